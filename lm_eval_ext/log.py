@@ -1,0 +1,12 @@
+"""One place for log messages: they go where lm-eval's own go, in lm-eval's format."""
+
+import logging
+
+
+def get_logger(name: str) -> logging.Logger:
+    """Returns a child of lm-eval's logger, so that its level and handler apply to it.
+
+    Args:
+        name: The calling module's ``__name__``.
+    """
+    return logging.getLogger(f"lm_eval.{name}")
