@@ -1,0 +1,224 @@
+"""Makes plain ``lm_eval`` see this package's tasks and models.
+
+lm-eval 0.4.13 has no plugin mechanism, so a ``.pth`` file of ours calls :func:`install`
+whenever Python starts (docs/discovery.md says why this way). That must cost nothing and
+break nothing: only ``sys`` and ``os`` are used here, nothing of lm-eval is imported, and
+nothing happens until lm-eval itself imports one of the modules in ``_HOOKS``. Then:
+
+* ``lm_eval.tasks.manager``: our task folder is indexed, before the user's
+  ``--include_path``, which still overrides it;
+* ``lm_eval.models``: our model types are registered, by name, unimported;
+* ``lm_eval.config.evaluate_config`` and ``lm_eval._cli.harness``: the data of our tasks are
+  checked before the model is loaded, and our errors are one line instead of a traceback.
+
+An lm-eval that reads the entry points ``lm_eval.tasks`` and ``lm_eval.models`` finds us by
+itself, and the first two hooks stand down. ``LM_EVAL_EXT_AUTOLOAD=0`` switches all of it off.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+SWITCH = "LM_EVAL_EXT_AUTOLOAD"
+MODELS = {"recorded": "lm_eval_ext.models.recorded:RecordedLM"}
+"""Model types by the name that ``--model`` takes, as lm-eval's lazy registry wants them."""
+
+
+def install() -> None:
+    """Starts watching for lm-eval's imports; the second call does nothing."""
+    if os.environ.get(SWITCH, "1") == "0":
+        return
+    if any(isinstance(finder, _Watcher) for finder in sys.meta_path):
+        return
+    sys.meta_path.insert(0, _Watcher())
+    for name in _HOOKS:
+        module = sys.modules.get(name)
+        if module is not None:
+            _run_hook(module)
+
+
+def tasks_folder() -> str:
+    """The folder of our task files: in an installed wheel, or the checkout's ``tasks``."""
+    package = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 (no pathlib: start-up time)
+    installed = os.path.join(package, "tasks")  # noqa: PTH118
+    checkout = os.path.join(os.path.dirname(package), "tasks")  # noqa: PTH118, PTH120
+    return installed if os.path.isdir(installed) else checkout  # noqa: PTH112
+
+
+class _Watcher:
+    """A finder that finds nothing itself: it lets a hook run after a module of lm-eval's."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in _HOOKS:
+            return None
+        for finder in sys.meta_path:
+            find = None if isinstance(finder, _Watcher) else getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find(name, path, target) if find else None
+            if spec is not None:
+                _run_hook_after(spec)
+                return spec
+        return None
+
+
+def _run_hook_after(spec: ModuleSpec) -> None:
+    loader: Any = spec.loader
+    execute = getattr(loader, "exec_module", None)
+    if execute is None:
+        return
+
+    def exec_module(module: ModuleType) -> None:
+        execute(module)
+        _run_hook(module)
+
+    # On the instance, so that everything else the loader can do (its source, its data,
+    # a reload) stays as it was.
+    loader.exec_module = exec_module
+
+
+def _run_hook(module: ModuleType) -> None:
+    """Runs a module's hook; whatever goes wrong, lm-eval goes on and the user reads how."""
+    hook, remedy = _HOOKS[module.__name__]
+    try:
+        hook(module)
+    except Exception as error:  # noqa: BLE001 (an lm-eval that we don't know may fail in any way)
+        problem = f"{module.__name__}: {type(error).__name__}: {error}".replace("\n", " ")
+        print(  # noqa: T201 (logging is not set up yet)
+            f"lm-eval-ext: this lm-eval cannot be extended at start-up ({problem}); "
+            + remedy.format(tasks=tasks_folder()),
+            file=sys.stderr,
+        )
+
+
+def _add_tasks(manager: ModuleType) -> None:
+    """Wraps ``TaskManager.__init__`` so that the default index includes our folder."""
+    original = manager.TaskManager.__init__
+    if getattr(original, "lm_eval_ext", False):
+        return
+    if "include_path" not in original.__code__.co_varnames:
+        raise TypeError("TaskManager takes no include_path")
+    upstream_finds_us = _mentions_entry_points(manager, "lm_eval.tasks")
+
+    def __init__(  # noqa: N807 (it takes the place of one)
+        self: Any,
+        verbosity: str | None = None,
+        include_path: Any = None,
+        include_defaults: bool = True,  # noqa: FBT001, FBT002 (upstream's signature)
+        metadata: Any = None,
+        **others: Any,
+    ) -> None:
+        def build(path: Any) -> None:
+            original(
+                self,
+                verbosity,
+                include_path=path,
+                include_defaults=include_defaults,
+                metadata=metadata,
+                **others,
+            )
+
+        if not include_defaults:
+            build(include_path)
+            return
+        if upstream_finds_us:
+            build(include_path)
+            if any(_is_ours(entry) for entry in self.task_index.values()):
+                return
+            # It reads entry points but not ours (an editable install has no tasks inside the
+            # package): go on as with a release that reads none.
+        users = include_path if isinstance(include_path, (list, tuple)) else [include_path]
+        build([tasks_folder(), *(path for path in users if path)])
+        self.include_path = include_path
+
+    __init__.lm_eval_ext = True  # type: ignore[attr-defined]
+    __init__.__doc__ = original.__doc__
+    __init__.__wrapped__ = original  # type: ignore[attr-defined]
+    manager.TaskManager.__init__ = __init__
+
+
+def _is_ours(entry: Any) -> bool:
+    path = str(getattr(entry, "yaml_path", None) or "")
+    return path.startswith((tasks_folder() + os.sep, os.path.realpath(tasks_folder()) + os.sep))
+
+
+def _add_models(models: ModuleType) -> None:
+    """Registers our model types by string, unless lm-eval reads entry points itself."""
+    from lm_eval.api import registry
+
+    if _mentions_entry_points(registry, "lm_eval.models") or _mentions_entry_points(
+        models, "lm_eval.models"
+    ):
+        return
+    for name, target in MODELS.items():
+        if name not in registry.model_registry:
+            registry.model_registry.register(name, target=target)
+
+
+def _mentions_entry_points(module: ModuleType, group: str) -> bool:
+    """Whether the module's folder holds the entry-point group's name as a whole string.
+
+    Reading the source beats comparing versions: the plugin support is merged upstream but in
+    no release yet, so which version brings it is not known.
+    """
+    folder = os.path.dirname(module.__file__ or "")  # noqa: PTH120
+    for name in os.listdir(folder):  # noqa: PTH208
+        if name.endswith(".py"):
+            with open(os.path.join(folder, name), encoding="utf-8") as source:  # noqa: PTH118, PTH123
+                text = source.read()
+            if f'"{group}"' in text or f"'{group}'" in text:
+                return True
+    return False
+
+
+def _check_before_model(evaluate_config: ModuleType) -> None:
+    """Wraps the command line's task selection: our tasks' data are checked right after it."""
+    original = evaluate_config.EvaluatorConfig.process_tasks
+    if getattr(original, "lm_eval_ext", False):
+        return
+
+    def process_tasks(self: Any, *args: Any, **kwargs: Any) -> Any:
+        manager = original(self, *args, **kwargs)
+        from importlib import import_module
+
+        import_module("lm_eval_ext.harness.preflight").check(manager, self.tasks)
+        return manager
+
+    process_tasks.lm_eval_ext = True  # type: ignore[attr-defined]
+    evaluate_config.EvaluatorConfig.process_tasks = process_tasks
+
+
+def _guard_command_line(harness: ModuleType) -> None:
+    """Wraps the command line itself: our errors become one line and exit status 1."""
+    original = harness.HarnessCLI.execute
+    if getattr(original, "lm_eval_ext", False):
+        return
+
+    def execute(self: Any, args: Any) -> None:
+        from importlib import import_module
+
+        with import_module("lm_eval_ext.harness.cli_guard").one_line_errors():
+            original(self, args)
+
+    execute.lm_eval_ext = True  # type: ignore[attr-defined]
+    harness.HarnessCLI.execute = execute
+
+
+_HOOKS: dict[str, tuple[Callable[[ModuleType], None], str]] = {
+    "lm_eval.tasks.manager": (_add_tasks, "add --include_path {tasks} to your command"),
+    "lm_eval.models": (_add_models, "its own model types still work, ours do not"),
+    "lm_eval.config.evaluate_config": (
+        _check_before_model,
+        "missing data will show only once the model is loaded (lm-eval-ext data verify tells)",
+    ),
+    "lm_eval._cli.harness": (_guard_command_line, "errors will come with a traceback"),
+}
+"""For each module of lm-eval's that is watched: what runs after it, and what to do if it fails."""

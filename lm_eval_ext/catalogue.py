@@ -1,0 +1,99 @@
+"""What ships: every benchmark's card, read and checked.
+
+A card (``benchmarks/<name>/card.yaml``) says in one place what a person wants to know before
+a run: the paper, the tasks with their sizes, the figures to look at, what humans reach. The
+tests hold the cards against the task files and, where the data are at hand, the data.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lm_eval_ext import data
+from lm_eval_ext.errors import DataError
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Paper(_Strict):
+    """The publication that a benchmark comes from."""
+
+    title: str
+    authors: str
+    venue: str
+    url: str
+
+
+class TaskFacts(_Strict):
+    """One task: what it asks, and how much of it.
+
+    Attributes:
+        description: One line.
+        documents: What ``--limit`` counts.
+        requests: What the model is asked in all.
+        sources: Which of ``data/sources.yaml`` it needs; none if it is embedded.
+    """
+
+    description: str
+    documents: int = Field(gt=0)
+    requests: int = Field(gt=0)
+    sources: tuple[str, ...] = Field(default=(), strict=False)
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether every file that the task needs is on this machine."""
+        return all(data.at_hand(source) for source in self.sources)
+
+
+class Card(_Strict):
+    """A benchmark.
+
+    Attributes:
+        cluster: The unit that standard errors are clustered on.
+        headline: The metrics that summarise it, first the one to rank by.
+        chance: What guessing reaches on the headline metrics.
+        references: Published results beside which ours are shown: a label, then by metric.
+        tasks: By name.
+        groups: lm-eval groups, by name: their members.
+    """
+
+    name: str
+    title: str
+    paper: Paper
+    cluster: str
+    headline: tuple[str, ...] = Field(strict=False)
+    chance: float | None = None
+    references: dict[str, dict[str, float]] = {}
+    tasks: dict[str, TaskFacts]
+    groups: dict[str, tuple[str, ...]] = Field(default={}, strict=False)
+
+
+@cache
+def cards() -> Mapping[str, Card]:
+    """Returns all cards by benchmark, in alphabetical order.
+
+    Raises:
+        DataError: If a card is malformed; file and key are named.
+    """
+    found = {}
+    for folder in sorted(files("lm_eval_ext.benchmarks").iterdir(), key=lambda place: place.name):
+        place = folder / "card.yaml"
+        if not place.is_file():
+            continue
+        try:
+            card = Card.model_validate(yaml.safe_load(place.read_text(encoding="utf-8")))
+        except (yaml.YAMLError, ValidationError) as error:
+            raise DataError(f"{place}: {error}") from None
+        found[card.name] = card
+    return MappingProxyType(found)
+
+
+def card_of(task: str) -> Card | None:
+    """The card of the benchmark that a task belongs to, or None if the task is not ours."""
+    return next((card for card in cards().values() if task in card.tasks), None)

@@ -1,0 +1,39 @@
+"""The commands of ``lm-eval-ext``, put together."""
+
+from typing import Annotated
+
+import typer
+
+from lm_eval_ext import __version__
+from lm_eval_ext.cli import data, demo, show, signature, tasks
+
+app = typer.Typer(
+    name="lm-eval-ext",
+    help="Benchmarks of learning new words, concepts and combinations for lm-evaluation-harness. "
+    "To evaluate a model, run lm_eval itself: lm_eval --tasks lieder_mini --model hf ...",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lm-eval-ext {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Takes the options that stand before a command."""
+
+
+app.add_typer(data.app, name="data")
+app.command("tasks")(tasks.tasks)
+app.command("show")(show.show)
+app.command("signature")(signature.signature)
+app.command("demo-model")(demo.demo_model)

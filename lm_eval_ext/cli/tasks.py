@@ -1,0 +1,40 @@
+"""``lm-eval-ext tasks``."""
+
+import json
+import os
+from typing import Annotated
+
+import typer
+
+
+def tasks(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    where: Annotated[
+        bool,
+        typer.Option("--where", help="Print the folder of the task files, for --include_path."),
+    ] = False,
+) -> None:
+    """List every task: what it asks, how much of it, and whether its data are at hand."""
+    from lm_eval_ext._autoload import SWITCH, tasks_folder
+    from lm_eval_ext.report.tasks import task_rows
+
+    if where:
+        typer.echo(tasks_folder())
+        return
+    rows = task_rows()
+    if as_json:
+        typer.echo(json.dumps([row.as_dict() for row in rows], indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("task", "documents", "requests", "data", "description")
+    for row in rows:
+        table.add_row(
+            row.task, f"{row.documents:,}", f"{row.requests:,}", row.data, row.description
+        )
+    Console().print(table)
+    if any(row.data == "to fetch" for row in rows):
+        typer.echo("Data to fetch come at the first run, or with: lm-eval-ext data fetch")
+    if os.environ.get(SWITCH, "1") == "0":
+        typer.echo(f"{SWITCH}=0: give lm_eval --include_path {tasks_folder()}")

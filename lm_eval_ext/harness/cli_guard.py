@@ -1,0 +1,21 @@
+"""Errors of ours, on a command line: one line on stderr, exit status 1, no traceback."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lm_eval_ext.errors import LmEvalExtError
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Ends the process on an :class:`LmEvalExtError` with its message as the last line.
+
+    Everything else passes: a traceback is right for a defect.
+    """
+    try:
+        yield
+    except LmEvalExtError as error:
+        message = " ".join(str(error).split())
+        print(f"lm-eval-ext: error: {message}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(1) from None

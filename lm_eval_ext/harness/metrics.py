@@ -1,0 +1,53 @@
+"""Metrics in lm-eval's shape: a mean over documents with a clustered standard error.
+
+lm-eval computes standard errors only for aggregations of its own and takes documents for
+independent. It does leave a way: a metric called ``NAME_stderr``, listed after ``NAME``,
+overwrites what it put into that column (fact sheet, "harness").
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lm_eval.api.registry import register_aggregation
+
+from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
+
+STDERR = "_stderr"
+CLUSTERED_STDERR = "lm_eval_ext_clustered_stderr"
+"""The aggregation's name in lm-eval's registry: results files show it instead of source code."""
+
+
+@register_aggregation(CLUSTERED_STDERR)  # type: ignore[untyped-decorator]
+def _aggregate_stderr(values: Iterable[ClusteredValue]) -> float | str:
+    error = clustered_standard_error(values)
+    return "N/A" if error is None else error  # lm-eval's own word where there is none
+
+
+def metric_entries(names: Iterable[str], *, higher_is_better: bool = True) -> list[dict[str, Any]]:
+    """Returns the ``metric_list`` for these metrics and their standard errors."""
+    entries: list[dict[str, Any]] = []
+    for name in names:
+        entries += [
+            {"metric": name, "aggregation": "mean", "higher_is_better": higher_is_better},
+            {
+                "metric": name + STDERR,
+                "aggregation": CLUSTERED_STDERR,
+                "higher_is_better": False,
+            },
+        ]
+    return entries
+
+
+def document_results(scores: Mapping[str, float], cluster: str) -> dict[str, ClusteredValue]:
+    """Returns what ``process_results`` hands to lm-eval for one document.
+
+    Args:
+        scores: By metric; the same keys for every document.
+        cluster: The cluster of the document.
+    """
+    results: dict[str, ClusteredValue] = {}
+    for name, score in scores.items():
+        value = ClusteredValue(score, cluster)
+        results[name] = value
+        results[name + STDERR] = value
+    return results

@@ -1,0 +1,51 @@
+"""Before lm-eval loads the model: can the documents of our tasks be loaded?
+
+lm-eval loads the model first and the tasks' data second, so a missing file would cost the
+user the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` calls
+:func:`check` in between.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+YAML_PATH = "__yaml_path__"
+"""Where a configuration of the index remembers its file; its functions are names there."""
+
+
+def check(manager: Any, tasks: Iterable[Any]) -> None:
+    """Loads the documents of every task of ours among ``tasks`` (lm-eval finds them cached).
+
+    Args:
+        manager: lm-eval's ``TaskManager``.
+        tasks: What the user asked for: names of tasks, groups and tags, or configurations.
+
+    Raises:
+        LmEvalExtError: Whatever the benchmark's loading function has to complain about.
+    """
+    from lm_eval.tasks._yaml_loader import load_yaml
+
+    for config in _leaf_configs(manager.task_index, tasks):
+        function: Any = config.get("custom_dataset")
+        if isinstance(function, str) and "lm_eval_ext." in function and YAML_PATH in config:
+            function = load_yaml(config[YAML_PATH], resolve_func=True)["custom_dataset"]
+        if getattr(function, "__module__", "").startswith("lm_eval_ext."):
+            metadata = {**(config.get("metadata") or {}), **(manager.metadata or {})}
+            function(**metadata, **(config.get("dataset_kwargs") or {}))
+
+
+def _leaf_configs(index: dict[str, Any], tasks: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yields one configuration per task, groups and tags opened."""
+    for task in tasks:
+        config = dict(task) if isinstance(task, dict) else {"task": task}
+        name = config.get("group", config.get("task"))
+        entry = index.get(name) if isinstance(name, str) else None
+        if entry is not None:
+            if entry.tags and entry.cfg is None:  # a tag
+                yield from _leaf_configs(index, sorted(entry.tags))
+                continue
+            config = {**(entry.cfg or {}), **config, YAML_PATH: entry.yaml_path}
+        members = (entry.cfg or {}).get("task") if entry is not None else config.get("task")
+        if isinstance(members, list):
+            yield from _leaf_configs(index, members)
+        else:
+            yield config

@@ -1,0 +1,59 @@
+"""Signatures: everything that a score depends on, in one line beside it.
+
+The habit is sacreBLEU's. A task carries its part (what was asked and how it is scored) in
+its metadata, so lm-eval writes it into every results file; :func:`of_result` adds what only
+the run knows.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lm_eval_ext import __version__
+
+METADATA_KEY = "signature"
+
+
+def of_task(config: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, str]:
+    """The part of a signature that a task knows.
+
+    Args:
+        config: ``task`` and ``metadata`` of the task; of the metadata, ``version``,
+            ``prompt`` (the prompt variant), ``scoring`` (the comparison semantics) and
+            ``seed`` go into the signature.
+        data: ``source``, ``revision`` and ``sha256`` (of all files the documents come from).
+    """
+    metadata = config.get("metadata") or {}
+    return {
+        "task": str(config["task"]),
+        "version": str(metadata.get("version", "?")),
+        "data": f"{data['source']}@{str(data['revision'])[:12]}",
+        "sha256": str(data["sha256"])[:16],
+        "prompt": str(metadata.get("prompt", "?")),
+        "scoring": str(metadata.get("scoring", "?")),
+        "seed": str(metadata.get("seed", "none")),
+        "lm-eval-ext": __version__,
+    }
+
+
+def of_result(results: Mapping[str, Any], task: str) -> str:
+    """The full signature of one task in a results file that lm-eval wrote.
+
+    Args:
+        results: The file's content.
+        task: The task's name.
+
+    Returns:
+        ``key:value`` pairs joined by ``|``; a task that is not ours has those that every
+        results file tells.
+    """
+    config = results.get("config", {})
+    own = (results.get("configs", {}).get(task, {}).get("metadata") or {}).get(METADATA_KEY)
+    parts: dict[str, Any] = dict(own or {"task": task})
+    parts.setdefault("version", results.get("versions", {}).get(task, "?"))
+    parts["shots"] = results.get("n-shot", {}).get(task, 0)
+    parts["chat"] = (results.get("chat_template_sha") or "no")[:12]
+    parts["system"] = (results.get("system_instruction_sha") or "no")[:12]
+    if config.get("limit") is not None:
+        parts["limit"] = config["limit"]
+    parts["lm-eval"] = results.get("lm_eval_version", "?")
+    return "|".join(f"{key}:{value}" for key, value in parts.items())

@@ -1,0 +1,1 @@
+"""Model types that ``lm_eval --model`` accepts beside its own."""

@@ -1,0 +1,94 @@
+"""A results file as tables that a person can read in a terminal."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from lm_eval_ext.catalogue import Card, card_of
+from lm_eval_ext.report.results import ResultsFile, Score
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+VARIANT = "/"
+"""A metric called ``direct/mean`` is row ``mean`` in column ``direct``."""
+
+
+def tables(results: ResultsFile, *, every_metric: bool = False) -> "Iterable[RenderableType]":
+    """Yields one table per task, with the signature below it.
+
+    Args:
+        results: What to show.
+        every_metric: All metrics instead of the benchmark's headline ones.
+    """
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for task in results.tasks:
+        card = card_of(task)
+        scores = results.scores(task)
+        yield _table(results, task, scores, card, every_metric)
+        notes = []
+        if card and card.chance is not None:
+            notes.append(f"chance {card.chance:g}")
+        if card:
+            notes.append(f"± one standard error, clustered by {card.cluster}")
+        hidden = 0 if every_metric else len(scores) - len(_chosen(scores, card, every_metric))
+        if hidden:
+            notes.append(f"{hidden} more metrics with --all")
+        if notes:
+            yield Padding(Text("; ".join(notes), style="dim"), (0, 0, 0, 1))
+        yield Padding(Text(results.signature(task), style="dim"), (0, 0, 1, 1))
+
+
+def _chosen(scores: Mapping[str, Score], card: Card | None, every_metric: bool) -> list[str]:  # noqa: FBT001
+    if card is None or every_metric:
+        return list(scores)
+    return [metric for metric in scores if metric.rpartition(VARIANT)[2] in card.headline]
+
+
+def _table(
+    results: ResultsFile,
+    task: str,
+    scores: Mapping[str, Score],
+    card: Card | None,
+    every_metric: bool,  # noqa: FBT001
+) -> "Table":
+    from rich.table import Table
+
+    chosen = _chosen(scores, card, every_metric)
+    columns = list(dict.fromkeys(metric.rpartition(VARIANT)[0] for metric in chosen))
+    rows = list(dict.fromkeys(metric.rpartition(VARIANT)[2] for metric in chosen))
+    order = list(card.headline) if card else []
+    rows.sort(key=lambda row: order.index(row) if row in order else len(order))
+    references = {
+        label: figures
+        for label, figures in (card.references if card else {}).items()
+        if any(row in figures for row in rows)
+    }
+    scored, total = results.documents(task)
+    table = Table(
+        title=f"{task} · {results.model} · {scored} of {total} documents",
+        title_justify="left",
+        title_style="bold",
+    )
+    table.add_column("metric")
+    for column in [*columns, *references]:
+        table.add_column(column or "value", justify="right")
+    for row in rows:
+        cells = [
+            _cell(scores.get(f"{column}{VARIANT}{row}" if column else row)) for column in columns
+        ]
+        published = [
+            f"{figures[row]:.3f}" if row in figures else "" for figures in references.values()
+        ]
+        table.add_row(row, *cells, *published)
+    return table
+
+
+def _cell(score: Score | None) -> str:
+    if score is None:
+        return ""
+    if score.stderr is None:
+        return f"{score.value:.3f}"
+    return f"{score.value:.3f} ± {score.stderr:.3f}"

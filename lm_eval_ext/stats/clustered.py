@@ -1,0 +1,54 @@
+"""Standard errors for documents that share a source.
+
+Documents about one noun, one database or one dish are no independent draws, and treating
+them so makes intervals too narrow (Miller 2024, arXiv 2411.00640, section 2.2).
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+
+
+class ClusteredValue(float):
+    """A document's score that remembers the cluster its document belongs to.
+
+    It is a float in every respect, so lm-eval's means, logs and JSON take it as one; the
+    aggregation of the standard error reads :attr:`cluster`.
+    """
+
+    cluster: str
+
+    def __new__(cls, value: float, cluster: str) -> "ClusteredValue":
+        """Args: the score, and any name of the cluster that is unique within the task."""
+        self = super().__new__(cls, value)
+        self.cluster = cluster
+        return self
+
+    def __reduce__(self) -> tuple[type["ClusteredValue"], tuple[float, str]]:
+        """For pickling: ranks send their scores to each other."""
+        return (ClusteredValue, (float(self), self.cluster))
+
+
+def clustered_standard_error(values: Iterable[ClusteredValue]) -> float | None:
+    """Standard error of the mean of ``values``, clustered.
+
+    The sandwich estimator for a mean, with the correction G / (G - 1) for a small number G
+    of clusters: sqrt(G / (G - 1) * sum over clusters of (sum of deviations)²) / n. With one
+    value per cluster it is the usual s / sqrt(n). Sums are exact (``math.fsum``), so the
+    result does not depend on the order of values, in which ranks deliver them at will.
+
+    Returns:
+        The standard error, or None for fewer than two clusters, where there is none.
+    """
+    scores = list(values)
+    if not scores:
+        return None
+    mean = math.fsum(scores) / len(scores)
+    deviations: dict[str, list[float]] = defaultdict(list)
+    for score in scores:
+        deviations[score.cluster].append(score - mean)
+    groups = len(deviations)
+    if groups < 2:  # noqa: PLR2004
+        return None
+    squares = math.fsum(math.fsum(cluster) ** 2 for cluster in deviations.values())
+    return math.sqrt(groups / (groups - 1) * squares) / len(scores)
