@@ -5,6 +5,7 @@ a run: the paper, the tasks with their sizes, the figures to look at, what human
 tests hold the cards against the task files and, where the data are at hand, the data.
 """
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -43,7 +44,7 @@ class TaskFacts(_Strict):
     description: str
     documents: int = Field(gt=0)
     requests: int = Field(gt=0)
-    sources: tuple[str, ...] = Field(default=(), strict=False)
+    sources: tuple[str, ...] = ()
 
     @property
     def at_hand(self) -> bool:
@@ -67,11 +68,11 @@ class Card(_Strict):
     title: str
     paper: Paper
     cluster: str
-    headline: tuple[str, ...] = Field(strict=False)
+    headline: tuple[str, ...]
     chance: float | None = None
     references: dict[str, dict[str, float]] = {}
     tasks: dict[str, TaskFacts]
-    groups: dict[str, tuple[str, ...]] = Field(default={}, strict=False)
+    groups: dict[str, tuple[str, ...]] = {}
 
 
 @cache
@@ -87,7 +88,9 @@ def cards() -> Mapping[str, Card]:
         if not place.is_file():
             continue
         try:
-            card = Card.model_validate(yaml.safe_load(place.read_text(encoding="utf-8")))
+            # Through JSON, where a strict model takes a list for a tuple.
+            content = json.dumps(yaml.safe_load(place.read_text(encoding="utf-8")))
+            card = Card.model_validate_json(content)
         except (yaml.YAMLError, ValidationError) as error:
             raise DataError(f"{place}: {error}") from None
         found[card.name] = card

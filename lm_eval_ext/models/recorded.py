@@ -88,7 +88,9 @@ class RecordedLM(LM):
         return "recorded"
 
     def apply_chat_template(
-        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+        self,
+        chat_history: list[dict[str, str]],
+        add_generation_prompt: bool = True,  # noqa: FBT001, FBT002 (lm-eval's signature)
     ) -> str:
         """Refuses, unless documents are matched, when the prompt's form does not matter."""
         if self.match != "doc":

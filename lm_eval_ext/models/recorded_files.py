@@ -2,7 +2,8 @@
 
 A row of ours (docs/recorded.md)::
 
-    {"request_type": "loglikelihood", "arguments": [CONTEXT, CONTINUATION], "response": [LOGPROB, GREEDY]}
+    {"request_type": "loglikelihood", "arguments": [CONTEXT, CONTINUATION],
+     "response": [LOGPROB, GREEDY]}
     {"request_type": "generate_until", "arguments": [PROMPT], "response": TEXT}
     {"doc": {"id": 7}, "response": TEXT}
 

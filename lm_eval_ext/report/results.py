@@ -82,7 +82,8 @@ def find(path: Path) -> list[ResultsFile]:
     newest: dict[tuple[str, ...], ResultsFile] = {}
     for file in _in_order_of_time(path):
         results = _read(file)
-        newest[(results.model, *sorted(results.tasks))] = results
+        key = (results.model, *sorted(results.tasks))
+        newest[key] = results
     if not newest:
         raise OptionError(
             f"no results_*.json under {path}; lm_eval writes them with --output_path {path}"

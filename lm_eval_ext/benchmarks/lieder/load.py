@@ -46,10 +46,9 @@ def dataset(lieder_experiment: Experiment = "base") -> "DatasetDict":
     """
     from datasets import Dataset, DatasetDict
 
-    if lieder_experiment not in get_args(Experiment):
-        raise OptionError(
-            f"no LIEDER experiment {lieder_experiment!r}; legal are {', '.join(get_args(Experiment))}"
-        )
+    legal = get_args(Experiment)
+    if lieder_experiment not in legal:
+        raise OptionError(f"no LIEDER experiment {lieder_experiment!r}; use {', '.join(legal)}")
     if lieder_experiment == "mini":
         loaded = mini.groups()
         info = provenance.describe_embedded("lieder_mini", mini.digest())

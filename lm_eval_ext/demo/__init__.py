@@ -1,0 +1,1 @@
+"""A tiny language model, trained in about a minute, that has something to show on lieder_mini."""

@@ -1,0 +1,141 @@
+"""The metrics: by hand, by properties, and against the authors' recorded results."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm_eval_ext.benchmarks.lieder import load, score
+from lm_eval_ext.benchmarks.lieder.records import FOUR_CONTEXTS, SIX_CONTEXTS
+from lm_eval_ext.catalogue import cards
+
+NONREF = [f"{context}_nonref" for context in FOUR_CONTEXTS]
+FOUR = [f"{context}_{number}" for context in FOUR_CONTEXTS for number in "sp"]
+SIX = [f"{context}_{number}" for context in SIX_CONTEXTS for number in "sp"]
+logprobs = st.floats(min_value=-90, max_value=0)
+
+
+def test_the_comparisons_are_the_papers() -> None:
+    assert len(score.FIFTEEN) == 15
+    assert len(score.SEVENTEEN) == 17
+    assert len(score.THIRTY_THREE) == len({c.name for c in score.THIRTY_THREE}) == 33
+    felicitous = {"pos_neg_s", "neg_pos_s", "pos_pos_p", "two_neg_p", "neg_two_p"}
+    for comparison in score.THIRTY_THREE:
+        assert comparison.better in felicitous | {"neg_pos_p"}, comparison
+        if comparison.requirement != score.DISTANCE:
+            assert comparison.worse not in felicitous, comparison
+    # 3 felicitous against 5 infelicitous conditions: every pair, once.
+    pairs = {(b, w) for b in ("pos_neg_s", "neg_pos_s", "pos_pos_p") for w in FOUR} - {
+        (b, w) for b in FOUR for w in ("pos_neg_s", "neg_pos_s", "pos_pos_p")
+    }
+    assert {(c.better, c.worse) for c in score.FIFTEEN} == pairs
+
+
+@pytest.mark.parametrize("metric", ["direct", "relative"])
+@pytest.mark.parametrize("model", ["gpt2", "llama2_7B", "babbage-002"])
+@pytest.mark.parametrize("experiment", ["base", "diff", "two"])
+def test_every_recorded_accuracy(real_data: Path, experiment: str, model: str, metric: str) -> None:
+    folder = real_data / "lieder/recorded"
+    if metric == "relative" and experiment == "two":
+        assert not (folder / f"two_{model}.expected_relative.json").exists(), "nothing to compare"
+        return
+    expected = json.loads((folder / f"{experiment}_{model}.expected_{metric}.json").read_text())
+    rows = [json.loads(line) for line in (folder / f"{experiment}_{model}.responses.jsonl").open()]
+    answers = {tuple(row["arguments"]): row["response"] for row in rows}
+    correct = dict.fromkeys(expected, 0)
+    groups = load.read(real_data / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment)  # type: ignore[arg-type]
+    for group in groups:
+        doc = load.to_document(group, experiment)  # type: ignore[arg-type]
+        results = [answers[pair] for pair in zip(doc["context"], doc["continuation"], strict=True)]
+        scored = score.process_results(doc, results)
+        for name in expected:
+            correct[name] += int(scored[f"{metric}/{name}"])
+    assert correct == {name: figures["correct"] for name, figures in expected.items()}
+    assert {figures["n"] for figures in expected.values()} == {len(groups)}
+    names = {c.name for c in score.comparisons_of(experiment)}  # type: ignore[arg-type]
+    assert names == set(expected)
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(FOUR + NONREF, logprobs)))
+def test_relative_is_the_authors_formula(values: dict[str, float]) -> None:
+    """Differences of logs order as the fractions do, wherever fractions can tell two apart."""
+    verdicts = score.judge(values, score.SEVENTEEN, "relative")
+    for comparison in score.SEVENTEEN:
+        fractions = []
+        for condition in (comparison.better, comparison.worse):
+            nonref = values[condition.rpartition("_")[0] + "_nonref"]
+            fractions.append(
+                math.exp(values[condition]) / (math.exp(values[condition]) + math.exp(nonref))
+            )
+        if not math.isclose(*fractions, rel_tol=1e-9):
+            assert verdicts[comparison.name] is (fractions[0] > fractions[1])
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(SIX, logprobs)), st.floats(-5, 5))
+def test_direct_depends_on_the_order_alone(values: dict[str, float], shift: float) -> None:
+    before = score.judge(values, score.THIRTY_THREE, "direct")
+    ranks = {value: rank for rank, value in enumerate(sorted(set(values.values())))}
+    after = score.judge(
+        {c: ranks[v] * 2 + shift for c, v in values.items()}, score.THIRTY_THREE, "direct"
+    )
+    assert before == after
+
+
+def test_a_model_that_knows_everything_and_one_that_knows_the_opposite() -> None:
+    good = {"pos_neg_s", "neg_pos_s", "pos_pos_p"}
+    for sign, expected in ((1, 1.0), (-1, 0.0)):
+        values = {c: sign * (1.0 if c in good else 0.0) for c in FOUR} | dict.fromkeys(NONREF, 0.5)
+        scored = score.score(values, "base")
+        for metric in ("direct", "relative"):
+            for name in ("mean", *score.REQUIREMENTS):
+                assert scored[f"{metric}/{name}"] == expected, (metric, name)
+
+
+def test_ties_and_undefined_probabilities_are_not_right() -> None:
+    flat = score.score(dict.fromkeys(FOUR + NONREF, -3.0), "base")
+    assert {value for name, value in flat.items() if name != "undefined"} == {0.0}
+    assert flat["undefined"] == 0.0
+    broken = score.score(
+        dict.fromkeys(FOUR + NONREF, -3.0) | {"pos_neg_s": math.nan, "neg_neg_s": -math.inf}, "base"
+    )
+    assert broken["undefined"] == pytest.approx(2 / 12)
+    assert broken["direct/pos_neg_s>neg_neg_s"] == 0.0
+    assert broken["direct/neg_pos_s>neg_neg_s"] == 1.0
+
+
+def test_means_are_means_of_the_comparisons() -> None:
+    values = {condition: -float(i * i % 7) for i, condition in enumerate(FOUR + NONREF)}
+    scored = score.score(values, "base")
+    for metric in ("direct", "relative"):
+        fifteen = [scored[f"{metric}/{c.name}"] for c in score.FIFTEEN]
+        assert scored[f"{metric}/mean"] == pytest.approx(sum(fifteen) / 15)
+        for requirement in (*score.REQUIREMENTS, score.DISTANCE):
+            own = [
+                scored[f"{metric}/{c.name}"]
+                for c in score.SEVENTEEN
+                if c.requirement == requirement
+            ]
+            assert scored[f"{metric}/{requirement}"] == pytest.approx(sum(own) / len(own))
+
+
+def test_two_has_no_relative_metric_and_sixteen_numeral_comparisons() -> None:
+    scored = score.score(dict.fromkeys(SIX, 0.0), "two")
+    assert not [name for name in scored if name.startswith("relative")]
+    assert "direct/numeral" in scored
+    assert sum(c.requirement == score.NUMERAL for c in score.THIRTY_THREE) == 16
+
+
+def test_the_cards_human_means_are_means_of_the_cards_comparisons() -> None:
+    (humans,) = cards()["lieder"].references.values()
+    for name, members in {
+        "mean": score.FIFTEEN,
+        **{
+            requirement: tuple(c for c in score.SEVENTEEN if c.requirement == requirement)
+            for requirement in (*score.REQUIREMENTS, score.DISTANCE)
+        },
+    }.items():
+        mean = sum(humans[c.name] for c in members) / len(members)
+        assert humans[name] == pytest.approx(mean, abs=5e-5), name

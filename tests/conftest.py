@@ -1,0 +1,129 @@
+"""What tests share: the real data where at hand, tiny models, lm_eval as users start it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+# The machine's load decides how long one example takes, and no test is about that.
+hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("steady")
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"))
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """No test depends on the user's cache, data or network settings."""
+    for name in list(os.environ):
+        if name.startswith("LM_EVAL_EXT_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    yield
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The real data, read in place; skips where they are not at hand."""
+    if not SHARED.is_dir():
+        pytest.skip(
+            "the benchmarks' original data are not at hand (../shared/data or LM_EVAL_EXT_DATA)"
+        )
+    return SHARED
+
+
+@pytest.fixture
+def real_data(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The real data, and the package told to use them."""
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
+    return shared_data
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with tiny random models: ``gpt2`` (no BOS), ``llama`` (BOS) and ``t5``."""
+    from support import tiny
+
+    folder = tmp_path_factory.mktemp("models")
+    for kind in tiny.KINDS:
+        tiny.make(kind, folder / kind)
+    return folder
+
+
+class Completed:
+    """A finished command."""
+
+    def __init__(self, process: subprocess.CompletedProcess[str], output: Path) -> None:
+        self.returncode = process.returncode
+        self.stdout, self.stderr = process.stdout, process.stderr
+        self.output = output
+
+    def results(self) -> dict[str, Any]:
+        """The newest results file."""
+        files = sorted(self.output.rglob("results_*.json"))
+        assert files, self.stderr[-4000:]
+        loaded: dict[str, Any] = json.loads(files[-1].read_text(encoding="utf-8"))
+        return loaded
+
+    def samples(self, task: str) -> list[dict[str, Any]]:
+        """The newest logged samples of a task."""
+        file = max(self.output.rglob(f"samples_{task}_*.jsonl"))
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def lm_eval(tmp_path: Path) -> Callable[..., Completed]:
+    """Runs plain ``lm_eval`` in a process of its own, as a user does."""
+
+    def run(
+        *arguments: str, env: dict[str, str] | None = None, output: Path | None = None
+    ) -> Completed:
+        output = output or tmp_path / "output"
+        process = subprocess.run(
+            [
+                str(Path(sys.executable).parent / "lm_eval"),
+                *arguments,
+                *(
+                    ["--output_path", str(output), "--log_samples"]
+                    if "--tasks" in arguments
+                    else []
+                ),
+            ],
+            env={**os.environ, **(env or {})},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return Completed(process, output)
+
+    return run
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs ``lm-eval-ext`` in a process of its own."""
+
+    def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(Path(sys.executable).parent / "lm-eval-ext"), *arguments],
+            env={**os.environ, "COLUMNS": "200", **(env or {})},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return run

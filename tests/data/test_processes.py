@@ -1,0 +1,108 @@
+"""Several processes at once, and processes that end in the middle of a download."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import upstream as up
+from upstream import ALPHA, Upstream
+
+from lm_eval_ext.data import require
+
+# A shell may have told its children to ignore the interrupt signal.
+CHILD = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from lm_eval_ext.data import require
+print("ready", flush=True)
+print(require("toy", "alpha").path)
+"""
+
+
+def start(code: str = CHILD) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_two_processes_fetch_a_file_once(upstream: Upstream, tmp_path: Path) -> None:
+    upstream.answers = [up.held]
+    children = [start(), start()]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    assert wait_until(lambda: len(upstream.requests) == 1)
+    # Time for the other one to ask, too, if no lock stopped it.
+    assert not wait_until(lambda: len(upstream.requests) > 1, seconds=1)
+    upstream.release.set()
+
+    for child in children:
+        out, err = child.communicate(timeout=20)
+        assert (child.returncode, err) == (0, "")
+        assert out.strip() == str(tmp_path / "cache/data/toy/alpha.txt")
+    assert upstream.requests == ["/1234567890abcdef/files/alpha.txt"]
+    assert up.stored(tmp_path / "cache") == ["data/toy/alpha.txt"]
+
+
+def test_threads_fetch_a_file_once(upstream: Upstream) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: require("toy", "alpha"), range(8)))
+    assert len(set(found)) == 1
+    assert len(upstream.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("how", "left"),
+    [(signal.SIGKILL, ["data/toy/.alpha.txt.part"]), (signal.SIGINT, [])],
+    ids=["killed", "interrupted"],
+)
+def test_a_process_that_ends_in_the_middle(
+    upstream: Upstream, tmp_path: Path, how: signal.Signals, left: list[str]
+) -> None:
+    upstream.answers = [up.half_then_silent, up.right]
+    part = tmp_path / "cache/data/toy/.alpha.txt.part"
+    child = start()
+    assert upstream.half_sent.wait(20)
+    assert wait_until(lambda: part.exists() and part.stat().st_size > 0)
+    child.send_signal(how)
+    child.communicate(timeout=20)
+
+    assert child.returncode != 0
+    assert up.stored(tmp_path / "cache") == left
+
+    assert require("toy", "alpha").path.read_bytes() == ALPHA
+    assert up.stored(tmp_path / "cache") == ["data/toy/alpha.txt"]
+
+
+def test_no_room_for_the_file(upstream: Upstream, tmp_path: Path) -> None:
+    # The system's limit on the size of files stands in for a full disk.
+    resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
+    assert resource
+    limited = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
+        "from lm_eval_ext.data import require\n"
+        "from lm_eval_ext.errors import DataError\n"
+        "try:\n    require('toy', 'alpha')\n"
+        "except DataError as error:\n    print(error)\n"
+    )
+    out, err = start(limited).communicate(timeout=20)
+    assert out.startswith(f"toy/alpha: cannot write {tmp_path}/cache/data/toy/alpha.txt: File too")
+    assert out.count("\n") == 1
+    assert err == ""
+    assert up.stored(tmp_path / "cache") == []

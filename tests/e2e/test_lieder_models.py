@@ -1,0 +1,164 @@
+"""LIEDER through lm-eval's own models: the probabilities, and what moves them."""
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lm_eval import simple_evaluate
+from lm_eval.tasks import TaskManager
+
+from lm_eval_ext._autoload import tasks_folder
+
+pytestmark = pytest.mark.e2e
+
+
+def evaluate(task: str, model: Any, arguments: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+    return simple_evaluate(
+        model=model,
+        model_args=arguments or {},
+        tasks=[task],
+        task_manager=TaskManager(include_defaults=False, include_path=tasks_folder()),
+        bootstrap_iters=10,
+        **kwargs,
+    )
+
+
+def plain_logprobs(folder: Path, pairs: list[tuple[str, str]]) -> list[float]:
+    """One sentence at a time, no batch, no padding, no cache: the definition itself."""
+    import torch
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    encoder_decoder = "t5" in folder.name
+    family = (
+        transformers.AutoModelForSeq2SeqLM if encoder_decoder else transformers.AutoModelForCausalLM
+    )
+    model = family.from_pretrained(folder).eval()
+    sums = []
+    for context, continuation in pairs:
+        with torch.no_grad():
+            if encoder_decoder:
+                source = torch.tensor([tokenizer(context)["input_ids"]])
+                target = torch.tensor(
+                    [tokenizer(continuation, add_special_tokens=False)["input_ids"]]
+                )
+                logits = model(input_ids=source, labels=target).logits[0]
+                targets = target[0]
+            else:
+                whole = tokenizer(context + continuation)["input_ids"]
+                start = len(tokenizer(context)["input_ids"])
+                assert whole[:start] == tokenizer(context)["input_ids"], (
+                    "the split is at a token's edge"
+                )
+                logits = model(torch.tensor([whole])).logits[0, start - 1 : -1]
+                targets = torch.tensor(whole[start:])
+        logs = torch.log_softmax(logits.double(), dim=-1)
+        sums.append(float(logs.gather(1, targets[:, None]).sum()))
+    return sums
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "t5"])
+@pytest.mark.parametrize("experiment", ["mini", "base", "diff", "two"])
+def test_sums_are_those_of_a_plain_forward_pass(
+    experiment: str, kind: str, tiny_models: Path, request: pytest.FixtureRequest
+) -> None:
+    if experiment != "mini":
+        request.getfixturevalue("real_data")
+    task = f"lieder_{experiment}"
+    results = evaluate(
+        task, "hf", {"pretrained": str(tiny_models / kind)}, device="cpu", batch_size=32
+    )
+    samples = results["samples"][task]
+    pairs = [tuple(arguments) for sample in samples for arguments in sample["arguments"]]
+    ours = [response[0][0] for sample in samples for response in sample["resps"]]
+    assert len(pairs) == 576
+    plain = plain_logprobs(tiny_models / kind, pairs)
+    assert max(abs(a - b) for a, b in zip(ours, plain, strict=True)) < 1e-4
+    assert max(plain) - min(plain) > 1, "a constant model would prove nothing"
+
+
+def test_a_chat_template_makes_the_context_the_users_turn(
+    tiny_models: Path, tmp_path: Path
+) -> None:
+    import shutil
+
+    import transformers
+
+    folder = tmp_path / "chat"
+    shutil.copytree(tiny_models / "gpt2", folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = (
+        "{% for m in messages %}<{{m.role}}>{{m.content}}\n{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    tokenizer.save_pretrained(folder)
+    results = evaluate(
+        "lieder_mini", "hf", {"pretrained": str(folder)}, device="cpu", limit=1,
+        apply_chat_template=True, system_instruction="Read on.",
+    )  # fmt: skip
+    (sample,) = results["samples"]["lieder_mini"]
+    for (prompt, continuation), context in zip(
+        sample["arguments"], sample["doc"]["context"], strict=True
+    ):
+        assert prompt == f"<system>Read on.\n<user>{context}\n<assistant>"
+        assert not continuation.startswith(" ")
+
+
+def test_few_shot_is_locked_out(tiny_models: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="lm_eval"):
+        logging.getLogger("lm_eval").propagate = True
+        results = evaluate(
+            "lieder_mini", "hf", {"pretrained": str(tiny_models / "gpt2")},
+            device="cpu", limit=1, num_fewshot=3,
+        )  # fmt: skip
+    assert "set to 0" in caplog.text
+    (sample,) = results["samples"]["lieder_mini"]
+    assert [prompt for prompt, _ in sample["arguments"]] == sample["doc"]["context"]
+
+
+def test_old_samples_score_the_same_again(
+    lm_eval: Callable[..., Any], tiny_models: Path, tmp_path: Path
+) -> None:
+    """What lm-eval logged is enough: the same scores to the last digit, without the model."""
+    from lm_eval_ext.models.recorded import RecordedLM
+
+    first = lm_eval(
+        "--tasks", "lieder_mini", "--model", "hf", "--device", "cpu", "--batch_size", "16",
+        "--model_args", f"pretrained={tiny_models / 'gpt2'}",
+    )  # fmt: skip
+    assert first.returncode == 0, first.stderr[-3000:]
+    again = evaluate("lieder_mini", RecordedLM(path=str(first.output)))
+    assert again["results"]["lieder_mini"] == first.results()["results"]["lieder_mini"]
+
+
+def test_documents_without_an_answer_are_counted(real_data: Path, tmp_path: Path) -> None:
+    from lm_eval_ext.models.recorded import RecordedLM
+
+    lines = (real_data / "lieder/recorded/base_gpt2.responses.jsonl").read_text().splitlines()
+    part = tmp_path / "part.jsonl"
+    part.write_text(
+        "\n".join(lines[12:-1])
+    )  # the first group and one answer of the last are missing
+    results = evaluate("lieder_base", RecordedLM(path=str(part), missing="skip"))
+    assert results["n-samples"]["lieder_base"] == {"original": 48, "effective": 46}
+    whole = tmp_path / "whole.jsonl"
+    whole.write_text("\n".join(lines))
+    complete = evaluate("lieder_base", RecordedLM(path=str(whole)))
+    kept = [
+        sample["direct/mean"]
+        for sample in complete["samples"]["lieder_base"]
+        if 0 < sample["doc_id"] < 47
+    ]
+    assert results["results"]["lieder_base"]["direct/mean,none"] == pytest.approx(sum(kept) / 46)
+
+
+def test_results_serialise_and_hold_the_signature(tiny_models: Path) -> None:
+    results = evaluate(
+        "lieder_mini", "hf", {"pretrained": str(tiny_models / "gpt2")}, device="cpu", limit=3
+    )
+    metadata = json.loads(json.dumps(results["configs"]["lieder_mini"]["metadata"], default=str))
+    assert metadata["signature"]["data"] == "lieder_mini@embedded"
+    assert results["n-samples"]["lieder_mini"]["effective"] == 3

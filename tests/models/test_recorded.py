@@ -1,0 +1,267 @@
+"""Recorded answers: the format, matching, and what is said about answers that are not there."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lm_eval.api.instance import Instance
+
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness.left_out import LeftOut, LeftOutLogprob, LeftOutText
+from lm_eval_ext.models.recorded import MissingAnswerError, RecordedLM
+
+
+def write(path: Path, *rows: Any) -> str:
+    path.write_text(
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
+    )
+    return str(path)
+
+
+def request(
+    kind: str, *arguments: Any, doc: dict[str, Any] | None = None, idx: int = 0, ours: bool = True
+) -> Instance:
+    instance = Instance(
+        request_type=kind,  # type: ignore[arg-type]
+        doc=doc or {},
+        arguments=arguments,
+        idx=idx,
+        metadata=("some_task", 0, 1),
+    )
+    instance.may_be_left_out = ours
+    return instance
+
+
+def ll(context: str, continuation: str, **kwargs: Any) -> Instance:
+    return request("loglikelihood", context, continuation, **kwargs)
+
+
+def gen(prompt: str, **kwargs: Any) -> Instance:
+    return request("generate_until", prompt, {"until": ["\n"]}, **kwargs)
+
+
+def test_loglikelihood_rows(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        {"request_type": "loglikelihood", "arguments": ["A", " b"], "response": [-1.5, True]},
+        {"arguments": ["A", " c"], "response": ["-2.5", "False"]},
+    )
+    model = RecordedLM(path=path, batch_size=8, device="cpu", max_batch_size=None)
+    assert model.loglikelihood([ll("A", " c"), ll("A", " b")]) == [(-2.5, False), (-1.5, True)]
+
+
+def test_generation_rows_ignore_settings_and_keep_any_text(tmp_path: Path) -> None:
+    texts = ["", "two\nlines", "红烧肉", "<script>", "\u202eright to left", "\x00nul"]
+    path = write(
+        tmp_path / "a.jsonl",
+        *({"arguments": [f"Q{i}", {"temperature": 1}], "response": t} for i, t in enumerate(texts)),
+    )
+    model = RecordedLM(path=path)
+    assert model.generate_until([gen(f"Q{i}") for i in range(len(texts))]) == texts
+
+
+def test_rolling_rows(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        {"request_type": "loglikelihood_rolling", "arguments": ["text"], "response": -7.25},
+    )
+    assert RecordedLM(path=path).loglikelihood_rolling(
+        [request("loglikelihood_rolling", "text")]
+    ) == [-7.25]
+
+
+def test_a_part_of_the_document_is_enough(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        {"doc": {"id": 7}, "response": "seven"},
+        {"doc": {"id": 8, "side": "b"}, "response": "eight b"},
+        {"doc": {"id": 9}, "idx": 1, "request_type": "loglikelihood", "response": [-1, False]},
+    )
+    model = RecordedLM(path=path)
+    answers = model.generate_until(
+        [
+            gen("whatever", doc={"id": 7, "text": "x"}),
+            gen("other", doc={"id": 8, "side": "b", "text": "y"}),
+        ]
+    )
+    assert answers == ["seven", "eight b"]
+    assert model.loglikelihood([ll("c", " d", doc={"id": 9}, idx=1)]) == [(-1.0, False)]
+    for doc in ({"id": 8, "side": "a"}, {"id": "7"}, {}):
+        with pytest.raises(MissingAnswerError):
+            model.generate_until([gen("whatever", doc=doc)])
+
+
+SAMPLE = {
+    "doc_id": 0,
+    "doc": {"q": "1+1", "n": 2},
+    "target": "2",
+    "arguments": {
+        "gen_args_0": {"arg_0": "1+1=", "arg_1": " 2"},
+        "gen_args_1": {"arg_0": "1+1=", "arg_1": " 3"},
+    },
+    "resps": [[["-0.5", "True"]], [["-4.000000000000001", "False"]]],
+    "filtered_resps": [["-0.5", "True"], ["-4.0", "False"]],
+    "filter": "none",
+}
+
+
+def test_lm_evals_own_samples(tmp_path: Path) -> None:
+    path = write(tmp_path / "samples_x.jsonl", SAMPLE, {**SAMPLE, "filter": "second"})
+    model = RecordedLM(path=path)
+    assert model.loglikelihood([ll("1+1=", " 3"), ll("1+1=", " 2")]) == [
+        (-4.000000000000001, False),
+        (-0.5, True),
+    ]
+
+
+def test_match_by_document_whatever_the_prompt(tmp_path: Path) -> None:
+    path = write(tmp_path / "samples_x.jsonl", SAMPLE)
+    model = RecordedLM(path=path, match="doc")
+    doc = {"n": 2, "q": "1+1"}
+    assert model.loglikelihood([ll("<|user|>1+1=", "3", doc=doc, idx=1)]) == [
+        (-4.000000000000001, False)
+    ]
+    assert "1+1" in model.apply_chat_template([{"role": "user", "content": "1+1"}])
+    with pytest.raises(MissingAnswerError):
+        model.loglikelihood([ll("1+1=", " 2", doc={"q": "1+1", "n": 3})])
+
+
+def test_a_chat_template_cannot_be_guessed(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="match=doc"):
+        RecordedLM(path=write(tmp_path / "a.jsonl", SAMPLE)).apply_chat_template([])
+
+
+def test_repeats_come_in_turn(tmp_path: Path) -> None:
+    sample = {
+        "doc": {"q": 1},
+        "arguments": {"gen_args_0": {"arg_0": "P", "arg_1": {"until": []}}},
+        "resps": [["first", "second"]],
+    }
+    model = RecordedLM(path=write(tmp_path / "a.jsonl", sample))
+    assert model.generate_until([gen("P"), gen("P")]) == ["first", "second"]
+
+
+def test_different_answers_to_one_request(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.jsonl", {"arguments": ["P"], "response": "x"})
+    second = write(tmp_path / "b.jsonl", {"arguments": ["P"], "response": "y"})
+    with pytest.raises(MissingAnswerError, match=r"different answers.*'P'.*a\.jsonl:1.*b\.jsonl:1"):
+        RecordedLM(path=[first, second]).generate_until([gen("P")])
+    assert RecordedLM(path=[first, second], conflict="first").generate_until([gen("P")]) == ["x"]
+    assert RecordedLM(path=str(tmp_path), conflict="last").generate_until([gen("P")]) == ["y"]
+    assert RecordedLM(path=[first, first]).generate_until([gen("P")]) == ["x"]
+
+
+def test_the_document_decides_between_different_answers(tmp_path: Path) -> None:
+    """Batches of other shapes give one request slightly different log-probabilities."""
+    other = {
+        **SAMPLE,
+        "doc": {"q": "again", "n": 2},
+        "resps": [[["-0.25", "True"]], [["-4", "False"]]],
+    }
+    model = RecordedLM(path=write(tmp_path / "a.jsonl", SAMPLE, other))
+    assert model.loglikelihood(
+        [ll("1+1=", " 2", doc=other["doc"]), ll("1+1=", " 2", doc=SAMPLE["doc"])]
+    ) == [
+        (-0.25, True),
+        (-0.5, True),
+    ]
+
+
+def test_a_missing_answer_is_quoted_from_its_end(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"arguments": ["A", " b"], "response": [-1, True]})
+    with pytest.raises(MissingAnswerError) as caught:
+        RecordedLM(path=path).loglikelihood([ll("x" * 5000 + " the end", " continued")])
+    message = str(caught.value)
+    assert "the end' + ' continued'" in message
+    assert "some_task" in message
+    assert "1 answers were read" in message
+    assert "missing=skip" in message
+    assert len(message) < 800
+
+
+def test_missing_answers_are_left_out_only_where_the_task_can(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path / "a.jsonl", {"arguments": ["A", " b"], "response": [-1, True]})
+    model = RecordedLM(path=path, missing="skip")
+    with caplog.at_level("WARNING", logger="lm_eval"):
+        answers = model.loglikelihood([ll("A", " b"), ll("A", " z")])
+    assert answers[0] == (-1.0, True)
+    assert isinstance(answers[1], LeftOut)
+    assert "1 of 2 requests" in caplog.text
+    with pytest.raises(MissingAnswerError, match="not of lm-eval-ext"):
+        model.loglikelihood([ll("A", " z", ours=False)])
+
+
+@pytest.mark.parametrize("stand_in", [LeftOutText(), LeftOutLogprob()])
+def test_stand_ins_survive_the_cache(stand_in: Any) -> None:
+    again = pickle.loads(pickle.dumps(stand_in))
+    assert isinstance(again, LeftOut)
+    assert type(again) is type(stand_in)
+    assert len(again) == len(stand_in)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{not json", r"bad\.jsonl:2: not JSON"),
+        ('["a"]', r"bad\.jsonl:2: not a recorded answer"),
+        ('{"response": "x"}', r"arguments"),
+        ('{"arguments": "P", "response": "x"}', r"list of texts"),
+        ('{"arguments": [], "response": "x"}', r"list of texts"),
+        ('{"doc": {}, "response": "x"}', r"at least one field"),
+        ('{"arguments": ["P", " c"], "response": [1]}', r"log-probability, is greedy"),
+        ('{"arguments": ["P", " c"], "response": ["x", true]}', r"ValueError"),
+        ('{"arguments": ["P", " c"], "response": [-1, "maybe"]}', r"is greedy must be"),
+        ('{"request_type": "chat", "arguments": ["P"], "response": "x"}', r"'chat' is none of"),
+        (
+            '{"request_type": "generate_until", "arguments": ["P"], "response": 3}',
+            r"generated text",
+        ),
+        ('{"doc": {"a": 1}, "arguments": {"gen_args_0": {"arg_0": "P"}}, "resps": []}', r"zip"),
+    ],
+)
+def test_a_broken_row_is_named(tmp_path: Path, line: str, message: str) -> None:
+    file = tmp_path / "bad.jsonl"
+    file.write_text('{"arguments": ["P"], "response": "x"}\n' + line + "\n")
+    with pytest.raises(DataError, match=message) as caught:
+        RecordedLM(path=str(file))
+    assert ":2" in str(caught.value)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "bad.jsonl"
+    file.write_bytes(b'{"arguments": ["\xff\xfe"]}\n')
+    with pytest.raises(DataError, match=r"bad\.jsonl: cannot be read"):
+        RecordedLM(path=str(file))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"path": ""}, "path=FILE"),
+        ({"path": "nowhere.jsonl"}, r"no recorded answers at nowhere\.jsonl"),
+        ({"path": "x", "missing": "ignore"}, "error or skip"),
+        ({"path": "x", "match": "text"}, "arguments or doc"),
+        ({"path": "x", "conflict": "all"}, "error or first or last"),
+        ({"path": "x", "mising": "skip"}, "unknown argument mising"),
+    ],
+)
+def test_a_wrong_argument_is_one_clear_line(arguments: dict[str, str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        RecordedLM(**arguments)  # type: ignore[arg-type]
+
+
+def test_folders_patterns_and_lists(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    write(tmp_path / "a.jsonl", {"arguments": ["A"], "response": "a"})
+    write(tmp_path / "sub" / "b.jsonl", {"arguments": ["B"], "response": "b"})
+    (tmp_path / "results.json").write_text("{}")
+    for path in (
+        str(tmp_path),
+        f"{tmp_path}/**/*.jsonl",
+        [f"{tmp_path}/a.jsonl", f"{tmp_path}/sub"],
+    ):
+        assert RecordedLM(path=path).generate_until([gen("A"), gen("B")]) == ["a", "b"]

@@ -1,0 +1,202 @@
+"""Guards for every task that ships: listed, loadable, and its scores fit lm-eval's machinery."""
+
+import json
+import logging
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from lm_eval.evaluator_utils import _compute_task_aggregations
+from lm_eval.tasks import TaskManager
+from lm_eval.utils import handle_non_serializable
+
+from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.catalogue import Card, TaskFacts, card_of, cards
+from lm_eval_ext.harness.left_out import LeftOutLogprob, LeftOutText
+from lm_eval_ext.harness.metrics import STDERR
+
+TASKS: dict[str, TaskFacts] = {
+    name: facts for card in cards().values() for name, facts in card.tasks.items()
+}
+GROUPS = {name: members for card in cards().values() for name, members in card.groups.items()}
+
+
+@pytest.fixture(scope="module")
+def manager() -> TaskManager:
+    return TaskManager(include_defaults=False, include_path=tasks_folder())
+
+
+@pytest.fixture(params=sorted(TASKS))
+def task(request: pytest.FixtureRequest, manager: TaskManager) -> Iterator[Any]:
+    """Each task in turn, loaded; those that need data skip where they are not at hand."""
+    name = request.param
+    if TASKS[name].sources:
+        request.getfixturevalue("real_data")
+    yield manager.load(name)["tasks"][name]
+
+
+def test_cards_and_task_files_name_the_same_tasks(manager: TaskManager) -> None:
+    assert sorted(manager.all_subtasks) == sorted(TASKS)
+    assert sorted(manager.all_groups) == sorted(GROUPS)
+
+
+def test_no_task_file_is_skipped_in_silence(manager: TaskManager) -> None:
+    """lm-eval's index drops a file that it cannot read with no more than a debug line."""
+    files = {path.resolve() for path in Path(tasks_folder()).rglob("*.yaml")}
+    indexed = {
+        entry.yaml_path.resolve() for entry in manager.task_index.values() if entry.yaml_path
+    }
+    assert indexed == files
+
+
+@pytest.mark.parametrize("group", sorted(GROUPS))
+def test_a_group_holds_what_its_card_says(
+    group: str, manager: TaskManager, real_data: Path
+) -> None:
+    assert sorted(manager.load(group)["tasks"]) == sorted(GROUPS[group])
+
+
+def test_it_has_the_size_that_its_card_says(task: Any) -> None:
+    task.build_all_requests(rank=0, world_size=1)
+    facts = TASKS[task.task_name]
+    assert len(task.eval_docs) == facts.documents
+    assert len(task.instances) == facts.requests
+
+
+def test_limit_counts_whole_documents(task: Any) -> None:
+    task.build_all_requests(limit=2, rank=0, world_size=1)
+    assert len({instance.doc_id for instance in task.instances}) == 2
+    per_document = TASKS[task.task_name].requests / TASKS[task.task_name].documents
+    assert len(task.instances) == 2 * per_document
+
+
+def test_it_has_a_version_and_a_signature(task: Any) -> None:
+    assert isinstance(task.VERSION, str), "1.10 as a number would be 1.1"
+    own = task.config.metadata["signature"]
+    assert own["task"] == task.task_name
+    assert own["version"] == task.VERSION
+    assert "?" not in own.values()
+    assert len(own["sha256"]) == 16
+
+
+def score_some(task: Any, *, documents: int = 12) -> list[dict[str, Any]]:
+    """Scores a few documents with arbitrary answers."""
+    rng = random.Random(0)
+    task.build_all_requests(limit=documents, rank=0, world_size=1)
+    by_document: dict[int, list[Any]] = {}
+    for instance in task.instances:
+        by_document.setdefault(instance.doc_id, []).append(instance)
+    scored = []
+    for instances in by_document.values():
+        answers = [
+            (-30 * rng.random(), False)
+            if i.request_type == "loglikelihood"
+            else rng.choice(["", "x"])
+            for i in instances
+        ]
+        scored.append(task.process_results(instances[0].doc, answers))
+    return scored
+
+
+def test_its_metrics_are_the_listed_ones(task: Any) -> None:
+    listed = [entry["metric"] for entry in task.config.metric_list]
+    assert len(listed) == len(set(listed))
+    for scored in score_some(task):
+        assert list(scored) == listed
+    assert set(task.aggregation()) == set(task.higher_is_better()) == set(listed)
+
+
+def test_every_metric_has_a_standard_error_that_follows_it(task: Any) -> None:
+    """What comes later overwrites the column that lm-eval filled with its own."""
+    listed = [entry["metric"] for entry in task.config.metric_list]
+    for name in listed:
+        if not name.endswith(STDERR):
+            assert listed.index(name + STDERR) > listed.index(name)
+
+
+def aggregate(task: Any, scored: list[dict[str, Any]]) -> dict[str, Any]:
+    raw: dict[tuple[str, str], list[Any]] = {}
+    for document in scored:
+        for metric, value in document.items():
+            raw.setdefault((metric, "none"), []).append(value)
+    metrics, count = _compute_task_aggregations(task, raw, bootstrap_iters=10)
+    assert count == len(scored)
+    return metrics
+
+
+def test_it_aggregates_in_any_order_and_serialises(task: Any) -> None:
+    scored = score_some(task)
+    straight = aggregate(task, scored)
+    interleaved = aggregate(task, scored[::2] + scored[1::2])
+    assert straight.keys() == interleaved.keys()
+    for name, value in straight.items():
+        if isinstance(value, float):
+            assert math.isclose(value, interleaved[name], rel_tol=1e-12, abs_tol=1e-15), name
+    errors = [v for k, v in straight.items() if "_stderr," in k and "_stderr_stderr," not in k]
+    assert all(isinstance(error, float) for error in errors)
+    json.dumps(straight, default=handle_non_serializable)
+    json.dumps(scored, default=handle_non_serializable)
+    json.dumps(task.dump_config(), default=handle_non_serializable)
+
+
+def test_one_document_has_scores_and_no_standard_error(task: Any) -> None:
+    aggregated = aggregate(task, score_some(task, documents=1))
+    errors = [v for k, v in aggregated.items() if "_stderr," in k]
+    assert errors
+    assert set(errors) == {"N/A"}
+
+
+def test_a_document_without_all_answers_counts_nowhere(task: Any) -> None:
+    task.build_all_requests(limit=2, rank=0, world_size=1)
+    for instance in task.instances:
+        assert instance.may_be_left_out
+        answer = (-1.0, False) if instance.request_type == "loglikelihood" else "x"
+        instance.resps.append(answer)
+    last = task.instances[-1]
+    last.resps[:] = [LeftOutLogprob() if last.request_type == "loglikelihood" else LeftOutText()]
+    task.apply_filters()
+    scored = {}
+    for instance in task.instances:
+        same = [i for i in task.instances if i.doc_id == instance.doc_id]
+        answers = [next(iter(i.filtered_resps.values())) for i in same]
+        scored[instance.doc_id] = task.process_results(instance.doc, answers)
+    assert scored[0]
+    assert scored[1] == {}
+
+
+def test_the_yaml_is_thin() -> None:
+    for path in Path(tasks_folder()).rglob("*"):
+        if path.is_file() and path.suffix not in {".py", ".pyc"}:
+            assert len(path.read_text(encoding="utf-8").splitlines()) <= 30, path
+
+
+def test_cards_are_strict(tmp_path: Path) -> None:
+    (card,) = [card for card in cards().values() if card.name == "lieder"]
+    content = json.loads(card.model_dump_json())
+    content["humna"] = 1
+    with pytest.raises(ValueError, match="humna"):
+        Card.model_validate_json(json.dumps(content))
+    assert card_of("lieder_two") == card
+    assert card_of("hellaswag") is None
+
+
+def test_lm_evals_warning_about_metadata_is_not_repeated_per_task(
+    manager: TaskManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="lm_eval"):
+        logging.getLogger("lm_eval").propagate = True
+        manager.load("lieder_mini")
+    assert "Custom kwargs" not in caplog.text
+
+
+def test_shared_yaml_is_no_task() -> None:
+    for path in Path(tasks_folder()).rglob("_*"):
+        if path.is_file() and path.suffix != ".py":
+            assert path.suffix == "", "lm-eval would list it"
+    for path in Path(tasks_folder()).rglob("*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        assert yaml.safe_load(text.replace("!function", ""))
