@@ -52,6 +52,14 @@ class TaskFacts(_Strict):
         return all(data.at_hand(source) for source in self.sources)
 
 
+class Reference(_Strict):
+    """Published figures for some of a benchmark's tasks, shown beside ours."""
+
+    label: str
+    tasks: tuple[str, ...]
+    figures: dict[str, float]
+
+
 class Card(_Strict):
     """A benchmark.
 
@@ -59,7 +67,7 @@ class Card(_Strict):
         cluster: The unit that standard errors are clustered on.
         headline: The metrics that summarise it, first the one to rank by.
         chance: What guessing reaches on the headline metrics.
-        references: Published results beside which ours are shown: a label, then by metric.
+        references: Published results beside which ours are shown.
         tasks: By name.
         groups: lm-eval groups, by name: their members.
     """
@@ -70,7 +78,7 @@ class Card(_Strict):
     cluster: str
     headline: tuple[str, ...]
     chance: float | None = None
-    references: dict[str, dict[str, float]] = {}
+    references: tuple[Reference, ...] = ()
     tasks: dict[str, TaskFacts]
     groups: dict[str, tuple[str, ...]] = {}
 

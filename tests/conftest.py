@@ -11,6 +11,10 @@ from typing import Any
 import hypothesis
 import pytest
 
+# Tiny models are fastest on one thread, and two processes with two threads each on a busy
+# machine wait for each other most of the time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The machine's load decides how long one example takes, and no test is about that.
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("steady")

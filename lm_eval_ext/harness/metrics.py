@@ -1,10 +1,13 @@
 """Metrics in lm-eval's shape: a mean over documents with a clustered standard error.
 
+Both are the same to the last digit in whatever order the documents arrive.
+
 lm-eval computes standard errors only for aggregations of its own and takes documents for
 independent. It does leave a way: a metric called ``NAME_stderr``, listed after ``NAME``,
 overwrites what it put into that column (fact sheet, "harness").
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,8 +16,16 @@ from lm_eval.api.registry import register_aggregation
 from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
 
 STDERR = "_stderr"
+MEAN = "lm_eval_ext_mean"
 CLUSTERED_STDERR = "lm_eval_ext_clustered_stderr"
-"""The aggregation's name in lm-eval's registry: results files show it instead of source code."""
+"""Names in lm-eval's registry of aggregations: results files show them, not source code."""
+
+
+@register_aggregation(MEAN)  # type: ignore[untyped-decorator]
+def _aggregate_mean(values: Iterable[float]) -> float:
+    """The mean, by exact summation: the last digit does not depend on the order of ranks."""
+    scores = list(values)
+    return math.fsum(scores) / len(scores)
 
 
 @register_aggregation(CLUSTERED_STDERR)  # type: ignore[untyped-decorator]
@@ -28,7 +39,7 @@ def metric_entries(names: Iterable[str], *, higher_is_better: bool = True) -> li
     entries: list[dict[str, Any]] = []
     for name in names:
         entries += [
-            {"metric": name, "aggregation": "mean", "higher_is_better": higher_is_better},
+            {"metric": name, "aggregation": MEAN, "higher_is_better": higher_is_better},
             {
                 "metric": name + STDERR,
                 "aggregation": CLUSTERED_STDERR,

@@ -27,7 +27,9 @@ def tables(results: ResultsFile, *, every_metric: bool = False) -> "Iterable[Ren
     for task in results.tasks:
         card = card_of(task)
         scores = results.scores(task)
-        yield _table(results, task, scores, card, every_metric)
+        scored, total = results.documents(task)
+        yield Text(f"{task} · {results.model} · {scored} of {total} documents", style="bold")
+        yield _table(task, scores, card, every_metric)
         notes = []
         if card and card.chance is not None:
             notes.append(f"chance {card.chance:g}")
@@ -48,7 +50,6 @@ def _chosen(scores: Mapping[str, Score], card: Card | None, every_metric: bool) 
 
 
 def _table(
-    results: ResultsFile,
     task: str,
     scores: Mapping[str, Score],
     card: Card | None,
@@ -62,16 +63,11 @@ def _table(
     order = list(card.headline) if card else []
     rows.sort(key=lambda row: order.index(row) if row in order else len(order))
     references = {
-        label: figures
-        for label, figures in (card.references if card else {}).items()
-        if any(row in figures for row in rows)
+        reference.label: reference.figures
+        for reference in (card.references if card else ())
+        if task in reference.tasks
     }
-    scored, total = results.documents(task)
-    table = Table(
-        title=f"{task} · {results.model} · {scored} of {total} documents",
-        title_justify="left",
-        title_style="bold",
-    )
+    table = Table()
     table.add_column("metric")
     for column in [*columns, *references]:
         table.add_column(column or "value", justify="right")

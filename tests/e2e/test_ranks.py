@@ -30,7 +30,7 @@ def run(world: int, recorded: Path, task: str, output: Path) -> dict[str, object
             },
             stderr=subprocess.PIPE,
             text=True,
-        )  # fmt: skip
+        )
         for rank in range(world)
     ]
     for process in ranks:

@@ -47,11 +47,12 @@ def make(kind: str, folder: Path) -> None:
                 decoder_start_token_id=0, eos_token_id=1, pad_token_id=0,
             )
         )  # fmt: skip
-    # Random weights of the usual size give nearly the same probability everywhere; larger
-    # ones give comparisons something to differ by.
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3.0)
+    if kind != "t5":
+        # Initial weights give nearly the same probability everywhere; larger ones give
+        # comparisons something to differ by. T5's are large as they are.
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(3.0)
     model.eval().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

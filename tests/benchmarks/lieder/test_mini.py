@@ -16,7 +16,7 @@ from lm_eval_ext.benchmarks.lieder.records import FOUR_CONTEXTS, Group, Sentence
 DIGEST = "1c754ebe919c9e2fb6a95b2d6b7d092c6c8fa8c705af00b8b40487e4dc4fe931"
 """A change here makes scores incomparable: raise the task's version, then renew this."""
 
-CONDITIONS = [f"{context}_{ending}" for context in FOUR_CONTEXTS for ending in "s p nonref".split()]
+CONDITIONS = [f"{context}_{ending}" for context in FOUR_CONTEXTS for ending in ["s", "p", "nonref"]]
 
 SENTENCES = [sentence for group in mini.groups() for sentence in group.sentences]
 

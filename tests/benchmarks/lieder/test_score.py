@@ -129,7 +129,8 @@ def test_two_has_no_relative_metric_and_sixteen_numeral_comparisons() -> None:
 
 
 def test_the_cards_human_means_are_means_of_the_cards_comparisons() -> None:
-    (humans,) = cards()["lieder"].references.values()
+    (reference,) = cards()["lieder"].references
+    humans = reference.figures
     for name, members in {
         "mean": score.FIFTEEN,
         **{

@@ -1,0 +1,107 @@
+"""lm_eval itself: errors before the model loads, recorded answers, the readable tables."""
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+
+def last_line(done: Any) -> str:
+    return str(done.stderr.strip().splitlines()[-1])
+
+
+def test_missing_data_are_one_line_before_the_model_is_touched(
+    lm_eval: Callable[..., Any], tmp_path: Path
+) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # bound and not listening: refused at once
+        env = {"LM_EVAL_EXT_MIRROR": f"http://127.0.0.1:{nobody.getsockname()[1]}"}
+        done = lm_eval("--tasks", "lieder", "--model", "hf",
+                       "--model_args", "pretrained=/no/such/model", env=env)  # fmt: skip
+    assert done.returncode == 1
+    assert last_line(done).startswith("lm-eval-ext: error: ")
+    assert "LM_EVAL_EXT_DATA" in last_line(done), "the remedy"
+    assert "Traceback" not in done.stderr
+    assert "Initializing hf model" not in done.stderr, "the model was not touched"
+    assert not list(Path(tmp_path).rglob("*.jsonl")), "nothing half-written"
+
+
+def test_a_wrong_metadata_key_is_one_line_before_the_model_is_touched(
+    lm_eval: Callable[..., Any],
+) -> None:
+    done = lm_eval("--tasks", "lieder_mini", "--model", "hf", "--model_args", "pretrained=/no/such",
+                   "--metadata", '{"lieder_experimant": "base"}')  # fmt: skip
+    assert done.returncode == 1
+    assert "unknown metadata key lieder_experimant" in last_line(done)
+    assert "lieder_experiment" in last_line(done)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_request_without_an_answer_is_quoted_in_one_line(
+    lm_eval: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "none.jsonl").write_text('{"arguments": ["P"], "response": "x"}\n')
+    done = lm_eval("--tasks", "lieder_mini", "--model", "recorded", "--model_args",
+                   f"path={tmp_path / 'none.jsonl'}", "--limit", "1")  # fmt: skip
+    assert done.returncode == 1
+    assert "no answer is recorded for the loglikelihood request" in last_line(done)
+    assert "Traceback" not in done.stderr
+
+
+def test_defects_keep_their_traceback(lm_eval: Callable[..., Any]) -> None:
+    done = lm_eval("--tasks", "lieder_mini", "--model", "hf", "--model_args", "pretrained=/no/such")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+def test_replaying_the_group_and_reading_the_tables(
+    lm_eval: Callable[..., Any], cli: Callable[..., Any], shared_data: Path
+) -> None:
+    recorded = shared_data / "lieder/recorded/*_gpt2.responses.jsonl"
+    done = lm_eval("--tasks", "lieder", "--model", "recorded",
+                   "--model_args", json.dumps({"path": str(recorded), "conflict": "first"}),
+                   env={"LM_EVAL_EXT_DATA": str(shared_data)})  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    results = done.results()
+    for experiment in ("base", "diff", "two"):
+        for metric in ("direct", "relative"):
+            file = shared_data / f"lieder/recorded/{experiment}_gpt2.expected_{metric}.json"
+            if file.exists():
+                for name, figures in json.loads(file.read_text()).items():
+                    ours = results["results"][f"lieder_{experiment}"][f"{metric}/{name},none"]
+                    assert ours == figures["correct"] / figures["n"], (experiment, metric, name)
+    shown = cli("show", str(done.output))
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count("48 of 48 documents") == 3
+    assert "humans" in shown.stdout
+    assert "pos_neg_s>pos_pos_s" not in shown.stdout
+    assert "pos_neg_s>pos_pos_s" in cli("show", str(done.output), "--all").stdout
+    lines = cli("signature", str(done.output)).stdout.splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        parts = dict(part.split(":", 1) for part in line.split("|"))
+        assert parts["version"] == "1.0"
+        assert parts["data"].startswith("lieder@ab5f161feb0b")
+        assert parts["scoring"] == "summed-logprob"
+        assert parts["chat"] == "no"
+        assert parts["lm-eval"].startswith("0.4.")
+
+
+def test_limit_and_cache_resume(
+    lm_eval: Callable[..., Any], tiny_models: Path, tmp_path: Path
+) -> None:
+    common = ["--tasks", "lieder_mini", "--model", "hf", "--device", "cpu",
+              "--model_args", f"pretrained={tiny_models / 'llama'}",
+              "--use_cache", str(tmp_path / "c")]  # fmt: skip
+    first = lm_eval(*common, "--limit", "3")
+    assert first.returncode == 0, first.stderr[-3000:]
+    assert first.results()["n-samples"]["lieder_mini"] == {"original": 48, "effective": 3}
+    assert [len(sample["arguments"]) for sample in first.samples("lieder_mini")] == [12] * 3
+    second = lm_eval(*common, "--limit", "4", output=tmp_path / "second")
+    assert "Cached requests: 36, Requests remaining: 12" in second.stderr
+    assert second.samples("lieder_mini")[0]["resps"] == first.samples("lieder_mini")[0]["resps"]

@@ -1,0 +1,254 @@
+"""The package as users install it: wheel, uninstall, editable lm-eval, lm-eval's next release."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).resolve().parents[2]
+PURELIB = Path(sysconfig.get_paths()["purelib"])
+
+
+class Environment:
+    """A virtual environment of its own that borrows this one's libraries.
+
+    They are linked one by one. This project is left out, and so are start-up files, so its
+    editable install here does not reach in.
+    """
+
+    def __init__(self, folder: Path, *, lm_eval: bool = True) -> None:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+        self.python = folder / "bin" / "python"
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        self.site = folder / "lib" / version / "site-packages"
+        borrowed = folder / "borrowed"
+        borrowed.mkdir()
+        for library in PURELIB.iterdir():
+            ours = library.name.startswith("lm_eval_ext") or library.suffix == ".pth"
+            theirs = library.name == "lm_eval" or library.name.startswith("lm_eval-")
+            if not ours and (lm_eval or not theirs):
+                (borrowed / library.name).symlink_to(library)
+        (self.site / "borrowed.pth").write_text(f"{borrowed}\n")
+
+    def pip(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+
+    def run(
+        self, *arguments: str, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(self.python), *arguments],
+            env={**os.environ, **(env or {})},
+            cwd=self.site.parent,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    def knows_our_group(self, *arguments: str, env: dict[str, str] | None = None) -> bool:
+        """Whether plain ``lm_eval`` lists the group ``lieder``."""
+        done = self.run("-m", "lm_eval", "ls", "groups", *arguments, env=env)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return "lieder/lieder.yaml" in done.stdout
+
+
+ALL = {"lieder_base", "lieder_diff", "lieder_two", "lieder_mini"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
+         "--wheel-dir", str(folder), str(ROOT)],
+        check=True, capture_output=True, timeout=300,
+    )  # fmt: skip
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Environment:
+    environment = Environment(tmp_path_factory.mktemp("env") / "venv")
+    environment.pip("install", "--no-deps", "--no-index", str(wheel))
+    return environment
+
+
+def test_the_wheel_holds_package_tasks_and_start_up_file(wheel: Path) -> None:
+    import zipfile
+
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert "lm_eval_ext_autoload.pth" in names
+    assert "lm_eval_ext/tasks/lieder/_lieder" in names
+    for data_file in (
+        "data/sources.yaml",
+        "benchmarks/lieder/card.yaml",
+        "benchmarks/lieder/mini.yaml",
+    ):
+        assert f"lm_eval_ext/{data_file}" in names
+    assert not [name for name in names if name.startswith(("tests/", "docs/", "tasks/"))]
+    (entry_points,) = [name for name in names if name.endswith("entry_points.txt")]
+    text = zipfile.ZipFile(wheel).read(entry_points).decode()
+    assert "[lm_eval.tasks]\nlm_eval_ext = lm_eval_ext.tasks" in text
+    assert "[lm_eval.models]\nrecorded = lm_eval_ext.models.recorded:RecordedLM" in text
+
+
+def test_an_installed_wheel_is_seen_by_plain_lm_eval(installed: Environment) -> None:
+    where = installed.run("-c", "import lm_eval_ext; print(lm_eval_ext.__file__)").stdout
+    assert where.startswith(str(installed.site)), "the wheel is what is tested"
+    done = installed.run("-m", "lm_eval", "ls", "subtasks")
+    assert done.returncode == 0, done.stderr[-3000:]
+    names = {line.split("|")[1].strip() for line in done.stdout.splitlines() if "|" in line}
+    assert names >= ALL
+    assert not installed.knows_our_group(env={"LM_EVAL_EXT_AUTOLOAD": "0"})
+
+
+def test_a_run_from_the_wheel_and_a_users_own_version(
+    installed: Environment, tiny_models: Path, tmp_path: Path
+) -> None:
+    model = f"pretrained={tiny_models / 'gpt2'}"
+    common = ["-m", "lm_eval", "--tasks", "lieder_mini", "--model", "hf", "--model_args", model,
+              "--device", "cpu", "--limit", "2"]  # fmt: skip
+    done = installed.run(*common)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "direct/existence" in done.stdout
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    ours = installed.site / "lm_eval_ext" / "tasks" / "lieder" / "_lieder"
+    (mine / "mine.yaml").write_text(
+        f"include: {ours}\ntask: lieder_mini\nmetadata:\n  version: 'mine'\n"
+        "  lieder_experiment: mini\n"
+    )
+    done = installed.run(*common, "--include_path", str(mine))
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "|mine" in done.stdout.replace(" ", ""), "the user's include_path overrides ours"
+
+
+def test_without_the_hook_include_path_is_enough(installed: Environment) -> None:
+    off = {"LM_EVAL_EXT_AUTOLOAD": "0"}
+    where = installed.run(
+        "-c", "from lm_eval_ext.cli import main; main()", "tasks", "--where", env=off
+    )
+    folder = where.stdout.strip()
+    assert folder == str(installed.site / "lm_eval_ext" / "tasks")
+    assert installed.knows_our_group("--include_path", folder, env=off)
+
+
+def test_uninstalling_leaves_nothing(tmp_path: Path, wheel: Path) -> None:
+    environment = Environment(tmp_path / "venv")
+    before = {path.name for path in environment.site.iterdir()}
+    environment.pip("install", "--no-deps", "--no-index", str(wheel))
+    assert environment.run("-c", "import lm_eval_ext._autoload").returncode == 0  # writes bytecode
+    environment.pip("uninstall", "--yes", "lm-eval-ext")
+    assert {path.name for path in environment.site.iterdir()} == before
+    done = environment.run("-c", "print('quiet')")
+    assert (done.stdout, done.stderr) == ("quiet\n", "")
+
+
+def test_a_half_removed_package_does_not_disturb_python(tmp_path: Path, wheel: Path) -> None:
+    environment = Environment(tmp_path / "venv")
+    environment.pip("install", "--no-deps", "--no-index", str(wheel))
+    shutil.rmtree(environment.site / "lm_eval_ext")
+    done = environment.run("-c", "print('quiet')")
+    assert (done.stdout, done.stderr) == ("quiet\n", "")
+
+
+def copy_of_lm_eval(folder: Path) -> Path:
+    """A source checkout of lm-eval with a single one of its own tasks, which makes it quick."""
+    spec = importlib.util.find_spec("lm_eval")
+    assert spec is not None and spec.origin is not None
+    source = Path(spec.origin).parent
+
+    def unwanted(path: str, names: list[str]) -> list[str]:
+        if Path(path) == source / "tasks":
+            return [name for name in names if "." not in name and name != "hellaswag"]
+        return ["__pycache__"]
+
+    shutil.copytree(source, folder / "lm_eval", ignore=unwanted)
+    (folder / "pyproject.toml").write_text(
+        textwrap.dedent(
+            """
+            [build-system]
+            requires = ["setuptools"]
+            build-backend = "setuptools.build_meta"
+            [project]
+            name = "lm_eval"
+            version = "0.4.13"
+            [tool.setuptools.packages.find]
+            include = ["lm_eval*"]
+            """
+        )
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def editable(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Iterator[Environment]:
+    """An environment where lm-eval is an editable install and ours a wheel."""
+    folder = tmp_path_factory.mktemp("editable")
+    environment = Environment(folder / "venv", lm_eval=False)
+    checkout = copy_of_lm_eval(folder / "lm-evaluation-harness")
+    environment.pip(
+        "install", "--no-deps", "--no-index", "--no-build-isolation", "-e", str(checkout)
+    )
+    environment.pip("install", "--no-deps", "--no-index", str(wheel))
+    where = environment.run("-c", "import lm_eval; print(lm_eval.__file__)").stdout
+    assert where.startswith(str(checkout)), "the checkout is what is imported"
+    yield environment
+
+
+def test_an_editable_lm_eval_still_works(editable: Environment) -> None:
+    done = editable.run("-m", "lm_eval", "ls", "subtasks")
+    names = {line.split("|")[1].strip() for line in done.stdout.splitlines() if "|" in line}
+    assert names >= ALL | {"hellaswag"}
+
+
+READS_ENTRY_POINTS = """
+def _plugin_folders():
+    from importlib.metadata import entry_points
+    return [Path(ep.load().__path__[0]) for ep in entry_points(group="lm_eval.tasks")]
+"""
+
+
+def test_lm_evals_next_release_finds_us_by_itself(editable: Environment) -> None:
+    """Emulates the merged and the open upstream change: entry points for models and tasks."""
+    package = Path(editable.run("-c", "import lm_eval; print(lm_eval.__file__)").stdout).parent
+    manager = package / "tasks" / "manager.py"
+    text = manager.read_text()
+    anchor = "            all_paths.append(Path(__file__).parent)\n"
+    assert anchor in text
+    manager.write_text(
+        text.replace(anchor, anchor + "            all_paths += _plugin_folders()\n")
+        + READS_ENTRY_POINTS
+    )
+    models = package / "models" / "__init__.py"
+    models.write_text(
+        models.read_text()
+        + "\nfrom importlib.metadata import entry_points\n"
+        + "from lm_eval.api.registry import model_registry\n"
+        + 'for _ep in {ep.name: ep for ep in entry_points(group="lm_eval.models")}.values():\n'
+        + "    model_registry.register(_ep.name, target=_ep)\n"
+    )
+    done = editable.run("-m", "lm_eval", "ls", "subtasks")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "lieder_mini" in done.stdout
+    assert "overrides existing" not in done.stderr, "indexed once, not twice"
+    assert "lm-eval-ext" not in done.stderr
+    code = (
+        "import lm_eval.models; from lm_eval.api.registry import get_model, model_registry\n"
+        "print(type(model_registry._objs['recorded']).__name__, get_model('recorded').__name__)"
+    )
+    done = editable.run("-c", code)
+    assert done.stdout.split() == ["EntryPoint", "RecordedLM"], done.stderr[-3000:]
