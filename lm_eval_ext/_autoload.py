@@ -36,13 +36,18 @@ def install() -> None:
     """Starts watching for lm-eval's imports; the second call does nothing."""
     if os.environ.get(SWITCH, "1") == "0":
         return
-    if any(isinstance(finder, _Watcher) for finder in sys.meta_path):
+    if is_active():
         return
     sys.meta_path.insert(0, _Watcher())
     for name in _HOOKS:
         module = sys.modules.get(name)
         if module is not None:
             _run_hook(module)
+
+
+def is_active() -> bool:
+    """Whether lm-eval's imports are being watched in this process."""
+    return any(isinstance(finder, _Watcher) for finder in sys.meta_path)
 
 
 def tasks_folder() -> str:

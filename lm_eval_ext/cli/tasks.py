@@ -1,7 +1,6 @@
 """``lm-eval-ext tasks``."""
 
 import json
-import os
 from typing import Annotated
 
 import typer
@@ -14,8 +13,8 @@ def tasks(
         typer.Option("--where", help="Print the folder of the task files, for --include_path."),
     ] = False,
 ) -> None:
-    """List every task: what it asks, how much of it, and whether its data are at hand."""
-    from lm_eval_ext._autoload import SWITCH, tasks_folder
+    """List every task and group: what it asks, how much, and whether its data are at hand."""
+    from lm_eval_ext._autoload import is_active, tasks_folder
     from lm_eval_ext.report.tasks import task_rows
 
     if where:
@@ -36,5 +35,5 @@ def tasks(
     Console().print(table)
     if any(row.data == "to fetch" for row in rows):
         typer.echo("Data to fetch come at the first run, or with: lm-eval-ext data fetch")
-    if os.environ.get(SWITCH, "1") == "0":
-        typer.echo(f"{SWITCH}=0: give lm_eval --include_path {tasks_folder()}")
+    if not is_active():
+        typer.echo(f"Plain lm_eval does not see them here: add --include_path {tasks_folder()}")

@@ -55,6 +55,7 @@ def _table(
     card: Card | None,
     every_metric: bool,  # noqa: FBT001
 ) -> "Table":
+    from rich.markup import escape
     from rich.table import Table
 
     chosen = _chosen(scores, card, every_metric)
@@ -78,7 +79,7 @@ def _table(
         published = [
             f"{figures[row]:.3f}" if row in figures else "" for figures in references.values()
         ]
-        table.add_row(row, *cells, *published)
+        table.add_row(escape(row), *cells, *published)
     return table
 
 

@@ -162,3 +162,61 @@ def test_results_serialise_and_hold_the_signature(tiny_models: Path) -> None:
     metadata = json.loads(json.dumps(results["configs"]["lieder_mini"]["metadata"], default=str))
     assert metadata["signature"]["data"] == "lieder_mini@embedded"
     assert results["n-samples"]["lieder_mini"]["effective"] == 3
+
+
+def test_a_completions_server_gives_what_the_model_itself_gives(tiny_models: Path) -> None:
+    from support import completions_server
+
+    folder = tiny_models / "gpt2"
+    with completions_server.serve(folder) as url:
+        served = evaluate(
+            "lieder_mini",
+            "local-completions",
+            {
+                "base_url": url, "model": "tiny", "tokenizer": str(folder),
+                "tokenizer_backend": "huggingface", "num_concurrent": 1, "max_retries": 1,
+            },
+            limit=6, batch_size=8,
+        )  # fmt: skip
+    local = evaluate("lieder_mini", "hf", {"pretrained": str(folder)}, device="cpu", limit=6)
+
+    def logprobs(results: Any) -> list[float]:
+        return [r[0][0] for s in results["samples"]["lieder_mini"] for r in s["resps"]]
+
+    assert logprobs(served) == pytest.approx(logprobs(local), abs=1e-3)
+    assert served["results"] == local["results"]
+
+
+def test_recorded_texts_answer_a_generation_task(tmp_path: Path) -> None:
+    """The model type serves any task: here one of a user's own, with its own metric."""
+    from lm_eval_ext.models.recorded import MissingAnswerError, RecordedLM
+
+    docs = [{"question": f"What is {n} + {n}?", "answer": str(2 * n), "id": n} for n in range(4)]
+    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(doc) + "\n" for doc in docs))
+    (tmp_path / "sums.yaml").write_text(
+        f"task: sums\ndataset_path: json\ndataset_kwargs: {{data_files: {tmp_path}/docs.jsonl}}\n"
+        "test_split: train\noutput_type: generate_until\ndoc_to_text: question\n"
+        "doc_to_target: answer\ngeneration_kwargs: {until: ['.']}\nnum_fewshot: 0\n"
+        "metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]\n"
+    )
+    answers = [
+        {"arguments": ["What is 0 + 0?"], "response": "0"},
+        {"arguments": ["What is 1 + 1?", {"until": ["!"]}], "response": "3"},
+        {"doc": {"id": 2}, "response": "4"},
+        {"doc": {"id": 3}, "response": "6"},
+    ]
+    file = tmp_path / "answers.jsonl"
+    manager = TaskManager(include_defaults=False, include_path=str(tmp_path))
+
+    def run(rows: list[dict[str, Any]], **kwargs: str) -> Any:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return simple_evaluate(
+            model=RecordedLM(path=str(file), **kwargs),  # type: ignore[arg-type]
+            tasks=["sums"], task_manager=manager, bootstrap_iters=10,
+        )  # fmt: skip
+
+    assert run(answers)["results"]["sums"]["exact_match,none"] == 0.75
+    with pytest.raises(MissingAnswerError, match=r"What is 3 \+ 3"):
+        run(answers[:3])
+    with pytest.raises(MissingAnswerError, match="not of lm-eval-ext"):
+        run(answers[:3], missing="skip")

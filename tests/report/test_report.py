@@ -1,0 +1,172 @@
+"""Reading results files and showing them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.report import results, show
+from lm_eval_ext.report.tasks import task_rows
+
+
+def a_file(folder: Path, name: str = "results_2026-01-01T00-00-00.json", **changes: Any) -> Path:
+    content = {
+        "results": {
+            "lieder_base": {
+                "name": "lieder_base",
+                "alias": "lieder_base",
+                "sample_len": 46,
+                "direct/mean,none": 0.5,
+                "direct/mean_stderr,none": 0.125,
+                "direct/mean_stderr_stderr,none": "N/A",
+                "relative/mean,none": 0.25,
+                "relative/mean_stderr,none": "N/A",
+                "direct/pos_neg_s>pos_pos_s,none": 0.75,
+            },
+            "lieder": {"name": "lieder", "alias": "lieder", " ": " "},
+        },
+        "configs": {
+            "lieder_base": {"metadata": {"signature": {"task": "lieder_base", "seed": "7"}}}
+        },
+        "versions": {"lieder_base": "1.0"},
+        "n-shot": {"lieder_base": 0},
+        "n-samples": {"lieder_base": {"original": 48, "effective": 46}},
+        "config": {"model": "hf", "limit": 46.0},
+        "model_name": "org/a-model",
+        "chat_template_sha": "0123456789abcdef0",
+        "lm_eval_version": "0.4.13",
+        **changes,
+    }
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content))
+    return file
+
+
+def test_scores_and_counts(tmp_path: Path) -> None:
+    (read,) = results.find(a_file(tmp_path))
+    assert read.model == "org/a-model"
+    assert read.tasks == ["lieder_base"], "a group without scores is no task"
+    assert read.scores("lieder_base") == {
+        "direct/mean": results.Score(0.5, 0.125),
+        "relative/mean": results.Score(0.25, None),
+        "direct/pos_neg_s>pos_pos_s": results.Score(0.75, None),
+    }
+    assert read.documents("lieder_base") == (46, 48)
+
+
+def test_the_signature_adds_what_the_run_knows(tmp_path: Path) -> None:
+    (read,) = results.find(a_file(tmp_path))
+    assert read.signature("lieder_base") == (
+        "task:lieder_base|seed:7|version:1.0|shots:0|chat:0123456789ab|system:no|limit:46.0|lm-eval:0.4.13"
+    )
+    (foreign,) = results.find(a_file(tmp_path / "b", configs={"lieder_base": {}}))
+    assert foreign.signature("lieder_base").startswith("task:lieder_base|version:1.0|")
+
+
+def test_several_filters_keep_their_names(tmp_path: Path) -> None:
+    file = a_file(tmp_path, results={"t": {"acc,strict": 0.1, "acc,loose": 0.2}}, configs={"t": {}})
+    (read,) = results.find(file)
+    assert set(read.scores("t")) == {"acc,strict", "acc,loose"}
+
+
+def test_a_folder_gives_the_newest_per_model_and_tasks(tmp_path: Path) -> None:
+    a_file(tmp_path / "m", "results_2026-01-01T00-00-00.json", model_name="m")
+    newest = a_file(tmp_path / "m", "results_2026-01-02T00-00-00.json", model_name="m")
+    other = a_file(tmp_path / "n", "results_2025-01-01T00-00-00.json", model_name="n")
+    assert {read.path for read in results.find(tmp_path)} == {newest, other}
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"results": 3}', "\x00"])
+def test_what_is_no_results_file_is_named(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "results_x.json"
+    file.write_text(content)
+    with pytest.raises(DataError, match="not a results file of lm-eval") as caught:
+        results.find(file)
+    assert str(file) in str(caught.value)
+
+
+def test_an_empty_folder_says_what_writes_results(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="--output_path"):
+        results.find(tmp_path)
+
+
+def shown(file: Path, **kwargs: bool) -> str:
+    console = Console(width=100, record=True)
+    (read,) = results.find(file)
+    for renderable in show.tables(read, **kwargs):
+        console.print(renderable)
+    return console.export_text()
+
+
+def test_the_table_shows_the_headline_beside_published_figures(tmp_path: Path) -> None:
+    text = shown(a_file(tmp_path))
+    assert "lieder_base · org/a-model · 46 of 48 documents" in text
+    (row,) = [line for line in text.splitlines() if "│ mean" in line]
+    assert [cell.strip() for cell in row.strip("│").split("│")] == [
+        "mean",
+        "0.500 ± 0.125",
+        "0.250",
+        "0.958",
+    ]
+    assert "chance 0.5; ± one standard error, clustered by item; 1 more metrics with --all" in text
+    assert "pos_neg_s>pos_pos_s" not in text
+    assert "pos_neg_s>pos_pos_s" in shown(a_file(tmp_path), every_metric=True)
+
+
+def test_the_text_of_a_model_name_is_shown_as_text(tmp_path: Path) -> None:
+    """A name in square brackets would be a style to the table library."""
+    assert "[red]m[/red]" in shown(a_file(tmp_path, model_name="[red]m[/red]"))
+
+
+def test_a_task_that_is_not_ours_shows_all_it_has(tmp_path: Path) -> None:
+    file = a_file(
+        tmp_path, results={"arc": {"acc,none": 0.5, "acc_stderr,none": 0.1}}, configs={"arc": {}}
+    )
+    text = shown(file)
+    assert "arc" in text
+    assert "0.500 ± 0.100" in text
+
+
+def test_the_list_of_tasks(cli: Callable[..., Any]) -> None:
+    rows = {row.task: row for row in task_rows()}
+    assert rows["lieder"].requests == 3 * 576
+    assert rows["lieder"].data == rows["lieder_base"].data == "to fetch"
+    assert rows["lieder_mini"].data == "embedded"
+    done = cli("tasks")
+    assert done.returncode == 0
+    assert all(task in done.stdout for task in rows)
+    assert "--include_path" not in done.stdout
+    assert "--include_path" in cli("tasks", env={"LM_EVAL_EXT_AUTOLOAD": "0"}).stdout
+    assert [row["task"] for row in json.loads(cli("tasks", "--json").stdout)] == list(rows)
+
+
+def test_data_at_hand_show_in_the_list(real_data: Path) -> None:
+    assert {row.data for row in task_rows()} == {"at hand", "embedded"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["show", "nowhere"],
+        ["signature", "nowhere"],
+        ["data", "fetch", "liedr"],
+        ["data", "path", "liedr"],
+    ],
+)
+def test_errors_are_one_line_and_status_1(cli: Callable[..., Any], arguments: list[str]) -> None:
+    done = cli(*arguments)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("lm-eval-ext: error: ")
+
+
+def test_version_and_help(cli: Callable[..., Any]) -> None:
+    from lm_eval_ext import __version__
+
+    assert cli("--version").stdout.strip() == f"lm-eval-ext {__version__}"
+    assert "tasks" in cli("--help").stdout
