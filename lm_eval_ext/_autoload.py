@@ -83,7 +83,8 @@ def _run_hook_after(spec: ModuleSpec) -> None:
 
     def exec_module(module: ModuleType) -> None:
         execute(module)
-        _run_hook(module)
+        if module.__name__ == spec.name:  # a zip's loader serves all of its modules
+            _run_hook(module)
 
     # On the instance, so that everything else the loader can do (its source, its data,
     # a reload) stays as it was.

@@ -2,8 +2,9 @@
 
 import functools
 import inspect
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.errors import OptionError
@@ -12,46 +13,58 @@ if TYPE_CHECKING:
     from datasets import DatasetDict
 
 
-def loader(
-    prefix: str,
-) -> Callable[[Callable[..., "DatasetDict"]], Callable[..., "DatasetDict"]]:
-    """Decorates a loading function so that it can be named in a task's YAML.
+class Loader:
+    """A loading function that can be named in a task's YAML; made by :func:`loader`.
 
     lm-eval calls it with the task's ``metadata``, overlaid with ``--model_args`` and
-    ``--metadata``: far more keys than a benchmark asked for. The decorated function gets the
-    ones that it declares as keywords. Its result is kept for the process, because the check
-    before the model loads (:mod:`lm_eval_ext.harness.preflight`) and lm-eval itself both ask.
+    ``--metadata``: far more keys than a benchmark asked for. The function gets those that it
+    declares as keywords. Its result is kept for the process, because the check before the
+    model loads (:mod:`lm_eval_ext.harness.preflight`) and lm-eval itself both ask.
 
-    Args:
-        prefix: What the benchmark's own metadata keys start with, such as ``lieder_``. A key
-            with this prefix that the function does not declare is a typing error.
-
-    Raises:
-        OptionError: When called with an unknown key of this prefix.
+    Attributes:
+        prefix: What the benchmark's own metadata keys start with, such as ``lieder_``.
     """
 
-    def decorate(function: Callable[..., "DatasetDict"]) -> Callable[..., "DatasetDict"]:
-        legal = tuple(inspect.signature(function).parameters)
-        kept = functools.lru_cache(maxsize=8)(
-            lambda _environment, options: function(**dict(options))
-        )
+    def __init__(self, function: Callable[..., "DatasetDict"], prefix: str) -> None:
+        functools.update_wrapper(self, function)
+        self.prefix = prefix
+        self._function = function
+        self._defaults = {
+            name: parameter.default
+            for name, parameter in inspect.signature(function).parameters.items()
+        }
+        self._kept: dict[str, DatasetDict] = {}
 
-        @functools.wraps(function)
-        def dataset(**metadata: Any) -> "DatasetDict":
-            unknown = [key for key in metadata if key.startswith(prefix) and key not in legal]
-            if unknown:
-                raise OptionError(
-                    f"unknown metadata key {', '.join(sorted(unknown))}; "
-                    f"keys that start with {prefix} are: {', '.join(legal)}"
-                )
-            options = tuple((key, metadata[key]) for key in legal if key in metadata)
-            return kept(_environment(), options)
+    def options(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """The function's arguments under this metadata, defaults included.
 
-        return dataset
+        Raises:
+            OptionError: For a key of the benchmark's prefix that the function does not
+                declare: a typing error, most likely.
+        """
+        unknown = [k for k in metadata if k.startswith(self.prefix) and k not in self._defaults]
+        if unknown:
+            raise OptionError(
+                f"unknown metadata key {', '.join(sorted(unknown))}; "
+                f"keys that start with {self.prefix} are: {', '.join(self._defaults)}"
+            )
+        return {name: metadata.get(name, default) for name, default in self._defaults.items()}
 
-    return decorate
+    def __call__(self, **metadata: Any) -> "DatasetDict":
+        """Loads the documents, or returns what was loaded under the same options.
+
+        Raises:
+            LmEvalExtError: As :meth:`options` and the function itself.
+        """
+        options = self.options(metadata)
+        # Our environment variables say where data come from, so they are part of the key.
+        environment = {k: v for k, v in os.environ.items() if k.startswith("LM_EVAL_EXT_")}
+        key = json.dumps([environment, options], sort_keys=True, default=repr)
+        if key not in self._kept:
+            self._kept[key] = self._function(**options)
+        return self._kept[key]
 
 
-def _environment() -> tuple[tuple[str, str], ...]:
-    """Our environment variables: they say where data come from, so they are part of the key."""
-    return tuple(sorted(kv for kv in os.environ.items() if kv[0].startswith("LM_EVAL_EXT_")))
+def loader(prefix: str) -> Callable[[Callable[..., "DatasetDict"]], Loader]:
+    """Decorates a loading function; see :class:`Loader`."""
+    return lambda function: Loader(function, prefix)

@@ -8,6 +8,8 @@ user the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` ca
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from lm_eval_ext.harness.loading import Loader
+
 YAML_PATH = "__yaml_path__"
 """Where a configuration of the index remembers its file; its functions are names there."""
 
@@ -28,7 +30,7 @@ def check(manager: Any, tasks: Iterable[Any]) -> None:
         function: Any = config.get("custom_dataset")
         if isinstance(function, str) and "lm_eval_ext." in function and YAML_PATH in config:
             function = load_yaml(config[YAML_PATH], resolve_func=True)["custom_dataset"]
-        if getattr(function, "__module__", "").startswith("lm_eval_ext."):
+        if isinstance(function, Loader):
             metadata = {**(config.get("metadata") or {}), **(manager.metadata or {})}
             function(**metadata, **(config.get("dataset_kwargs") or {}))
 

@@ -11,26 +11,33 @@ from typing import Any
 from lm_eval_ext import __version__
 
 METADATA_KEY = "signature"
+FIXED_KEY = "lm_eval_ext"
+"""Where a task's YAML says what no option changes."""
 
 
-def of_task(config: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, str]:
+def of_task(
+    task: str, metadata: Mapping[str, Any], data: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, str]:
     """The part of a signature that a task knows.
 
     Args:
-        config: ``task`` and ``metadata`` of the task; of the metadata, ``version``,
-            ``prompt`` (the prompt variant), ``scoring`` (the comparison semantics) and
-            ``seed`` go into the signature.
-        data: ``source``, ``revision`` and ``sha256`` (of all files the documents come from).
+        task: Its name.
+        metadata: Its metadata: ``version``, and under ``lm_eval_ext`` the ``prompt`` (variant)
+            and the ``scoring`` (comparison semantics). These stand apart because lm-eval
+            overlays ``--model_args`` on the metadata, where a model may have a ``seed``.
+        data: ``source``, ``revision`` and ``sha256`` of what the documents come from.
+        options: The loading function's, by name; a seed is among them where anything is drawn.
     """
-    metadata = config.get("metadata") or {}
+    fixed = metadata.get(FIXED_KEY) or {}
     return {
-        "task": str(config["task"]),
+        "task": task,
         "version": str(metadata.get("version", "?")),
         "data": f"{data['source']}@{str(data['revision'])[:12]}",
         "sha256": str(data["sha256"])[:16],
-        "prompt": str(metadata.get("prompt", "?")),
-        "scoring": str(metadata.get("scoring", "?")),
-        "seed": str(metadata.get("seed", "none")),
+        "prompt": str(fixed.get("prompt", "?")),
+        "scoring": str(fixed.get("scoring", "?")),
+        "seed": "none",
+        **{name: str(value) for name, value in options.items()},
         "lm-eval-ext": __version__,
     }
 

@@ -9,6 +9,7 @@ from lm_eval.api.task import ConfigurableTask
 from lm_eval_ext.harness import metrics as _metrics  # noqa: F401 (registers the aggregations)
 from lm_eval_ext.harness import provenance, signature
 from lm_eval_ext.harness.left_out import LeftOut
+from lm_eval_ext.harness.loading import Loader
 
 
 class ExtTask(ConfigurableTask):
@@ -25,7 +26,14 @@ class ExtTask(ConfigurableTask):
         if callable(config.get("metric_list")):
             config["metric_list"] = config["metric_list"](**metadata)
         super().__init__(config=config)
-        own = signature.of_task(config, provenance.of_dataset(self.dataset))
+        load = config["custom_dataset"]
+        options = load.options(metadata) if isinstance(load, Loader) else {}
+        own = signature.of_task(
+            config["task"],
+            metadata,
+            provenance.of_dataset(self.dataset),
+            {name.removeprefix(load.prefix): value for name, value in options.items()},
+        )
         self.config.metadata = {**metadata, signature.METADATA_KEY: own}
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **_: Any) -> None:
