@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from lm_eval_ext import __version__
-from lm_eval_ext.cli import data, demo, show, signature, tasks
+from lm_eval_ext.cli import cogs, data, demo, show, signature, tasks
 
 app = typer.Typer(
     name="lm-eval-ext",
@@ -33,6 +33,7 @@ def _main(
 
 
 app.add_typer(data.app, name="data")
+app.add_typer(cogs.app, name="cogs")
 app.command("tasks")(tasks.tasks)
 app.command("show")(show.show)
 app.command("signature")(signature.signature)

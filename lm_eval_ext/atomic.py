@@ -1,0 +1,33 @@
+"""Writing files so that they are whole or not there."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from lm_eval_ext.errors import OptionError
+
+
+@contextmanager
+def atomic_text(path: Path) -> Iterator[TextIO]:
+    """Opens a text file that gets its name only when the block ends without an error.
+
+    UTF-8, and line ends as they are written. An interruption leaves what was there before.
+
+    Raises:
+        OptionError: If a file cannot be written there.
+    """
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        handle = part.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise OptionError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        with handle:
+            yield handle
+        part.replace(path)
+    except OSError as error:
+        raise OptionError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)

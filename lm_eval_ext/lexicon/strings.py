@@ -1,0 +1,77 @@
+"""Strings that no model has seen as words: of random letters, or of syllables one could say.
+
+Drawing is part of the record: with the seeds of the COGS fact sheet these functions give the
+strings that were published, so the order in which they consume random numbers must not change.
+"""
+
+import random
+import string
+from collections.abc import Collection
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxyz", "aeiou"
+"""What syllables are made of; y counts as a consonant."""
+
+ATTEMPTS = 1000
+"""How often a taken word is drawn again before the shape is declared exhausted."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What drawn words look like.
+
+    Attributes:
+        letters: ``any`` letter anywhere, or ``syllables``: consonants and vowels in turn.
+        lengths: Characters, each length as likely.
+    """
+
+    letters: Literal["any", "syllables"]
+    lengths: range
+
+
+SHAPES = MappingProxyType(
+    {
+        "random_long": Shape("any", range(15, 30)),
+        "random_short": Shape("any", range(7, 15)),
+        "cvcv_long": Shape("syllables", range(15, 30)),
+        "cvcv_short": Shape("syllables", range(7, 15)),
+    }
+)
+"""The four shapes of Kim, Linzen and Smolensky (2022), by the names that our lexicons have."""
+
+
+def draw(shape: Shape, rng: random.Random) -> str:
+    """Draws one word of a shape."""
+    length = rng.choice(shape.lengths)
+    if shape.letters == "any":
+        # Upper-case letters are drawn too and lowered, as the published strings were.
+        return "".join(rng.choice(string.ascii_letters) for _ in range(length)).lower()
+    return "".join(rng.choice(VOWELS if i % 2 else CONSONANTS) for i in range(length))
+
+
+def draw_words(
+    shape: Shape, count: int, rng: random.Random, taken: Collection[str] = ()
+) -> list[str]:
+    """Draws different words, none of them taken.
+
+    Args:
+        shape: What they look like.
+        count: How many.
+        rng: The source of randomness; the words depend on its state and on nothing else.
+        taken: Words that must not come out, in lower case.
+
+    Raises:
+        ValueError: If the shape has too few words left.
+    """
+    words: list[str] = []
+    for _ in range(count):
+        for _attempt in range(ATTEMPTS):
+            word = draw(shape, rng)
+            if word not in words and word not in taken:
+                words.append(word)
+                break
+        else:
+            raise ValueError(f"no more new words of {shape}: {len(words)} of {count} were found")
+    return words

@@ -1,0 +1,133 @@
+"""The published lexicons from their seeds, and every published variant byte for byte."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, LEXICONS, SEEDS, replacements
+from lm_eval_ext.benchmarks.cogs.substitute import substitute, substitute_file
+from lm_eval_ext.errors import DataError, OptionError
+
+VARIANTS = [
+    ("random_str_shorter", "random_short", False),
+    ("random_cvcv_str_shorter", "cvcv_short", False),
+    ("random_cvcv_str_shorter_space_prepended", "cvcv_short", True),
+]
+
+
+def test_every_variant_at_hand_is_tried(shared_data: Path) -> None:
+    assert {folder.name for folder in (shared_data / "cogs/variants").iterdir()} == {
+        name for name, _, _ in VARIANTS
+    }
+
+
+@pytest.mark.parametrize(("folder", "lexicon", "leading_space"), VARIANTS)
+def test_published_strings_come_from_the_seeds(
+    shared_data: Path, folder: str, lexicon: str, leading_space: bool
+) -> None:
+    published = (shared_data / "cogs/variants" / folder / "added_vocab.txt").read_text().split()
+    assert list(replacements(lexicon).values()) == published
+    assert leading_space == folder.endswith("space_prepended")
+
+
+@pytest.mark.parametrize(("folder", "lexicon", "leading_space"), VARIANTS)
+def test_published_variants_byte_for_byte(
+    shared_data: Path, tmp_path: Path, folder: str, lexicon: str, leading_space: bool
+) -> None:
+    compared = 0
+    for published in (shared_data / "cogs/variants" / folder).glob("*.tsv"):
+        out = tmp_path / published.name
+        substitute_file(
+            shared_data / "cogs" / published.name,
+            out,
+            replacements(lexicon),
+            leading_space=leading_space,
+        )
+        assert (
+            hashlib.sha256(out.read_bytes()).digest()
+            == hashlib.sha256(published.read_bytes()).digest()
+        )
+        compared += 1
+    assert compared == 2
+
+
+def test_unmodified_is_the_file_itself(shared_data: Path, tmp_path: Path) -> None:
+    source = shared_data / "cogs/test.tsv"
+    assert substitute_file(source, tmp_path / "x", replacements("unmodified")) == 3000
+    assert (tmp_path / "x").read_bytes() == source.read_bytes()
+
+
+@pytest.mark.parametrize("lexicon", LEXICONS)
+def test_a_lexicon_has_one_word_per_item(lexicon: str) -> None:
+    words = replacements(lexicon)
+    assert tuple(words) == ITEMS
+    assert len(set(words.values())) == 21
+
+
+def test_another_seed_draws_other_words() -> None:
+    for lexicon, seed in SEEDS.items():
+        assert replacements(lexicon, seed=seed) == replacements(lexicon)
+        assert not set(replacements(lexicon, seed=seed + 1).values()) & set(
+            replacements(lexicon).values()
+        )
+
+
+WORDS = {"ship": "zorp", "shipped": "quux"}
+
+
+@pytest.mark.parametrize(
+    ("text", "leading_space", "expected"),
+    [
+        ("The ship shipped .", False, "The zorp quux ."),
+        ("Ship ships shipment", False, "Ship ships shipment"),
+        ("ship  ship\t ship", False, "zorp zorp zorp"),
+        ("ship . agent ( x _ 1 )", True, " zorp . agent ( x _ 1 )"),
+        ("The ship .", True, "The zorp ."),
+        ("", True, ""),
+        ("  ", False, ""),
+    ],
+)
+def test_whole_tokens_are_replaced(text: str, leading_space: bool, expected: str) -> None:
+    assert substitute(text, WORDS, leading_space=leading_space) == expected
+
+
+@pytest.mark.parametrize(
+    ("lexicon", "seed", "message"),
+    [
+        ("random", None, "no COGS lexicon 'random'; use unmodified, random_long"),
+        ("tokens", 3, "draws nothing"),
+        ("unmodified", 3, "draws nothing"),
+    ],
+)
+def test_wrong_lexicons_are_one_clear_line(lexicon: str, seed: int | None, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        replacements(lexicon, seed=seed)
+
+
+def test_a_broken_file_leaves_nothing(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.tsv", tmp_path / "out.tsv"
+    source.write_text("a\tb\tc\nonly one column\n")
+    target.write_text("what was there before")
+    with pytest.raises(DataError, match=r"in\.tsv: line 2: 1 columns"):
+        substitute_file(source, target, WORDS)
+    assert target.read_text() == "what was there before"
+    assert {path.name for path in tmp_path.iterdir()} == {"in.tsv", "out.tsv"}
+    with pytest.raises(DataError, match="cannot be read"):
+        substitute_file(tmp_path / "absent", target, WORDS)
+    with pytest.raises(OptionError, match="cannot write"):
+        substitute_file(source, tmp_path / "no" / "folder", WORDS)
+
+
+def test_the_command(shared_data: Path, cli: Callable[..., Any], tmp_path: Path) -> None:
+    source = shared_data / "cogs/train_exposure_examples.tsv"
+    done = cli("cogs", "substitute", "--lexicon", "random_short", str(source), str(tmp_path / "o"))
+    assert done.returncode == 0, done.stderr
+    published = shared_data / "cogs/variants/random_str_shorter/train_exposure_examples.tsv"
+    assert (tmp_path / "o").read_bytes() == published.read_bytes()
+    done = cli("cogs", "substitute", "--lexicon", "nope", str(source), str(tmp_path / "p"))
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "p").exists()
