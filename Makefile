@@ -54,7 +54,7 @@ format: $(VENV)/installed ## Format the code.
 	$(BIN)/ruff format .
 
 docs: $(VENV)/installed ## Build the documentation into site/.
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
 clean: ## Remove what the other commands made.

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import get_ident as _thread_id  # built in, where threading would be an import
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,15 +29,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 SWITCH = "LM_EVAL_EXT_AUTOLOAD"
+OFF = ("0", "false", "no", "off")
 MODELS = {"recorded": "lm_eval_ext.models.recorded:RecordedLM"}
 """Model types by the name that ``--model`` takes, as lm-eval's lazy registry wants them."""
 
 
 def install() -> None:
     """Starts watching for lm-eval's imports; the second call does nothing."""
-    if os.environ.get(SWITCH, "1") == "0":
-        return
-    if is_active():
+    if os.environ.get(SWITCH, "").strip().lower() in OFF or is_active():
         return
     sys.meta_path.insert(0, _Watcher())
     for name in _HOOKS:
@@ -47,7 +47,8 @@ def install() -> None:
 
 def is_active() -> bool:
     """Whether lm-eval's imports are being watched in this process."""
-    return any(isinstance(finder, _Watcher) for finder in sys.meta_path)
+    # By attribute: a reload of this module would not recognise its former self by class.
+    return any(getattr(finder, "lm_eval_ext_watcher", False) for finder in sys.meta_path)
 
 
 def tasks_folder() -> str:
@@ -61,17 +62,27 @@ def tasks_folder() -> str:
 class _Watcher:
     """A finder that finds nothing itself: it lets a hook run after a module of lm-eval's."""
 
+    lm_eval_ext_watcher = True
+
+    def __init__(self) -> None:
+        self._looking: set[tuple[int, str]] = set()
+
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in _HOOKS:
+        here = (_thread_id(), name)
+        if name not in _HOOKS or here in self._looking:
             return None
-        for finder in sys.meta_path:
-            find = None if isinstance(finder, _Watcher) else getattr(finder, "find_spec", None)
-            spec: ModuleSpec | None = find(name, path, target) if find else None
-            if spec is not None:
-                _run_hook_after(spec)
-                return spec
+        self._looking.add(here)  # another finder may ask all finders, and so us again
+        try:
+            for finder in sys.meta_path:
+                find = None if finder is self else getattr(finder, "find_spec", None)
+                spec: ModuleSpec | None = find(name, path, target) if find else None
+                if spec is not None:
+                    _run_hook_after(spec)
+                    return spec
+        finally:
+            self._looking.discard(here)
         return None
 
 
@@ -86,23 +97,29 @@ def _run_hook_after(spec: ModuleSpec) -> None:
         if module.__name__ == spec.name:  # a zip's loader serves all of its modules
             _run_hook(module)
 
-    # On the instance, so that everything else the loader can do (its source, its data,
-    # a reload) stays as it was.
-    loader.exec_module = exec_module
+    try:
+        # On the instance, so that everything else the loader can do (its source, its data,
+        # a reload) stays as it was.
+        loader.exec_module = exec_module
+    except Exception as error:  # noqa: BLE001 (any loader may come along)
+        _say(spec.name, error)
 
 
 def _run_hook(module: ModuleType) -> None:
     """Runs a module's hook; whatever goes wrong, lm-eval goes on and the user reads how."""
-    hook, remedy = _HOOKS[module.__name__]
     try:
-        hook(module)
+        _HOOKS[module.__name__][0](module)
     except Exception as error:  # noqa: BLE001 (an lm-eval that we don't know may fail in any way)
-        problem = f"{module.__name__}: {type(error).__name__}: {error}".replace("\n", " ")
-        print(  # noqa: T201 (logging is not set up yet)
-            f"lm-eval-ext: this lm-eval cannot be extended at start-up ({problem}); "
-            + remedy.format(tasks=tasks_folder()),
-            file=sys.stderr,
-        )
+        _say(module.__name__, error)
+
+
+def _say(name: str, error: Exception) -> None:
+    problem = f"{name}: {type(error).__name__}: {error}".replace("\n", " ")
+    remedy = _HOOKS[name][1].format(tasks=tasks_folder())
+    print(  # noqa: T201 (logging is not set up yet)
+        f"lm-eval-ext: this lm-eval cannot be extended at start-up ({problem}); {remedy}",
+        file=sys.stderr,
+    )
 
 
 def _add_tasks(manager: ModuleType) -> None:
@@ -112,6 +129,8 @@ def _add_tasks(manager: ModuleType) -> None:
         return
     if "include_path" not in original.__code__.co_varnames:
         raise TypeError("TaskManager takes no include_path")
+    if not os.path.isdir(tasks_folder()):  # noqa: PTH112
+        raise FileNotFoundError(f"no folder {tasks_folder()}: the package lies in an archive")
     upstream_finds_us = _mentions_entry_points(manager, "lm_eval.tasks")
 
     def __init__(  # noqa: N807 (it takes the place of one)
@@ -180,9 +199,23 @@ def _mentions_entry_points(module: ModuleType, group: str) -> bool:
         if name.endswith(".py"):
             with open(os.path.join(folder, name), encoding="utf-8") as source:  # noqa: PTH118, PTH123
                 text = source.read()
-            if f'"{group}"' in text or f"'{group}'" in text:
+            if (f'"{group}"' in text or f"'{group}'" in text) and _reads(text, group):
                 return True
     return False
+
+
+def _reads(source: str, group: str) -> bool:
+    """Whether code, not a comment, holds the group's name and a call of ``entry_points``."""
+    import ast
+
+    nodes = list(ast.walk(ast.parse(source)))
+    calls = {
+        getattr(node.func, "attr", getattr(node.func, "id", ""))
+        for node in nodes
+        if isinstance(node, ast.Call)
+    }
+    names = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    return "entry_points" in calls and group in names
 
 
 def _check_before_model(evaluate_config: ModuleType) -> None:
@@ -195,7 +228,13 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
         manager = original(self, *args, **kwargs)
         from importlib import import_module
 
-        import_module("lm_eval_ext.harness.preflight").check(manager, self.tasks)
+        preflight = import_module("lm_eval_ext.harness.preflight")
+        try:
+            preflight.check(manager, self.tasks)
+        except preflight.USERS_ERRORS:
+            raise
+        except Exception as error:  # noqa: BLE001 (a defect of the check must not stop a run)
+            _say(evaluate_config.__name__, error)
         return manager
 
     process_tasks.lm_eval_ext = True  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """The start-up hook by itself: cheap, silent, idempotent, and never in the way."""
 
 import importlib
-import importlib.util
+import importlib.machinery
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -56,7 +56,8 @@ def test_the_switch_turns_it_off() -> None:
     code = f"import sys; print(any(type(f).__module__ == {ours!r} for f in sys.meta_path))"
     assert python(code).stdout.strip() == "True"
     assert python(code, LM_EVAL_EXT_AUTOLOAD="1").stdout.strip() == "True"
-    assert python(code, LM_EVAL_EXT_AUTOLOAD="0").stdout.strip() == "False"
+    for word in ("0", "false", "No", "OFF "):
+        assert python(code, LM_EVAL_EXT_AUTOLOAD=word).stdout.strip() == "False", word
 
 
 def test_installing_twice_is_installing_once() -> None:
@@ -86,6 +87,54 @@ class FakeManager:
         found = [*self.plugin_paths, *(self.paths or [])] if include_defaults else []
         self.task_index = {p: SimpleNamespace(yaml_path=Path(p) / "x.yaml") for p in found}
         self.metadata = metadata
+
+
+def test_a_second_copy_of_the_module_does_not_fight_the_first() -> None:
+    code = (
+        "import importlib, sys; import lm_eval_ext._autoload as first\n"
+        "importlib.reload(first).install(); del sys.modules['lm_eval_ext._autoload']\n"
+        "import lm_eval_ext._autoload as second; second.install()\n"
+        "sys.meta_path.append(second._Watcher()); import lm_eval.models\n"
+        "from lm_eval.api.registry import model_registry; print('recorded' in model_registry)"
+    )
+    done = python(code)
+    assert done.stdout.strip() == "True", done.stderr[-2000:]
+
+
+def test_a_finder_that_asks_all_finders_does_not_recurse() -> None:
+    code = (
+        "import sys\n"
+        "class Nosy:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'lm_eval.models':\n"
+        "            for finder in sys.meta_path:\n"
+        "                if finder is not self:\n"
+        "                    spec = finder.find_spec(name, path, target)\n"
+        "                    if spec: return spec\n"
+        "sys.meta_path.insert(0, Nosy()); import lm_eval.models\n"
+        "from lm_eval.api.registry import model_registry; print('recorded' in model_registry)"
+    )
+    done = python(code)
+    assert done.stdout.strip() == "True", done.stderr[-2000:]
+
+
+def test_a_loader_that_cannot_be_watched_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    class Sealed:
+        __slots__ = ()
+
+        def exec_module(self, module: ModuleType) -> None:
+            """Does nothing."""
+
+    spec = importlib.machinery.ModuleSpec("lm_eval.models", Sealed())  # type: ignore[arg-type]
+    _autoload._run_hook_after(spec)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "lm_eval.models" in line
+
+
+def test_python_m_runs_lm_eval_where_start_up_files_are_not_read() -> None:
+    code = "import runpy, sys; sys.argv = ['lm_eval', '--help']; runpy.run_module('lm_eval_ext', run_name='__main__')"
+    done = python(code, LM_EVAL_EXT_AUTOLOAD="1")
+    assert "Language Model Evaluation Harness" in done.stdout, done.stderr[-2000:]
 
 
 @pytest.fixture
@@ -144,6 +193,15 @@ def test_it_stands_down_where_lm_eval_finds_us(manager_module: Callable[..., Mod
     _autoload._run_hook(module)
     assert module.TaskManager().paths is None
     assert module.TaskManager(include_path=["mine"]).paths == ["mine"]
+
+
+def test_a_comment_about_entry_points_is_no_support_for_them(
+    manager_module: Callable[..., ModuleType],
+) -> None:
+    comment = '# entry_points(group="lm_eval.tasks") is not supported yet\n'
+    module = manager_module(comment + "def entry_points(): ...\n")
+    _autoload._run_hook(module)
+    assert module.TaskManager().paths == [_autoload.tasks_folder()]
 
 
 def test_it_steps_in_where_lm_eval_reads_entry_points_but_not_ours(

@@ -75,11 +75,12 @@ def test_limit_counts_whole_documents(task: Any) -> None:
 
 def test_it_has_a_version_and_a_signature(task: Any) -> None:
     assert isinstance(task.VERSION, str), "1.10 as a number would be 1.1"
-    own = task.config.metadata["signature"]
+    own = task.dump_config()["metadata"]["signature"]
     assert own["task"] == task.task_name
     assert own["version"] == task.VERSION
     assert "?" not in own.values()
     assert len(own["sha256"]) == 16
+    assert all(isinstance(value, str) for value in own.values())
 
 
 def score_some(task: Any, *, documents: int = 12) -> list[dict[str, Any]]:
@@ -181,10 +182,10 @@ def test_cards_are_strict(tmp_path: Path) -> None:
 
 
 def test_lm_evals_warning_about_metadata_is_not_repeated_per_task(
-    manager: TaskManager, caplog: pytest.LogCaptureFixture
+    manager: TaskManager, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(logging.getLogger("lm_eval"), "propagate", True)
     with caplog.at_level(logging.WARNING, logger="lm_eval"):
-        logging.getLogger("lm_eval").propagate = True
         manager.load("lieder_mini")
     assert "Custom kwargs" not in caplog.text
 
@@ -196,3 +197,54 @@ def test_shared_yaml_is_no_task() -> None:
     for path in Path(tasks_folder()).rglob("*.yaml"):
         text = path.read_text(encoding="utf-8")
         assert yaml.safe_load(text.replace("!function", ""))
+
+
+def signed(folder: Path, yaml_text: str = "", **metadata: Any) -> dict[str, str]:
+    """The signature of lieder_mini under metadata, or of a user's own file that includes it."""
+    paths = [tasks_folder()]
+    if yaml_text:
+        (folder / "mine.yaml").write_text(
+            f"include: {tasks_folder()}/lieder/lieder_mini.yaml\n{yaml_text}\n"
+        )
+        paths.append(str(folder))
+    manager = TaskManager(include_defaults=False, include_path=paths, metadata=metadata)
+    task = manager.load("lieder_mini")["tasks"]["lieder_mini"]
+    own: dict[str, str] = task.dump_config()["metadata"]["signature"]
+    return own
+
+
+def test_what_changes_prompts_changes_the_signature(tmp_path: Path) -> None:
+    plain = signed(tmp_path)
+    assert signed(tmp_path) == plain
+    changed = signed(tmp_path, "task: lieder_mini\ndescription: 'Judge: '")
+    assert {key for key in plain if plain[key] != changed[key]} == {"config"}
+
+
+def test_nothing_overlaid_changes_what_the_file_says(tmp_path: Path) -> None:
+    """lm-eval lays --metadata and --model_args over a task's metadata."""
+    overlaid = signed(tmp_path, version="7", seed=3, lm_eval_ext={"prompt": "x"}, config="y")
+    assert overlaid == signed(tmp_path)
+
+
+def test_chosen_documents_are_signed(manager: TaskManager) -> None:
+    def own(samples: list[int] | None) -> dict[str, str]:
+        task = manager.load("lieder_mini")["tasks"]["lieder_mini"]
+        task.build_all_requests(samples=samples, rank=0, world_size=1)
+        signature: dict[str, str] = task.dump_config()["metadata"]["signature"]
+        return signature
+
+    assert own([0, 5]) == own([5, 0])
+    assert len({json.dumps(own(samples)) for samples in (None, [0, 5], [0, 6])}) == 3
+
+
+def test_documents_are_loaded_once_however_often_a_task_is() -> None:
+    """lm-eval copies configurations deeply; the loader must survive that."""
+    from lm_eval_ext.benchmarks.lieder import load
+
+    loaded = [
+        TaskManager(include_defaults=False, include_path=tasks_folder()).load("lieder_mini")
+        for _ in range(2)
+    ]
+    first, second = (found["tasks"]["lieder_mini"] for found in loaded)
+    assert first.config.custom_dataset is load.dataset
+    assert first.dataset is second.dataset

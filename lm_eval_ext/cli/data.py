@@ -22,7 +22,7 @@ _Names = Annotated[
 def list_sources(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with every detail.")] = False,
 ) -> None:
-    """Shows the declared sources and whether their files are at hand."""
+    """Show the declared sources and whether their files are at hand."""
     if as_json:
         typer.echo(json.dumps([_details(name) for name in data.sources()], indent=2))
         return
@@ -50,7 +50,7 @@ def fetch_files(
         typer.Option("--progress/--no-progress", help="Default: if stderr is a terminal."),
     ] = None,
 ) -> None:
-    """Downloads what is not at hand yet, and verifies every file."""
+    """Download what is not at hand yet, and verify every file."""
     for source, file in _files(names):
         found, fetched = data.fetch(source, file, progress=progress)
         done = "fetched" if fetched else "already here"
@@ -59,7 +59,7 @@ def fetch_files(
 
 @app.command("verify")
 def verify_files(names: _Names = None) -> None:
-    """Compares every local file with its declared size and SHA-256; touches no network."""
+    """Compare every local file with its declared size and SHA-256; touch no network."""
     bad: dict[str, int] = {}
     for source, file in _files(names):
         finding = data.inspect(source, file)
@@ -79,7 +79,7 @@ def verify_files(names: _Names = None) -> None:
 def print_paths(
     name: Annotated[str | None, typer.Argument(help="A source: prints its files.")] = None,
 ) -> None:
-    """Prints the folder where the files lie, or the files of one source, one per line."""
+    """Print the folder where the files lie, or the files of one source, one per line."""
     if name is None:
         typer.echo(data.data_folder())
         return

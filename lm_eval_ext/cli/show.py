@@ -21,4 +21,4 @@ def show(
     console = Console()
     for results in find(path):
         for table in tables(results, every_metric=every_metric):
-            console.print(table)
+            console.print(table, crop=False)

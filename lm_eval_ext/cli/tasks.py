@@ -15,6 +15,7 @@ def tasks(
 ) -> None:
     """List every task and group: what it asks, how much, and whether its data are at hand."""
     from lm_eval_ext._autoload import is_active, tasks_folder
+    from lm_eval_ext.data import local_copy
     from lm_eval_ext.report.tasks import task_rows
 
     if where:
@@ -34,6 +35,12 @@ def tasks(
         )
     Console().print(table)
     if any(row.data == "to fetch" for row in rows):
-        typer.echo("Data to fetch come at the first run, or with: lm-eval-ext data fetch")
+        if (copy := local_copy()) is not None:
+            typer.echo(f"LM_EVAL_EXT_DATA is {copy}, where some data are missing or differ in size")
+        else:
+            typer.echo("Data to fetch come at the first run, or with: lm-eval-ext data fetch")
     if not is_active():
-        typer.echo(f"Plain lm_eval does not see them here: add --include_path {tasks_folder()}")
+        typer.echo(
+            "Plain lm_eval does not see them here: run python -m lm_eval_ext in its place, or add "
+            f"--include_path {tasks_folder()}"
+        )

@@ -9,8 +9,8 @@ is set to nothing counts as not set.
 import os
 from pathlib import Path
 
-from lm_eval_ext.data.messages import one_line
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.text import one_line
 
 
 def local_copy() -> Path | None:

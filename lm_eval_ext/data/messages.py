@@ -5,15 +5,6 @@ from urllib.parse import urlsplit, urlunsplit
 _HASH_DIGITS_SHOWN = 12
 
 
-def one_line(text: str) -> str:
-    """Returns the text on one line, without control characters.
-
-    Names, paths and servers may bring line breaks and terminal escapes into a message;
-    whoever reads logs or the last line of a failed run should not meet them.
-    """
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
 def short_hash(digest: str) -> str:
     """Returns the first digits of a hash: enough to compare by eye."""
     return f"{digest[:_HASH_DIGITS_SHOWN]}…"

@@ -24,8 +24,8 @@ from pydantic import (
     ValidationError,
 )
 
-from lm_eval_ext.data.messages import one_line
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.text import one_line
 
 _PACKAGED = Path(__file__).with_name("sources.yaml")
 

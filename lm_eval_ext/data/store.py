@@ -10,10 +10,11 @@ from lm_eval_ext.data.download import download
 from lm_eval_ext.data.failures import TransferError
 from lm_eval_ext.data.folders import data_folder, local_copy, mirror_url
 from lm_eval_ext.data.inspection import Finding, has_declared_size, inspect_file
-from lm_eval_ext.data.messages import fetch_remedy, one_line, shown_url
+from lm_eval_ext.data.messages import fetch_remedy, shown_url
 from lm_eval_ext.data.sources import Source, find_file, find_source
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
 

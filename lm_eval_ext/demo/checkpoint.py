@@ -1,8 +1,8 @@
 """Where the demonstration model lies on disk, and how it gets there whole or not at all."""
 
 import hashlib
-import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -107,8 +107,13 @@ def check_destination(out: Path) -> None:
     nearest = next(path for path in (out.parent, *out.parent.parents) if path.exists())
     if not nearest.is_dir():
         raise OptionError(f"cannot write a model to {out}: {nearest} is not a folder")
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        raise OptionError(f"cannot write a model to {out}: no permission to write in {nearest}")
+    try:
+        # Trying is the only sure test: permissions do not tell of every kind of folder.
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.try-"):
+            pass
+    except OSError as error:
+        raise OptionError(f"cannot write a model to {out}: {error.strerror}") from None
 
 
 def find(out: Path, settings: Settings) -> TrainingReport | None:
@@ -168,9 +173,8 @@ def publish(
         ``report``, or the other's where somebody else put the same model there meanwhile.
 
     Raises:
-        OptionError: Something else came to ``out`` meanwhile.
+        OptionError: Something else came to ``out`` meanwhile, or it cannot be written.
     """
-    out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.partial-{uuid.uuid4().hex}")
     try:
         partial.mkdir()
@@ -187,6 +191,8 @@ def publish(
             if found is None:
                 raise
             return found
+    except OSError as error:
+        raise OptionError(f"cannot write a model to {out}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return report

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lm_eval_ext.errors import LmEvalExtError
+from lm_eval_ext.text import one_line
 
 
 @contextmanager
@@ -16,6 +17,5 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except LmEvalExtError as error:
-        message = " ".join(str(error).split())
-        print(f"lm-eval-ext: error: {message}", file=sys.stderr)  # noqa: T201
+        print(f"lm-eval-ext: error: {one_line(str(error))}", file=sys.stderr)  # noqa: T201
         raise SystemExit(1) from None

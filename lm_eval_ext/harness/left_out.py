@@ -1,4 +1,12 @@
-"""Answers that are not there, and are to be left out rather than scored as wrong."""
+"""Answers that are not there, and are to be left out rather than scored as wrong.
+
+The stand-ins reach lm-eval's logs. There they must not pass for answers when the log is
+replayed, so they say what they are (:func:`is_logged_stand_in`).
+"""
+
+from typing import Any
+
+WORDS = "[lm-eval-ext: no answer was recorded]"
 
 
 class LeftOut:
@@ -6,20 +14,38 @@ class LeftOut:
 
 
 class LeftOutText(LeftOut, str):
-    """Stands in for a generated text. It is empty, so that filters pass over it unharmed."""
+    """Stands in for a generated text."""
 
     __slots__ = ()
 
+    def __new__(cls) -> "LeftOutText":
+        """Takes no value."""
+        return super().__new__(cls, WORDS)
 
-class LeftOutLogprob(LeftOut, tuple[float, bool]):
-    """Stands in for ``(log-probability, is greedy)``."""
+
+class LeftOutNumber(LeftOut, float):
+    """Stands in for the log-probability of a whole text; it is not a number."""
+
+    def __new__(cls) -> "LeftOutNumber":
+        """Takes no value."""
+        return super().__new__(cls, "nan")
+
+
+class LeftOutLogprob(LeftOut, tuple[float, str]):
+    """Stands in for ``(log-probability, is greedy)``; it is neither."""
 
     __slots__ = ()
 
     def __new__(cls) -> "LeftOutLogprob":
-        """The log-probability is not a number, the continuation not greedy."""
-        return super().__new__(cls, (float("nan"), False))
+        """Takes no value."""
+        return super().__new__(cls, (float("nan"), WORDS))
 
-    def __getnewargs__(self) -> tuple[()]:
-        """For pickling (``--use_cache`` keeps answers so)."""
-        return ()
+
+def is_logged_stand_in(response: Any) -> bool:
+    """Whether a response in one of lm-eval's logs was a stand-in.
+
+    For a rolling log-probability, which has no room for words, a row without scores and with
+    NaN is taken for one; the caller has checked that there are no scores.
+    """
+    parts = response if isinstance(response, list) else [response]
+    return WORDS in parts or parts == ["nan"]

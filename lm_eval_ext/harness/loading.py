@@ -35,6 +35,10 @@ class Loader:
         }
         self._kept: dict[str, DatasetDict] = {}
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Loader":
+        """Itself: lm-eval copies configurations deeply, and a copy would load again."""
+        return self
+
     def options(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """The function's arguments under this metadata, defaults included.
 

@@ -8,7 +8,11 @@ user the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` ca
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.harness.loading import Loader
+
+USERS_ERRORS = LmEvalExtError
+"""What :func:`check` raises about the user's files and options; the rest is a defect of ours."""
 
 YAML_PATH = "__yaml_path__"
 """Where a configuration of the index remembers its file; its functions are names there."""
@@ -31,7 +35,8 @@ def check(manager: Any, tasks: Iterable[Any]) -> None:
         if isinstance(function, str) and "lm_eval_ext." in function and YAML_PATH in config:
             function = load_yaml(config[YAML_PATH], resolve_func=True)["custom_dataset"]
         if isinstance(function, Loader):
-            metadata = {**(config.get("metadata") or {}), **(manager.metadata or {})}
+            own = config.get("metadata")
+            metadata = {**(own if isinstance(own, dict) else {}), **(manager.metadata or {})}
             function(**metadata, **(config.get("dataset_kwargs") or {}))
 
 
@@ -46,7 +51,9 @@ def _leaf_configs(index: dict[str, Any], tasks: Iterable[Any]) -> Iterator[dict[
                 yield from _leaf_configs(index, sorted(entry.tags))
                 continue
             config = {**(entry.cfg or {}), **config, YAML_PATH: entry.yaml_path}
-        members = (entry.cfg or {}).get("task") if entry is not None else config.get("task")
+            if not isinstance(task.get("task") if isinstance(task, dict) else None, list):
+                config["task"] = (entry.cfg or {}).get("task", config.get("task"))
+        members = config.get("task")
         if isinstance(members, list):
             yield from _leaf_configs(index, members)
         else:

@@ -1,18 +1,30 @@
-"""Signatures: everything that a score depends on, in one line beside it.
+"""Signatures: what was asked and how it was scored, in one line beside the score.
 
-The habit is sacreBLEU's. A task carries its part (what was asked and how it is scored) in
-its metadata, so lm-eval writes it into every results file; :func:`of_result` adds what only
-the run knows.
+The habit is sacreBLEU's: two scores with the same signature are comparable. Who answered (the
+model, its arguments, its precision) is not part of it; lm-eval's results file says that. A
+task puts its part into its metadata, so lm-eval writes it into every results file;
+:func:`of_result` adds what only the run knows.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from lm_eval_ext import __version__
+from lm_eval_ext.text import one_line
 
 METADATA_KEY = "signature"
 FIXED_KEY = "lm_eval_ext"
 """Where a task's YAML says what no option changes."""
+
+PROMPT_KEYS = (
+    "output_type", "doc_to_text", "doc_to_target", "doc_to_choice", "description", "gen_prefix",
+    "target_delimiter", "fewshot_delimiter", "fewshot_split", "fewshot_config", "use_prompt",
+    "generation_kwargs", "repeats", "filter_list",
+)  # fmt: skip
+"""Of lm-eval's task configuration, what decides about prompts and answers. A user's own YAML
+may change any of it, and the command line ``generation_kwargs``."""
 
 
 def of_task(
@@ -22,9 +34,8 @@ def of_task(
 
     Args:
         task: Its name.
-        metadata: Its metadata: ``version``, and under ``lm_eval_ext`` the ``prompt`` (variant)
-            and the ``scoring`` (comparison semantics). These stand apart because lm-eval
-            overlays ``--model_args`` on the metadata, where a model may have a ``seed``.
+        metadata: As the task's file has it: ``version``, and under ``lm_eval_ext`` the
+            ``prompt`` (variant) and the ``scoring`` (comparison semantics).
         data: ``source``, ``revision`` and ``sha256`` of what the documents come from.
         options: The loading function's, by name; a seed is among them where anything is drawn.
     """
@@ -42,6 +53,22 @@ def of_task(
     }
 
 
+def of_config(config: Mapping[str, Any]) -> str:
+    """A digest of what in lm-eval's task configuration decides about prompts and answers."""
+    return digest({key: config.get(key) for key in PROMPT_KEYS})
+
+
+def digest(value: Any) -> str:
+    """Eight hexadecimal digits that tell JSON-like values apart; functions count by name."""
+
+    def name(other: Any) -> str:
+        module, qualified = getattr(other, "__module__", ""), getattr(other, "__qualname__", "")
+        return f"{module}.{qualified}" if qualified else str(other)
+
+    text = json.dumps(value, sort_keys=True, default=name)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
 def of_result(results: Mapping[str, Any], task: str) -> str:
     """The full signature of one task in a results file that lm-eval wrote.
 
@@ -53,14 +80,22 @@ def of_result(results: Mapping[str, Any], task: str) -> str:
         ``key:value`` pairs joined by ``|``; a task that is not ours has those that every
         results file tells.
     """
-    config = results.get("config", {})
-    own = (results.get("configs", {}).get(task, {}).get("metadata") or {}).get(METADATA_KEY)
-    parts: dict[str, Any] = dict(own or {"task": task})
-    parts.setdefault("version", results.get("versions", {}).get(task, "?"))
-    parts["shots"] = results.get("n-shot", {}).get(task, 0)
-    parts["chat"] = (results.get("chat_template_sha") or "no")[:12]
-    parts["system"] = (results.get("system_instruction_sha") or "no")[:12]
-    if config.get("limit") is not None:
-        parts["limit"] = config["limit"]
+    own = (results["configs"].get(task, {}).get("metadata") or {}).get(METADATA_KEY)
+    parts: dict[str, Any] = dict(own) if isinstance(own, Mapping) else {"task": task}
+    parts.setdefault("version", results["versions"].get(task, "?"))
+    counts = results["n-samples"].get(task) or {}
+    parts["docs"] = f"{counts.get('effective', '?')}/{counts.get('original', '?')}"
+    parts["shots"] = shots = results["n-shot"].get(task, 0)
+    if shots:
+        parts["fewshot-seed"] = results["config"].get("fewshot_seed")
+        parts["multiturn"] = "yes" if results.get("fewshot_as_multiturn") else "no"
+    # A server applies its own template and does not tell: lm-eval then stores an empty one.
+    unknown = "no" if results.get("chat_template") is None else "yes"
+    parts["chat"] = str(results.get("chat_template_sha") or unknown)[:12]
+    parts["system"] = str(results.get("system_instruction_sha") or "no")[:12]
     parts["lm-eval"] = results.get("lm_eval_version", "?")
-    return "|".join(f"{key}:{value}" for key, value in parts.items())
+    return "|".join(f"{key}:{_value(value)}" for key, value in parts.items())
+
+
+def _value(value: Any) -> str:
+    return one_line(str(value), limit=100).replace("|", "/")

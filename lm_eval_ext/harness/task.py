@@ -1,10 +1,12 @@
 """The classes behind our tasks: lm-eval's configurable task, with what its YAML cannot say."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.task import ConfigurableTask
+from lm_eval.tasks._yaml_loader import load_yaml
 
 from lm_eval_ext.harness import metrics as _metrics  # noqa: F401 (registers the aggregations)
 from lm_eval_ext.harness import provenance, signature
@@ -16,7 +18,7 @@ class ExtTask(ConfigurableTask):
     """A task of ours.
 
     Over lm-eval's own it adds: a ``metric_list`` that the scorer computes (``!function``, so
-    the names stand in one place), the signature in the metadata, and documents that are left
+    the names stand in one place), a signature in what it dumps, and documents that are left
     out and counted where an answer is missing.
     """
 
@@ -28,13 +30,25 @@ class ExtTask(ConfigurableTask):
         super().__init__(config=config)
         load = config["custom_dataset"]
         options = load.options(metadata) if isinstance(load, Loader) else {}
-        own = signature.of_task(
+        self._signature = signature.of_task(
             config["task"],
-            metadata,
+            _as_written(metadata),
             provenance.of_dataset(self.dataset),
             {name.removeprefix(load.prefix): value for name, value in options.items()},
         )
-        self.config.metadata = {**metadata, signature.METADATA_KEY: own}
+
+    def build_all_requests(self, *, samples: list[int] | None = None, **kwargs: Any) -> None:
+        """Builds the requests, and notes a choice of documents (``--samples``) to sign it."""
+        if samples is not None:
+            self._signature["samples"] = signature.digest(sorted(samples))
+        super().build_all_requests(samples=samples, **kwargs)
+
+    def dump_config(self) -> dict[str, Any]:
+        """What lm-eval writes into the results file: the configuration, signed."""
+        dumped: dict[str, Any] = super().dump_config()
+        signed = {**self._signature, "config": signature.of_config(dumped)}
+        dumped["metadata"] = {**(dumped.get("metadata") or {}), signature.METADATA_KEY: signed}
+        return dumped
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **_: Any) -> None:
         """Loads the documents (without lm-eval's warning that metadata could be passed)."""
@@ -110,3 +124,16 @@ class GroupedLoglikelihoodTask(ExtTask):
             request.may_be_left_out = True
             requests.append(request)
         return requests
+
+
+def _as_written(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of the task's file, without what lm-eval lays over it.
+
+    ``--metadata`` and ``--model_args`` go over all keys, and a model may well have an argument
+    called ``version``.
+    """
+    file = Path(str(metadata.get("config_source", "")))
+    if not file.is_file():
+        return metadata
+    written = load_yaml(file, resolve_func=False).get("metadata")
+    return written if isinstance(written, dict) else metadata

@@ -1,8 +1,9 @@
 """``--model recorded``: answers from files instead of a model.
 
 So that published outputs can be replayed against our metrics, and old runs scored again
-when a metric changes. docs/recorded.md describes the files;
-:mod:`lm_eval_ext.models.recorded_files` reads them.
+when a metric changes. docs/recorded.md describes the files,
+:mod:`lm_eval_ext.models.recorded_files` reads them, :mod:`lm_eval_ext.models.answers` finds
+what a request asks for.
 """
 
 from collections import Counter
@@ -14,9 +15,10 @@ from lm_eval.api.model import LM
 from tqdm import tqdm
 
 from lm_eval_ext.errors import LmEvalExtError, OptionError
-from lm_eval_ext.harness.left_out import LeftOutLogprob, LeftOutText
+from lm_eval_ext.harness.left_out import LeftOutLogprob, LeftOutNumber, LeftOutText
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.models.recorded_files import Answers, Key, MatchBy, canonical
+from lm_eval_ext.models.answers import MatchBy
+from lm_eval_ext.models.recorded_files import read_answers
 
 logger = get_logger(__name__)
 
@@ -26,11 +28,14 @@ Conflict = Literal["error", "first", "last"]
 QUOTE_LENGTH = 200
 """Characters of a prompt that an error quotes, from its end, where prompts differ."""
 
+BAR_FROM = 1000
+"""Requests from which a progress bar is worth its line."""
+
 Answer = TypeVar("Answer")
 
 
-class MissingAnswerError(LmEvalExtError):
-    """A request is made that the files do not hold, or hold with different answers."""
+class AnswerError(LmEvalExtError):
+    """The files hold no answer to a request, or several different ones."""
 
 
 class RecordedLM(LM):
@@ -43,8 +48,9 @@ class RecordedLM(LM):
         match: How a request finds its answer: by ``arguments`` (prompt and continuation, to
             the letter) or by ``doc`` (the document and the request's place in it), for
             prompts that were formatted by a chat template that is not at hand.
-        conflict: What to do where the same request has several different answers: an
-            ``error``, or the ``first`` or ``last`` in the order of files and rows.
+        conflict: What to do where the same request of the same document has several
+            different answers: an ``error``, or the ``first`` or ``last`` in the order of
+            files and rows.
         others: lm-eval passes ``batch_size``, ``device`` and the like; they change nothing.
 
     Raises:
@@ -79,8 +85,7 @@ class RecordedLM(LM):
         self.missing = missing
         self.match = match
         self.conflict = conflict
-        self.answers = Answers.read(path, match)
-        self._turn: Counter[Key] = Counter()
+        self.answers = read_answers(path, match)
 
     @property
     def tokenizer_name(self) -> str:
@@ -100,80 +105,87 @@ class RecordedLM(LM):
             )
         return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in chat_history)
 
+    def chat_template(self, chat_template: bool | str = False) -> str:  # noqa: FBT001, FBT002
+        """Tells lm-eval, and with it the signature, that there was one and it is not known."""
+        return "recorded: not known"
+
+    def set_cache_hook(self, cache_hook: Any) -> None:
+        """Refuses: lm-eval would store stand-ins for missing answers as if they were answers.
+
+        Raises:
+            OptionError: Always; lm-eval calls this under ``--use_cache`` only.
+        """
+        raise OptionError(
+            "--use_cache gains nothing with --model recorded, whose answers lie in files "
+            "already; leave it out"
+        )
+
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
         """Returns the recorded ``(log-probability, is greedy)`` of each request."""
         return self._answer_all(requests, LeftOutLogprob())
 
     def loglikelihood_rolling(self, requests: list[Instance]) -> list[float]:
         """Returns the recorded log-probability of each text."""
-        return self._answer_all(requests, float("nan"))
+        return self._answer_all(requests, LeftOutNumber())
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
         """Returns the recorded text of each prompt."""
         return self._answer_all(requests, LeftOutText())
 
-    def _answer_all(self, requests: Iterable[Instance], stand_in: Answer) -> list[Answer]:
+    def _answer_all(self, requests: Iterable[Instance], stand_in: Any) -> list[Any]:
         requests = list(requests)
+        # A request that is to be answered n times comes n times, as the same object.
+        repeat: Counter[int] = Counter()
         answers = []
         absent = 0
-        for request in tqdm(requests, desc="recorded answers", disable=len(requests) < 1000):  # noqa: PLR2004
-            found = self._find(request)
-            if found is None:
-                self._check_may_be_left_out(request)
+        for request in tqdm(requests, desc="recorded answers", disable=len(requests) < BAR_FROM):
+            responses = self._responses(request)
+            if responses is None:
                 absent += 1
-                found = stand_in
+                answers.append(stand_in)
             else:
-                self.cache_hook.add_partial(request.request_type, request.args, found)
-            answers.append(found)
+                answers.append(responses[repeat[id(request)] % len(responses)])
+                repeat[id(request)] += 1
+        if absent and absent == len(requests):
+            raise AnswerError(
+                f"no answer is recorded for any of the {absent} requests; {self.answers.summary}: "
+                "are these the answers to this task?"
+            )
         if absent:
             logger.warning(
                 "%d of %d requests have no recorded answer; their documents are left out "
                 "(missing=skip), see n-samples in the results",
                 absent,
-                len(answers),
+                len(requests),
             )
         return answers
 
-    def _find(self, request: Instance) -> Any | None:
-        """The recorded answer, or None where there is none."""
-        key = self.answers.key(request.request_type, request.args, request.doc, request.idx)
-        candidates = self.answers.by_key.get(key) or self.answers.by_doc_part(request)
-        if not candidates:
+    def _responses(self, request: Instance) -> list[Any] | None:
+        """The recorded answers, one per repeat, or None where the request is left out."""
+        found = self.answers.find(request)
+        if not found:
+            self._check_may_be_left_out(request)
             return None
-        turn = self._turn[key]
-        self._turn[key] += 1
-        if len({canonical(candidate.responses) for candidate in candidates}) > 1:
-            same_doc = [
-                candidate
-                for candidate in candidates
-                if candidate.doc is not None and candidate.doc == canonical(request.doc)
-            ]
-            distinct = {canonical(candidate.responses) for candidate in same_doc}
-            if len(distinct) == 1:
-                candidates = same_doc
-            elif self.conflict == "error":
-                raise MissingAnswerError(
-                    f"{len(candidates)} different answers are recorded for the request "
-                    f"{_quote(request)} ({candidates[0].place} and {candidates[-1].place}); "
-                    "add conflict=first or conflict=last to --model_args, or drop one file"
-                )
-        chosen = candidates[-1 if self.conflict == "last" else 0]
-        # A request that repeats (repeats: n) takes its recorded answers in turn.
-        return chosen.responses[turn % len(chosen.responses)]
+        if len(found) > 1 and self.conflict == "error":
+            raise AnswerError(
+                f"{len(found)} different answers are recorded for the request "
+                f"{_quote(request)} ({found[0].place} and {found[-1].place}); add "
+                "conflict=first or conflict=last to --model_args, or drop one file"
+            )
+        return found[-1 if self.conflict == "last" else 0].responses
 
     def _check_may_be_left_out(self, request: Instance) -> None:
+        asked = f"the {request.request_type} request {_quote(request)} of task {request.task_name}"
         if self.missing == "error":
-            raise MissingAnswerError(
-                f"no answer is recorded for the {request.request_type} request "
-                f"{_quote(request)} of task {request.task_name}; "
-                f"{self.answers.summary}; add missing=skip to --model_args to leave such "
-                "documents out, or match=doc if only the prompt's form differs"
+            raise AnswerError(
+                f"no answer is recorded for {asked}; {self.answers.summary}; "
+                "add missing=skip to --model_args to leave such documents out"
             )
         if not getattr(request, "may_be_left_out", False):
-            raise MissingAnswerError(
-                f"no answer is recorded for the request {_quote(request)}, and the task "
-                f"{request.task_name} is not of lm-eval-ext: lm-eval would score the document "
-                "as wrong instead of leaving it out; record all its answers"
+            raise AnswerError(
+                f"no answer is recorded for {asked}, and lm-eval can leave documents out of "
+                "lm-eval-ext's own tasks only: it would score this one as wrong; record all "
+                "answers to this task"
             )
 
 

@@ -14,185 +14,126 @@ says which request of the document is meant.
 
 import glob
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness.left_out import is_logged_stand_in
+from lm_eval_ext.models.answers import Answers, MatchBy, Recorded
+from lm_eval_ext.text import one_line
 
-MatchBy = Literal["arguments", "doc"]
-Key: TypeAlias = tuple[str, ...]
+PAIR = 2
+ABOVE_ONE = 1e-3
+"""How far rounding may lift a log-probability above 0, the logarithm of 1."""
 
 REQUEST_TYPES = ("loglikelihood", "loglikelihood_rolling", "generate_until")
-PAIR = 2
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """One request's recorded answers.
+def read_answers(path: str | Sequence[str], match: MatchBy) -> Answers:
+    """Reads every row of every file that ``path`` names.
 
-    Attributes:
-        responses: One per repeat of the request, usually one.
-        place: ``file:line``, for messages.
-        doc: The whole document as canonical JSON, where the row has it.
+    Raises:
+        OptionError: If ``path`` names no file.
+        DataError: If a row cannot be read; file and line are named.
     """
+    answers = Answers(match, find_files(path))
+    for file in answers.files:
+        for number, line in _lines(file):
+            place = f"{file}:{number}"
+            try:
+                row = json.loads(line)
+                add_sample = isinstance(row, dict) and "resps" in row
+                _add_sample(answers, row, place) if add_sample else _add_row(answers, row, place)
+            except json.JSONDecodeError as error:
+                raise DataError(f"{place}: not JSON ({error.msg}, column {error.colno})") from None
+            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+                raise DataError(
+                    f"{place}: not a recorded answer ({_short(error)}); a row needs response and "
+                    "arguments or doc, or to be a row of lm-eval's samples_*.jsonl "
+                    "(docs/recorded.md)"
+                ) from None
+    return answers
 
-    responses: list[Any]
-    place: str
-    doc: str | None = None
 
-
-@dataclass
-class Answers:
-    """All recorded answers, indexed by how requests will ask for them.
-
-    Attributes:
-        match: What keys are made of.
-        by_key: The answers by :meth:`key`, in the order of files and rows.
-        partial: Rows that name a part of a document, by the fields they name.
-    """
-
-    match: MatchBy
-    files: list[Path]
-    by_key: dict[Key, list[Recorded]] = field(default_factory=lambda: defaultdict(list))
-    partial: dict[tuple[str, ...], dict[Key, list[Recorded]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
-
-    @classmethod
-    def read(cls, path: str | Sequence[str], match: MatchBy) -> "Answers":
-        """Reads every row of every file that ``path`` names.
-
-        Raises:
-            OptionError: If ``path`` names no file.
-            DataError: If a row cannot be read.
-        """
-        answers = cls(match=match, files=find_files(path))
-        for file in answers.files:
-            for number, row in _rows(file):
-                try:
-                    answers._add(row, f"{file}:{number}")
-                except (KeyError, TypeError, ValueError, AttributeError) as error:
-                    raise DataError(
-                        f"{file}:{number}: not a recorded answer ({type(error).__name__}: {error})"
-                        "; a row needs response and arguments or doc, or to be a row of lm-eval's "
-                        "samples_*.jsonl (docs/recorded.md)"
-                    ) from None
-        return answers
-
-    @property
-    def summary(self) -> str:
-        """How much was read, for messages."""
-        rows = sum(map(len, self.by_key.values())) + sum(
-            len(rows) for parts in self.partial.values() for rows in parts.values()
-        )
-        return (
-            f"{rows} answers were read from {', '.join(str(file) for file in self.files[:3])}"
-            + (
-                f" and {len(self.files) - 3} more files" if len(self.files) > 3 else ""  # noqa: PLR2004
-            )
-        )
-
-    def key(self, request_type: str, arguments: Sequence[Any], doc: Any, idx: int) -> Key:
-        """What a request is looked up by."""
-        if self.match == "doc":
-            return (request_type, canonical(doc), str(idx))
-        texts = arguments[:1] if request_type == "generate_until" else arguments
-        return (
-            request_type,
-            *(text if isinstance(text, str) else canonical(text) for text in texts),
-        )
-
-    def by_doc_part(self, request: Any) -> list[Recorded]:
-        """The answers of rows that name a part of this request's document."""
-        doc = request.doc
-        if not isinstance(doc, Mapping):
-            return []
-        found: list[Recorded] = []
-        for fields, rows in self.partial.items():
-            if all(name in doc for name in fields):
-                part = canonical({name: doc[name] for name in fields})
-                found += rows.get((request.request_type, part, str(request.idx)), [])
-        return found
-
-    def _add(self, row: Mapping[str, Any], place: str) -> None:
-        if "resps" in row:
-            self._add_sample(row, place)
-            return
-        response = row["response"]
-        request_type = row.get("request_type") or (
-            "generate_until" if isinstance(response, str) else "loglikelihood"
-        )
-        if request_type not in REQUEST_TYPES:
-            raise ValueError(f"request_type {request_type!r} is none of {', '.join(REQUEST_TYPES)}")
-        recorded = Recorded([parse_response(request_type, response)], place)
-        if "arguments" in row and self.match == "arguments":
-            arguments = row["arguments"]
-            if not isinstance(arguments, list) or not arguments:
-                raise ValueError("arguments must be a list of texts")
-            self.by_key[self.key(request_type, arguments, None, 0)].append(recorded)
-        elif "doc" in row:
-            doc = row["doc"]
-            if not isinstance(doc, dict) or not doc:
-                raise ValueError("doc must hold at least one field")
-            fields = tuple(sorted(doc))
-            key = (request_type, canonical(doc), str(row.get("idx", 0)))
-            self.partial[fields][key].append(recorded)
-        elif self.match == "doc":
-            raise ValueError("match=doc, but the row has no doc")
-        else:
-            raise KeyError("arguments")
-
-    def _add_sample(self, row: Mapping[str, Any], place: str) -> None:
-        """A row of lm-eval's: a document with all its requests, once per filter."""
-        doc = canonical(row["doc"])
+def _add_row(answers: Answers, row: Mapping[str, Any], place: str) -> None:
+    response = row["response"]
+    request_type = row.get("request_type") or _type_of_response(response)
+    if request_type not in REQUEST_TYPES:
+        raise ValueError(f"request_type {request_type!r} is none of {', '.join(REQUEST_TYPES)}")
+    recorded = Recorded([parse_response(request_type, response)], place)
+    if "arguments" in row and answers.match == "arguments":
         arguments = row["arguments"]
-        if isinstance(arguments, Mapping):  # as written; a list as lm-eval holds it in memory
-            arguments = [
-                [arguments[name][f"arg_{i}"] for i in range(len(arguments[name]))]
-                for name in sorted(arguments, key=lambda name: int(name.rpartition("_")[2]))
-            ]
-        for index, (texts, responses) in enumerate(zip(arguments, row["resps"], strict=True)):
-            request_type = _type_of(texts)
-            recorded = Recorded(
-                [parse_response(request_type, response) for response in responses], place, doc
-            )
-            key = self.key(request_type, texts, row["doc"], index)
-            already = self.by_key[key]
-            if not any(
-                other.doc == doc and other.responses == recorded.responses for other in already
-            ):
-                already.append(recorded)
+        if not isinstance(arguments, list) or not arguments:
+            raise ValueError("arguments must be a list of texts")
+        answers.add(request_type, arguments, None, 0, recorded)
+    elif "doc" in row:
+        doc = row["doc"]
+        if not isinstance(doc, dict) or not doc:
+            raise ValueError("doc must hold at least one field")
+        answers.add_part(request_type, doc, row.get("idx", 0), recorded)
+    else:
+        raise KeyError("doc" if answers.match == "doc" else "arguments")
+
+
+def _add_sample(answers: Answers, row: Mapping[str, Any], place: str) -> None:
+    """A row of lm-eval's: a document with all its requests, once per filter."""
+    doc, arguments = row["doc"], row["arguments"]
+    if isinstance(arguments, Mapping):  # as written; a list as lm-eval holds it in memory
+        arguments = [
+            [arguments[name][f"arg_{i}"] for i in range(len(arguments[name]))]
+            for name in sorted(arguments, key=lambda name: int(name.rpartition("_")[2]))
+        ]
+    unscored = row.get("metrics") == []
+    for index, (texts, responses) in enumerate(zip(arguments, row["resps"], strict=True)):
+        if unscored and any(is_logged_stand_in(response) for response in responses):
+            continue  # that run had no answer either
+        request_type = _type_of_arguments(texts)
+        recorded = Recorded([parse_response(request_type, one) for one in responses], place)
+        answers.add(request_type, texts, doc, index, recorded)
+
+
+def _type_of_response(response: Any) -> str:
+    if isinstance(response, str):
+        return "generate_until"
+    number = isinstance(response, (int, float)) and not isinstance(response, bool)
+    return "loglikelihood_rolling" if number else "loglikelihood"
+
+
+def _type_of_arguments(texts: Sequence[Any]) -> str:
+    if len(texts) == 1:
+        return "loglikelihood_rolling"
+    return "loglikelihood" if isinstance(texts[1], str) else "generate_until"
 
 
 def parse_response(request_type: str, response: Any) -> Any:
     """Turns a logged response into what the request's method returns.
 
-    lm-eval logs log-probabilities as text (``["-12.5", "False"]``).
+    lm-eval logs log-probabilities as text (``["-12.5", "False"]``). One that is not a number
+    is a recorded fact about the model and stays one.
 
     Raises:
         ValueError: If it is none.
     """
     if request_type == "generate_until":
         if not isinstance(response, str):
-            raise ValueError(f"a generated text is wanted, not {response!r}")
+            raise ValueError(f"a generated text is wanted, not {_short(response)}")
         return response
     if request_type == "loglikelihood_rolling":
-        value = response[0] if isinstance(response, list) else response
-        return float(value)
+        return _logprob(response[0] if isinstance(response, list) and response else response)
     if not isinstance(response, (list, tuple)) or len(response) != PAIR:
-        raise ValueError(f"[log-probability, is greedy] is wanted, not {response!r}")
+        raise ValueError(f"[log-probability, is greedy] is wanted, not {_short(response)}")
     logprob, greedy = response
-    if str(greedy) not in {"True", "False"}:
-        raise ValueError(f"is greedy must be true or false, not {greedy!r}")
-    return float(logprob), str(greedy) == "True"
+    if str(greedy).lower() not in {"true", "false"}:
+        raise ValueError(f"is greedy must be true or false, not {_short(greedy)}")
+    return _logprob(logprob), str(greedy).lower() == "true"
 
 
-def canonical(value: Any) -> str:
-    """One text for equal JSON values, whatever the order of their keys."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+def _logprob(value: Any) -> float:
+    logprob = float(value)
+    if logprob > ABOVE_ONE:
+        raise ValueError(f"{logprob} is no log-probability: it would be above 1")
+    return logprob
 
 
 def find_files(path: str | Sequence[str]) -> list[Path]:
@@ -201,38 +142,40 @@ def find_files(path: str | Sequence[str]) -> list[Path]:
     Raises:
         OptionError: If one of them names nothing.
     """
+    names = [path] if isinstance(path, str) else path
+    if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) and n for n in names):
+        raise OptionError(
+            f"--model recorded: path={_short(path)} is no path; write --model_args path=FILE "
+            "(or a folder, a pattern, or a list in JSON: '{\"path\": [...]}')"
+        )
     files: list[Path] = []
-    for name in [path] if isinstance(path, str) else path:
-        if not name:
-            raise OptionError(
-                "--model recorded needs --model_args path=FILE (or a folder or a pattern)"
-            )
+    for name in names:
         place = Path(name).expanduser()
         if place.is_file():
             found = [place]
-        elif place.is_dir():
-            found = sorted(place.rglob("*.jsonl"))
         else:
-            found = sorted(Path(match) for match in glob.glob(str(place), recursive=True))  # noqa: PTH207
+            matches = place.rglob("*.jsonl") if place.is_dir() else _matches(place)
+            found = sorted(match for match in matches if match.is_file())
         if not found:
             raise OptionError(f"--model recorded: no recorded answers at {name}")
         files += found
     return list(dict.fromkeys(files))
 
 
-def _type_of(texts: Sequence[Any]) -> str:
-    if len(texts) == 1:
-        return "loglikelihood_rolling"
-    return "loglikelihood" if isinstance(texts[1], str) else "generate_until"
+def _matches(pattern: Path) -> Iterator[Path]:
+    yield from (Path(match) for match in glob.glob(str(pattern), recursive=True))  # noqa: PTH207
 
 
-def _rows(file: Path) -> Iterator[tuple[int, Any]]:
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
     try:
-        with file.open(encoding="utf-8") as lines:
+        with file.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
-                    yield number, json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{file}:{number}: not JSON ({error.msg}, column {error.colno})") from None
+                    yield number, line
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: cannot be read ({error})") from None
+
+
+def _short(value: object) -> str:
+    kind = f"{type(value).__name__}: {value}" if isinstance(value, Exception) else repr(value)
+    return one_line(kind, limit=200)

@@ -1,13 +1,15 @@
 """Results files as lm-eval writes them: finding them and reading their scores."""
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import signature
+from lm_eval_ext.text import one_line
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,19 @@ class Score:
 
     value: float
     stderr: float | None
+
+
+class _Content(BaseModel):
+    """What of a results file is read, with the types that lm-eval writes; the rest passes."""
+
+    model_config = ConfigDict(extra="allow", populate_by_name=True)
+
+    results: dict[str, dict[str, Any]]
+    configs: dict[str, dict[str, Any]] = {}
+    versions: dict[str, Any] = {}
+    config: dict[str, Any] = {}
+    n_samples: dict[str, dict[str, Any]] = Field({}, alias="n-samples")
+    n_shot: dict[str, Any] = Field({}, alias="n-shot")
 
 
 @dataclass(frozen=True)
@@ -32,15 +47,13 @@ class ResultsFile:
 
     @property
     def model(self) -> str:
-        """The model as lm-eval names it."""
-        return str(
-            self.content.get("model_name") or self.content.get("config", {}).get("model", "?")
-        )
+        """The model as lm-eval names it, fit for a terminal."""
+        return one_line(str(self.content.get("model_name") or self.content["config"].get("model")))
 
     @property
     def tasks(self) -> list[str]:
         """The tasks that have scores, groups left aside."""
-        return [task for task in self.content["results"] if task in self.content.get("configs", {})]
+        return [task for task in self.content["results"] if task in self.content["configs"]]
 
     def scores(self, task: str) -> dict[str, Score]:
         """Scores by metric; where a task has several filters, ``metric,filter``."""
@@ -55,23 +68,25 @@ class ResultsFile:
         for name, value in values.items():
             metric, _, filter_name = name.partition(",")
             stderr = entries.get(f"{metric}_stderr,{filter_name}")
-            scores[metric if len(filters) == 1 else name] = Score(
+            scores[one_line(metric if len(filters) == 1 else name)] = Score(
                 float(value), float(stderr) if isinstance(stderr, (int, float)) else None
             )
         return scores
 
     def documents(self, task: str) -> tuple[int, int]:
         """How many documents were scored, and how many the task has."""
-        counts = self.content.get("n-samples", {}).get(task, {})
+        counts = self.content["n-samples"].get(task, {})
         return int(counts.get("effective", 0)), int(counts.get("original", 0))
 
     def signature(self, task: str) -> str:
-        """Everything that the task's scores depend on, in one line."""
+        """What was asked and how it was scored, in one line."""
         return signature.of_result(self.content, task)
 
 
 def find(path: Path) -> list[ResultsFile]:
-    """Reads a results file, or of a folder the newest per model and task set.
+    """Reads a results file, or of a folder the newest of each kind.
+
+    Results are of one kind if model, tasks and signatures are the same: a run again.
 
     Raises:
         OptionError: If there is none.
@@ -80,9 +95,9 @@ def find(path: Path) -> list[ResultsFile]:
     if path.is_file():
         return [_read(path)]
     newest: dict[tuple[str, ...], ResultsFile] = {}
-    for file in _in_order_of_time(path):
+    for file in sorted(path.rglob("results_*.json"), key=lambda file: (file.name, str(file))):
         results = _read(file)
-        key = (results.model, *sorted(results.tasks))
+        key = (results.model, *sorted(results.signature(task) for task in results.tasks))
         newest[key] = results
     if not newest:
         raise OptionError(
@@ -91,15 +106,14 @@ def find(path: Path) -> list[ResultsFile]:
     return list(newest.values())
 
 
-def _in_order_of_time(folder: Path) -> Iterator[Path]:
-    yield from sorted(folder.rglob("results_*.json"), key=lambda file: (file.name, str(file)))
-
-
 def _read(file: Path) -> ResultsFile:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(content["results"], dict):
-            raise TypeError("results")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{file}: not a results file of lm-eval ({error!r})") from None
-    return ResultsFile(file, content)
+        content = _Content.model_validate_json(file.read_bytes()).model_dump(by_alias=True)
+        results = ResultsFile(file, content)
+        for task in results.tasks:
+            results.signature(task), results.documents(task), results.scores(task)
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(
+            f"{file}: not a results file of lm-eval ({one_line(str(error), limit=200)})"
+        ) from None
+    return results

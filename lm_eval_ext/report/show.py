@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 from lm_eval_ext.catalogue import Card, card_of
 from lm_eval_ext.report.results import ResultsFile, Score
+from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
+    from rich.text import Text
 
 VARIANT = "/"
 """A metric called ``direct/mean`` is row ``mean`` in column ``direct``."""
@@ -21,26 +23,40 @@ def tables(results: ResultsFile, *, every_metric: bool = False) -> "Iterable[Ren
         results: What to show.
         every_metric: All metrics instead of the benchmark's headline ones.
     """
-    from rich.padding import Padding
     from rich.text import Text
 
     for task in results.tasks:
         card = card_of(task)
         scores = results.scores(task)
         scored, total = results.documents(task)
-        yield Text(f"{task} · {results.model} · {scored} of {total} documents", style="bold")
-        yield _table(task, scores, card, every_metric)
-        notes = []
-        if card and card.chance is not None:
-            notes.append(f"chance {card.chance:g}")
-        if card:
-            notes.append(f"± one standard error, clustered by {card.cluster}")
-        hidden = 0 if every_metric else len(scores) - len(_chosen(scores, card, every_metric))
-        if hidden:
-            notes.append(f"{hidden} more metrics with --all")
-        if notes:
-            yield Padding(Text("; ".join(notes), style="dim"), (0, 0, 0, 1))
-        yield Padding(Text(results.signature(task), style="dim"), (0, 0, 1, 1))
+        heading = f"{one_line(task)} · {results.model} · {scored} of {total} documents"
+        yield _long_line(heading, style="bold")
+        if scores:
+            yield _table(task, scores, card, every_metric)
+            yield Text(f" {_notes(scores, card, every_metric)}", style="dim")
+        else:
+            yield Text(" no document was scored", style="dim")
+        yield _long_line(f" {results.signature(task)}", style="dim")
+        yield Text()
+
+
+def _long_line(text: str, style: str) -> "Text":
+    """A line that stays one line, to be copied whole, however narrow the terminal."""
+    from rich.text import Text
+
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
+
+
+def _notes(scores: Mapping[str, Score], card: Card | None, every_metric: bool) -> str:  # noqa: FBT001
+    notes = []
+    if card and card.chance is not None:
+        notes.append(f"chance {card.chance:g}")
+    if card:
+        notes.append(f"± one standard error, clustered by {card.cluster}")
+    hidden = len(scores) - len(_chosen(scores, card, every_metric))
+    if hidden:
+        notes.append(f"{hidden} more with --all")
+    return "; ".join(notes)
 
 
 def _chosen(scores: Mapping[str, Score], card: Card | None, every_metric: bool) -> list[str]:  # noqa: FBT001
@@ -59,7 +75,8 @@ def _table(
     from rich.table import Table
 
     chosen = _chosen(scores, card, every_metric)
-    columns = list(dict.fromkeys(metric.rpartition(VARIANT)[0] for metric in chosen))
+    variants = dict.fromkeys(metric.rpartition(VARIANT)[0] for metric in chosen)
+    columns = [variant for variant in variants if variant] or [""]
     rows = list(dict.fromkeys(metric.rpartition(VARIANT)[2] for metric in chosen))
     order = list(card.headline) if card else []
     rows.sort(key=lambda row: order.index(row) if row in order else len(order))
@@ -71,11 +88,11 @@ def _table(
     table = Table()
     table.add_column("metric")
     for column in [*columns, *references]:
-        table.add_column(column or "value", justify="right")
+        table.add_column(escape(column or "value"), justify="right")
     for row in rows:
-        cells = [
-            _cell(scores.get(f"{column}{VARIANT}{row}" if column else row)) for column in columns
-        ]
+        cells = [_cell(scores.get(f"{column}{VARIANT}{row}")) for column in columns]
+        if row in scores:  # it has no variants: the first column is as good as any
+            cells[0] = _cell(scores[row])
         published = [
             f"{figures[row]:.3f}" if row in figures else "" for figures in references.values()
         ]

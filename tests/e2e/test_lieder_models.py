@@ -107,9 +107,11 @@ def test_a_chat_template_makes_the_context_the_users_turn(
         assert not continuation.startswith(" ")
 
 
-def test_few_shot_is_locked_out(tiny_models: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_few_shot_is_locked_out(
+    tiny_models: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("lm_eval"), "propagate", True)
     with caplog.at_level(logging.INFO, logger="lm_eval"):
-        logging.getLogger("lm_eval").propagate = True
         results = evaluate(
             "lieder_mini", "hf", {"pretrained": str(tiny_models / "gpt2")},
             device="cpu", limit=1, num_fewshot=3,
@@ -155,12 +157,29 @@ def test_documents_without_an_answer_are_counted(real_data: Path, tmp_path: Path
     assert results["results"]["lieder_base"]["direct/mean,none"] == pytest.approx(sum(kept) / 46)
 
 
+def test_a_log_with_left_out_documents_replays_as_it_was(
+    lm_eval: Callable[..., Any], real_data: Path, tmp_path: Path
+) -> None:
+    from lm_eval_ext.models.recorded import RecordedLM
+
+    lines = (real_data / "lieder/recorded/base_gpt2.responses.jsonl").read_text().splitlines()
+    half = tmp_path / "half.jsonl"
+    half.write_text("\n".join(lines[: len(lines) // 2]))
+    first = lm_eval("--tasks", "lieder_base", "--model", "recorded",
+                    "--model_args", f"path={half},missing=skip")  # fmt: skip
+    assert first.returncode == 0, first.stderr[-3000:]
+    assert first.results()["n-samples"]["lieder_base"]["effective"] == 24
+    again = evaluate("lieder_base", RecordedLM(path=str(first.output), missing="skip"))
+    assert again["results"]["lieder_base"] == first.results()["results"]["lieder_base"]
+
+
 def test_results_serialise_and_hold_the_signature(tiny_models: Path) -> None:
     results = evaluate(
         "lieder_mini", "hf", {"pretrained": str(tiny_models / "gpt2")}, device="cpu", limit=3
     )
     metadata = json.loads(json.dumps(results["configs"]["lieder_mini"]["metadata"], default=str))
     assert metadata["signature"]["data"] == "lieder_mini@embedded"
+    assert metadata["signature"]["experiment"] == "mini"
     assert results["n-samples"]["lieder_mini"]["effective"] == 3
 
 
@@ -189,7 +208,7 @@ def test_a_completions_server_gives_what_the_model_itself_gives(tiny_models: Pat
 
 def test_recorded_texts_answer_a_generation_task(tmp_path: Path) -> None:
     """The model type serves any task: here one of a user's own, with its own metric."""
-    from lm_eval_ext.models.recorded import MissingAnswerError, RecordedLM
+    from lm_eval_ext.models.recorded import AnswerError, RecordedLM
 
     docs = [{"question": f"What is {n} + {n}?", "answer": str(2 * n), "id": n} for n in range(4)]
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps(doc) + "\n" for doc in docs))
@@ -216,7 +235,7 @@ def test_recorded_texts_answer_a_generation_task(tmp_path: Path) -> None:
         )  # fmt: skip
 
     assert run(answers)["results"]["sums"]["exact_match,none"] == 0.75
-    with pytest.raises(MissingAnswerError, match=r"What is 3 \+ 3"):
+    with pytest.raises(AnswerError, match=r"What is 3 \+ 3"):
         run(answers[:3])
-    with pytest.raises(MissingAnswerError, match="not of lm-eval-ext"):
+    with pytest.raises(AnswerError, match="own tasks only"):
         run(answers[:3], missing="skip")

@@ -81,6 +81,17 @@ def test_the_check_opens_groups_tags_and_overrides() -> None:
     assert [call["toy_size"] for call in calls] == [4, 2]
 
 
+def test_the_check_takes_the_users_members_and_odd_metadata() -> None:
+    dataset, calls = a_loader()
+    index = manager(
+        {"task": "a", "custom_dataset": dataset, "metadata": {"toy_size": 4}},
+        {"task": "b", "custom_dataset": dataset, "metadata": 1.0},
+        {"group": "ours", "task": ["a"]},
+    )
+    preflight.check(index, [{"group": "ours", "task": ["b"]}])
+    assert [call["toy_size"] for call in calls] == [2], "the user's group, not the index's"
+
+
 def test_the_check_reports_what_loading_would() -> None:
     dataset, _ = a_loader()
     index = manager({"task": "a", "custom_dataset": dataset}, metadata={"toy_size": 0})

@@ -1,7 +1,6 @@
 """Recorded answers: the format, matching, and what is said about answers that are not there."""
 
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,8 @@ import pytest
 from lm_eval.api.instance import Instance
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness.left_out import LeftOut, LeftOutLogprob, LeftOutText
-from lm_eval_ext.models.recorded import MissingAnswerError, RecordedLM
+from lm_eval_ext.harness.left_out import LeftOut
+from lm_eval_ext.models.recorded import AnswerError, RecordedLM
 
 
 def write(path: Path, *rows: Any) -> str:
@@ -89,7 +88,7 @@ def test_a_part_of_the_document_is_enough(tmp_path: Path) -> None:
     assert answers == ["seven", "eight b"]
     assert model.loglikelihood([ll("c", " d", doc={"id": 9}, idx=1)]) == [(-1.0, False)]
     for doc in ({"id": 8, "side": "a"}, {"id": "7"}, {}):
-        with pytest.raises(MissingAnswerError):
+        with pytest.raises(AnswerError):
             model.generate_until([gen("whatever", doc=doc)])
 
 
@@ -124,7 +123,7 @@ def test_match_by_document_whatever_the_prompt(tmp_path: Path) -> None:
         (-4.000000000000001, False)
     ]
     assert "1+1" in model.apply_chat_template([{"role": "user", "content": "1+1"}])
-    with pytest.raises(MissingAnswerError):
+    with pytest.raises(AnswerError):
         model.loglikelihood([ll("1+1=", " 2", doc={"q": "1+1", "n": 3})])
 
 
@@ -133,20 +132,47 @@ def test_a_chat_template_cannot_be_guessed(tmp_path: Path) -> None:
         RecordedLM(path=write(tmp_path / "a.jsonl", SAMPLE)).apply_chat_template([])
 
 
-def test_repeats_come_in_turn(tmp_path: Path) -> None:
-    sample = {
-        "doc": {"q": 1},
+def repeated(doc: str, *responses: str) -> dict[str, Any]:
+    return {
+        "doc": {"q": doc},
         "arguments": {"gen_args_0": {"arg_0": "P", "arg_1": {"until": []}}},
-        "resps": [["first", "second"]],
+        "resps": [list(responses)],
     }
-    model = RecordedLM(path=write(tmp_path / "a.jsonl", sample))
-    assert model.generate_until([gen("P"), gen("P")]) == ["first", "second"]
+
+
+def test_repeats_come_in_turn_for_each_document(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", repeated("a", "a1", "a2"), repeated("b", "b1", "b2"))
+    model = RecordedLM(path=path)
+    a, b = gen("P", doc={"q": "a"}), gen("P", doc={"q": "b"})
+    assert model.generate_until([a, a, b, b]) == ["a1", "a2", "b1", "b2"]
+    assert model.generate_until([a, b]) == ["a1", "b1"], "every run starts with the first"
+
+
+@pytest.mark.parametrize("conflict", ["error", "first", "last"])
+def test_no_policy_gives_another_documents_answer(tmp_path: Path, conflict: str) -> None:
+    rows = [repeated("d", "d1"), repeated("d", "d2"), repeated("e", "e1"), repeated("f", "f1")]
+    model = RecordedLM(path=write(tmp_path / "a.jsonl", *rows), conflict=conflict)  # type: ignore[arg-type]
+    assert model.generate_until([gen("P", doc={"q": "e"})]) == ["e1"]
+    if conflict == "error":
+        with pytest.raises(AnswerError, match="2 different answers"):
+            model.generate_until([gen("P", doc={"q": "d"})])
+    else:
+        expected = {"first": "d1", "last": "d2"}[conflict]
+        assert model.generate_until([gen("P", doc={"q": "d"})]) == [expected]
+
+
+def test_many_documents_with_one_prompt_cost_no_more_than_their_number(tmp_path: Path) -> None:
+    count = 3000  # quadratic cost took a minute here
+    rows = [repeated(str(n), f"answer {n}") for n in range(count)]
+    model = RecordedLM(path=write(tmp_path / "a.jsonl", *rows))
+    requests = [gen("P", doc={"q": str(n)}) for n in range(count)]
+    assert model.generate_until(requests) == [f"answer {n}" for n in range(count)]
 
 
 def test_different_answers_to_one_request(tmp_path: Path) -> None:
     first = write(tmp_path / "a.jsonl", {"arguments": ["P"], "response": "x"})
     second = write(tmp_path / "b.jsonl", {"arguments": ["P"], "response": "y"})
-    with pytest.raises(MissingAnswerError, match=r"different answers.*'P'.*a\.jsonl:1.*b\.jsonl:1"):
+    with pytest.raises(AnswerError, match=r"different answers.*'P'.*a\.jsonl:1.*b\.jsonl:1"):
         RecordedLM(path=[first, second]).generate_until([gen("P")])
     assert RecordedLM(path=[first, second], conflict="first").generate_until([gen("P")]) == ["x"]
     assert RecordedLM(path=str(tmp_path), conflict="last").generate_until([gen("P")]) == ["y"]
@@ -171,7 +197,7 @@ def test_the_document_decides_between_different_answers(tmp_path: Path) -> None:
 
 def test_a_missing_answer_is_quoted_from_its_end(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", {"arguments": ["A", " b"], "response": [-1, True]})
-    with pytest.raises(MissingAnswerError) as caught:
+    with pytest.raises(AnswerError) as caught:
         RecordedLM(path=path).loglikelihood([ll("x" * 5000 + " the end", " continued")])
     message = str(caught.value)
     assert "the end' + ' continued'" in message
@@ -191,16 +217,65 @@ def test_missing_answers_are_left_out_only_where_the_task_can(
     assert answers[0] == (-1.0, True)
     assert isinstance(answers[1], LeftOut)
     assert "1 of 2 requests" in caplog.text
-    with pytest.raises(MissingAnswerError, match="not of lm-eval-ext"):
+    with pytest.raises(AnswerError, match="own tasks only"):
         model.loglikelihood([ll("A", " z", ours=False)])
 
 
-@pytest.mark.parametrize("stand_in", [LeftOutText(), LeftOutLogprob()])
-def test_stand_ins_survive_the_cache(stand_in: Any) -> None:
-    again = pickle.loads(pickle.dumps(stand_in))
-    assert isinstance(again, LeftOut)
-    assert type(again) is type(stand_in)
-    assert len(again) == len(stand_in)
+def test_what_was_left_out_is_left_out_again(tmp_path: Path) -> None:
+    """A log of a run with stand-ins must not turn them into answers."""
+    first = RecordedLM(
+        path=write(
+            tmp_path / "part.jsonl",
+            {"arguments": ["A", " b"], "response": [-1, True]},
+            {"arguments": ["P"], "response": "x"},
+        ),
+        missing="skip",
+    )
+    missing = first.loglikelihood([ll("A", " b"), ll("A", " c")])[1]
+    absent = first.generate_until([gen("P"), gen("Q")])[1]
+
+    def logged(arguments: list[Any], response: Any, metrics: list[str]) -> dict[str, Any]:
+        as_text = [str(part) for part in response] if isinstance(response, tuple) else response
+        named = {f"arg_{i}": argument for i, argument in enumerate(arguments)}
+        return {
+            "doc": {"q": arguments[0]},
+            "arguments": {"gen_args_0": named},
+            "resps": [[as_text]],
+            "metrics": metrics,
+        }
+
+    path = write(
+        tmp_path / "samples_x.jsonl",
+        logged(["A", " b"], (-1.0, True), ["acc"]),
+        logged(["A", " c"], missing, []),
+        logged(["Q", {}], absent, []),
+        logged(["R", {}], str(absent), ["acc"]),  # a model may say anything, and was scored
+    )
+    again = RecordedLM(path=path, missing="skip")
+    assert isinstance(again.loglikelihood([ll("A", " b"), ll("A", " c")])[1], LeftOut)
+    answers = again.generate_until([gen("Q"), gen("R")])
+    assert [isinstance(answer, LeftOut) for answer in answers] == [True, False]
+
+
+def test_nothing_answered_at_all_is_an_error_even_when_skipping(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"arguments": ["P"], "response": "x"})
+    with pytest.raises(AnswerError, match="any of the 2 requests"):
+        RecordedLM(path=path, missing="skip").generate_until([gen("Q"), gen("R")])
+
+
+def test_a_cache_of_recorded_answers_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"arguments": ["P"], "response": "x"})
+    with pytest.raises(OptionError, match="--use_cache gains nothing"):
+        RecordedLM(path=path).set_cache_hook(None)
+
+
+def test_rolling_texts_are_left_out_as_well(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"arguments": ["text"], "response": -7.25})
+    model = RecordedLM(path=path, missing="skip")
+    requests = [request("loglikelihood_rolling", text) for text in ("text", "other")]
+    answers = model.loglikelihood_rolling(requests)
+    assert answers[0] == -7.25
+    assert isinstance(answers[1], LeftOut)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +289,9 @@ def test_stand_ins_survive_the_cache(stand_in: Any) -> None:
         ('{"doc": {}, "response": "x"}', r"at least one field"),
         ('{"arguments": ["P", " c"], "response": [1]}', r"log-probability, is greedy"),
         ('{"arguments": ["P", " c"], "response": ["x", true]}', r"ValueError"),
+        ('{"arguments": ["P", " c"], "response": [5, true]}', r"no log-probability"),
+        ('{"arguments": ["P"], "response": ' + "9" * 5000 + "}", r"bad\.jsonl:2"),
+        ("[" * 100_000, r"bad\.jsonl:2"),
         ('{"arguments": ["P", " c"], "response": [-1, "maybe"]}', r"is greedy must be"),
         ('{"request_type": "chat", "arguments": ["P"], "response": "x"}', r"'chat' is none of"),
         (
@@ -229,6 +307,22 @@ def test_a_broken_row_is_named(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         RecordedLM(path=str(file))
     assert ":2" in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_huge_response_makes_no_huge_error(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"arguments": ["P", " c"], "response": ["x" * 3_000_000]})
+    with pytest.raises(DataError) as caught:
+        RecordedLM(path=path)
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_byte_order_mark_and_words_for_truth_are_understood(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(
+        '\ufeff{"arguments": ["P", " c"], "response": [-1, "true"]}\n', encoding="utf-8"
+    )
+    assert RecordedLM(path=str(file)).loglikelihood([ll("P", " c")]) == [(-1.0, True)]
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
@@ -242,6 +336,10 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"path": ""}, "path=FILE"),
+        ({"path": 123}, "path=123 is no path"),
+        ({"path": True}, "path=True is no path"),
+        ({"path": None}, "path=None is no path"),
+        ({"path": ["a", 1]}, "is no path"),
         ({"path": "nowhere.jsonl"}, r"no recorded answers at nowhere\.jsonl"),
         ({"path": "x", "missing": "ignore"}, "error or skip"),
         ({"path": "x", "match": "text"}, "arguments or doc"),
@@ -259,6 +357,7 @@ def test_folders_patterns_and_lists(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", {"arguments": ["A"], "response": "a"})
     write(tmp_path / "sub" / "b.jsonl", {"arguments": ["B"], "response": "b"})
     (tmp_path / "results.json").write_text("{}")
+    (tmp_path / "named_like_a_file.jsonl").mkdir()  # as lm-eval names its folder for a path
     for path in (
         str(tmp_path),
         f"{tmp_path}/**/*.jsonl",

@@ -62,7 +62,8 @@ def test_scores_and_counts(tmp_path: Path) -> None:
 def test_the_signature_adds_what_the_run_knows(tmp_path: Path) -> None:
     (read,) = results.find(a_file(tmp_path))
     assert read.signature("lieder_base") == (
-        "task:lieder_base|seed:7|version:1.0|shots:0|chat:0123456789ab|system:no|limit:46.0|lm-eval:0.4.13"
+        "task:lieder_base|seed:7|version:1.0|docs:46/48|shots:0|chat:0123456789ab|system:no"
+        "|lm-eval:0.4.13"
     )
     (foreign,) = results.find(a_file(tmp_path / "b", configs={"lieder_base": {}}))
     assert foreign.signature("lieder_base").startswith("task:lieder_base|version:1.0|")
@@ -81,13 +82,54 @@ def test_a_folder_gives_the_newest_per_model_and_tasks(tmp_path: Path) -> None:
     assert {read.path for read in results.find(tmp_path)} == {newest, other}
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"results": 3}', "\x00"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "[]", "{}", '{"results": 3}', "\x00", '{"results": {"t": []}}', "[" * 100_000,
+        '{"results": {}, "config": null}', '{"results": {}, "configs": null}',
+        '{"results": {}, "n-samples": null}', '{"results": {"t": {}}, "configs": {"t": []}}',
+        '{"results": {"t": {}}, "configs": {"t": {}}, "n-samples": {"t": {"effective": "x"}}}',
+    ],
+)  # fmt: skip
 def test_what_is_no_results_file_is_named(tmp_path: Path, content: str) -> None:
     file = tmp_path / "results_x.json"
     file.write_text(content)
     with pytest.raises(DataError, match="not a results file of lm-eval") as caught:
         results.find(file)
     assert str(file) in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+HOSTILE = "\x1b[31mred\x1b]0;title\x07\n|two\u202e"
+
+
+def test_hostile_text_reaches_no_terminal(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    own = {"task": HOSTILE, "note": HOSTILE}
+    file = a_file(
+        tmp_path,
+        model_name=HOSTILE,
+        results={HOSTILE: {f"[red]x[/red]{HOSTILE}/mean,none": 1.0}},
+        configs={HOSTILE: {"metadata": {"signature": own}}},
+        chat_template_sha=7,
+    )
+    for command in ("show", "signature"):
+        done = cli(command, str(file))
+        assert done.returncode == 0, done.stderr
+        assert not set(done.stdout) & set("\x1b\x07\u202e")
+    (line,) = cli("signature", str(file)).stdout.splitlines()
+    assert all(":" in part for part in line.split("|")), "every part is still a pair"
+
+
+def test_runs_of_other_settings_are_all_shown(tmp_path: Path) -> None:
+    a_file(tmp_path, "results_2026-01-01T00-00-00.json")
+    part = {"lieder_base": {"original": 48, "effective": 3}}
+    a_file(tmp_path, "results_2026-01-02T00-00-00.json", **{"n-samples": part})
+    assert len(results.find(tmp_path)) == 2
+
+
+def test_a_task_without_scores_says_so(tmp_path: Path) -> None:
+    file = a_file(tmp_path, results={"t": {"name": "t"}}, configs={"t": {}})
+    assert "no document was scored" in shown(file)
 
 
 def test_an_empty_folder_says_what_writes_results(tmp_path: Path) -> None:
@@ -113,7 +155,7 @@ def test_the_table_shows_the_headline_beside_published_figures(tmp_path: Path) -
         "0.250",
         "0.958",
     ]
-    assert "chance 0.5; ± one standard error, clustered by item; 1 more metrics with --all" in text
+    assert "chance 0.5; ± one standard error, clustered by item; 1 more with --all" in text
     assert "pos_neg_s>pos_pos_s" not in text
     assert "pos_neg_s>pos_pos_s" in shown(a_file(tmp_path), every_metric=True)
 

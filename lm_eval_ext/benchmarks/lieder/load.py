@@ -1,7 +1,8 @@
 """From the stimulus files to documents: one document per group of sentences."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -76,58 +77,73 @@ def to_document(group: Group, experiment: Experiment) -> dict[str, Any]:
 def read(path: Path, experiment: Experiment) -> list[Group]:
     """Reads a stimulus file: rows with ``id``, ``sent`` and ``expected``, in groups of 12.
 
-    The id names item and family, but not uniquely the context (``know_doubt`` is pos_neg in
-    one family, ``affirmative_negation`` in another), so a sentence's condition follows from
-    its place in the group, as in the authors' own analysis; the id's last part must agree.
+    The id names item, family and continuation. It does not name the context: ``know_doubt``
+    is pos_neg in one family, ``affirmative_negation`` in another. That follows from the
+    sentence's place in its group, as in the authors' own analysis.
 
     Raises:
         DataError: If a row or a group is not what the format says; the line is named.
     """
-    contexts = SIX_CONTEXTS if experiment == "two" else FOUR_CONTEXTS
     rows = list(_rows(path))
     if not rows or len(rows) % GROUP_SIZE:
         raise DataError(
             f"{path}: {len(rows)} rows do not make groups of {GROUP_SIZE}; "
             "fetch it again (lm-eval-ext data fetch lieder)"
         )
-    return [
-        _group(rows[start : start + GROUP_SIZE], contexts, f"{path}:{start + 1}")
-        for start in range(0, len(rows), GROUP_SIZE)
-    ]
+    contexts = SIX_CONTEXTS if experiment == "two" else FOUR_CONTEXTS
+    per_context = GROUP_SIZE // len(contexts)
+    places = [context for context in contexts for _ in range(per_context)]
+    groups = []
+    for start in range(0, len(rows), GROUP_SIZE):
+        members = rows[start : start + GROUP_SIZE]
+        group = Group(
+            item=members[0].item,
+            family=members[0].family,
+            sentences=tuple(
+                row.in_group(members[0], context)
+                for row, context in zip(members, places, strict=True)
+            ),
+        )
+        if len({sentence.condition for sentence in group.sentences}) != GROUP_SIZE:
+            raise DataError(f"{members[0].place}: a condition occurs twice in this group of 12")
+        groups.append(group)
+    return groups
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True)
+class _Row:
+    place: str
+    item: str
+    family: str
+    ending: str
+    sentence: str
+    felicitous: bool | None
+
+    def in_group(self, first: "_Row", context: str) -> Sentence:
+        if self.item != first.item:
+            raise DataError(f"{self.place}: item {self.item} stands in the group of {first.item}")
+        try:
+            text, continuation = prompt.split(self.sentence)
+            condition = prompt.condition(context, self.ending)
+        except (ValueError, KeyError) as error:
+            raise DataError(f"{self.place}: {error}") from None
+        return Sentence(condition, text, continuation, self.felicitous)
+
+
+def _rows(path: Path) -> Iterator[_Row]:
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
+            place = f"{path}:{number}"
             try:
                 row = json.loads(line)
-                yield {"id": row["id"].split("_"), "sent": row["sent"], "expected": row["expected"]}
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise DataError(
-                    f"{path}:{number}: no row with id, sent and expected ({error!r})"
-                ) from None
-
-
-def _group(rows: list[dict[str, Any]], contexts: Iterable[str], place: str) -> Group:
-    first = rows[0]["id"]
-    per_context = GROUP_SIZE // len(tuple(contexts))
-    sentences = []
-    for row, context in zip(
-        rows, [context for context in contexts for _ in range(per_context)], strict=True
-    ):
-        number, noun, *_, continuation = row["id"]
-        try:
-            if [number, noun] != first[:2]:
-                raise ValueError(f"item {number}_{noun} stands in the group of {first[:2]}")
-            context_text, continuation_text = prompt.split(row["sent"])
-            sentences.append(
-                Sentence(
-                    condition=prompt.condition(context, continuation),
-                    context=context_text,
-                    continuation=continuation_text,
+                number_, noun, first, second, *_, ending = row["id"].split("_")
+                yield _Row(
+                    place=place,
+                    item=f"{number_}_{noun}",
+                    family=f"{first}_{second}",
+                    ending=ending,
+                    sentence=str(row["sent"]),
                     felicitous=EXPECTED[row["expected"]],
                 )
-            )
-        except (ValueError, KeyError) as error:
-            raise DataError(f"{place}: group with id {'_'.join(row['id'])}: {error}") from None
-    return Group(item="_".join(first[:2]), family="_".join(first[2:4]), sentences=tuple(sentences))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise DataError(f"{place}: no row with id, sent and expected ({error!r})") from None

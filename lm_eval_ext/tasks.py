@@ -1,0 +1,9 @@
+"""In a checkout, stands for the package of task files that the entry points name.
+
+An installed wheel has the folder ``lm_eval_ext/tasks`` instead, which Python prefers to this
+file; in a checkout the task files lie in ``tasks/`` beside the package.
+"""
+
+from lm_eval_ext._autoload import tasks_folder
+
+__path__ = [tasks_folder()]

@@ -1,0 +1,23 @@
+"""Text from elsewhere, made fit for one line of a terminal."""
+
+ELLIPSIS = "…"
+
+
+def one_line(text: str, *, limit: int | None = None) -> str:
+    """Returns the text on one line, without control characters.
+
+    Names, paths, servers and models may bring line breaks, terminal escapes and direction
+    marks; whoever reads a table or the last line of a failed run should not meet them.
+
+    Args:
+        text: Anything.
+        limit: Most characters; a longer text loses its middle.
+    """
+    if limit is not None and len(text) > 4 * limit:
+        # Before looking at each character: there may be millions.
+        text = text[: 2 * limit] + ELLIPSIS + text[-2 * limit :]
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if limit is not None and len(line) > limit:
+        half = (limit - 1) // 2
+        line = line[:half] + ELLIPSIS + line[-half:]
+    return line

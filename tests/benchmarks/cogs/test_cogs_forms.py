@@ -1,0 +1,181 @@
+"""Logical forms: a table of cases, properties on forms of the real files, hostile texts."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm_eval_ext.benchmarks.cogs.forms import NotAFormError, equivalent, normalise, parse
+
+DOG = "* dog ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ann )"
+
+SAME = [
+    (DOG, DOG),
+    ("* dog ( x _ 7 ) ; see . theme ( x _ 9 , Ann ) AND see . agent ( x _ 9 , x _ 7 )", DOG),
+    ("  * dog ( x _ 1 ) ;\tsee . agent ( x _ 2 , x _ 1 )\nAND see . theme ( x _ 2 , Ann ) ", DOG),
+    (
+        "* cat ( x _ 4 ) ; * dog ( x _ 1 ) ; like . agent ( x _ 2 , x _ 1 )",
+        "* dog ( x _ 3 ) ; * cat ( x _ 1 ) ; like . agent ( x _ 2 , x _ 3 )",
+    ),
+    ("Paula", "Paula"),
+    ("LAMBDA c . shark ( c )", "LAMBDA a . shark ( a )"),
+    (
+        "LAMBDA u . LAMBDA v . LAMBDA w . bless . theme ( w , u ) AND bless . agent ( w , v )",
+        "LAMBDA a . LAMBDA b . LAMBDA e . bless . agent ( e , b ) AND bless . theme ( e , a )",
+    ),
+    # Two dogs that nothing tells apart, and a third thing that refers to one of them.
+    (
+        "dog ( x _ 1 ) AND dog ( x _ 2 ) AND cat . nmod . on ( x _ 3 , x _ 2 )",
+        "dog ( x _ 1 ) AND dog ( x _ 2 ) AND cat . nmod . on ( x _ 3 , x _ 1 )",
+    ),
+    ("say . ccomp ( x _ 1 , x _ 1 )", "say . ccomp ( x _ 5 , x _ 5 )"),
+]
+
+DIFFERENT = [
+    ("* cat ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ann )", DOG),
+    ("dog ( x _ 1 ) AND see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ann )", DOG),
+    ("* dog ( x _ 1 ) ; see . theme ( x _ 2 , x _ 1 ) AND see . agent ( x _ 2 , Ann )", DOG),
+    ("* dog ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 3 , Ann )", DOG),
+    ("* dog ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , ann )", DOG),
+    ("* dog ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 )", DOG),
+    (f"{DOG} AND see . theme ( x _ 2 , Ann )", DOG),
+    ("Lina", "Paula"),
+    ("LAMBDA a . shark ( b )", "LAMBDA a . shark ( a )"),
+    (
+        "LAMBDA b . LAMBDA a . LAMBDA e . bless . agent ( e , b ) AND bless . theme ( e , a )",
+        "LAMBDA a . LAMBDA b . LAMBDA e . bless . agent ( e , b ) AND bless . theme ( e , a )",
+    ),
+    ("say . ccomp ( x _ 1 , x _ 2 )", "say . ccomp ( x _ 5 , x _ 5 )"),
+    # The same counts everywhere, another wiring: one ring of six, two rings of three.
+    (
+        " AND ".join(f"on ( x _ {i} , x _ {(i + 1) % 6} )" for i in range(6)),
+        " AND ".join(f"on ( x _ {i} , x _ {i // 3 * 3 + (i + 1) % 3} )" for i in range(6)),
+    ),
+]  # fmt: skip
+
+NONE = ["", "", " AND", " dog (", " dog ( )", " dog ( x _ )", " dog ( x _ 1", " ( x _ 1 )", " dog ( x _ 1 ) AND", " * dog ( x _ 1 ) ;", " * dog ( x _ 1 )", " * dog ( x _ 1 ) AND cat ( x _ 2 )", " dog ( x _ 1 ) ; cat ( x _ 2 )", " dog . ( x _ 1 )", " . dog ( x _ 1 )", " LAMBDA a shark ( a )", " LAMBDA", " LAMBDA a .", " LAMBDA a . LAMBDA a . shark ( a )", " dog ( x _ 1 , )", " dog ( , x _ 1 )", " dog ( x _ 1 ) cat ( x _ 2 )", " I cannot answer this.", " dog(x_1)", " dog ( x _ 1 ) AND AND cat ( x _ 2 )", " dog ( x _ ١ )"]
+"""One text per line; the last has a digit that is not ASCII."""
+
+
+@pytest.mark.parametrize(("left", "right"), SAME)
+def test_the_same(left: str, right: str) -> None:
+    assert equivalent(left, right)
+    assert equivalent(right, left)
+
+
+@pytest.mark.parametrize(("left", "right"), DIFFERENT)
+def test_different(left: str, right: str) -> None:
+    assert not equivalent(left, right)
+    assert not equivalent(right, left)
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_what_is_no_form_is_wrong_and_no_exception(text: str) -> None:
+    with pytest.raises(NotAFormError):
+        parse(text)
+    assert equivalent(text, DOG) is False
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    assert equivalent(text, DOG) in (True, False)
+
+
+@given(st.lists(st.sampled_from(DOG.split()), max_size=40))
+def test_any_tokens_are_read_or_refused(tokens: list[str]) -> None:
+    assert equivalent(" ".join(tokens), DOG) in (True, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "( " * 200_000,
+        "LAMBDA a . " * 200_000,
+        "dog . " * 200_000 + "( x _ 1 )",
+        "dog ( x _ 1 " + ", x _ 2 " * 200_000 + ")",
+        " AND ".join(f"dog ( x _ {i} )" for i in range(100_000)),
+        "* dog ( x _ 1 ) ; " * 100_000,
+        "x" * 1_000_000,
+    ],
+)
+def test_length_and_depth_cannot_hurt(text: str) -> None:
+    started = time.monotonic()
+    assert equivalent(text, DOG) is False
+    assert time.monotonic() - started < 20, "a guard against more than linear cost, not a timing"
+
+
+def test_symmetric_forms_cannot_hurt() -> None:
+    """Many variables that nothing tells apart: the worst case for finding a renaming."""
+    same = " AND ".join(f"dog ( x _ {i} )" for i in range(40))
+    assert equivalent(same, same)
+    ring = " AND ".join(f"on ( x _ {i} , x _ {(i + 1) % 30} )" for i in range(30))
+    halves = " AND ".join(f"on ( x _ {i} , x _ {i // 15 * 15 + (i + 1) % 15} )" for i in range(30))
+    assert equivalent(ring, ring)
+    assert not equivalent(ring, halves)
+
+
+def test_whitespace_is_normalised() -> None:
+    assert normalise("  a\t b\n\nc ") == "a b c"
+
+
+@pytest.fixture(scope="module")
+def forms(shared_data: Path) -> list[str]:
+    lines = (shared_data / "cogs/gen.tsv").read_text().splitlines()
+    primitives = [
+        line
+        for line in (shared_data / "cogs/train.tsv").read_text().splitlines()
+        if "\tprimitive" in line
+    ]
+    return [line.split("\t")[1] for line in lines[::7] + primitives]
+
+
+def test_every_real_form_is_read_and_equals_itself(forms: list[str]) -> None:
+    for form in forms:
+        assert equivalent(form, form), form
+
+
+def shuffled(form: str, rng: random.Random) -> str:
+    """The same form with its conjuncts in another order and other numbers."""
+    definites, _, body = form.rpartition(" ; ")
+    parts, atoms = (definites.split(" ; ") if definites else []), body.split(" AND ")
+    rng.shuffle(parts)
+    rng.shuffle(atoms)
+    names = {str(i): str(n) for i, n in enumerate(rng.sample(range(500), 100))}
+    tokens = "".join(f"{part} ; " for part in parts) + " AND ".join(atoms)
+    renamed = tokens.split()
+    for i in range(2, len(renamed)):
+        if renamed[i - 2 : i] == ["x", "_"]:
+            renamed[i] = names[renamed[i]]
+    return " ".join(renamed)
+
+
+def test_shuffled_and_renamed_is_equivalent(forms: list[str]) -> None:
+    rng = random.Random(0)
+    for form in forms:
+        if "LAMBDA" not in form:
+            assert equivalent(shuffled(form, rng), form), form
+
+
+def test_one_change_is_noticed(forms: list[str]) -> None:
+    """A role, an argument or a definiteness mark: whichever the form has."""
+    rng = random.Random(0)
+    changed = 0
+    for form in forms:
+        tokens = form.split()
+        for old, new in (("agent", "theme"), ("theme", "recipient"), ("*", ""), ("Emma", "Liam")):
+            places = [i for i, token in enumerate(tokens) if token == old]
+            if not places:
+                continue
+            place = rng.choice(places)
+            if old == "*":  # the definite becomes a plain conjunct
+                end = tokens.index(";", place)
+                atom = tokens[place + 1 : end]
+                other = [*tokens[:place], *tokens[end + 1 :], "AND", *atom]
+            else:
+                other = [*tokens[:place], new, *tokens[place + 1 :]]
+            assert not equivalent(shuffled(" ".join(other), rng), form), (old, form)
+            changed += 1
+    assert changed > len(forms)
