@@ -16,7 +16,7 @@ help: ## Print this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
 # The stamp is younger than what it was installed from, so a second call does nothing.
-$(VENV)/installed: pyproject.toml constraints.txt hatch_build.py
+$(VENV)/installed: pyproject.toml constraints.txt hatch_build.py lm_eval_ext_autoload.pth
 	@echo "== Installing into $(VENV) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'

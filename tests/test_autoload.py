@@ -132,8 +132,8 @@ def test_a_loader_that_cannot_be_watched_gets_one_line(capsys: pytest.CaptureFix
 
 
 def test_python_m_runs_lm_eval_where_start_up_files_are_not_read() -> None:
-    code = "import runpy, sys; sys.argv = ['lm_eval', '--help']; runpy.run_module('lm_eval_ext', run_name='__main__')"
-    done = python(code, LM_EVAL_EXT_AUTOLOAD="1")
+    command = [sys.executable, "-m", "lm_eval_ext", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert "Language Model Evaluation Harness" in done.stdout, done.stderr[-2000:]
 
 

@@ -14,6 +14,7 @@ def show(
 ) -> None:
     """Show the results that lm_eval wrote as readable tables, each with its signature."""
     from rich.console import Console
+    from rich.text import Text
 
     from lm_eval_ext.report.results import find
     from lm_eval_ext.report.show import tables
@@ -21,4 +22,5 @@ def show(
     console = Console()
     for results in find(path):
         for table in tables(results, every_metric=every_metric):
-            console.print(table, crop=False)
+            # A signature stays one line, to be copied whole, however narrow the terminal.
+            console.print(table, soft_wrap=isinstance(table, Text))

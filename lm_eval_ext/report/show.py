@@ -10,7 +10,6 @@ from lm_eval_ext.text import one_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
-    from rich.text import Text
 
 VARIANT = "/"
 """A metric called ``direct/mean`` is row ``mean`` in column ``direct``."""
@@ -30,21 +29,14 @@ def tables(results: ResultsFile, *, every_metric: bool = False) -> "Iterable[Ren
         scores = results.scores(task)
         scored, total = results.documents(task)
         heading = f"{one_line(task)} · {results.model} · {scored} of {total} documents"
-        yield _long_line(heading, style="bold")
+        yield Text(heading, style="bold")
         if scores:
             yield _table(task, scores, card, every_metric)
             yield Text(f" {_notes(scores, card, every_metric)}", style="dim")
         else:
             yield Text(" no document was scored", style="dim")
-        yield _long_line(f" {results.signature(task)}", style="dim")
+        yield Text(f" {results.signature(task)}", style="dim")
         yield Text()
-
-
-def _long_line(text: str, style: str) -> "Text":
-    """A line that stays one line, to be copied whole, however narrow the terminal."""
-    from rich.text import Text
-
-    return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
 def _notes(scores: Mapping[str, Score], card: Card | None, every_metric: bool) -> str:  # noqa: FBT001

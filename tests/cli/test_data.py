@@ -1,21 +1,17 @@
 """``lm-eval-ext data``: what its commands print and how they end."""
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support import upstream as up
+from support.upstream import ALPHA, Upstream
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.data import app, human_size
 from lm_eval_ext.errors import LmEvalExtError
-
-# The stand-in server is shared with the tests of the data package.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
-import upstream as up
-from upstream import ALPHA, Upstream
 
 
 @pytest.fixture

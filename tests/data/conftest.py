@@ -2,7 +2,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from upstream import Upstream, serving
+from support.upstream import Upstream, serving
 
 
 @pytest.fixture

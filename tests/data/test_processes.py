@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import upstream as up
-from upstream import ALPHA, Upstream
+from support import upstream as up
+from support.upstream import ALPHA, Upstream
 
 from lm_eval_ext.data import require
 

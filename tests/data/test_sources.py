@@ -1,18 +1,14 @@
 """The declarations: the packaged ones, and what the schema refuses."""
 
 import hashlib
-import os
 from pathlib import Path
 
 import pytest
-import upstream as up
 from pydantic import ValidationError
+from support import upstream as up
 
 from lm_eval_ext.data import sources
 from lm_eval_ext.errors import DataError
-
-GIVEN = os.environ.get("LM_EVAL_EXT_DATA")
-COPY = Path(GIVEN) if GIVEN else Path(__file__).resolve().parents[3] / "shared/data"
 
 
 @pytest.fixture
@@ -41,16 +37,13 @@ def test_lieder_is_pinned() -> None:
 
 
 @pytest.mark.usefixtures("packaged")
-@pytest.mark.skipif(
-    not COPY.is_dir(), reason="no local copy of the data (LM_EVAL_EXT_DATA or ../shared/data)"
-)
-def test_declared_sizes_and_hashes_are_those_of_the_local_copy() -> None:
+def test_declared_sizes_and_hashes_are_those_of_the_local_copy(shared_data: Path) -> None:
     declared = {
         spec.path: (spec.size, spec.sha256)
         for source in sources().values()
         for spec in source.files.values()
     }
-    contents = {path: (COPY / path).read_bytes() for path in declared}
+    contents = {path: (shared_data / path).read_bytes() for path in declared}
     assert declared == {
         path: (len(content), hashlib.sha256(content).hexdigest())
         for path, content in contents.items()

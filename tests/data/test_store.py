@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import upstream as up
-from upstream import ALPHA, BETA, Upstream, without_network
+from support import upstream as up
+from support.upstream import ALPHA, BETA, Upstream, without_network
 
 from lm_eval_ext import data
 from lm_eval_ext.data import at_hand, cache_dir, local_copy, require

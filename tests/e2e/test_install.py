@@ -105,6 +105,23 @@ def test_the_wheel_holds_package_tasks_and_start_up_file(wheel: Path) -> None:
     assert "[lm_eval.models]\nrecorded = lm_eval_ext.models.recorded:RecordedLM" in text
 
 
+def test_a_wheel_from_the_source_archive_is_the_same(wheel: Path, tmp_path: Path) -> None:
+    import tarfile
+    import zipfile
+
+    build = [sys.executable, "-m", "hatchling", "build"]
+    subprocess.run([*build, "-t", "sdist", "-d", str(tmp_path)], cwd=ROOT, check=True, timeout=300)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path / "unpacked", filter="data")
+    (source,) = (tmp_path / "unpacked").iterdir()
+    subprocess.run(
+        [*build, "-t", "wheel", "-d", str(tmp_path)], cwd=source, check=True, timeout=300
+    )
+    (again,) = tmp_path.glob("*.whl")
+    assert set(zipfile.ZipFile(again).namelist()) == set(zipfile.ZipFile(wheel).namelist())
+
+
 def test_an_installed_wheel_is_seen_by_plain_lm_eval(installed: Environment) -> None:
     where = installed.run("-c", "import lm_eval_ext; print(lm_eval_ext.__file__)").stdout
     assert where.startswith(str(installed.site)), "the wheel is what is tested"
@@ -223,7 +240,10 @@ def _plugin_folders():
 
 
 def test_lm_evals_next_release_finds_us_by_itself(editable: Environment) -> None:
-    """Emulates the merged and the open upstream change: entry points for models and tasks."""
+    """Emulates the merged and the open upstream change: entry points for models and tasks.
+
+    First with our wheel, then with our checkout as an editable install.
+    """
     package = Path(editable.run("-c", "import lm_eval; print(lm_eval.__file__)").stdout).parent
     manager = package / "tasks" / "manager.py"
     text = manager.read_text()
@@ -241,7 +261,15 @@ def test_lm_evals_next_release_finds_us_by_itself(editable: Environment) -> None
         + 'for _ep in {ep.name: ep for ep in entry_points(group="lm_eval.models")}.values():\n'
         + "    model_registry.register(_ep.name, target=_ep)\n"
     )
-    done = editable.run("-m", "lm_eval", "ls", "subtasks")
+    _found_by_entry_points(editable)
+    editable.pip("install", "--no-deps", "--no-index", "--no-build-isolation", "-e", str(ROOT))
+    where = editable.run("-c", "import lm_eval_ext; print(lm_eval_ext.__file__)").stdout
+    assert where.startswith(str(ROOT)), "the checkout is what is tested"
+    _found_by_entry_points(editable)
+
+
+def _found_by_entry_points(environment: Environment) -> None:
+    done = environment.run("-m", "lm_eval", "ls", "subtasks")
     assert done.returncode == 0, done.stderr[-3000:]
     assert "lieder_mini" in done.stdout
     assert "overrides existing" not in done.stderr, "indexed once, not twice"
@@ -250,5 +278,5 @@ def test_lm_evals_next_release_finds_us_by_itself(editable: Environment) -> None
         "import lm_eval.models; from lm_eval.api.registry import get_model, model_registry\n"
         "print(type(model_registry._objs['recorded']).__name__, get_model('recorded').__name__)"
     )
-    done = editable.run("-c", code)
+    done = environment.run("-c", code)
     assert done.stdout.split() == ["EntryPoint", "RecordedLM"], done.stderr[-3000:]

@@ -239,3 +239,48 @@ def test_recorded_texts_answer_a_generation_task(tmp_path: Path) -> None:
         run(answers[:3])
     with pytest.raises(AnswerError, match="own tasks only"):
         run(answers[:3], missing="skip")
+
+
+@pytest.mark.parametrize("model", ["gpt2", "llama2_7B", "babbage-002"])
+@pytest.mark.parametrize("experiment", ["base", "diff", "two"])
+def test_the_recorded_model_gives_every_published_accuracy(
+    real_data: Path, experiment: str, model: str
+) -> None:
+    from lm_eval_ext.models.recorded import RecordedLM
+
+    run = real_data / "lieder/recorded" / f"{experiment}_{model}"
+    task = f"lieder_{experiment}"
+    results = evaluate(task, RecordedLM(path=f"{run}.responses.jsonl"))["results"][task]
+    compared = 0
+    for metric in ("direct", "relative"):
+        file = Path(f"{run}.expected_{metric}.json")
+        if metric == "relative" and experiment == "two":
+            assert not file.exists()
+            continue
+        for name, figures in json.loads(file.read_text()).items():
+            assert results[f"{metric}/{name},none"] == figures["correct"] / figures["n"], name
+            compared += 1
+    assert compared == (33 if experiment == "two" else 34)
+
+
+def test_standard_errors_are_clustered_by_item(real_data: Path) -> None:
+    """Against a statistics library that is told the nouns as clusters."""
+    import numpy as np
+    import statsmodels.api as sm
+
+    from lm_eval_ext.models.recorded import RecordedLM
+
+    path = real_data / "lieder/recorded/base_gpt2.responses.jsonl"
+    results = evaluate("lieder_base", RecordedLM(path=str(path)))
+    samples = results["samples"]["lieder_base"]
+    nouns = np.array([hash(sample["doc"]["item"]) for sample in samples])
+    assert len(set(nouns)) == 16
+    scores = results["results"]["lieder_base"]
+    for name in ("direct/mean", "relative/plurality", "direct/pos_neg_s>pos_pos_s"):
+        values = np.array([float(sample[name]) for sample in samples])
+        fit = sm.OLS(values, np.ones(len(values))).fit(
+            cov_type="cluster", cov_kwds={"groups": nouns}
+        )
+        assert scores[f"{name}_stderr,none"] == pytest.approx(float(fit.bse[0])), name
+    assert results["higher_is_better"]["lieder_base"]["undefined"] is False
+    assert results["higher_is_better"]["lieder_base"]["direct/mean"] is True

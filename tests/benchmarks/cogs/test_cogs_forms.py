@@ -56,8 +56,16 @@ DIFFERENT = [
     ),
 ]  # fmt: skip
 
-NONE = ["", "", " AND", " dog (", " dog ( )", " dog ( x _ )", " dog ( x _ 1", " ( x _ 1 )", " dog ( x _ 1 ) AND", " * dog ( x _ 1 ) ;", " * dog ( x _ 1 )", " * dog ( x _ 1 ) AND cat ( x _ 2 )", " dog ( x _ 1 ) ; cat ( x _ 2 )", " dog . ( x _ 1 )", " . dog ( x _ 1 )", " LAMBDA a shark ( a )", " LAMBDA", " LAMBDA a .", " LAMBDA a . LAMBDA a . shark ( a )", " dog ( x _ 1 , )", " dog ( , x _ 1 )", " dog ( x _ 1 ) cat ( x _ 2 )", " I cannot answer this.", " dog(x_1)", " dog ( x _ 1 ) AND AND cat ( x _ 2 )", " dog ( x _ ١ )"]
-"""One text per line; the last has a digit that is not ASCII."""
+NONE = [
+    "", " ", "AND", "dog (", "dog ( )", "dog ( x _ )", "dog ( x _ 1", "( x _ 1 )",
+    "dog ( x _ 1 ) AND", "* dog ( x _ 1 ) ;", "* dog ( x _ 1 )",
+    "* dog ( x _ 1 ) AND cat ( x _ 2 )", "dog ( x _ 1 ) ; cat ( x _ 2 )", "dog . ( x _ 1 )",
+    ". dog ( x _ 1 )", "LAMBDA a shark ( a )", "LAMBDA", "LAMBDA a .",
+    "LAMBDA a . LAMBDA a . shark ( a )", "dog ( x _ 1 , )", "dog ( , x _ 1 )",
+    "dog ( x _ 1 ) cat ( x _ 2 )", "I cannot answer this.", "dog(x_1)",
+    "dog ( x _ 1 ) AND AND cat ( x _ 2 )",
+    "dog ( x _ \u0661 )",  # a digit, but not an ASCII one
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("left", "right"), SAME)

@@ -113,12 +113,20 @@ def closed(exchange: Exchange) -> None:
     """Accepts the request and hangs up."""
 
 
+_unheard: list[socket.socket] = []
+
+
 def closed_port() -> int:
-    """Returns a port on 127.0.0.1 where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Returns a port on 127.0.0.1 where nobody listens, nor will while the tests run.
+
+    It stays bound, so that no other process gets it meanwhile, and refuses connections, as
+    nothing listens there.
+    """
+    if not _unheard:
+        _unheard.append(socket.socket())
+        _unheard[0].bind(("127.0.0.1", 0))
+    port: int = _unheard[0].getsockname()[1]
+    return port
 
 
 def write_sources(path: Path, url: str, *, extra: str = "") -> Path:
