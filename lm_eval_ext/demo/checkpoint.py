@@ -177,7 +177,7 @@ def publish(
     """
     partial = out.with_name(f".{out.name}.partial-{uuid.uuid4().hex}")
     try:
-        partial.mkdir()
+        partial.mkdir(parents=True)
         write(partial)
         files = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
         record = Record(settings=settings, report=report, made_with=made_with, files=files)
