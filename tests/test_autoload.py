@@ -44,7 +44,10 @@ def test_a_python_that_never_imports_lm_eval_is_left_alone() -> None:
 
 def test_the_hook_uses_only_what_python_has_loaded_anyway() -> None:
     code = (
-        "import sys; before = set(sys.modules); import lm_eval_ext._autoload\n"
+        "import sys\n"
+        "for name in ('__future__', 'lm_eval_ext', 'lm_eval_ext._autoload'):\n"
+        "    sys.modules.pop(name, None)  # the start-up file has imported them already\n"
+        "before = set(sys.modules); import lm_eval_ext._autoload\n"
         "print(sorted(set(sys.modules) - before))"
     )
     done = python(code, LM_EVAL_EXT_AUTOLOAD="0")
