@@ -83,7 +83,7 @@ def test_a_folder_that_may_not_be_written_is_refused(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(checkpoint.tempfile, "mkdtemp", refuse)
-    with pytest.raises(OptionError, match="cannot write a model.*Permission denied"):
+    with pytest.raises(OptionError, match=r"cannot write a model.*Permission denied"):
         checkpoint.check_destination(tmp_path / "a" / "b")
 
 
