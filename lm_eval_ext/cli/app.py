@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from lm_eval_ext import __version__
-from lm_eval_ext.cli import cogs, data, demo, show, signature, tasks
+from lm_eval_ext.cli import cogs, data, demo, show, signature, sql_score, tasks
 
 app = typer.Typer(
     name="lm-eval-ext",
@@ -37,4 +37,5 @@ app.add_typer(cogs.app, name="cogs")
 app.command("tasks")(tasks.tasks)
 app.command("show")(show.show)
 app.command("signature")(signature.signature)
+app.command("sql-score")(sql_score.sql_score)
 app.command("demo-model")(demo.demo_model)

@@ -1,0 +1,181 @@
+"""The front of this package: scoring many predictions, or one, and running a query."""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.sql.compare import find_semantics
+from lm_eval_ext.sql.databases import Databases
+from lm_eval_ext.sql.messages import QueryJob, ScoreJob
+from lm_eval_ext.sql.policy import Limits
+from lm_eval_ext.sql.pool import Pool
+from lm_eval_ext.sql.process import Job
+from lm_eval_ext.sql.values import Example, Failure, QueryError, Rows, Verdict
+
+DEFAULT_WORKERS = 2
+_MOST_WORKERS = 64
+_LOOK_AHEAD = 1_000
+"""Examples read ahead of the verdict that is awaited."""
+
+_REMEMBERED = 100_000
+"""Verdicts kept for rows that are the same."""
+
+
+class Executor:
+    """Scores SQL that models wrote, in worker processes that it starts, kills and replaces.
+
+    ::
+
+        with Executor("databases", workers=2, limits=Limits(timeout_s=5)) as executor:
+            for verdict in executor.score(examples, semantics="reference"):
+                print(verdict.status, verdict.detail)
+
+    Queries are run exactly as given; nothing is stripped, repaired or parsed. Rows with the
+    same database, gold and prediction are run once. The databases must not change during its
+    life. Workers start at the first query and end with :meth:`close`, with the ``with``
+    statement, with the program, or when the program is killed. One thread at a time may use
+    it; verdicts and queries may be asked for in between those of a running :meth:`score`.
+
+    Args:
+        databases: A folder of SQLite files (:class:`~lm_eval_ext.sql.databases.Databases`);
+            None: only :meth:`query` with paths works.
+        workers: How many processes, 1 to 64.
+        limits: What each query may use; default: :class:`Limits`'s defaults.
+
+    Raises:
+        DataError: There is no such folder.
+        OptionError: ``workers`` is not legal.
+    """
+
+    def __init__(
+        self,
+        databases: Databases | Path | str | None = None,
+        *,
+        workers: int = DEFAULT_WORKERS,
+        limits: Limits | None = None,
+    ) -> None:
+        if not 1 <= workers <= _MOST_WORKERS:
+            raise OptionError(f"workers={workers}: must be from 1 to {_MOST_WORKERS}")
+        self.limits = limits or Limits()
+        self.databases = Databases(databases) if isinstance(databases, Path | str) else databases
+        self._pool = Pool(workers, self.limits)
+        self._known: OrderedDict[ScoreJob, Verdict] = OrderedDict()
+        self._paths: dict[str, Path | None] = {}
+
+    def score(
+        self, examples: Iterable[Example | tuple[str, str, str]], *, semantics: str = "reference"
+    ) -> Iterator[Verdict]:
+        """Yields a verdict per example, in their order, while later ones are being worked on.
+
+        Args:
+            examples: (db_id, gold query, predicted query); read as needed, some ahead.
+            semantics: When results count as equal (:data:`~lm_eval_ext.sql.compare.SEMANTICS`).
+
+        Raises:
+            OptionError: The semantics is unknown; raised at the call.
+            DataError: A database's file is in use or its name ambiguous.
+        """
+        return self._score(iter(examples), find_semantics(semantics).name)
+
+    def score_one(
+        self, db_id: str, gold: str, predicted: str, *, semantics: str = "reference"
+    ) -> Verdict:
+        """Returns the verdict on one example: what ``process_results`` calls.
+
+        Raises:
+            OptionError: The semantics is unknown.
+            DataError: The database's file is in use or its name ambiguous.
+        """
+        return next(self.score([(db_id, gold, predicted)], semantics=semantics))
+
+    def query(self, database: str | Path, sql: str) -> Rows:
+        """Returns the rows of a query, run under the same limits and guards.
+
+        Args:
+            database: An id, or the path of a file (a ``Path``).
+            sql: Exactly one statement.
+
+        Raises:
+            DataError: There is no such database.
+            QueryError: The query failed or went over a limit.
+        """
+        path = database if isinstance(database, Path) else self._find(database)
+        if path is None or not path.is_file():
+            where = f" in {self.databases.folder}" if self.databases else ""
+            raise DataError(f"no database {str(database)!r}{where}")
+        job = Job(QueryJob(str(path), sql[: self.limits.max_sql_bytes + 1]))
+        self._pool.submit(job)
+        while job.outcome is None:
+            self._pool.step()
+        if isinstance(job.outcome, Failure):
+            raise QueryError(job.outcome, sql)
+        if not isinstance(job.outcome, Rows):
+            raise TypeError(f"a query's outcome is {job.outcome!r}")
+        return job.outcome
+
+    def close(self) -> None:
+        """Ends the workers; the next query would start new ones."""
+        self._pool.close()
+
+    def __enter__(self) -> "Executor":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _score(self, examples: Iterator[Any], semantics: str) -> Iterator[Verdict]:
+        window: deque[Verdict | Job] = deque()
+        running: dict[ScoreJob, Job] = {}
+        try:
+            while True:
+                while len(window) < _LOOK_AHEAD and (example := next(examples, None)) is not None:
+                    window.append(self._begin(Example(*example), semantics, running))
+                if not window:
+                    return
+                first = window[0]
+                if isinstance(first, Job):
+                    while first.outcome is None:
+                        self._pool.step()
+                    first = self._end(first, running)
+                window.popleft()
+                yield first
+        finally:
+            self._pool.cancel(set(running.values()))
+
+    def _begin(
+        self, example: Example, semantics: str, running: dict[ScoreJob, Job]
+    ) -> Verdict | Job:
+        path = self._find(example.db_id)
+        if path is None:
+            return Verdict("database_missing", f"no database {example.db_id!r}")
+        # A text over the limit need not travel whole to be refused.
+        most = self.limits.max_sql_bytes + 1
+        work = ScoreJob(str(path), example.gold[:most], example.predicted[:most], semantics)
+        if work in self._known:
+            return self._known[work]
+        if work not in running:
+            running[work] = Job(work)
+            self._pool.submit(running[work])
+        return running[work]
+
+    def _end(self, job: Job, running: dict[ScoreJob, Job]) -> Verdict:
+        if not isinstance(job.outcome, Verdict) or not isinstance(job.work, ScoreJob):
+            raise TypeError(f"a score's outcome is {job.outcome!r}")
+        running.pop(job.work, None)
+        self._known[job.work] = job.outcome
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return job.outcome
+
+    def _find(self, db_id: str) -> Path | None:
+        if db_id not in self._paths:
+            self._paths[db_id] = self.databases.find(db_id) if self.databases else None
+        return self._paths[db_id]

@@ -1,0 +1,86 @@
+"""The plain types of this package: what a query gives, what a verdict says."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+from lm_eval_ext.errors import LmEvalExtError
+from lm_eval_ext.text import one_line
+
+Value = int | float | str | bytes | None
+"""A cell as SQLite stores it. Text is decoded as UTF-8; each byte that is not valid there
+becomes the one lone surrogate that Python's ``surrogateescape`` reserves for it. So two texts
+are equal if and only if their bytes are, no text is lost or refused, and text stays apart from
+blobs, which arrive as ``bytes``."""
+
+Row = tuple[Value, ...]
+
+
+class Rows(NamedTuple):
+    """The result of a query."""
+
+    columns: tuple[str, ...]
+    rows: list[Row]
+
+
+FailureKind = Literal["error", "timeout", "too_large"]
+
+
+class Failure(NamedTuple):
+    """Why a query gave no result; ``message`` is one line."""
+
+    kind: FailureKind
+    message: str
+
+
+class QueryError(LmEvalExtError):
+    """A query gave no result; ``failure`` says why."""
+
+    def __init__(self, failure: Failure, sql: str) -> None:
+        super().__init__(f"{failure.message} (in the query: {one_line(sql, limit=SHOWN)})")
+        self.failure = failure
+
+
+Status = Literal[
+    "correct",
+    "wrong",
+    "prediction_error",
+    "prediction_timeout",
+    "prediction_too_large",
+    "gold_error",
+    "database_missing",
+]
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+NOT_SCORABLE: frozenset[Status] = frozenset({"gold_error", "database_missing"})
+"""Statuses that say nothing about the prediction: left out of every accuracy, and counted."""
+
+
+class Example(NamedTuple):
+    """One thing to score; a plain tuple of the three texts serves as well."""
+
+    db_id: str
+    gold: str
+    predicted: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a prediction; ``detail`` is one line for a reader, often empty."""
+
+    status: Status
+    detail: str = ""
+
+    @property
+    def scorable(self) -> bool:
+        """Whether the verdict is about the prediction, not about the gold or the database."""
+        return self.status not in NOT_SCORABLE
+
+    @property
+    def correct(self) -> bool:
+        """Whether the prediction's result equals the gold's."""
+        return self.status == "correct"
+
+
+SHOWN = 300
+"""Most characters of a query, or of SQLite's words about it, in a message."""

@@ -1,0 +1,333 @@
+"""The front: order, sameness, many ways to die, single verdicts, plain queries."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import MIB, TIGHT
+
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.sql import Databases, Example, Executor, Limits, QueryError
+
+GOLD = "SELECT count(*) FROM people"
+SLOW = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT count(*) FROM r"
+
+
+def test_verdicts_come_in_the_order_of_the_rows(databases: Path) -> None:
+    rows = [("people", f"SELECT {i % 7}", f"SELECT {i % 5}") for i in range(500)]
+    with Executor(databases, workers=3, limits=TIGHT) as executor:
+        verdicts = list(executor.score(rows))
+    assert [v.correct for v in verdicts] == [i % 7 == i % 5 for i in range(500)]
+
+
+def test_a_slow_row_does_not_disturb_the_order(databases: Path) -> None:
+    rows = [("people", GOLD, "SELECT 6")] * 3 + [("people", GOLD, SLOW)]
+    rows += [("people", GOLD, f"SELECT {i}") for i in range(50)]
+    with Executor(databases, limits=TIGHT) as executor:
+        statuses = [v.status for v in executor.score(rows)]
+    assert statuses[:4] == ["correct"] * 3 + ["prediction_timeout"]
+    assert [i for i, s in enumerate(statuses[4:]) if s == "correct"] == [6]
+
+
+def test_examples_are_read_as_verdicts_are_taken(executor: Executor) -> None:
+    read = 0
+
+    def endless() -> Iterator[Example]:
+        nonlocal read
+        while True:
+            read += 1
+            yield Example("people", GOLD, f"SELECT {read}")
+
+    verdicts = executor.score(endless())
+    assert [next(verdicts).correct for _ in range(8)] == [i == 6 for i in range(1, 9)]
+    assert 8 <= read < 2_000
+    verdicts.close()  # type: ignore[attr-defined]
+    assert executor.score_one("people", GOLD, "SELECT 5 + 1").correct
+
+
+def test_the_same_row_is_run_once(executor: Executor) -> None:
+    began = time.process_time()
+    drawn = executor.score([("people", GOLD, "SELECT abs(random()) % 2 + 6")] * 200)
+    assert len({v.status for v in drawn}) == 1
+    assert time.process_time() - began < 1
+
+
+def test_queries_and_single_verdicts_in_the_middle_of_a_stream(executor: Executor) -> None:
+    seen = []
+    for verdict in executor.score([("people", GOLD, f"SELECT {i}") for i in range(10)]):
+        rows = executor.query("people", "SELECT name FROM people WHERE id = 1").rows
+        seen.append((verdict.correct, rows, executor.score_one("flat", "SELECT 1", "SELECT 1")))
+    assert [s[0] for s in seen] == [i == 6 for i in range(10)]
+    assert all(rows == [("Ada",)] and one.correct for _, rows, one in seen)
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        ("SIGKILL", "prediction_too_large"),  # as the system's out-of-memory killer does
+        ("SIGSEGV", "prediction_error"),
+        ("SIGABRT", "prediction_error"),
+    ],
+)
+def test_a_query_whose_workers_die_is_at_fault(databases: Path, how: str, status: str) -> None:
+    if not hasattr(signal, how):
+        pytest.skip("this system has no such signal")
+    killed: list[int] = []
+
+    def kill_two_workers() -> None:
+        while len(killed) < 2:
+            time.sleep(0.4)
+            new = set(executor._pool.pids) - set(killed)
+            for pid in new:
+                os.kill(pid, getattr(signal, how))
+                killed.append(pid)
+
+    with Executor(databases, workers=1, limits=Limits(timeout_s=30)) as executor:
+        rows = [("people", GOLD, sql) for sql in ("SELECT 6", SLOW, "SELECT 3 + 3", "SELECT 7")]
+        verdicts = executor.score(rows)
+        assert next(verdicts).correct
+        killer = threading.Thread(target=kill_two_workers)
+        killer.start()
+        assert [v.status for v in verdicts] == [status, "correct", "wrong"]
+        killer.join()
+        assert not set(killed) & set(executor._pool.pids)
+
+
+def test_a_worker_that_dies_while_idle_is_nobodys_fault(databases: Path) -> None:
+    with Executor(databases, workers=1, limits=TIGHT) as executor:
+        for _ in range(5):
+            assert executor.score_one("people", GOLD, "SELECT 6").correct
+            executor._known.clear()
+            (pid,) = executor._pool.pids
+            os.kill(pid, signal.SIGTERM)
+            time.sleep(0.2)
+            executor.query("people", "SELECT 1")
+
+
+def test_workers_that_cannot_start(databases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lm_eval_ext.sql.process._BOOT", "raise SystemExit(3)")
+    with Executor(databases) as executor, pytest.raises(RuntimeError, match="do not start"):
+        executor.query("people", "SELECT 1")
+
+
+def test_a_defect_in_a_worker_is_not_a_verdict(
+    databases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot = (
+        "import sys; sys.path.append(sys.argv[1]); from lm_eval_ext.sql import engine, worker\n"
+        "def run(*_): raise KeyError('defect')\n"
+        "engine.Engine.run = run; worker.main()"
+    )
+    monkeypatch.setattr("lm_eval_ext.sql.process._BOOT", boot)
+    with Executor(databases) as executor, pytest.raises(RuntimeError, match="KeyError: 'defect'"):
+        executor.query("people", "SELECT 1")
+
+
+@pytest.mark.parametrize(
+    "db_id",
+    ["nobody", "", ".", "..", "../people", "people/people", "people/people.sqlite", "/etc/passwd",
+     "people\0", "people.sqlite", "PEOPLE/../people", "\ud800", "x" * 10_000, "*", "people?a=b"],
+)  # fmt: skip
+def test_ids_that_are_no_database(executor: Executor, db_id: str) -> None:
+    assert executor.score_one(db_id, GOLD, GOLD).status == "database_missing"
+    with pytest.raises(DataError, match="no database"):
+        executor.query(db_id, "SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("db_id", "value"),
+    [("mixed_case", 1), ("MIXED_CASE", 1), ("flat", "flat"), ("100% a?b#c", "odd")],
+)
+def test_ids_in_any_case_and_odd_file_names(executor: Executor, db_id: str, value: object) -> None:
+    assert executor.query(db_id, "SELECT a FROM t").rows == [(value,)]
+
+
+def test_files_that_are_no_database(executor: Executor) -> None:
+    for db_id in ("broken", "empty"):
+        verdict = executor.score_one(db_id, GOLD, GOLD)
+        assert verdict.status == "gold_error"
+    assert executor.score_one("empty", "SELECT 1", "SELECT 1").correct
+
+
+def test_a_file_that_vanishes_is_not_created(tmp_path: Path) -> None:
+    path = tmp_path / "gone.sqlite"
+    path.touch()
+    with Executor(tmp_path, limits=TIGHT) as executor:
+        path.unlink()
+        verdict = executor.score_one("gone", "SELECT 1", "SELECT 1")
+    assert verdict.status == "gold_error"
+    assert "unable to open" in verdict.detail
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_differ_in_case_only(tmp_path: Path) -> None:
+    for name in ("Db", "dB"):
+        (tmp_path / f"{name}.sqlite").touch()
+    if len(list(tmp_path.iterdir())) < 2:
+        pytest.skip("this file system knows no case")
+    found = Databases(tmp_path)
+    assert found.find("dB") == tmp_path / "dB.sqlite"
+    with pytest.raises(DataError, match="has both Db and dB"):
+        found.find("db")
+
+
+def test_a_write_ahead_log_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.sqlite").touch()
+    (tmp_path / "a.sqlite-wal").write_bytes(b"rows")
+    with pytest.raises(DataError, match=r"unmerged changes in a\.sqlite-wal"):
+        Databases(tmp_path).find("a")
+
+
+def test_the_folder_wins_over_the_flat_file_and_sqlite_over_db(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for name in ("a.db", "a.sqlite", "a/a.db", "a/a.sqlite3", "a/other.sqlite"):
+        (tmp_path / name).touch()
+    assert Databases(tmp_path).find("A") == tmp_path / "a/a.sqlite3"
+
+
+def test_query(executor: Executor, databases: Path) -> None:
+    rows = executor.query("people", "SELECT id AS number, name FROM people WHERE age > 40")
+    assert rows == (("number", "name"), [(3, "Cy")])
+    assert executor.query(databases / "flat.db", "SELECT a FROM t").rows == [("flat",)]
+    with pytest.raises(QueryError, match=r"no such column: nix \(in the query: SELECT nix\)") as e:
+        executor.query("people", "SELECT nix")
+    assert e.value.failure.kind == "error"
+    with pytest.raises(QueryError) as e:
+        executor.query("people", SLOW)
+    assert e.value.failure.kind == "timeout"
+    with pytest.raises(DataError, match="no database"):
+        executor.query(databases / "nobody.sqlite", "SELECT 1")
+
+
+def test_bytes_that_are_no_text_are_told_apart(executor: Executor) -> None:
+    rows = executor.query("bytes", "SELECT a FROM t ORDER BY id").rows
+    values = [value for (value,) in rows]
+    assert values[:3] == ["a\udcffb", "a\udcfeb", b"a\xffb"]
+    assert values[4:] == ["a\0b", "a"]
+    assert len(set(values)) == 6
+    for first in range(1, 7):
+        for second in range(1, 7):
+            gold, predicted = (f"SELECT a FROM t WHERE id = {i}" for i in (first, second))
+            for semantics in ("reference", "strict"):
+                verdict = executor.score_one("bytes", gold, predicted, semantics=semantics)
+                assert verdict.correct == (first == second)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT stdev(age) FROM people", (209.2 / 4) ** 0.5),
+        ("SELECT stdev(age) FROM people WHERE id = 1", None),
+        ("SELECT stdev(age) FROM people WHERE 0", None),
+        ("SELECT stdev(x) FROM (SELECT '1a' x UNION ALL SELECT '3' UNION ALL SELECT NULL)", 2**0.5),
+        ("SELECT stdev(x) FROM (SELECT 9e999 x UNION ALL SELECT 1)", None),
+        ("SELECT stdev(1000000000 + id) FROM people", 3.5**0.5),
+        ("SELECT sum(value) FROM json_each('[1, 2]')", 3),
+        ("SELECT name FROM people ORDER BY length(name), name LIMIT 1", "Cy"),
+        ("SELECT pow(2, 3)", 8.0),
+    ],
+)
+def test_functions(executor: Executor, sql: str, expected: object) -> None:
+    ((value,),) = executor.query("people", sql).rows
+    assert value == pytest.approx(expected)
+
+
+def test_full_text_tables_of_the_database_can_be_read(executor: Executor) -> None:
+    sql = "SELECT body FROM notes WHERE notes MATCH 'fox'"
+    assert executor.query("search", sql).rows == [("red fox",)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"timeout_s": 0}, {"timeout_s": -1}, {"timeout_s": float("nan")}, {"timeout_s": float("inf")},
+     {"max_rows": 0}, {"max_memory_bytes": MIB}],
+)  # fmt: skip
+def test_limits_that_make_no_sense(arguments: dict[str, float]) -> None:
+    with pytest.raises(OptionError):
+        Limits(**arguments)  # type: ignore[arg-type]
+
+
+def test_options(databases: Path, tmp_path: Path) -> None:
+    for workers in (0, -1, 65):
+        with pytest.raises(OptionError, match="from 1 to 64"):
+            Executor(databases, workers=workers)
+    with pytest.raises(DataError, match="cannot read the folder"):
+        Executor(tmp_path / "nowhere")
+    with Executor(databases) as executor:
+        with pytest.raises(OptionError, match="unknown semantics 'fuzzy'; choose one of"):
+            executor.score([], semantics="fuzzy")
+        assert executor._pool.pids == []  # nothing has been started
+
+
+def test_gold_over_a_limit_is_told_from_a_wrong_prediction(databases: Path) -> None:
+    with Executor(databases, limits=Limits(max_rows=3)) as executor:
+        verdict = executor.score_one("people", "SELECT * FROM people", "SELECT 1")
+        assert verdict.status == "gold_error"
+        assert verdict.detail == "too_large: the result has over 3 rows"
+        verdict = executor.score_one("people", "SELECT 1", "SELECT * FROM people")
+        assert verdict.status == "prediction_too_large"
+
+
+SCRIPT = """
+import sys
+from lm_eval_ext.sql import Executor, Limits
+executor = Executor(sys.argv[1], workers=2, limits=Limits(timeout_s=50))
+rows = [("people", "SELECT 6", "SELECT 6"), ("people", "SELECT 6", sys.argv[2])]
+verdicts = executor.score(rows)
+print(next(verdicts).status, *executor._pool.pids, flush=True)
+if len(sys.argv) > 3:
+    next(verdicts)
+"""
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has waited for counts as ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
+@pytest.mark.parametrize("how", ["end", "SIGINT", "SIGTERM", "SIGKILL"])
+def test_no_worker_outlives_its_parent(databases: Path, how: str) -> None:
+    """Not even in the middle of a query; and a script needs no main guard."""
+    busy = [] if how == "end" else ["wait"]
+    parent = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(databases), SLOW, *busy],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert parent.stdout is not None
+    status, *pids = parent.stdout.readline().split()
+    assert status == "correct"
+    if how != "end":
+        time.sleep(0.3)
+        parent.send_signal(getattr(signal, how))
+    parent.wait(20)
+    parent.stdout.close()
+    deadline = time.monotonic() + 10
+    while not all(gone(int(pid)) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert all(gone(int(pid)) for pid in pids)
+
+
+def test_a_worker_loads_nothing_heavy() -> None:
+    code = "import sys, lm_eval_ext.sql.worker; print(*sys.modules)"
+    command = [
+        sys.executable,
+        "-S",
+        "-c",
+        f"import sys; sys.path.append({str(Path.cwd())!r}); {code}",
+    ]
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=True)
+    tops = {name.partition(".")[0] for name in done.stdout.split()}
+    assert tops <= {*sys.stdlib_module_names, "lm_eval_ext", "__main__"}

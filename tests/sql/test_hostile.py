@@ -1,0 +1,88 @@
+"""Every hostile prediction ends within its limits, and the next query is answered."""
+
+import time
+from pathlib import Path
+
+import pytest
+from conftest import MIB, PEOPLE, TIGHT, state_of, write_database
+from hostile_cases import CASES, Case
+
+from lm_eval_ext.sql import Executor, Verdict
+
+GOLD = "SELECT count(*) FROM people"
+GRACE_S = 2.0
+"""For a new worker, and for a machine with other things to do."""
+
+
+def peak_bytes(pid: int) -> int:
+    """The most memory that a process ever had; 0 where the system does not say."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next(int(x.split()[1]) * 1024 for x in status.splitlines() if x.startswith("VmHWM"))
+
+
+def test_the_corpus_is_large_enough_and_says_each_thing_once() -> None:
+    assert len({case.name for case in CASES}) == len(CASES) >= 120
+    assert len({case.sql for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_hostile_prediction(case: Case, executor: Executor, databases: Path) -> None:
+    executor.query("people", "SELECT 1")  # a worker is there
+    began = time.monotonic()
+    verdict = executor.score_one("people", GOLD, case.sql)
+    took = time.monotonic() - began
+    assert verdict.status in case.statuses, verdict
+    assert verdict.detail.isprintable()
+    assert len(verdict.detail) <= 1_000
+    assert took < TIGHT.wall_s + GRACE_S
+    for pid in executor._pool.pids:
+        assert peak_bytes(pid) < TIGHT.max_memory_bytes + 32 * MIB  # the interpreter's own
+    executor._known.clear()  # ask the worker, not the memory
+    assert executor.score_one("people", GOLD, "SELECT 6").correct
+    assert not list(databases.rglob("*stolen*"))
+    assert not list(Path().glob("*stolen*"))
+
+
+def test_as_one_stream_they_change_nothing_and_stay_apart(tmp_path: Path) -> None:
+    write_database(tmp_path / "people.sqlite", PEOPLE)
+    before = state_of(tmp_path)
+    quick = [case for case in CASES if "prediction_timeout" not in case.statuses]
+    rows = [("people", GOLD, sql) for case in quick for sql in (case.sql, "SELECT 6", "SELECT 5")]
+    with Executor(tmp_path, workers=2, limits=TIGHT) as executor:
+        verdicts = list(executor.score(rows))
+    assert {v.status for v in verdicts[1::3]} == {"correct"}
+    assert {v.status for v in verdicts[2::3]} == {"wrong"}
+    for case, verdict in zip(quick, verdicts[::3], strict=True):
+        assert verdict.status in case.statuses, (case.name, verdict)
+    assert state_of(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if len(c.sql) < 5_000][::7], ids=lambda c: c.name
+)
+def test_none_of_them_equals_an_empty_gold(case: Case, executor: Executor) -> None:
+    verdict = executor.score_one("people", "SELECT 1 WHERE 0", case.sql)
+    assert verdict.correct == (case.name == "an empty result")
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if len(c.sql) < 5_000][::5], ids=lambda c: c.name
+)
+def test_as_gold_they_are_gold_errors(case: Case, executor: Executor) -> None:
+    """The gold is no more trusted than the prediction."""
+    verdict = executor.score_one("people", case.sql, "SELECT 'no gold says this'")
+    runs = case.statuses in (("wrong",), ("correct",))
+    assert verdict.status == ("wrong" if runs else "gold_error"), verdict
+
+
+def test_a_gold_that_kills_its_worker_does_so_once(executor: Executor) -> None:
+    deadly = "SELECT printf('%.*c', 2000000000, 'y')"
+    rows = [("people", deadly, f"SELECT {i}") for i in range(20)]
+    began = time.monotonic()
+    verdicts = list(executor.score([*rows, ("people", GOLD, "SELECT 6")]))
+    assert [v.status for v in verdicts] == ["gold_error"] * 20 + ["correct"]
+    assert verdicts[0] == Verdict("gold_error", "timeout: killed after 3 s without an answer")
+    assert time.monotonic() - began < 2 * TIGHT.wall_s

@@ -1,0 +1,204 @@
+"""``sql-score``, through its command function and as a whole."""
+
+import csv
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lm_eval_ext.cli.sql_score import sql_score
+from lm_eval_ext.errors import LmEvalExtError
+from lm_eval_ext.sql import STATUSES, score_file
+
+GOLD = "SELECT count(*) FROM people"
+SLOW = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT count(*) FROM r"
+ROWS = [
+    ("people", GOLD, "SELECT 6", "correct"),
+    ("people", GOLD, "SELECT 7", "wrong"),
+    ("PEOPLE", GOLD, "DROP TABLE people", "prediction_error"),
+    ("people", GOLD, "", "prediction_error"),
+    ("people", GOLD, SLOW, "prediction_timeout"),
+    ("people", GOLD, "SELECT zeroblob(9999999)", "prediction_too_large"),
+    ("people", "SELECT nix", "SELECT 1", "gold_error"),
+    ("../people", GOLD, "SELECT 6", "database_missing"),
+]
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(sql_score)
+
+
+@pytest.fixture
+def predictions(tmp_path: Path) -> Path:
+    path = tmp_path / "predictions.tsv"
+    with path.open("w", newline="") as file:
+        table = csv.writer(file, delimiter="\t")
+        table.writerow(["note", "db_id", "gold_sql", "predicted_sql", "other"])
+        table.writerows([f"n{i}", *row[:3], 'a "b"'] for i, row in enumerate(ROWS))
+    return path
+
+
+def run(*arguments: str | Path) -> tuple[str, str]:
+    """The output, and the error's line."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is None:
+        return result.stdout, ""
+    assert isinstance(result.exception, LmEvalExtError), result.output
+    return result.stdout, str(result.exception)
+
+
+def test_rows_come_back_with_their_status(
+    databases: Path, predictions: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.tsv"
+    text, error = run(
+        "--databases", databases, "--predictions", predictions, "--timeout", "1", "-o", out
+    )
+    assert error == ""
+    with out.open(newline="") as file:
+        rows = list(csv.reader(file, delimiter="\t"))
+    assert rows[0] == ["note", "db_id", "gold_sql", "predicted_sql", "other", "status"]
+    assert rows[1:] == [
+        [f"n{i}", db_id, gold, sql, 'a "b"', status]
+        for i, (db_id, gold, sql, status) in enumerate(ROWS)
+    ]
+    assert "accuracy: 16.67 % (1 of 6 rows scored)" in text
+    assert "not scored: 2 rows (gold_error, database_missing)" in text
+    for status in STATUSES:
+        count = sum(row[3] == status for row in ROWS)
+        assert re.search(rf"^  {status} +{count}$", text, re.MULTILINE)
+    assert re.search(r"^8 rows in [\d.]+ s, \d+ verdicts per second$", text, re.MULTILINE)
+    assert re.search(r"^signature: reference-v1\|timeout:1s\|sqlite:3\.[\d.]+$", text, re.MULTILINE)
+
+
+def test_json_in_json_out_and_a_summary_as_json(databases: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    records = [
+        {"id": i, "db_id": db_id, "gold_sql": gold, "predicted_sql": sql or None}
+        for i, (db_id, gold, sql, _) in enumerate(ROWS)
+        if sql != SLOW
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    text, error = run(
+        "--databases", databases, "--predictions", path, "-o", out, "--json",
+        "--semantics", "strict", "--workers", "1",
+    )  # fmt: skip
+    assert error == ""
+    summary = json.loads(text)
+    assert summary["counts"] == {
+        status: sum(row[3] == status for row in ROWS if row[2] != SLOW) for status in STATUSES
+    }
+    assert (summary["rows"], summary["scored"], summary["correct"]) == (7, 5, 1)
+    assert summary["accuracy"] == 0.2
+    assert summary["verdicts_per_second"] > 0
+    assert summary["signature"].startswith("strict-v1|timeout:10s|")
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [{**row, "status": None} for row in written] == [
+        {**record, "status": None} for record in records
+    ]
+    assert [row["status"] for row in written] == [row[3] for row in ROWS if row[2] != SLOW]
+
+
+def test_no_rows_and_no_row_that_can_be_scored(databases: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "a.tsv", tmp_path / "b.tsv"
+    path.write_text("db_id\tgold_sql\tpredicted_sql\n")
+    assert "accuracy: none" in run("--databases", databases, "--predictions", path, "-o", out)[0]
+    assert out.read_text() == "db_id\tgold_sql\tpredicted_sql\tstatus\n"
+    path.write_text("db_id\tgold_sql\tpredicted_sql\nnobody\tSELECT 1\tSELECT 1\n")
+    text, _ = run("--databases", databases, "--predictions", path, "-o", out, "--json")
+    assert json.loads(text)["accuracy"] is None
+
+
+def test_a_file_can_be_scored_in_place(databases: Path, predictions: Path) -> None:
+    first = score_file(predictions, databases, predictions, timeout_s=1)
+    again = score_file(predictions, databases, predictions, timeout_s=1)
+    assert first.counts == again.counts
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"--semantics": "fuzzy"}, "unknown semantics 'fuzzy'; choose one of: reference, strict"),
+        ({"--predictions": "{tmp}/p.csv"}, "unknown ending '.csv'; use .tsv or .jsonl"),
+        ({"--predictions": "{tmp}/none.tsv"}, "cannot read {tmp}/none.tsv: No such file"),
+        ({"--predictions": "{tmp}/bad.tsv"}, "bad.tsv, line 1: no column gold_sql, predicted_sql"),
+        ({"-o": "{tmp}/out.txt"}, "out.txt: unknown ending '.txt'"),
+        ({"-o": "{tmp}/no/out.tsv"}, "the folder {tmp}/no does not exist"),
+        ({"-o": "{tmp}/folder.tsv"}, "this is a folder"),
+        ({"--databases": "{tmp}/none"}, "cannot read the folder of databases {tmp}/none"),
+        ({"--databases": "{tmp}/bad.tsv"}, "cannot read the folder of databases"),
+        ({"--timeout": "0"}, "timeout_s=0.0: must be a number above 0"),
+        ({"--timeout": "nan"}, "timeout_s=nan: must be"),
+        ({"--workers": "0"}, "workers=0: must be from 1 to 64"),
+    ],
+)
+def test_one_line_for_what_is_wrong_and_nothing_written(
+    databases: Path, predictions: Path, tmp_path: Path, options: dict[str, str], message: str
+) -> None:
+    (tmp_path / "bad.tsv").write_text("db_id\n")
+    (tmp_path / "folder.tsv").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    arguments: dict[str, Any] = {
+        "--databases": databases, "--predictions": predictions, "-o": tmp_path / "out.tsv",
+        **{name: value.format(tmp=tmp_path) for name, value in options.items()},
+    }  # fmt: skip
+    text, error = run(*(part for pair in arguments.items() for part in pair))
+    assert text == ""
+    assert message.format(tmp=tmp_path) in error
+    assert "\n" not in error
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+SCRIPT = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from pathlib import Path
+from lm_eval_ext.sql import score_file
+print("ready", flush=True)
+score_file(*map(Path, sys.argv[1:]), timeout_s=60)
+"""
+
+
+def test_ctrl_c_leaves_nothing_behind(databases: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "a.tsv", tmp_path / "out.tsv"
+    path.write_text(f"db_id\tgold_sql\tpredicted_sql\npeople\t{GOLD}\t{SLOW}\n")
+    child = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(path), str(databases), str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    deadline = time.monotonic() + 10
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    began = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    _, error = child.communicate(timeout=20)
+    assert child.returncode != 0
+    assert error.rstrip().endswith("KeyboardInterrupt")
+    assert time.monotonic() - began < 5
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_command_that_lm_eval_ext_mounts(
+    cli: Callable[..., "subprocess.CompletedProcess[str]"], databases: Path, tmp_path: Path
+) -> None:
+    if "sql-score" not in cli("--help").stdout:
+        pytest.skip("sql-score is not mounted yet")
+    done = cli(
+        "sql-score", "--databases", str(databases), "--predictions", "none.tsv", "-o", "out.tsv"
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("lm-eval-ext: error: cannot read none.tsv")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
