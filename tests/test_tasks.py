@@ -218,6 +218,8 @@ def test_what_changes_prompts_changes_the_signature(tmp_path: Path) -> None:
     assert signed(tmp_path) == plain
     changed = signed(tmp_path, "task: lieder_mini\ndescription: 'Judge: '")
     assert {key for key in plain if plain[key] != changed[key]} == {"config"}
+    rescored = signed(tmp_path, "task: lieder_mini\nprocess_results: !function json.dumps")
+    assert rescored["config"] not in {plain["config"], changed["config"]}
 
 
 def test_nothing_overlaid_changes_what_the_file_says(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from lm_eval_ext import __version__
 from lm_eval_ext.text import one_line
 
 METADATA_KEY = "signature"
+UNKNOWN_TEMPLATE = "recorded: not known"
+"""What a model says of a chat template that it knows to have been there, and no more."""
 FIXED_KEY = "lm_eval_ext"
 """Where a task's YAML says what no option changes."""
 
@@ -53,9 +55,15 @@ def of_task(
     }
 
 
-def of_config(config: Mapping[str, Any]) -> str:
-    """A digest of what in lm-eval's task configuration decides about prompts and answers."""
-    return digest({key: config.get(key) for key in PROMPT_KEYS})
+def of_config(config: Mapping[str, Any], functions: Mapping[str, Any] | None = None) -> str:
+    """A digest of what in lm-eval's task configuration decides about prompts and answers.
+
+    Args:
+        config: As lm-eval dumps it.
+        functions: What a task file may replace by functions of its own (which lm-eval dumps
+            as source code); they count by name.
+    """
+    return digest([{key: config.get(key) for key in PROMPT_KEYS}, functions])
 
 
 def digest(value: Any) -> str:
@@ -83,18 +91,27 @@ def of_result(results: Mapping[str, Any], task: str) -> str:
     own = (results["configs"].get(task, {}).get("metadata") or {}).get(METADATA_KEY)
     parts: dict[str, Any] = dict(own) if isinstance(own, Mapping) else {"task": task}
     parts.setdefault("version", results["versions"].get(task, "?"))
+    parts.setdefault("config", of_config(results["configs"].get(task, {})))
     counts = results["n-samples"].get(task) or {}
     parts["docs"] = f"{counts.get('effective', '?')}/{counts.get('original', '?')}"
     parts["shots"] = shots = results["n-shot"].get(task, 0)
     if shots:
         parts["fewshot-seed"] = results["config"].get("fewshot_seed")
         parts["multiturn"] = "yes" if results.get("fewshot_as_multiturn") else "no"
-    # A server applies its own template and does not tell: lm-eval then stores an empty one.
-    unknown = "no" if results.get("chat_template") is None else "yes"
-    parts["chat"] = str(results.get("chat_template_sha") or unknown)[:12]
+    parts["chat"] = _chat(results)
     parts["system"] = str(results.get("system_instruction_sha") or "no")[:12]
     parts["lm-eval"] = results.get("lm_eval_version", "?")
     return "|".join(f"{key}:{_value(value)}" for key, value in parts.items())
+
+
+def _chat(results: Mapping[str, Any]) -> str:
+    template = results.get("chat_template")
+    if template is None:
+        return "no"
+    if template == UNKNOWN_TEMPLATE:
+        return "unknown"
+    # A server applies its own template and does not tell: lm-eval then stores an empty one.
+    return str(results.get("chat_template_sha") or "yes")[:12]
 
 
 def _value(value: Any) -> str:

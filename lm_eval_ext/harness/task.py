@@ -13,6 +13,9 @@ from lm_eval_ext.harness import provenance, signature
 from lm_eval_ext.harness.left_out import LeftOut
 from lm_eval_ext.harness.loading import Loader
 
+FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
+"""What a user's own task file may replace, and with it the documents or the scoring."""
+
 
 class ExtTask(ConfigurableTask):
     """A task of ours.
@@ -28,6 +31,8 @@ class ExtTask(ConfigurableTask):
         if callable(config.get("metric_list")):
             config["metric_list"] = config["metric_list"](**metadata)
         super().__init__(config=config)
+        # As the file names them: --predict_only replaces them later.
+        self._functions = {key: config.get(key) for key in FUNCTIONS}
         load = config["custom_dataset"]
         options = load.options(metadata) if isinstance(load, Loader) else {}
         self._signature = signature.of_task(
@@ -39,6 +44,7 @@ class ExtTask(ConfigurableTask):
 
     def build_all_requests(self, *, samples: list[int] | None = None, **kwargs: Any) -> None:
         """Builds the requests, and notes a choice of documents (``--samples``) to sign it."""
+        self._signature.pop("samples", None)
         if samples is not None:
             self._signature["samples"] = signature.digest(sorted(samples))
         super().build_all_requests(samples=samples, **kwargs)
@@ -46,7 +52,7 @@ class ExtTask(ConfigurableTask):
     def dump_config(self) -> dict[str, Any]:
         """What lm-eval writes into the results file: the configuration, signed."""
         dumped: dict[str, Any] = super().dump_config()
-        signed = {**self._signature, "config": signature.of_config(dumped)}
+        signed = {**self._signature, "config": signature.of_config(dumped, self._functions)}
         dumped["metadata"] = {**(dumped.get("metadata") or {}), signature.METADATA_KEY: signed}
         return dumped
 

@@ -44,7 +44,8 @@ class Answers:
         # a document up costs its whole text.
         self._by_document: dict[tuple[Key, str], list[Recorded]] = defaultdict(list)
         self._ambiguous: set[Key] = set()
-        self._by_part: dict[tuple[str, ...], dict[Key, list[Recorded]]] = defaultdict(
+        # By the fields that rows name; each row with its place in the order of all.
+        self._by_part: dict[tuple[str, ...], dict[Key, list[tuple[int, Recorded]]]] = defaultdict(
             lambda: defaultdict(list)
         )
 
@@ -60,16 +61,17 @@ class Answers:
     def add(
         self, request_type: str, arguments: Sequence[Any], doc: Any, idx: int, recorded: Recorded
     ) -> None:
-        """Adds the answers to one request; the same ones again change nothing."""
+        """Adds the answers to one request; the same ones again, one after the other, count once."""
         key = self._key(request_type, arguments, doc, idx)
         known = self._by_key[key]
         document = (key, canonical(doc))
-        if any(same.responses == recorded.responses for same in self._by_document[document]):
-            return
+        of_document = self._by_document[document]
+        if of_document and of_document[-1].responses == recorded.responses:
+            return  # once per filter in lm-eval's logs
         if known and known[0].responses != recorded.responses:
             self._ambiguous.add(key)
         known.append(recorded)
-        self._by_document[document].append(recorded)
+        of_document.append(recorded)
         self._count += 1
 
     def add_part(
@@ -77,21 +79,22 @@ class Answers:
     ) -> None:
         """Adds answers for every document that has these fields."""
         key = (request_type, canonical(part), str(idx))
-        self._by_part[tuple(sorted(part))][key].append(recorded)
+        self._by_part[tuple(sorted(part))][key].append((self._count, recorded))
         self._count += 1
 
     def find(self, request: Any) -> list[Recorded]:
-        """Returns what is recorded for a request; several only if they differ.
+        """Returns what is recorded for a request, in the order of files and rows.
 
-        Of different answers to the same request, those to the same document count.
+        Of different answers to the same request, those to the same document count. Rows that
+        name a part of a document are asked where no row has the whole request.
         """
         key = self._key(request.request_type, request.args, request.doc, request.idx)
         known = self._by_key.get(key)
         if known is None:
-            return _distinct(self._by_document_part(request))
+            return self._by_document_part(request)
         if key not in self._ambiguous:
             return known[:1]
-        return _distinct(self._by_document.get((key, canonical(request.doc))) or known)
+        return self._by_document.get((key, canonical(request.doc))) or known
 
     def _key(self, request_type: str, arguments: Sequence[Any], doc: Any, idx: int) -> Key:
         if self.match == "doc":
@@ -101,19 +104,15 @@ class Answers:
 
     def _by_document_part(self, request: Any) -> list[Recorded]:
         doc = request.doc
-        found: list[Recorded] = []
+        found: list[tuple[int, Recorded]] = []
         if isinstance(doc, Mapping):
             for fields, rows in self._by_part.items():
                 if all(name in doc for name in fields):
                     part = canonical({name: doc[name] for name in fields})
                     found += rows.get((request.request_type, part, str(request.idx)), [])
-        return found
+        return [recorded for _, recorded in sorted(found, key=lambda numbered: numbered[0])]
 
 
 def canonical(value: Any) -> str:
     """One text for equal JSON values, whatever the order of their keys."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-
-
-def _distinct(candidates: Sequence[Recorded]) -> list[Recorded]:
-    return list({canonical(one.responses): one for one in reversed(candidates)}.values())[::-1]

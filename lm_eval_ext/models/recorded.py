@@ -16,8 +16,9 @@ from tqdm import tqdm
 
 from lm_eval_ext.errors import LmEvalExtError, OptionError
 from lm_eval_ext.harness.left_out import LeftOutLogprob, LeftOutNumber, LeftOutText
+from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.models.answers import MatchBy
+from lm_eval_ext.models.answers import MatchBy, canonical
 from lm_eval_ext.models.recorded_files import read_answers
 
 logger = get_logger(__name__)
@@ -107,7 +108,7 @@ class RecordedLM(LM):
 
     def chat_template(self, chat_template: bool | str = False) -> str:  # noqa: FBT001, FBT002
         """Tells lm-eval, and with it the signature, that there was one and it is not known."""
-        return "recorded: not known"
+        return UNKNOWN_TEMPLATE
 
     def set_cache_hook(self, cache_hook: Any) -> None:
         """Refuses: lm-eval would store stand-ins for missing answers as if they were answers.
@@ -166,9 +167,10 @@ class RecordedLM(LM):
         if not found:
             self._check_may_be_left_out(request)
             return None
-        if len(found) > 1 and self.conflict == "error":
+        different = len({canonical(one.responses) for one in found})
+        if different > 1 and self.conflict == "error":
             raise AnswerError(
-                f"{len(found)} different answers are recorded for the request "
+                f"{different} different answers are recorded for the request "
                 f"{_quote(request)} ({found[0].place} and {found[-1].place}); add "
                 "conflict=first or conflict=last to --model_args, or drop one file"
             )

@@ -71,7 +71,10 @@ def _add_row(answers: Answers, row: Mapping[str, Any], place: str) -> None:
         doc = row["doc"]
         if not isinstance(doc, dict) or not doc:
             raise ValueError("doc must hold at least one field")
-        answers.add_part(request_type, doc, row.get("idx", 0), recorded)
+        idx = row.get("idx", 0)
+        if type(idx) is not int or idx < 0:
+            raise ValueError(f"idx must be 0 or a number above, not {_short(idx)}")
+        answers.add_part(request_type, doc, idx, recorded)
     else:
         raise KeyError("doc" if answers.match == "doc" else "arguments")
 
@@ -88,6 +91,8 @@ def _add_sample(answers: Answers, row: Mapping[str, Any], place: str) -> None:
     for index, (texts, responses) in enumerate(zip(arguments, row["resps"], strict=True)):
         if unscored and any(is_logged_stand_in(response) for response in responses):
             continue  # that run had no answer either
+        if not responses:
+            raise ValueError(f"request {index} has no response")
         request_type = _type_of_arguments(texts)
         recorded = Recorded([parse_response(request_type, one) for one in responses], place)
         answers.add(request_type, texts, doc, index, recorded)

@@ -86,7 +86,8 @@ class ResultsFile:
 def find(path: Path) -> list[ResultsFile]:
     """Reads a results file, or of a folder the newest of each kind.
 
-    Results are of one kind if model, tasks and signatures are the same: a run again.
+    Results are of one kind if model, its arguments, metrics and signatures are the same: a run
+    again.
 
     Raises:
         OptionError: If there is none.
@@ -97,7 +98,9 @@ def find(path: Path) -> list[ResultsFile]:
     newest: dict[tuple[str, ...], ResultsFile] = {}
     for file in sorted(path.rglob("results_*.json"), key=lambda file: (file.name, str(file))):
         results = _read(file)
-        key = (results.model, *sorted(results.signature(task) for task in results.tasks))
+        asked = (f"{results.signature(t)} {sorted(results.scores(t))}" for t in results.tasks)
+        arguments = str(results.content["config"].get("model_args"))
+        key = (results.model, arguments, *sorted(asked))
         newest[key] = results
     if not newest:
         raise OptionError(

@@ -148,6 +148,30 @@ def test_repeats_come_in_turn_for_each_document(tmp_path: Path) -> None:
     assert model.generate_until([a, b]) == ["a1", "b1"], "every run starts with the first"
 
 
+RECURRING: dict[str, list[dict[str, Any]]] = {
+    "arguments": [{"arguments": ["P"], "response": answer} for answer in "aba"],
+    "part": [{"doc": {"q": "d"}, "response": answer} for answer in "aba"],
+    "several parts": [
+        {"doc": {"q": "d"}, "response": "a"},
+        {"doc": {"x": 2}, "response": "b"},
+        {"doc": {"q": "d"}, "response": "a"},
+    ],
+    "samples of others": [repeated(str(n), answer) for n, answer in enumerate("aba")],
+    "samples": [repeated("d", answer) for answer in "aba"],
+}
+
+
+@pytest.mark.parametrize("form", RECURRING)
+def test_first_and_last_follow_the_rows_where_an_answer_recurs(tmp_path: Path, form: str) -> None:
+    path = write(tmp_path / "a.jsonl", *RECURRING[form])
+    doc = {"q": "d"} if "samples" in form else {"q": "d", "x": 2}
+    asked = [gen("P", doc=doc)]
+    for conflict in ("first", "last"):
+        assert RecordedLM(path=path, conflict=conflict).generate_until(asked) == ["a"]  # type: ignore[arg-type]
+    with pytest.raises(AnswerError, match="2 different answers"):
+        RecordedLM(path=path).generate_until(asked)
+
+
 @pytest.mark.parametrize("conflict", ["error", "first", "last"])
 def test_no_policy_gives_another_documents_answer(tmp_path: Path, conflict: str) -> None:
     rows = [repeated("d", "d1"), repeated("d", "d2"), repeated("e", "e1"), repeated("f", "f1")]
@@ -292,6 +316,9 @@ def test_rolling_texts_are_left_out_as_well(tmp_path: Path) -> None:
         ('{"arguments": ["P", " c"], "response": [5, true]}', r"no log-probability"),
         ('{"arguments": ["P"], "response": ' + "9" * 5000 + "}", r"bad\.jsonl:2"),
         ("[" * 100_000, r"bad\.jsonl:2"),
+        ('{"doc": {"a": 1}, "arguments": [["P", {}]], "resps": [[]]}', r"0 has no response"),
+        ('{"doc": {"a": 1}, "idx": null, "response": "x"}', r"idx must be"),
+        ('{"doc": {"a": 1}, "idx": true, "response": "x"}', r"idx must be"),
         ('{"arguments": ["P", " c"], "response": [-1, "maybe"]}', r"is greedy must be"),
         ('{"request_type": "chat", "arguments": ["P"], "response": "x"}', r"'chat' is none of"),
         (

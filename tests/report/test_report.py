@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE, of_config
 from lm_eval_ext.report import results, show
 from lm_eval_ext.report.tasks import task_rows
 
@@ -37,6 +38,7 @@ def a_file(folder: Path, name: str = "results_2026-01-01T00-00-00.json", **chang
         "n-samples": {"lieder_base": {"original": 48, "effective": 46}},
         "config": {"model": "hf", "limit": 46.0},
         "model_name": "org/a-model",
+        "chat_template": "{{ messages }}",
         "chat_template_sha": "0123456789abcdef0",
         "lm_eval_version": "0.4.13",
         **changes,
@@ -62,11 +64,15 @@ def test_scores_and_counts(tmp_path: Path) -> None:
 def test_the_signature_adds_what_the_run_knows(tmp_path: Path) -> None:
     (read,) = results.find(a_file(tmp_path))
     assert read.signature("lieder_base") == (
-        "task:lieder_base|seed:7|version:1.0|docs:46/48|shots:0|chat:0123456789ab|system:no"
+        f"task:lieder_base|seed:7|version:1.0|config:{of_config({})}|docs:46/48|shots:0|chat:0123456789ab|system:no"
         "|lm-eval:0.4.13"
     )
     (foreign,) = results.find(a_file(tmp_path / "b", configs={"lieder_base": {}}))
     assert foreign.signature("lieder_base").startswith("task:lieder_base|version:1.0|")
+    for template, said in ((None, "no"), ("", "yes"), (UNKNOWN_TEMPLATE, "unknown")):
+        folder = tmp_path / f"chat {said}"
+        (read,) = results.find(a_file(folder, chat_template=template, chat_template_sha=None))
+        assert f"|chat:{said}|" in read.signature("lieder_base")
 
 
 def test_several_filters_keep_their_names(tmp_path: Path) -> None:
@@ -125,6 +131,10 @@ def test_runs_of_other_settings_are_all_shown(tmp_path: Path) -> None:
     part = {"lieder_base": {"original": 48, "effective": 3}}
     a_file(tmp_path, "results_2026-01-02T00-00-00.json", **{"n-samples": part})
     assert len(results.find(tmp_path)) == 2
+    stock = {"lieder_base": {"generation_kwargs": {"temperature": 0.7}}}
+    a_file(tmp_path, "results_2026-01-03T00-00-00.json", configs=stock)
+    a_file(tmp_path, "results_2026-01-04T00-00-00.json", config={"model_args": {"dtype": "x"}})
+    assert len(results.find(tmp_path)) == 4
 
 
 def test_a_task_without_scores_says_so(tmp_path: Path) -> None:
