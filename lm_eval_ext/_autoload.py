@@ -2,8 +2,8 @@
 
 lm-eval 0.4.13 has no plugin mechanism, so a ``.pth`` file of ours calls :func:`install`
 whenever Python starts (docs/discovery.md says why this way). That must cost nothing and
-break nothing: only ``sys`` and ``os`` are used here, nothing of lm-eval is imported, and
-nothing happens until lm-eval itself imports one of the modules in ``_HOOKS``. Then:
+break nothing: only what Python has loaded anyway is used here, nothing of lm-eval is imported,
+and nothing happens until lm-eval itself imports one of the modules in ``_HOOKS``. Then:
 
 * ``lm_eval.tasks.manager``: our task folder is indexed, before the user's
   ``--include_path``, which still overrides it;

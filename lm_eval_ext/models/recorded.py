@@ -8,7 +8,7 @@ what a request asks for.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
@@ -31,8 +31,6 @@ QUOTE_LENGTH = 200
 
 BAR_FROM = 1000
 """Requests from which a progress bar is worth its line."""
-
-Answer = TypeVar("Answer")
 
 
 class AnswerError(LmEvalExtError):

@@ -166,13 +166,10 @@ def process_results(doc: dict[str, Any], results: Sequence[tuple[float, bool]]) 
 def metric_list(lieder_experiment: Experiment = "base", **_: Any) -> list[dict[str, Any]]:
     """lm-eval's ``metric_list`` for an experiment: the names that :func:`score` gives."""
     comparisons = comparisons_of(lieder_experiment)
-    nothing = {
-        condition: 0.0
-        for comparison in comparisons
-        for condition in (comparison.better, comparison.worse)
-    } | {
-        f"{context}_{NONREFERENTIAL}": 0.0
-        for context in ("pos_neg", "pos_pos", "neg_pos", "neg_neg")
-    }
-    names = [name for name in score(nothing, lieder_experiment) if name != UNDEFINED]
+    verdicts = dict.fromkeys((comparison.name for comparison in comparisons), False)
+    names = [
+        f"{metric}/{name}"
+        for metric in metrics_of(lieder_experiment)
+        for name in summarise(verdicts, comparisons)
+    ]
     return [*metric_entries(names), *metric_entries([UNDEFINED], higher_is_better=False)]
