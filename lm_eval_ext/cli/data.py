@@ -6,12 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from lm_eval_ext import data
+from lm_eval_ext.data import Source
 from lm_eval_ext.data.sources import find_source
 from lm_eval_ext.errors import DataError
 
 app = typer.Typer(help="The data files: what there is, fetching, verifying.", no_args_is_help=True)
 
 _REVISION_SHOWN = 10
+_FAULTS_SHOWN = 10
 _THOUSAND, _THREE_DIGITS = 1000, 100
 _Names = Annotated[
     list[str] | None, typer.Argument(metavar="NAME", help="Sources; all if none is named.")
@@ -27,14 +29,14 @@ def list_sources(
         typer.echo(json.dumps([_details(name) for name in data.sources()], indent=2))
         return
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("source", "revision", "files", "size", "licence", "at hand")
+    table = Table(Column("source", no_wrap=True), "revision", "files", "size", "licence", "at hand")
     for name, source in data.sources().items():
         table.add_row(
             name,
             source.revision[:_REVISION_SHOWN],
-            ", ".join(source.files),
+            f"{len(source.files):,} files" if source.manifest else ", ".join(source.files),
             human_size(source.size),
             source.licence,
             "yes" if data.at_hand(name) else "no",
@@ -51,40 +53,54 @@ def fetch_files(
     ] = None,
 ) -> None:
     """Download what is not at hand yet, and verify every file."""
-    for source, file in _files(names):
-        found, fetched = data.fetch(source, file, progress=progress)
-        done = "fetched" if fetched else "already here"
-        typer.echo(f"{source}/{file}: {done} ({human_size(found.size)}) {found.path}")
+    for name, source in _sources(names).items():
+        if not names and source.unavailable and not _is_there(name):
+            typer.echo(f"{name}: left out: {source.unavailable}")
+        elif source.manifest:
+            folder = data.require_all(name, progress=progress)
+            counts = f"{folder.fetched:,} of {len(folder.files):,} files fetched"
+            done = counts if folder.fetched else f"{len(folder.files):,} files already here"
+            typer.echo(f"{name}: {done} ({human_size(source.size)}) {folder.path}")
+        else:
+            for file in source.files:
+                found, fetched = data.fetch(name, file, progress=progress)
+                done = "fetched" if fetched else "already here"
+                typer.echo(f"{name}/{file}: {done} ({human_size(found.size)}) {found.path}")
 
 
 @app.command("verify")
 def verify_files(names: _Names = None) -> None:
     """Compare every local file with its declared size and SHA-256; touch no network."""
     bad: dict[str, int] = {}
-    for source, file in _files(names):
-        finding = data.inspect(source, file)
-        typer.echo(f"{source}/{file}: {finding} ({data.path_of(source, file)})")
-        if not finding.ok:
-            bad[source] = bad.get(source, 0) + 1
+    for name, source in _sources(names).items():
+        if not names and source.unavailable and not _is_there(name):
+            typer.echo(f"{name}: left out: {source.unavailable}")
+            continue
+        findings = data.inspect_all(name)
+        typer.echo("\n".join(_verdicts(name, source, findings)))
+        if faults := sum(not finding.ok for finding in findings.values()):
+            bad[name] = faults
     if bad:
         count = sum(bad.values())
-        what = "1 file is" if count == 1 else f"{count} files are"
-        remedy = f"run `lm-eval-ext data fetch {' '.join(bad)}`"
-        if data.local_copy():
-            remedy = "repair the local copy, or unset LM_EVAL_EXT_DATA so that files are downloaded"
-        raise DataError(f"{what} missing or broken; {remedy}")
+        what = "1 file is" if count == 1 else f"{count:,} files are"
+        raise DataError(f"{what} missing or broken; {_remedy(list(bad))}")
 
 
 @app.command("path")
 def print_paths(
-    name: Annotated[str | None, typer.Argument(help="A source: prints its files.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A source: prints its files, or its folder if they are many."),
+    ] = None,
 ) -> None:
-    """Print the folder where the files lie, or the files of one source, one per line."""
+    """Print where the files lie: the folder of all, or what one source has."""
     if name is None:
         typer.echo(data.data_folder())
-        return
-    for source, file in _files([name]):
-        typer.echo(data.path_of(source, file))
+    elif find_source(name).manifest:
+        typer.echo(data.folder_of(name))
+    else:
+        for file in find_source(name).files:
+            typer.echo(data.path_of(name, file))
 
 
 def human_size(size: int) -> str:
@@ -97,10 +113,40 @@ def human_size(size: int) -> str:
     return f"{value:.0f} {units[0]}" if value >= _THREE_DIGITS else f"{value:.1f} {units[0]}"
 
 
-def _files(names: list[str] | None) -> list[tuple[str, str]]:
-    """Returns (source, file) of all named sources; every name is checked before any work."""
-    chosen = {name: find_source(name) for name in names or data.sources()}
-    return [(name, file) for name, source in chosen.items() for file in source.files]
+def _sources(names: list[str] | None) -> dict[str, Source]:
+    """Returns the named sources; every name is checked before any work."""
+    return {name: find_source(name) for name in names or data.sources()}
+
+
+def _is_there(name: str) -> bool:
+    """Returns whether any file of a source is there, right or wrong."""
+    return any(data.path_of(name, file).exists() for file in find_source(name).files)
+
+
+def _verdicts(name: str, source: Source, findings: dict[str, data.Finding]) -> list[str]:
+    """Returns a line per file, or of many files a line per bad one and a summary."""
+    shown = {file: found for file, found in findings.items() if not (source.manifest and found.ok)}
+    lines = [
+        f"{name}/{file}: {found} ({data.path_of(name, file)})" for file, found in shown.items()
+    ]
+    if not source.manifest:
+        return lines
+    total, folder = len(findings), data.folder_of(name)
+    if all(found.state == "missing" for found in findings.values()):
+        return [f"{name}: missing, all {total:,} files ({folder})"]
+    if len(lines) > _FAULTS_SHOWN:
+        lines[_FAULTS_SHOWN:] = [f"{name}: … and {len(lines) - _FAULTS_SHOWN:,} more"]
+    good = f"{total - len(shown):,} of {total:,}" if shown else f"{total:,}"
+    return [*lines, f"{name}: {good} files ok ({folder})"]
+
+
+def _remedy(bad: list[str]) -> str:
+    if data.local_copy():
+        return "repair the local copy, or unset LM_EVAL_EXT_DATA so that files are downloaded"
+    to_fetch = [name for name in bad if not find_source(name).unavailable]
+    if not to_fetch:
+        return f"{bad[0]}: {find_source(bad[0]).unavailable}"
+    return f"run `lm-eval-ext data fetch {' '.join(to_fetch)}`"
 
 
 def _details(name: str) -> dict[str, Any]:

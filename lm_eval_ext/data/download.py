@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lm_eval_ext import __version__
+from lm_eval_ext.data.declared import FileSpec
 from lm_eval_ext.data.failures import TransferError, explain, incomplete
 from lm_eval_ext.data.messages import wrong_checksum
-from lm_eval_ext.data.sources import FileSpec
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
 

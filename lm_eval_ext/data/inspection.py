@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from lm_eval_ext.data.declared import FileSpec
 from lm_eval_ext.data.messages import short_hash
-from lm_eval_ext.data.sources import FileSpec
 
 _CHUNK_BYTES = 1 << 20
 
@@ -26,6 +26,19 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.state}: {self.detail}" if self.detail else self.state
+
+
+def sha256_of(path: Path) -> str:
+    """Returns the SHA-256 of a file's content, in hexadecimal digits.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def has_declared_size(path: Path, spec: FileSpec) -> bool:
@@ -49,15 +62,12 @@ def inspect_file(path: Path, spec: FileSpec) -> Finding:
             return Finding("unreadable", "this is no regular file")
         if status.st_size != spec.size:
             return Finding("wrong size", f"{status.st_size:,} bytes instead of {spec.size:,}")
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                digest.update(chunk)
+        digest = sha256_of(path)
     except (FileNotFoundError, NotADirectoryError):
         return Finding("missing")
     except OSError as error:
         return Finding("unreadable", error.strerror or type(error).__name__)
-    if digest.hexdigest() != spec.sha256:
-        got, expected = short_hash(digest.hexdigest()), short_hash(spec.sha256)
+    if digest != spec.sha256:
+        got, expected = short_hash(digest), short_hash(spec.sha256)
         return Finding("wrong checksum", f"got {got} expected {expected}")
     return Finding("ok")

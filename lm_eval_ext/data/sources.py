@@ -1,103 +1,36 @@
 """The declared sources (``sources.yaml``): strictly validated, read once.
 
 The environment variable ``LM_EVAL_EXT_SOURCES`` names a file that replaces the packaged one.
-It is meant for tests and for private mirrors with files of their own.
+It is meant for tests and for private mirrors with files of their own. Manifests lie in the
+folder ``manifests`` beside it.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from itertools import islice
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
-from urllib.parse import quote, urljoin
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PositiveInt,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import Field, TypeAdapter, ValidationError
 
+from lm_eval_ext.data.declared import FileSpec, Name, Source
+from lm_eval_ext.data.listing import read_manifest
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.text import one_line
 
 _PACKAGED = Path(__file__).with_name("sources.yaml")
-
-
-def _inside(path: str) -> str:
-    """Refuses paths that would leave the data folder or mean different files elsewhere."""
-    if "\\" in path or ".." in path.split("/") or str(PurePosixPath(path)) != path:
-        raise ValueError("write a plain relative path with '/' and without '..'")
-    if PurePosixPath(path).is_absolute() or len(PurePosixPath(path).parts) < 2:  # noqa: PLR2004
-        raise ValueError("write a relative path with at least one folder")
-    return path
-
-
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
-Line = Annotated[str, StringConstraints(pattern=r"^\S.*$")]
-RelativePath = Annotated[Line, AfterValidator(_inside)]
-
-
-class _Strict(BaseModel):
-    """No unknown keys, no conversions (a size in quotes is a mistake), no later changes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class FileSpec(_Strict):
-    """One file: where it lies in every copy of the data, and its exact content."""
-
-    path: RelativePath
-    url: Annotated[str, StringConstraints(pattern=r"^\S+$")]
-    size: PositiveInt
-    """In bytes."""
-    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-
-
-class Source(_Strict):
-    """Files that share an origin, a revision, a licence and a citation."""
-
-    title: Line
-    homepage: Annotated[str, StringConstraints(pattern=r"^https?://\S+$")]
-    revision: Line
-    url: Annotated[str, StringConstraints(pattern=r"^https?://\S+/$")]
-    licence: Line
-    citation: Line
-    terms: str | None = None
-    files: Annotated[dict[Name, FileSpec], Field(min_length=1)]
-
-    @property
-    def size(self) -> int:
-        """The sum of all files in bytes."""
-        return sum(spec.size for spec in self.files.values())
-
-    def url_of(self, spec: FileSpec, mirror: str | None = None) -> str:
-        """Returns the URL to download a file from.
-
-        Args:
-            spec: One of this source's files.
-            mirror: URL of a folder that is laid out like a local copy; replaces upstream.
-        """
-        if mirror:
-            return f"{mirror.rstrip('/')}/{quote(spec.path)}"
-        revision = quote(self.revision, safe="")
-        return urljoin(self.url, spec.url).replace("{revision}", revision)
+_NAMES_SHOWN = 10
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
     """Refuses a repeated key: PyYAML would silently drop the first file of that name."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        keys = [key.value for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.YAMLError(f"the key {key!r} stands twice{node.start_mark}")
+        if (key := _repeated(str(key.value) for key, _ in node.value)) is not None:
+            raise yaml.YAMLError(f"the key {key!r} stands twice{node.start_mark}")
         return super().construct_mapping(node, deep=deep)
 
 
@@ -115,11 +48,35 @@ def _load(path: Path) -> Mapping[str, Source]:
         raise DataError(one_line(f"{path}: no legal YAML: {error}")) from error
     except ValidationError as error:
         raise DataError(one_line(f"{path}: {_first_problem(error)}")) from error
-    paths = [spec.path for source in declared.values() for spec in source.files.values()]
-    for shared in paths:
-        if paths.count(shared) > 1:
-            raise DataError(one_line(f"{path}: two files have the path {shared!r}"))
+    for name, source in declared.items():
+        if source.manifest and source.folder:
+            files = _read_manifest(path.parent / "manifests" / source.manifest, source.folder)
+            declared[name] = source.model_copy(update={"files": files})
+    paths = (spec.path for source in declared.values() for spec in source.files.values())
+    if (shared := _repeated(paths)) is not None:
+        raise DataError(one_line(f"{path}: two files have the path {shared!r}"))
     return MappingProxyType(declared)
+
+
+def _read_manifest(path: Path, folder: str) -> dict[str, FileSpec]:
+    try:
+        return read_manifest(path, folder)
+    except OSError as error:
+        raise DataError(one_line(f"{path}: cannot be read ({error.strerror})")) from error
+    except ValidationError as error:
+        raise DataError(one_line(f"{path}: {_first_problem(error)}")) from error
+    except ValueError as error:  # also text that is no UTF-8
+        raise DataError(one_line(f"{path}: no legal manifest: {error}")) from error
+
+
+def _repeated(items: Iterable[str]) -> str | None:
+    """Returns the first item that has been there before."""
+    seen: set[str] = set()
+    for item in items:
+        if item in seen:
+            return item
+        seen.add(item)
+    return None
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -166,7 +123,9 @@ def find_file(source: str, file: str) -> FileSpec:
     """
     files = find_source(source).files
     if file not in files:
-        legal = ", ".join(files)
+        legal = ", ".join(islice(files, _NAMES_SHOWN))
+        if len(files) > _NAMES_SHOWN:
+            legal += f", … ({len(files):,}; `lm-eval-ext data list --json` names them all)"
         message = f"data source {source!r} has no file {file!r}; its files are: {legal}"
         raise DataError(one_line(message))
     return files[file]

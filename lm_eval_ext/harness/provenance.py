@@ -5,13 +5,18 @@ through :func:`describe`, and the signature reads them back.
 """
 
 import hashlib
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
 
-    from lm_eval_ext.data import DataFile
+    from lm_eval_ext.data import DataFile, DataFolder
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_DIGITS = 9
 
 
 def describe(files: Iterable["DataFile"]) -> "DatasetInfo":
@@ -32,6 +37,51 @@ def describe(files: Iterable["DataFile"]) -> "DatasetInfo":
     )
 
 
+def describe_many(
+    folders: Iterable["DataFolder"], own: Mapping[str, str] | None = None
+) -> "DatasetInfo":
+    """Describes documents that were read from several sources, such as texts and databases.
+
+    Source and revision are those of all, joined by ``+`` in the order given, commits with
+    nine digits if there are several; the checksum of each is the one over its files.
+
+    Args:
+        folders: Declared sources.
+        own: The user's own files: what they are, and the SHA-256 of them.
+    """
+    from datasets import DatasetInfo
+
+    folders, own = list(folders), dict(own or {})
+    first = [folder.files[0] for folder in folders]
+    return DatasetInfo(
+        citation="\n".join(dict.fromkeys(file.citation for file in first)),
+        homepage=" ".join(dict.fromkeys(file.homepage for file in first)),
+        license="; ".join(f"{file.source}: {file.licence}" for file in first),
+        dataset_name="+".join([*(file.source for file in first), *(f"own {what}" for what in own)]),
+        config_name="+".join(
+            [
+                *(
+                    _abbreviated(file.revision) if len(first) > 1 else file.revision
+                    for file in first
+                ),
+                *("own" for _ in own),
+            ]
+        ),
+        download_checksums={
+            folder.source: {
+                "num_bytes": sum(file.size for file in folder.files),
+                "checksum": folder.sha256,
+            }
+            for folder in folders
+        }
+        | {f"own {what}": {"checksum": checksum} for what, checksum in own.items()},
+    )
+
+
+def _abbreviated(revision: str) -> str:
+    return revision[:_DIGITS] if _COMMIT.fullmatch(revision) else revision
+
+
 def describe_embedded(name: str, digest: str) -> "DatasetInfo":
     """Describes documents that ship in the package; ``digest`` is the SHA-256 of them."""
     from datasets import DatasetInfo
@@ -42,6 +92,20 @@ def describe_embedded(name: str, digest: str) -> "DatasetInfo":
         config_name="embedded",
         download_checksums={name: {"checksum": digest}},
     )
+
+
+def with_left_out(info: "DatasetInfo", ids: Mapping[str, list[str]]) -> "DatasetInfo":
+    """A description that names, by cause, the examples that are not among the documents."""
+    described = info.copy()
+    described.description = json.dumps(ids)
+    return described
+
+
+def left_out(dataset: "DatasetDict") -> dict[str, list[str]]:
+    """Reads back what :func:`with_left_out` noted."""
+    text = next(iter(dataset.values())).info.description
+    named: dict[str, list[str]] = json.loads(text) if text else {}
+    return named
 
 
 def of_dataset(dataset: "DatasetDict") -> dict[str, Any]:
