@@ -12,7 +12,7 @@ from importlib.resources import files
 from types import MappingProxyType
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lm_eval_ext import data
 from lm_eval_ext.errors import DataError
@@ -39,12 +39,20 @@ class TaskFacts(_Strict):
         documents: What ``--limit`` counts.
         requests: What the model is asked in all.
         sources: Which of ``data/sources.yaml`` it needs; none if it is embedded.
+        asks_own: Whether the documents are the user's own; then there are no numbers.
     """
 
     description: str
-    documents: int = Field(gt=0)
-    requests: int = Field(gt=0)
+    documents: int = Field(0, ge=0)
+    requests: int = Field(0, ge=0)
     sources: tuple[str, ...] = ()
+    asks_own: bool = False
+
+    @model_validator(mode="after")
+    def _sized(self) -> "TaskFacts":
+        if self.asks_own == bool(self.documents and self.requests):
+            raise ValueError("give documents and requests, or asks_own: true")
+        return self
 
     @property
     def at_hand(self) -> bool:

@@ -30,9 +30,8 @@ def tasks(
 
     table = Table("task", "documents", "requests", "data", "description")
     for row in rows:
-        table.add_row(
-            row.task, f"{row.documents:,}", f"{row.requests:,}", row.data, row.description
-        )
+        counts = [f"{count:,}" if count else "" for count in (row.documents, row.requests)]
+        table.add_row(row.task, *counts, row.data, row.description)
     Console().print(table)
     if any(row.data == "to fetch" for row in rows):
         if (copy := local_copy()) is not None:

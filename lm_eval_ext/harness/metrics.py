@@ -13,25 +13,31 @@ from typing import Any
 
 from lm_eval.api.registry import register_aggregation
 
-from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
+from lm_eval_ext.harness.names import HIGH, LOW, NONE, STDERR
+from lm_eval_ext.stats import Clustered, ClusteredValue, clustered_standard_error
 
-STDERR = "_stderr"
+__all__ = ["HIGH", "LOW", "NONE", "STDERR", "document_results", "metric_entries"]
+
 MEAN = "lm_eval_ext_mean"
 CLUSTERED_STDERR = "lm_eval_ext_clustered_stderr"
 """Names in lm-eval's registry of aggregations: results files show them, not source code."""
 
 
 @register_aggregation(MEAN)  # type: ignore[untyped-decorator]
-def _aggregate_mean(values: Iterable[float]) -> float:
-    """The mean, by exact summation: the last digit does not depend on the order of ranks."""
-    scores = list(values)
-    return math.fsum(scores) / len(scores)
+def _aggregate_mean(values: Iterable[float | None]) -> float | str:
+    """The mean, by exact summation: the last digit does not depend on the order of ranks.
+
+    None stands for a document that the metric does not concern: every document must give every
+    metric, or lm-eval's ranks miss each other's.
+    """
+    scores = [value for value in values if value is not None]
+    return math.fsum(scores) / len(scores) if scores else NONE
 
 
 @register_aggregation(CLUSTERED_STDERR)  # type: ignore[untyped-decorator]
-def _aggregate_stderr(values: Iterable[ClusteredValue]) -> float | str:
-    error = clustered_standard_error(values)
-    return "N/A" if error is None else error  # lm-eval's own word where there is none
+def _aggregate_stderr(values: Iterable[Clustered | None]) -> float | str:
+    error = clustered_standard_error(value for value in values if value is not None)
+    return NONE if error is None else error
 
 
 def metric_entries(names: Iterable[str], *, higher_is_better: bool = True) -> list[dict[str, Any]]:

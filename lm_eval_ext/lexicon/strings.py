@@ -6,7 +6,7 @@ strings that were published, so the order in which they consume random numbers m
 
 import random
 import string
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -42,6 +42,10 @@ SHAPES = MappingProxyType(
 """The four shapes of Kim, Linzen and Smolensky (2022), by the names that our lexicons have."""
 
 
+WORDLIKE = Shape("syllables", range(6, 10))
+"""As long as common words, so that one fits where a word stood. Ours, not the paper's."""
+
+
 def draw(shape: Shape, rng: random.Random) -> str:
     """Draws one word of a shape."""
     length = rng.choice(shape.lengths)
@@ -52,7 +56,11 @@ def draw(shape: Shape, rng: random.Random) -> str:
 
 
 def draw_words(
-    shape: Shape, count: int, rng: random.Random, taken: Collection[str] = ()
+    shape: Shape,
+    count: int,
+    rng: random.Random,
+    taken: Collection[str] = (),
+    refused: Callable[[str], bool] = lambda word: False,
 ) -> list[str]:
     """Draws different words, none of them taken.
 
@@ -61,6 +69,8 @@ def draw_words(
         count: How many.
         rng: The source of randomness; the words depend on its state and on nothing else.
         taken: Words that must not come out, in lower case.
+        refused: Says of a word that it must not come out either, such as
+            :func:`~lm_eval_ext.lexicon.english.is_english`.
 
     Raises:
         ValueError: If the shape has too few words left.
@@ -69,7 +79,7 @@ def draw_words(
     for _ in range(count):
         for _attempt in range(ATTEMPTS):
             word = draw(shape, rng)
-            if word not in words and word not in taken:
+            if word not in words and word not in taken and not refused(word):
                 words.append(word)
                 break
         else:

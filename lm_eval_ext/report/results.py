@@ -9,15 +9,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import signature
+from lm_eval_ext.harness.names import HIGH, LOW, NOT_SCORABLE, STDERR
 from lm_eval_ext.text import one_line
 
 
 @dataclass(frozen=True)
 class Score:
-    """One metric's value and standard error (None where there is none)."""
+    """One metric's value, standard error and interval (None where there is none)."""
 
     value: float
     stderr: float | None
+    interval: tuple[float, float] | None = None
 
 
 class _Content(BaseModel):
@@ -61,15 +63,23 @@ class ResultsFile:
         values = {
             name: value
             for name, value in entries.items()
-            if "," in name and "_stderr," not in name and isinstance(value, (int, float))
+            if "," in name
+            and not name.partition(",")[0].endswith((STDERR, LOW, HIGH))
+            and isinstance(value, (int, float))
         }
         filters = {name.partition(",")[2] for name in values}
         scores = {}
         for name, value in values.items():
             metric, _, filter_name = name.partition(",")
-            stderr = entries.get(f"{metric}_stderr,{filter_name}")
+            stderr, low, high = (
+                float(found) if isinstance(found, (int, float)) else None
+                for found in (
+                    entries.get(f"{metric}{ending},{filter_name}") for ending in (STDERR, LOW, HIGH)
+                )
+            )
+            interval = None if low is None or high is None else (low, high)
             scores[one_line(metric if len(filters) == 1 else name)] = Score(
-                float(value), float(stderr) if isinstance(stderr, (int, float)) else None
+                float(value), stderr, interval
             )
         return scores
 
@@ -77,6 +87,14 @@ class ResultsFile:
         """How many documents were scored, and how many the task has."""
         counts = self.content["n-samples"].get(task, {})
         return int(counts.get("effective", 0)), int(counts.get("original", 0))
+
+    def not_scorable(self, task: str) -> dict[str, list[str]]:
+        """The examples that could not be scored and count nowhere, by cause."""
+        metadata = self.content["configs"][task].get("metadata") or {}
+        named = metadata.get(NOT_SCORABLE) or {}
+        return {
+            one_line(str(cause)): [one_line(str(i)) for i in ids] for cause, ids in named.items()
+        }
 
     def signature(self, task: str) -> str:
         """What was asked and how it was scored, in one line."""
@@ -115,6 +133,7 @@ def _read(file: Path) -> ResultsFile:
         results = ResultsFile(file, content)
         for task in results.tasks:
             results.signature(task), results.documents(task), results.scores(task)
+            results.not_scorable(task)
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(
             f"{file}: not a results file of lm-eval ({one_line(str(error), limit=200)})"

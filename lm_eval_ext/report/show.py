@@ -35,6 +35,8 @@ def tables(results: ResultsFile, *, every_metric: bool = False) -> "Iterable[Ren
             yield Text(f" {_notes(scores, card, every_metric)}", style="dim")
         else:
             yield Text(" no document was scored", style="dim")
+        for cause, ids in results.not_scorable(task).items():
+            yield Text(f" not scored: {len(ids)} examples, {cause} ({_some(ids)})", style="dim")
         yield Text(f" {results.signature(task)}", style="dim")
         yield Text()
 
@@ -45,6 +47,8 @@ def _notes(scores: Mapping[str, Score], card: Card | None, every_metric: bool) -
         notes.append(f"chance {card.chance:g}")
     if card:
         notes.append(f"± one standard error, clustered by {card.cluster}")
+    if any(score.interval for score in scores.values()):
+        notes.append("in brackets the 95 % interval")
     hidden = len(scores) - len(_chosen(scores, card, every_metric))
     if hidden:
         notes.append(f"{hidden} more with --all")
@@ -92,9 +96,17 @@ def _table(
     return table
 
 
+def _some(ids: list[str], most: int = 3) -> str:
+    """The first names; all of them are in the results file."""
+    return ", ".join(ids[:most]) + (", ..." if len(ids) > most else "")
+
+
 def _cell(score: Score | None) -> str:
     if score is None:
         return ""
+    if score.interval is not None:
+        low, high = score.interval
+        return f"{score.value:.3f} [{low:.3f}, {high:.3f}]"
     if score.stderr is None:
         return f"{score.value:.3f}"
     return f"{score.value:.3f} ± {score.stderr:.3f}"

@@ -55,6 +55,8 @@ def task_rows() -> list[TaskRow]:
 
 
 def _where(*facts: TaskFacts) -> str:
+    if any(fact.asks_own for fact in facts):
+        return "your own"
     if not any(fact.sources for fact in facts):
         return "embedded"
     return "at hand" if all(fact.at_hand for fact in facts) else "to fetch"

@@ -1,11 +1,27 @@
 """Finding a database by its id; ids come with the predictions and are not to be trusted."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 from lm_eval_ext.errors import DataError
 
 SUFFIXES = (".sqlite", ".sqlite3", ".db")
+
+
+class NamedDatabases:
+    """SQLite files anywhere, by id; ids are compared as they are.
+
+    Args:
+        paths: By id.
+    """
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        self._paths = dict(paths)
+
+    def find(self, db_id: str) -> Path | None:
+        """Returns a database's file; None if there is none of that id."""
+        return self._paths.get(db_id)
 
 
 class Databases:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import find_semantics
-from lm_eval_ext.sql.databases import Databases
+from lm_eval_ext.sql.databases import Databases, NamedDatabases
 from lm_eval_ext.sql.messages import QueryJob, ScoreJob
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.pool import Pool
@@ -40,8 +40,8 @@ class Executor:
     it; verdicts and queries may be asked for in between those of a running :meth:`score`.
 
     Args:
-        databases: A folder of SQLite files (:class:`~lm_eval_ext.sql.databases.Databases`);
-            None: only :meth:`query` with paths works.
+        databases: A folder of SQLite files (:class:`~lm_eval_ext.sql.databases.Databases`), or
+            files by id; None: only :meth:`query` with paths works.
         workers: How many processes, 1 to 64.
         limits: What each query may use; default: :class:`Limits`'s defaults.
 
@@ -52,7 +52,7 @@ class Executor:
 
     def __init__(
         self,
-        databases: Databases | Path | str | None = None,
+        databases: Databases | NamedDatabases | Path | str | None = None,
         *,
         workers: int = DEFAULT_WORKERS,
         limits: Limits | None = None,
@@ -104,7 +104,7 @@ class Executor:
         """
         path = database if isinstance(database, Path) else self._find(database)
         if path is None or not path.is_file():
-            where = f" in {self.databases.folder}" if self.databases else ""
+            where = f" in {self.databases.folder}" if isinstance(self.databases, Databases) else ""
             raise DataError(f"no database {str(database)!r}{where}")
         job = Job(QueryJob(str(path), sql[: self.limits.max_sql_bytes + 1]))
         self._pool.submit(job)

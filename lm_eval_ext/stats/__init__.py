@@ -1,5 +1,6 @@
-"""Statistics that know numbers and clusters, and no benchmark."""
+"""Statistics: knows numbers and clusters, no benchmark and no harness."""
 
-from lm_eval_ext.stats.clustered import ClusteredValue, clustered_standard_error
+from lm_eval_ext.stats.bootstrap import Spread, cluster_bootstrap
+from lm_eval_ext.stats.clustered import Clustered, ClusteredValue, clustered_standard_error
 
-__all__ = ["ClusteredValue", "clustered_standard_error"]
+__all__ = ["Clustered", "ClusteredValue", "Spread", "cluster_bootstrap", "clustered_standard_error"]

@@ -7,6 +7,17 @@ them so makes intervals too narrow (Miller 2024, arXiv 2411.00640, section 2.2).
 import math
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Protocol
+
+
+class Clustered(Protocol):
+    """A number that knows its cluster."""
+
+    @property
+    def cluster(self) -> str:
+        """The name of the cluster."""
+
+    def __float__(self) -> float: ...
 
 
 class ClusteredValue(float):
@@ -29,7 +40,7 @@ class ClusteredValue(float):
         return (ClusteredValue, (float(self), self.cluster))
 
 
-def clustered_standard_error(values: Iterable[ClusteredValue]) -> float | None:
+def clustered_standard_error(values: Iterable[Clustered]) -> float | None:
     """Standard error of the mean of ``values``, clustered.
 
     The sandwich estimator for a mean, with the correction G / (G - 1) for a small number G
@@ -43,10 +54,10 @@ def clustered_standard_error(values: Iterable[ClusteredValue]) -> float | None:
     scores = list(values)
     if not scores:
         return None
-    mean = math.fsum(scores) / len(scores)
+    mean = math.fsum(map(float, scores)) / len(scores)
     deviations: dict[str, list[float]] = defaultdict(list)
     for score in scores:
-        deviations[score.cluster].append(score - mean)
+        deviations[score.cluster].append(float(score) - mean)
     groups = len(deviations)
     if groups < 2:  # noqa: PLR2004
         return None
