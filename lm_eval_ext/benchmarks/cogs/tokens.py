@@ -1,0 +1,172 @@
+"""Adding the novel tokens ``[w_0]`` to ``[w_20]`` to a model (paper, section 4 and appendix B)."""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.benchmarks.cogs.checkpoint import (
+    WEIGHT_FILES,
+    load_model,
+    quiet_unless_terminal,
+    write_vocabulary_size,
+    write_weights,
+)
+from lm_eval_ext.benchmarks.cogs.embeddings import Matrix, check_init, matrices
+from lm_eval_ext.benchmarks.cogs.roundtrip import (
+    NOVEL_TOKENS,
+    OLD_TEXTS,
+    find_failure,
+    find_novel_failure,
+    load_tokenizer,
+    novel_texts,
+    texts_of,
+)
+from lm_eval_ext.benchmarks.cogs.tokenizer_files import put_tokens
+from lm_eval_ext.errors import OptionError
+
+NOT_COPIED = (".git", ".cache")
+"""A clone's history and a download's bookkeeping would be about another model."""
+
+
+@dataclass(frozen=True)
+class Added:
+    """What was made.
+
+    Attributes:
+        ids: Of the novel tokens, in their order.
+        way: How the tokenizer got them; a key of :data:`.tokenizer_files.WAYS`.
+        rows: Rows of the embedding matrix, before and after.
+        tied: Whether input and output embeddings are the same.
+        texts: How many texts came back exactly.
+        notes: What else was changed or left out, one line each.
+    """
+
+    ids: tuple[int, ...]
+    way: str
+    rows: tuple[int, int]
+    tied: bool
+    texts: int
+    notes: tuple[str, ...]
+
+
+def check_tokens(model: Path, file: Path | None = None) -> int:
+    """Checks the novel tokens of any model's tokenizer.
+
+    Args:
+        model: Folder of a model, or of a tokenizer alone.
+        file: A COGS file whose sentences and logical forms are tried too, with novel tokens for
+            the key words.
+
+    Returns:
+        How many texts came back exactly.
+
+    Raises:
+        OptionError: If the folder has no tokenizer, or it fails; the message says where.
+        DataError: If the file is none of COGS's.
+    """
+    tokenizer = load_tokenizer(model)
+    texts = list(texts_of(file)) if file else []
+    failure = find_novel_failure(tokenizer) or find_failure(tokenizer, texts)
+    if failure:
+        raise OptionError(f"{model}: {failure}")
+    return len(OLD_TEXTS) + sum(1 for _ in novel_texts()) + len(texts)
+
+
+def add_tokens(model: Path, out: Path, *, init: str, seed: int = 0) -> Added:
+    """Writes a copy of a model that knows the novel tokens.
+
+    Old tokens keep their ids, embeddings and logits. All other files are copied.
+
+    Args:
+        model: Folder of a T5-, GPT-2- or Llama-style model in the Hugging Face format.
+        out: The new folder; absent or empty. It appears when it is complete and checked.
+        init: One of :data:`.embeddings.INITS`.
+        seed: Of the random numbers; the same seed gives the same bytes.
+
+    Raises:
+        OptionError: For an option that is not legal, a folder that holds no model or may not be
+            written, or a tokenizer without an exact round trip. Nothing is written then.
+    """
+    check_init(init)
+    load_tokenizer(model)
+    _check_out(out, model)
+    with quiet_unless_terminal(), _new_folder(out) as folder:
+        left_out = _copy(model, folder)
+        tokens = put_tokens(folder, model)
+        loaded, unfilled = load_model(model)
+        size = len(loaded.get_input_embeddings().weight)
+        if max(tokens.old_ids) >= size:
+            raise OptionError(
+                f"{model}: the tokenizer has an id {max(tokens.old_ids)} and the model {size} "
+                "embeddings; they do not belong together"
+            )
+        grown = matrices(loaded, init=init, used=tokens.old_ids, count=len(NOVEL_TOKENS), seed=seed)
+        new_size = max(size, max(tokens.ids) + 1)
+        write_weights(folder, model, loaded, grown, tokens.ids)
+        if new_size != size:
+            write_vocabulary_size(folder, new_size)
+        _check_model(folder, grown, tokens.ids, unfilled)
+        texts = check_tokens(folder)
+    tied = all(matrix.weight.dim() == 1 for matrix in grown[1:])  # at most a bias of its own
+    notes = (*tokens.notes, *(f"{name} left out: it has no novel tokens" for name in left_out))
+    return Added(tokens.ids, tokens.way, (size, new_size), tied, texts, notes)
+
+
+def _check_model(
+    folder: Path, grown: list[Matrix], ids: tuple[int, ...], unfilled: set[str]
+) -> None:
+    """Loads what was written, as lm-eval will, and looks at its embeddings."""
+    loaded, now_unfilled = load_model(folder)
+    parameters: dict[str, Any] = dict(loaded.named_parameters(remove_duplicate=False))
+    for matrix in grown:
+        after, old = parameters[matrix.names[0]], matrix.weight
+        kept = [row for row in range(len(old)) if row not in ids]
+        if not (after[kept].equal(old[kept]) and after[list(ids)].equal(matrix.rows)):
+            raise OptionError(f"{matrix.names[0]} cannot be grown in this model's files")
+    if now_unfilled != unfilled:
+        raise OptionError(f"the new weights lack {', '.join(sorted(now_unfilled - unfilled))}")
+
+
+def _check_out(out: Path, model: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise OptionError(f"{out} exists; name a folder that is absent or empty")
+    if out.resolve().is_relative_to(model.resolve()):
+        raise OptionError(f"{out} lies in the folder of the model; name one outside of it")
+
+
+def _copy(source: Path, target: Path) -> list[str]:
+    """Copies what stays as it is; returns the names of the weight files in other formats."""
+    left_out = []
+    for path in sorted(source.iterdir()):
+        if path.name in NOT_COPIED:
+            continue
+        if path.is_dir():
+            shutil.copytree(path, target / path.name, copy_function=shutil.copyfile)
+        elif not any(path.match(pattern) for pattern in WEIGHT_FILES):
+            shutil.copyfile(path, target / path.name)
+        elif ".safetensors" not in path.name:
+            left_out.append(path.name)
+    return left_out
+
+
+@contextmanager
+def _new_folder(out: Path) -> Iterator[Path]:
+    """A hidden folder beside ``out`` that takes its name when the block ends without an error."""
+    partial = out.with_name(f".{out.name}.partial-{uuid.uuid4().hex}")
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        if out.is_dir():
+            out.rmdir()  # empty, or it fails; not every system renames onto a folder
+        partial.rename(out)
+    except OSError as error:
+        raise OptionError(f"cannot write {out}: {error.strerror or error}") from None
+    except OptionError as error:
+        # The hidden folder is gone when somebody reads this.
+        raise OptionError(str(error).replace(str(partial), str(out))) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

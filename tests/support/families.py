@@ -1,0 +1,221 @@
+"""Tiny models of the tokenizer families that COGS's novel tokens must work with."""
+
+import json
+import string
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.benchmarks.cogs.roundtrip import OLD_TEXTS
+
+SENTINELS = 4
+WAY = {
+    "byte_bpe": "added",
+    "byte_bpe_files": "added",
+    "unigram": "piece",
+    "unigram_behind": "piece",
+    "llama": "added",
+    "llama_first": "added",
+    "llama_legacy": "normalized",
+    "wordpiece": "added",
+}
+"""Family, and the way in which its tokenizer takes the tokens.
+
+``byte_bpe`` and ``byte_bpe_files`` are GPT-2's, with tokenizer.json and with vocab.json alone;
+``unigram`` is T5's with its class, ``unigram_behind`` has its sentinels behind the vocabulary;
+``llama`` is Llama's class, ``llama_first`` Metaspace and ``llama_legacy`` the normaliser that
+puts a space before each stretch, both without a class.
+"""
+
+
+def make(family: str, folder: Path) -> None:
+    """Saves a tokenizer and a random model for it; the same each time."""
+    folder.mkdir(parents=True)
+    tokenizer = {
+        "byte": _byte_bpe, "unigram": _unigram, "llama": _llama, "wordpiece": _wordpiece
+    }[family.split("_", maxsplit=1)[0]](family)  # fmt: skip
+    tokenizer.save_pretrained(folder)
+    config_file = folder / "tokenizer_config.json"
+    config = json.loads(config_file.read_text(encoding="utf-8"))
+    if family in ("unigram", "llama"):
+        config["tokenizer_class"] = {"unigram": "T5Tokenizer", "llama": "LlamaTokenizer"}[family]
+        config |= {"extra_ids": SENTINELS} if family == "unigram" else {"legacy": True}
+    if family == "byte_bpe_files":
+        config["tokenizer_class"] = "GPT2Tokenizer"
+        tokenizer.backend_tokenizer.model.save(str(folder))
+        (folder / "tokenizer.json").unlink()
+    config_file.write_text(json.dumps(config), encoding="utf-8")
+    _model(family, len(tokenizer)).save_pretrained(folder)
+    if family == "unigram_behind":
+        _untie(folder)
+
+
+def _untie(folder: Path) -> None:
+    """Gives a T5 output embeddings of its own, as T5 1.1 has them.
+
+    transformers 5 cannot save such a model from scratch: its configuration always says "tied",
+    and what counts is whether the file has two matrices that differ.
+    """
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    shape = tensors["shared.weight"].shape
+    tensors["lm_head.weight"] = torch.randn(shape, generator=torch.Generator().manual_seed(8))
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config["tie_word_embeddings"] = False
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+
+
+def _model(family: str, size: int) -> Any:
+    """T5 has 28 rows more than tokens as the real one; one model of each kind is untied."""
+    import torch
+    import transformers
+
+    torch.manual_seed(7)
+    if family.startswith("unigram"):
+        return transformers.T5ForConditionalGeneration(
+            transformers.T5Config(
+                vocab_size=size + 28, d_model=32, d_kv=8, d_ff=64, num_layers=1, num_heads=4,
+                decoder_start_token_id=0, eos_token_id=1, pad_token_id=0,
+            )
+        )  # fmt: skip
+    if family.startswith("llama"):
+        return transformers.LlamaForCausalLM(
+            transformers.LlamaConfig(
+                vocab_size=size, hidden_size=32, intermediate_size=64, num_hidden_layers=1,
+                num_attention_heads=4, bos_token_id=1, eos_token_id=2,
+                tie_word_embeddings=family == "llama_legacy",
+            )
+        ).to(torch.bfloat16 if family == "llama" else torch.float32)  # fmt: skip
+    return transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(
+            vocab_size=size, n_positions=256, n_embd=32, n_layer=1, n_head=2,
+            bos_token_id=0, eos_token_id=0, tie_word_embeddings=family != "byte_bpe_files",
+        )
+    )  # fmt: skip
+
+
+def _fast(core: Any, **special: Any) -> Any:
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(tokenizer_object=core, **special)
+
+
+def _byte_bpe(_family: str) -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<|endoftext|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    core.train_from_iterator(OLD_TEXTS, trainer)
+    end = "<|endoftext|>"
+    return _fast(core, bos_token=end, eos_token=end, unk_token=end)
+
+
+def _unigram(family: str) -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    core = Tokenizer(models.Unigram())
+    spaces = {"replacement": "▁", "prepend_scheme": "always"}
+    core.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(**spaces)]
+    )
+    core.decoder = decoders.Metaspace(**spaces)
+    trainer = trainers.UnigramTrainer(
+        vocab_size=150,
+        special_tokens=["<pad>", "</s>", "<unk>"],
+        unk_token="<unk>",
+        show_progress=False,
+    )
+    core.train_from_iterator((*OLD_TEXTS, "[ ]"), trainer)
+    sentinels = [f"<extra_id_{number}>" for number in reversed(range(SENTINELS))]
+    if family == "unigram":
+        document = json.loads(core.to_str())
+        document["model"]["vocab"] += [[sentinel, 0.0] for sentinel in sentinels]
+        core = Tokenizer.from_str(json.dumps(document))
+    core.add_special_tokens(sentinels)
+    core.post_processor = processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
+    )
+    return _fast(
+        core,
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        extra_special_tokens=sentinels,
+    )
+
+
+def _llama(family: str) -> Any:
+    """Trained on words, as SentencePiece does, and used on whole texts."""
+    from tokenizers import (
+        Tokenizer,
+        decoders,
+        models,
+        normalizers,
+        pre_tokenizers,
+        processors,
+        trainers,
+    )  # fmt: skip
+
+    special = ["<unk>", "<s>", "</s>"]
+    trained = Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.Metaspace()
+    byte_pieces = [f"<0x{number:02X}>" for number in range(256)]
+    trainer = trainers.BpeTrainer(
+        vocab_size=500, special_tokens=[*special, *byte_pieces], show_progress=False
+    )
+    trained.train_from_iterator(OLD_TEXTS, trainer)
+    model = json.loads(trained.to_str())["model"]
+    core = Tokenizer(
+        models.BPE(
+            vocab=model["vocab"],
+            merges=[tuple(merge) for merge in model["merges"]],
+            unk_token="<unk>",
+            fuse_unk=True,
+            byte_fallback=True,
+        )
+    )
+    if family == "llama_first":
+        core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    else:
+        core.normalizer = normalizers.Sequence(
+            [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+        )
+    core.decoder = decoders.Sequence(
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    core.add_special_tokens(special)
+    core.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 1)]
+    )
+    return _fast(core, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
+
+
+def _wordpiece(family: str) -> Any:
+    """``wordpiece_uncased`` loses capitals, as BERT's does: no exact round trip."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    core = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    core.decoder = decoders.WordPiece(cleanup=True)
+    if family == "wordpiece_uncased":
+        core.normalizer = normalizers.Lowercase()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=400, special_tokens=["[PAD]", "[UNK]"], show_progress=False
+    )
+    spelled = (f"{letter} x{letter}" for letter in string.ascii_letters + string.digits)
+    core.train_from_iterator((*OLD_TEXTS, *spelled), trainer)
+    return _fast(core, pad_token="[PAD]", unk_token="[UNK]")
