@@ -1,0 +1,29 @@
+"""MAGNIFICo's golds and their databases, read in place; nothing of them is in the repository."""
+
+import csv
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from lm_eval_ext.sql import Databases
+
+
+def rows(data: Path, pattern: str) -> Iterator[tuple[str, str]]:
+    """Database id and gold of each row of the files that match."""
+    for path in sorted((data / "magnifico" / "magnifico_data").glob(pattern)):
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file, delimiter="\t"):
+                yield row["Question"].split(":")[0].strip(), row["Parse"]
+
+
+@lru_cache(maxsize=1)
+def distinct(data: Path) -> tuple[tuple[Path, str], ...]:
+    """All distinct golds that have a database, with its file."""
+    databases = Databases(data / "spider_databases")
+    found: dict[tuple[Path, str], None] = {}
+    for pattern in ("*/*/train.tsv", "*/*/test.tsv", "combination/*.tsv"):
+        for db_id, gold in rows(data, pattern):
+            path = databases.find(db_id)
+            if path is not None:
+                found[path, gold] = None
+    return tuple(sorted(found))

@@ -1,0 +1,148 @@
+"""What a file declares, as SQLite understands it; the file stays as it is."""
+
+import hashlib
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.sql.schema import ForeignKey, Schema, affinity_of, read_schema, schema_of
+
+SCRIPT = """
+CREATE TABLE Shelf (id INTEGER PRIMARY KEY, room TEXT COLLATE NOCASE UNIQUE, width NUMBER(4, 2));
+CREATE TABLE book (
+  isbn VARCHAR(13) PRIMARY KEY, "the title" TEXT NOT NULL DEFAULT 'none', pages INT, price FLOAT,
+  anything, bought DATETIME, shelf INTEGER REFERENCES shelf, twice AS (pages * 2) STORED,
+  UNIQUE ("the title", pages)
+);
+CREATE UNIQUE INDEX some ON book (price) WHERE price > 10;
+CREATE UNIQUE INDEX shouted ON book (upper(anything));
+CREATE UNIQUE INDEX folded ON book (anything COLLATE NOCASE);
+CREATE UNIQUE INDEX exact ON shelf (room COLLATE BINARY);
+CREATE TABLE loan (
+  isbn TEXT, day TEXT, who TEXT, PRIMARY KEY (isbn, day), FOREIGN KEY (isbn) REFERENCES BOOK (isbn)
+) WITHOUT ROWID;
+CREATE TABLE late (isbn TEXT, day TEXT, fee INTEGER UNIQUE,
+  FOREIGN KEY (isbn, day) REFERENCES loan (isbn, day));
+CREATE TABLE number (n INT PRIMARY KEY);
+INSERT INTO number VALUES (NULL), (1);
+CREATE TABLE backwards (n INTEGER PRIMARY KEY DESC, m TEXT);
+CREATE VIEW long AS SELECT * FROM book WHERE pages > 100;
+"""
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> Schema:
+    path = tmp_path / "library ?#.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SCRIPT)
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    read = read_schema(path)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+    return read
+
+
+def test_tables_and_columns_in_any_case(schema: Schema) -> None:
+    assert list(schema) == ["Shelf", "book", "loan", "late", "number", "backwards", "long"]
+    assert "SHELF" in schema and "none" not in schema and len(schema) == 7
+    book = schema["Book"]
+    assert [c.name for c in book.columns][:2] == ["isbn", "the title"]
+    assert book.column("THE TITLE") is book.columns[1] and book.column("title") is None
+    assert book.columns[1].not_null and book.columns[1].default == "'none'"
+    assert [c.name for c in book.columns if c.generated] == ["twice"]
+    assert schema["long"].view and not schema["long"].unique_keys
+
+
+@pytest.mark.parametrize(
+    ("declared", "affinity"),
+    [
+        ("INT", "INTEGER"), ("tinyint(1)", "INTEGER"), ("FLOATING POINT", "INTEGER"),
+        ("VARCHAR(20)", "TEXT"), ("clob", "TEXT"), ("", "BLOB"), ("blob", "BLOB"),
+        ("double", "REAL"), ("float(3)", "REAL"), ("decimal(3,2)", "NUMERIC"),
+        ("DATE", "NUMERIC"), ("bool", "NUMERIC"),
+    ],
+)  # fmt: skip
+def test_affinity_is_sqlites(declared: str, affinity: str) -> None:
+    assert affinity_of(declared) == affinity
+    with closing(sqlite3.connect(":memory:")) as connection:  # SQLite's own answer
+        connection.execute(f"CREATE TABLE t (c {declared})")
+        connection.execute("INSERT INTO t VALUES ('07')")
+        stored = {"INTEGER": 7, "NUMERIC": 7, "REAL": 7.0, "TEXT": "07", "BLOB": "07"}[affinity]
+        found = connection.execute("SELECT c FROM t").fetchone()[0]
+        assert (found, type(found)) == (stored, type(stored))
+
+
+def test_keys(schema: Schema) -> None:
+    assert schema["shelf"].rowid_alias == "id"
+    assert schema["book"].rowid_alias is None
+    assert schema["number"].rowid_alias is None, "INT is not INTEGER"
+    assert schema["backwards"].rowid_alias is None, "SQLite's own exception"
+    assert ("the title", "pages") in schema["book"].unique_keys
+    assert schema["late"].unique_keys == (("fee",),)
+    assert schema["loan"].without_rowid and schema["loan"].unique_keys == (("isbn", "day"),)
+
+
+def test_indexes_that_say_nothing_about_the_column_are_no_keys(schema: Schema) -> None:
+    keys = schema["book"].unique_keys
+    assert ("price",) not in keys, "of a part of the rows"
+    assert not any(None in key for key in keys), "of an expression"
+    assert ("anything",) in keys, "what differs in more than case differs"
+    assert schema["shelf"].column("room").collation == "NOCASE"  # type: ignore[union-attr]
+    assert schema["shelf"].unique_keys == (("id",), ("room",))
+
+
+def test_an_exact_index_on_a_folding_column_is_no_key() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE t (c TEXT COLLATE NOCASE)")
+        connection.execute("CREATE UNIQUE INDEX exact ON t (c COLLATE BINARY)")
+        connection.execute("INSERT INTO t VALUES ('a'), ('A')")
+        assert connection.execute("SELECT count(*) FROM t WHERE c = 'a'").fetchone() == (2,)
+        assert schema_of(connection)["t"].unique_keys == ()
+
+
+def test_null_in_primary_keys(schema: Schema) -> None:
+    """SQLite lets NULL into most; a file that has none is taken at SQL's word."""
+    assert schema["book"].columns[0].not_null
+    assert not schema["number"].columns[0].not_null
+    assert all(c.not_null for c in schema["loan"].columns[:2])
+    assert not schema["late"].columns[2].not_null, "UNIQUE alone allows NULL"
+    refuses = {(t.name, c.name) for t in schema.values() for c in t.columns if c.refuses_null}
+    assert refuses == {("Shelf", "id"), ("book", "the title"), ("loan", "isbn"), ("loan", "day")}
+
+
+def test_indexed_columns_are_those_of_any_index_or_key(schema: Schema) -> None:
+    assert schema["book"].indexed == {"isbn", "the title", "pages", "price", "anything"}
+    assert schema["shelf"].indexed == {"id", "room"}
+    assert schema["loan"].indexed == {"isbn", "day"}
+
+
+def test_foreign_keys_name_the_parents_key_where_the_declaration_does_not(schema: Schema) -> None:
+    assert schema["book"].foreign_keys == (ForeignKey(("shelf",), "shelf", ("id",)),)
+    assert schema["late"].foreign_keys == (ForeignKey(("isbn", "day"), "loan", ("isbn", "day")),)
+
+
+def test_equal_schemas_are_one_key_of_a_dictionary(schema: Schema) -> None:
+    assert len({schema: 1, Schema(schema.values()): 2}) == 1
+
+
+def test_no_database_raises(tmp_path: Path) -> None:
+    with pytest.raises(sqlite3.Error):
+        read_schema(tmp_path / "missing.sqlite")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "text.sqlite").write_bytes(b"no database at all" * 100)
+    with pytest.raises(sqlite3.Error):
+        read_schema(tmp_path / "text.sqlite")
+
+
+def test_every_real_database_is_read(real_data: Path) -> None:
+    files = sorted((real_data / "spider_databases").glob("*/*.sqlite"))
+    assert files
+    for path in files:
+        schema = read_schema(path)
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as c:
+            for table in schema.values():
+                query = f'SELECT * FROM "{table.name}" LIMIT 0'
+                names = [column[0] for column in c.execute(query).description]
+                assert names == [column.name for column in table.columns]
