@@ -1,0 +1,73 @@
+"""Choosing demonstrations for every sample, and making documents of those that have enough."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval_ext.demos import Choice, Item, Pool, at_random, overlapping, sharing
+
+RANDOM, CONCEPT = "random", "concept"
+SELECTIONS = (RANDOM, CONCEPT)
+"""In the order of a document's requests."""
+
+TOO_FEW, TOO_LONG = "too_few_demonstrations", "too_long"
+"""Why a sample is not asked, under either selection."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a dataset's demonstrations are chosen.
+
+    Attributes:
+        by_overlap: Whether the most common concepts count (WorldTree), rather than any one.
+        max_words: Most distinct words of a prompt; 0: no limit.
+    """
+
+    by_overlap: bool
+    max_words: int
+
+
+def choose(
+    rows: Sequence[Mapping[str, Any]], rules: Rules, k: int, seed: int
+) -> tuple[dict[str, dict[str, Choice]], dict[str, list[str]]]:
+    """Chooses k demonstrations for each sample, at random and by concept.
+
+    Args:
+        rows: All samples, as the loaded dataset holds them: ``id``, ``copy_key``, ``concepts``.
+        rules: How.
+        k: Demonstrations per sample.
+        seed: Of both selections.
+
+    Returns:
+        By id the choices of the samples that have enough under both selections, and the ids of
+        the others by cause.
+    """
+    items = [Item(row["id"], row["copy_key"], frozenset(row["concepts"])) for row in rows]
+    pool = Pool(items)
+    by_concept = (overlapping if rules.by_overlap else sharing)(pool, items, k, seed).by_sample
+    by_chance = at_random(pool, items, k, seed).by_sample
+    complete = by_concept.keys() & by_chance.keys()
+    chosen = {
+        item.id: {RANDOM: by_chance[item.id], CONCEPT: by_concept[item.id]}
+        for item in items
+        if item.id in complete
+    }
+    short = sorted(item.id for item in items if item.id not in complete)
+    return chosen, {TOO_FEW: short} if short else {}
+
+
+def columns(choices: Mapping[str, Choice]) -> dict[str, list[str]]:
+    """A sample's choices as columns of its document: what is shown, and why."""
+    return {
+        f"{selection}_{what}": values
+        for selection in SELECTIONS
+        for what, values in (
+            ("demonstrations", list(choices[selection].ids)),
+            ("why", [one.why for one in choices[selection].picked]),
+        )
+    }
+
+
+def distinct_words(*texts: str) -> int:
+    """How many different words the texts have together, as the paper's limit counts them."""
+    return len({word for text in texts for word in text.split()})

@@ -1,0 +1,79 @@
+"""HotpotQA with R4C: questions over paragraphs, explained by triples of three annotators."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.benchmarks.conceptual.records import Sample
+from lm_eval_ext.errors import DataError
+
+
+def read(questions: Path, annotations: Path) -> list[Sample]:
+    """Joins HotpotQA's questions with R4C's annotations by id; others have no concepts.
+
+    Raises:
+        DataError: A file is not what it should be.
+    """
+    rows = enumerate(_json(questions, list))
+    return join(((f"{questions}: row {n}", row) for n, row in rows), annotations)
+
+
+def join(rows: Iterable[tuple[str, Mapping[str, Any]]], annotations: Path) -> list[Sample]:
+    """As :func:`read`, for rows with places for messages."""
+    explained = concepts_of(annotations)
+    samples = []
+    for place, row in rows:
+        try:
+            name = str(row["_id"])
+            if name in explained:
+                samples.append(
+                    Sample(
+                        id=name,
+                        question=row["question"],
+                        answer=row["answer"],
+                        concepts=explained[name],
+                        context=paragraphs(row["context"]),
+                    )
+                )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{place} is no question ({error!r})") from None
+    return samples
+
+
+def concepts_of(annotations: Path) -> dict[str, frozenset[str]]:
+    """Reads R4C: for each question, all pairs "relation object" of its three annotations.
+
+    Some annotators wrote None for both; the pair counts like any other, as in the paper's
+    figures.
+
+    Raises:
+        DataError: The file is not of that form; the id is named.
+    """
+    found = {}
+    for name, derivations in _json(annotations, dict).items():
+        try:
+            found[name] = frozenset(
+                f"{relation} {thing}"
+                for derivation in derivations
+                for _, _, (_, relation, thing) in derivation
+            )
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{annotations}: {name} holds no triples ({error!r})") from None
+    return found
+
+
+def paragraphs(context: Iterable[Any]) -> str:
+    """The context as running text: each paragraph after its title, one per line."""
+    return "\n".join(f"{title}: {''.join(sentences).strip()}" for title, sentences in context)
+
+
+def _json(path: Path, kind: type) -> Any:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path}: no JSON ({error})") from None
+    if not isinstance(content, kind):
+        shape = "an object" if kind is dict else "a list"
+        raise DataError(f"{path}: not {shape}")
+    return content

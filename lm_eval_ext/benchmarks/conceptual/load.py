@@ -1,0 +1,170 @@
+"""The loading function: every sample of a dataset, as input and answer of a template."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from lm_eval_ext import data
+from lm_eval_ext.benchmarks.conceptual import (
+    archive,
+    glue,
+    hotpotqa,
+    hub,
+    mini,
+    openbookqa,
+    roots,
+    worldtree,
+)
+from lm_eval_ext.benchmarks.conceptual.prompt import template_of
+from lm_eval_ext.benchmarks.conceptual.records import DatasetName, Sample, main_concepts
+from lm_eval_ext.data import require, require_all
+from lm_eval_ext.demos import shuffled
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness import provenance
+from lm_eval_ext.harness.loading import loader
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict, DatasetInfo
+
+Origin: TypeAlias = Literal["files", "hub"]
+
+DEFAULT_PIPELINE = "en_core_web_sm"
+
+
+@dataclass(frozen=True)
+class _Read:
+    samples: list[Sample]
+    info: "DatasetInfo"
+
+
+@loader(prefix="conceptual_")
+def dataset(
+    conceptual_dataset: DatasetName = "glue",
+    conceptual_template: str | None = None,
+    conceptual_pipeline: str | None = None,
+    conceptual_max_words: int = 0,
+    conceptual_from: Origin = "files",
+) -> "DatasetDict":
+    """Loads all samples of a dataset, as the split ``test``, mixed but always the same.
+
+    Which of them become documents depends on the number of demonstrations, which lm-eval
+    tells the task later (:mod:`lm_eval_ext.benchmarks.conceptual.task`).
+
+    Args:
+        conceptual_dataset: ``glue``, ``openbookqa``, ``hotpotqa``, ``worldtree`` or ``mini``.
+        conceptual_template: Name of a prompt template (:mod:`.prompt`); None: the first.
+        conceptual_pipeline: For ``openbookqa``, the spaCy pipeline that finds roots: a
+            package's name or a folder.
+        conceptual_max_words: Most distinct words of a prompt; 0: no limit.
+        conceptual_from: ``files``, or for ``openbookqa`` and ``hotpotqa`` the ``hub``.
+
+    Raises:
+        OptionError: A value is not legal, or spaCy or the pipeline is not installed.
+        DataError: Data are not at hand, or not what they should be.
+    """
+    from datasets import Dataset, DatasetDict
+
+    legal = get_args(DatasetName)
+    if conceptual_dataset not in legal:
+        raise OptionError(f"no dataset {conceptual_dataset!r}; use {', '.join(legal)}")
+    if not isinstance(conceptual_max_words, int) or conceptual_max_words < 0:
+        raise OptionError(f"conceptual_max_words is {conceptual_max_words!r}; use 0 or more")
+    readers = {"files": _FROM_FILES, "hub": _FROM_HUB}.get(conceptual_from, {})
+    if conceptual_dataset not in readers:
+        raise OptionError(
+            f"conceptual_from is {conceptual_from!r}, which {conceptual_dataset} does not come "
+            f"from; use files, or hub for {' and '.join(_FROM_HUB)}"
+        )
+    template = template_of(conceptual_dataset, conceptual_template)
+    read = readers[conceptual_dataset](conceptual_pipeline or DEFAULT_PIPELINE)
+    main = main_concepts(read.samples)
+    by_id = sorted(read.samples, key=lambda sample: sample.id)
+    if len({sample.id for sample in by_id}) < len(by_id):
+        raise DataError(f"conceptual_{conceptual_dataset}: two samples have the same id")
+    # Mixed, since files keep what belongs together in one place, and --limit takes the first.
+    mixed = [by_id[place] for place in shuffled(len(by_id), "documents")]
+    rows = [_row(sample, *template(sample), main[sample.id]) for sample in mixed]
+    return DatasetDict({"test": Dataset.from_list(rows, info=read.info)})
+
+
+def _row(sample: Sample, text: str, answer: str, main: str) -> dict[str, Any]:
+    return {
+        "id": sample.id,
+        "input": text,
+        "answer": answer,
+        "concept": main,
+        "concepts": sorted(sample.concepts),
+        "copy_key": sample.copy_key,
+        "facts": list(sample.facts),
+    }
+
+
+def _read_glue(_: str) -> _Read:
+    file = require("glue_diagnostics", "diagnostics")
+    return _Read(glue.read(file.path), provenance.describe([file]))
+
+
+def _read_openbookqa(pipeline: str) -> _Read:
+    # First: what is not installed should be said before anything is downloaded.
+    found = roots.find(pipeline)
+    rebuilt = not data.at_hand("openbookqa") and data.at_hand("openbookqa_rebuilt")
+    folder = require_all("openbookqa_rebuilt" if rebuilt else "openbookqa")
+    paths = [file.path for file in folder.files]
+    rows = openbookqa.read_files(paths) if rebuilt else openbookqa.read_archive(*paths)
+    samples = openbookqa.samples(rows, lambda texts: roots.roots(texts, found))
+    return _Read(samples, provenance.describe_many([folder]))
+
+
+def _read_hotpotqa(_: str) -> _Read:
+    part = not data.at_hand("hotpotqa") and data.at_hand("hotpotqa_part")
+    questions = require_all("hotpotqa_part" if part else "hotpotqa", ["fullwiki"])
+    annotations = require_all("r4c")
+    samples = hotpotqa.read(questions.files[0].path, annotations.files[0].path)
+    return _Read(samples, provenance.describe_many([questions, annotations]))
+
+
+def _read_worldtree(_: str) -> _Read:
+    from datasets import DatasetInfo
+
+    found = archive.get()
+    info = DatasetInfo(
+        citation=archive.CITATION,
+        homepage="http://cognitiveai.org/explanationbank/",
+        license="non-commercial, no redistribution (AI2 Mercury)",
+        dataset_name="worldtree",
+        config_name="V2.1_Feb2020",
+        download_checksums={archive.NAME: {"checksum": found.sha256}},
+    )
+    return _Read(worldtree.read(found.content), info)
+
+
+def _read_mini(_: str) -> _Read:
+    return _Read(mini.samples(), provenance.describe_embedded("conceptual_mini", mini.digest()))
+
+
+def _hub_openbookqa(pipeline: str) -> _Read:
+    found = roots.find(pipeline)
+    rows = hub.rows(hub.OPENBOOKQA)
+    samples = openbookqa.samples(rows, lambda texts: roots.roots(texts, found))
+    return _Read(samples, hub.describe(hub.OPENBOOKQA, rows))
+
+
+def _hub_hotpotqa(_: str) -> _Read:
+    annotations = require("r4c", "dev")
+    rows = hub.rows(hub.HOTPOTQA)
+    as_in_files = ((place, hub.as_in_files(place, row)) for place, row in rows)
+    samples = hotpotqa.join(as_in_files, annotations.path)
+    return _Read(samples, hub.describe(hub.HOTPOTQA, rows))
+
+
+_FROM_HUB: Mapping[str, Callable[[str], _Read]] = {
+    "openbookqa": _hub_openbookqa,
+    "hotpotqa": _hub_hotpotqa,
+}
+_FROM_FILES: Mapping[str, Callable[[str], _Read]] = {
+    "glue": _read_glue,
+    "openbookqa": _read_openbookqa,
+    "hotpotqa": _read_hotpotqa,
+    "worldtree": _read_worldtree,
+    "mini": _read_mini,
+}

@@ -1,0 +1,124 @@
+"""From a sample to an input and an answer: templates in our own words, by name.
+
+The paper took its templates from Promptsource and reported each model's best per dataset. Which
+one is used changes scores, so several are there; the first of a dataset is the default.
+Around every template stands the format of the paper's appendix A (:func:`framed`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from lm_eval_ext.benchmarks.conceptual.records import DatasetName, Sample
+from lm_eval_ext.errors import OptionError
+
+Template: TypeAlias = Callable[[Sample], tuple[str, str]]
+"""Gives input and answer."""
+
+
+def framed(text: str) -> str:
+    """An input in the paper's format: what comes next is the prediction."""
+    return f"Input: {text} Prediction:"
+
+
+def with_facts(facts: Iterable[str], text: str) -> str:
+    """Puts facts before the first input of a prompt, each with a period."""
+    stated = " ".join(f"{fact.rstrip('. ')}." for fact in facts)
+    return f"{stated}\n{text}" if stated else text
+
+
+def _follows(sample: Sample) -> tuple[str, str]:
+    answers = {"entailment": "yes", "neutral": "maybe", "contradiction": "no"}
+    claim = sample.question.rstrip(".")
+    text = f'{sample.context} Does it follow that "{claim}"? Answer yes, no or maybe.'
+    return text, answers[sample.answer]
+
+
+def _true_or_false(sample: Sample) -> tuple[str, str]:
+    answers = {"entailment": "true", "neutral": "undecided", "contradiction": "false"}
+    text = (
+        f"We know: {sample.context} The claim: {sample.question} "
+        "Is the claim true, false or undecided?"
+    )
+    return text, answers[sample.answer]
+
+
+def _relation(sample: Sample) -> tuple[str, str]:
+    text = (
+        f"First sentence: {sample.context} Second sentence: {sample.question} "
+        "How does the second relate to the first: entailment, contradiction or neutral?"
+    )
+    return text, sample.answer
+
+
+def _choose_text(sample: Sample) -> tuple[str, str]:
+    options = "; ".join(option.text for option in sample.options)
+    return f"{sample.question} Choose one of: {options}.", sample.answer
+
+
+def _labelled_text(sample: Sample) -> tuple[str, str]:
+    return f"{sample.question} {_labelled(sample)}", sample.answer
+
+
+def _labelled_letter(sample: Sample) -> tuple[str, str]:
+    text = f"{sample.question} {_labelled(sample)} Give the label of the right one."
+    return text, sample.answer_label
+
+
+def _labelled(sample: Sample) -> str:
+    return " ".join(f"({option.label}) {option.text}" for option in sample.options)
+
+
+def _text_then_question(sample: Sample) -> tuple[str, str]:
+    return f"{sample.context}\nBy these texts, {_uncapital(sample.question)}", sample.answer
+
+
+def _question_then_text(sample: Sample) -> tuple[str, str]:
+    text = f"Answer this question from the texts below: {sample.question}\n{sample.context}"
+    return text, sample.answer
+
+
+def _uncapital(question: str) -> str:
+    """A question within a sentence: its first word in lower case if it is a question word."""
+    first, space, rest = question.partition(" ")
+    words = {"what", "which", "who", "whom", "whose", "when", "where", "why", "how"}
+    verbs = {"is", "are", "was", "were", "did", "does", "do", "has", "have", "in", "the"}
+    known = first.lower() in words | verbs
+    return f"{first.lower()}{space}{rest}" if known else question
+
+
+_CHOICE = {
+    "options": _labelled_text,
+    "choose": _choose_text,
+    "letter": _labelled_letter,
+}
+
+TEMPLATES: Mapping[str, Mapping[str, Template]] = MappingProxyType(
+    {
+        "glue": {"follows": _follows, "true_or_false": _true_or_false, "relation": _relation},
+        "openbookqa": _CHOICE,
+        "hotpotqa": {
+            "text_first": _text_then_question,
+            "question_first": _question_then_text,
+        },
+        "worldtree": _CHOICE,
+        "mini": _CHOICE,
+    }
+)
+
+
+def template_of(dataset: DatasetName, name: str | None) -> Template:
+    """Finds a template by name; None means the dataset's first.
+
+    Raises:
+        OptionError: The dataset has none of that name.
+    """
+    found = TEMPLATES[dataset]
+    if name is None:
+        return next(iter(found.values()))
+    if name not in found:
+        raise OptionError(
+            f"no template {name!r} for {dataset}; use {', '.join(found)} "
+            "(--metadata conceptual_template=NAME)"
+        )
+    return found[name]

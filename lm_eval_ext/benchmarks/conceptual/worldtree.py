@@ -1,0 +1,134 @@
+"""WorldTree 2.1: science questions, each explained by facts from a store of tables.
+
+The format has its traps (fact sheet): quotes are characters and quote nothing; columns whose
+name holds SKIP are no part of a fact; a uid may stand in several rows, of which the first
+counts; a question may have no explanation; keys are A to E or 1 to 4.
+"""
+
+import re
+
+from lm_eval_ext.benchmarks.conceptual.archive import Folder
+from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.log import get_logger
+
+_log = get_logger(__name__)
+
+QUESTIONS = "questions/questions.train.tsv"
+TABLES = "tablestore/v2.1/tables"
+UID = "[SKIP] UID"
+
+_OPTION = re.compile(r"\(([A-E1-5])\)\s+")
+
+
+def read(folder: Folder) -> list[Sample]:
+    """Reads the questions that have an explanation, with the facts that it names.
+
+    Args:
+        folder: The unpacked archive, or the archive itself.
+
+    Raises:
+        DataError: Something is not as in WorldTree 2.1; file and line are named.
+    """
+    facts = read_facts(folder)
+    samples = []
+    unknown: set[str] = set()
+    for place, row in _table(folder, QUESTIONS):
+        try:
+            explanation = row["explanation"].split()
+            if not explanation:
+                continue
+            # In the order of the explanation, each fact once.
+            uids = tuple(dict.fromkeys(part.partition("|")[0] for part in explanation))
+            unknown |= set(uids) - facts.keys()
+            question, options = split_options(row["question"])
+            (answer,) = [o for o in options if o.label == row["AnswerKey"].strip()]
+        except KeyError as error:
+            raise DataError(f"{place}: the column {error} is missing") from None
+        except ValueError:
+            key = row["AnswerKey"]
+            raise DataError(f"{place}: the key {key!r} names no option of the question") from None
+        samples.append(
+            Sample(
+                id=row["QuestionID"],
+                question=question,
+                answer=answer.text,
+                concepts=frozenset(uids),
+                options=options,
+                answer_label=answer.label,
+                facts=tuple(facts[uid] for uid in uids if uid in facts),
+            )
+        )
+    if unknown:
+        _log.warning("WorldTree: %d facts of explanations stand in no table", len(unknown))
+    return samples
+
+
+def split_options(text: str) -> tuple[str, tuple[Option, ...]]:
+    """Splits a question from the options behind it, which start with "(A)" or "(1)".
+
+    Only labels that follow each other from the first one on count, so that a bracket in the
+    text opens no option.
+    """
+    starts = list(_OPTION.finditer(text))
+    for first in range(len(starts)):
+        labels = "".join(start[1] for start in starts[first:])
+        if "ABCDE".startswith(labels) or "12345".startswith(labels):
+            found = starts[first:]
+            ends = [*(start.start() for start in found[1:]), len(text)]
+            options = tuple(
+                Option(start[1], text[start.end() : end].strip())
+                for start, end in zip(found, ends, strict=True)
+            )
+            return text[: found[0].start()].strip(), options
+    return text.strip(), ()
+
+
+def read_facts(folder: Folder) -> dict[str, str]:
+    """Reads the tables: the text of every fact by its uid.
+
+    Raises:
+        DataError: There are no tables, or one has no uids.
+    """
+    facts: dict[str, str] = {}
+    tables = folder.joinpath(TABLES)
+    if not tables.is_dir():
+        raise DataError(f"{tables}: this folder is missing; get the archive again")
+    for name in sorted(table.name for table in tables.iterdir() if table.name.endswith(".tsv")):
+        for place, row in _table(folder, f"{TABLES}/{name}"):
+            if UID not in row:
+                raise DataError(f"{place}: the column {UID!r} is missing")
+            cells = (cell.strip() for column, cell in row.items() if "SKIP" not in column)
+            text = " ".join(cell for cell in cells if cell)
+            if row[UID].strip():
+                facts.setdefault(row[UID].strip(), text)
+    return facts
+
+
+def _table(folder: Folder, name: str) -> list[tuple[str, dict[str, str]]]:
+    """The rows of a table by column, with places for messages."""
+    file = folder.joinpath(name)
+    if not file.is_file():
+        raise DataError(f"{file}: this file is missing; get the archive again")
+    text = file.read_text(encoding="utf-8-sig")
+    header, *lines = text.replace("\r\n", "\n").split("\n")
+    columns = _unique(header.split("\t"))
+    rows = []
+    for number, line in enumerate(lines, start=2):
+        if line.strip():
+            cells = line.split("\t")
+            cells += [""] * (len(columns) - len(cells))
+            if len(cells) > len(columns) and any(cells[len(columns) :]):
+                raise DataError(f"{file}:{number}: {len(cells)} cells under {len(columns)} columns")
+            rows.append((f"{file}:{number}", dict(zip(columns, cells, strict=False))))
+    return rows
+
+
+def _unique(columns: list[str]) -> list[str]:
+    """Makes names of columns unique: some tables have several called alike, or not at all."""
+    seen: dict[str, int] = {}
+    named = []
+    for column in columns:
+        seen[column] = seen.get(column, 0) + 1
+        named.append(column if seen[column] == 1 else f"{column} #{seen[column]}")
+    return named

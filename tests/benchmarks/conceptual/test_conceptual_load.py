@@ -1,0 +1,271 @@
+"""Reading the datasets: the counts of the fact sheet, and what must be refused."""
+
+import dataclasses
+import json
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_ext.benchmarks.conceptual import documents, glue, hotpotqa, hub, load, mini, openbookqa
+from lm_eval_ext.benchmarks.conceptual.documents import TOO_FEW, Rules
+from lm_eval_ext.benchmarks.conceptual.records import Sample, main_concepts
+from lm_eval_ext.errors import DataError, OptionError
+
+HEADER = "\t".join(glue.COLUMNS)
+
+
+def rows_of(samples: list[Sample]) -> list[dict[str, Any]]:
+    return [{"id": s.id, "copy_key": s.copy_key, "concepts": sorted(s.concepts)} for s in samples]
+
+
+def test_glue_has_the_counts_of_the_fact_sheet(shared_data: Path) -> None:
+    samples = glue.read(shared_data / "conceptual/glue_diagnostics/diagnostic-full.tsv")
+    assert len(samples) == 310
+    assert len(Counter(concept for s in samples for concept in s.concepts)) == 29
+    chosen, left_out = documents.choose(rows_of(samples), Rules(False, 0), 3, 1234)
+    assert len(chosen) == 282, "the paper's number"
+    assert len(left_out[TOO_FEW]) == 28
+
+
+def diagnostics(folder: Path, *rows: tuple[str, str, str, str], end: str = "\r\n") -> Path:
+    lines = [HEADER, *("\t\t".join(["", logic]) + "\t\t\t" + "\t".join(r) for logic, *r in rows)]
+    path = folder / "diagnostic-full.tsv"
+    path.write_bytes((end.join(lines) + end).encode())
+    return path
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n"])
+def test_glue_drops_repeats_and_rows_without_logic(tmp_path: Path, end: str) -> None:
+    path = diagnostics(
+        tmp_path,
+        ("Negation", "It snows a lot.", "It does not snow a lot.", "contradiction"),
+        ("Negation", "a lot. It snows", "It rains.", "neutral"),
+        ("", "It hails.", "It does not hail.", "contradiction"),
+        ("Negation;Universal", "It snows a lot.", "All of it snows.", "neutral"),
+        ("Negation", 'He said "yes.', "He said\u2028no.", "neutral"),
+        end=end,
+    )
+    samples = glue.read(path)
+    assert [s.id for s in samples] == ["glue-0002", "glue-0005", "glue-0006"]
+    assert samples[1].concepts == {"Negation;Universal"}, "a joint value is one concept"
+    assert (samples[2].context, samples[2].question) == ('He said "yes.', "He said\u2028no.")
+
+
+def test_glue_names_the_line_that_is_wrong(tmp_path: Path) -> None:
+    path = diagnostics(tmp_path, ("Negation", "a", "b", "perhaps"))
+    with pytest.raises(DataError, match=r"tsv:2: .* known label"):
+        glue.read(path)
+    path.write_text("Logic\tPremise\n")
+    with pytest.raises(DataError, match="the columns are not"):
+        glue.read(path)
+
+
+def first_word(facts: list[str]) -> dict[str, str]:
+    return {fact: fact.lower().split()[0] for fact in facts}
+
+
+def test_openbookqa_has_1000_questions(shared_data: Path) -> None:
+    folder = shared_data / "conceptual/openbookqa"
+    rows = openbookqa.read_files(
+        folder / f"{part}_complete.recon.jsonl" for part in ("dev", "test")
+    )
+    samples = openbookqa.samples(rows, first_word)
+    assert len(samples) == len({s.id for s in samples}) == 1000
+    assert {len(s.options) for s in samples} == {4}
+    assert all(any(o.text == s.answer for o in s.options) for s in samples)
+
+
+FILES_FORM = {
+    "id": "7-1",
+    "question": {
+        "stem": "Which of these melts?",
+        "choices": [{"label": "A", "text": "ice"}, {"label": "B", "text": "air"}],
+    },
+    "fact1": "Melts ice does",
+    "answerKey": "A",
+}
+HUBS_FORM = {
+    "id": "7-1",
+    "question_stem": "Which of these melts?",
+    "choices": {"label": ["A", "B"], "text": ["ice", "air"]},
+    "fact1": "Melts ice does",
+    "answerKey": "A",
+}
+
+
+def test_the_archives_form_and_the_hubs_make_the_same_sample(tmp_path: Path) -> None:
+    archive = tmp_path / "obqa.zip"
+    with zipfile.ZipFile(archive, "w") as content:
+        for part, row in (("dev", FILES_FORM), ("test", {**FILES_FORM, "id": "7-2"})):
+            content.writestr(openbookqa.IN_ARCHIVE.format(part=part), json.dumps(row) + "\n\n")
+    one, two = openbookqa.samples(openbookqa.read_archive(archive), first_word)
+    (hub,) = openbookqa.samples([("the hub", HUBS_FORM)], first_word)
+    assert one == hub
+    assert two.copy_key == one.copy_key
+    assert one.concepts == {"melts"}
+    assert (one.answer, one.answer_label) == ("ice", "A")
+
+
+@pytest.mark.parametrize(
+    "change", [{"answerKey": "C"}, {"fact1": None, "answerKey": None}, {"question": "?"}]
+)
+def test_openbookqa_names_the_line_that_is_wrong(change: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match="dev:3: no question"):
+        openbookqa.samples([("dev:3", {**FILES_FORM, **change})], first_word)
+
+
+def test_a_broken_archive_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "x.zip").write_bytes(b"PK")
+    with pytest.raises(DataError, match="not the archive"):
+        openbookqa.read_archive(tmp_path / "x.zip")
+
+
+def test_r4c_gives_the_papers_182_samples(shared_data: Path) -> None:
+    explained = hotpotqa.concepts_of(shared_data / "conceptual/r4c/dev_csf.json")
+    assert len(explained) == 2209
+    rows = [
+        {"id": name, "copy_key": name, "concepts": sorted(concepts)}
+        for name, concepts in explained.items()
+    ]
+    chosen, left_out = documents.choose(rows, Rules(False, 0), 3, 0)
+    assert len(chosen) == 182, "the paper's number"
+    assert len(left_out[TOO_FEW]) == 2209 - 182
+    for name, choice in chosen.items():
+        for other in choice["concept"].ids:
+            assert explained[name] & explained[other]
+
+
+def test_hotpotqa_is_joined_by_id(shared_data: Path, tmp_path: Path) -> None:
+    """The authors' code joins by position; here the annotations stand in another order."""
+    annotations = shared_data / "conceptual/r4c/dev_csf.json"
+    questions = shared_data / "conceptual/hotpotqa/hotpot_dev_fullwiki.r4c_subset.json"
+    turned = tmp_path / "turned.json"
+    content = json.loads(annotations.read_text(encoding="utf-8"))
+    turned.write_text(json.dumps(dict(reversed(content.items()))))
+    samples = hotpotqa.read(questions, annotations)
+    assert samples == hotpotqa.read(questions, turned)
+    assert len(samples) == 175
+    for sample in samples:
+        triples = [triple for one in content[sample.id] for _, _, triple in one]
+        assert sample.concepts == {f"{relation} {thing}" for _, relation, thing in triples}
+    assert sum(not sample.context for sample in samples) == 2, "two have no paragraphs"
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "source"),
+    [("glue", 310, "glue_diagnostics"), ("hotpotqa", 175, "hotpotqa_part+r4c")],
+)
+def test_the_loader_reads_what_is_at_hand(
+    name: str, rows: int, source: str, real_data: Path
+) -> None:
+    loaded = load.dataset(conceptual_dataset=name)["test"]
+    assert len(loaded) == rows
+    assert loaded.info.dataset_name == source
+    assert load.dataset(conceptual_dataset=name)["test"]["id"] == loaded["id"]
+
+
+def test_hotpotqa_takes_annotated_questions_only(tmp_path: Path) -> None:
+    question = {"question": "Who?", "answer": "She", "context": [["T", ["One.", " Two."]]]}
+    (tmp_path / "q.json").write_text(json.dumps([{"_id": n, **question} for n in "ab"]))
+    (tmp_path / "r.json").write_text(json.dumps({"b": [[["T", 0, ["She", "is", "x"]]]]}))
+    (sample,) = hotpotqa.read(tmp_path / "q.json", tmp_path / "r.json")
+    assert (sample.id, sample.context, sample.concepts) == ("b", "T: One. Two.", {"is x"})
+    (tmp_path / "r.json").write_text(json.dumps({"b": [[["T", 0]]]}))
+    with pytest.raises(DataError, match="b holds no triples"):
+        hotpotqa.read(tmp_path / "q.json", tmp_path / "r.json")
+    (tmp_path / "r.json").write_text("[1]")
+    with pytest.raises(DataError, match="not an object"):
+        hotpotqa.read(tmp_path / "q.json", tmp_path / "r.json")
+
+
+def test_the_main_concept_is_the_commonest() -> None:
+    concepts = {"a": {"x", "y"}, "b": {"y", "z"}, "c": {"x", "y"}, "d": {"q", "p"}, "e": set()}
+    samples = [Sample(name, "?", "!", frozenset(found)) for name, found in concepts.items()]
+    assert main_concepts(samples) == {"a": "y", "b": "y", "c": "y", "d": "p", "e": ""}
+
+
+def test_mini_has_six_concepts_with_enough_and_one_without() -> None:
+    counts = Counter(concept for s in mini.samples() for concept in s.concepts)
+    assert sorted(counts.values()) == [2, 6, 6, 6, 6, 6, 6]
+    assert len({s.copy_key for s in mini.samples()}) == sum(counts.values())
+    labels = Counter(s.answer_label for s in mini.samples())
+    assert set(labels) == set("ABCD"), "the right option stands in every place"
+    for sample in mini.samples():
+        assert sample.answer in {option.text for option in sample.options}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("conceptual_dataset", "squad", "use glue, openbookqa"),
+        ("conceptual_template", "nicest", "use options, choose, letter"),
+        ("conceptual_max_words", -1, "use 0 or more"),
+        ("conceptual_from", "hub", "use files, or hub for openbookqa and hotpotqa"),
+        ("conceptual_from", "moon", "'moon'"),
+        ("conceptual_max_word", 3, "unknown metadata key"),
+    ],
+)
+def test_illegal_options_are_refused_in_one_line(option: str, value: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=message) as raised:
+        load.dataset(**{"conceptual_dataset": "mini", option: value})
+    assert "\n" not in str(raised.value)
+
+
+def hub_copy(folder: Path, config: str, **splits: list[dict[str, Any]]) -> str:
+    """A dataset in the hub's layout, on this machine."""
+    from datasets import Dataset
+
+    files = []
+    for split, rows in splits.items():
+        Dataset.from_list(rows).to_parquet(folder / config / f"{split}.parquet")
+        files.append(f"  - split: {split}\n    path: {config}/{split}.parquet\n")
+    head = f"---\nconfigs:\n- config_name: {config}\n  data_files:\n{''.join(files)}---\n"
+    (folder / "README.md").write_text(head)
+    return str(folder)
+
+
+def test_openbookqas_rows_come_from_the_hub_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{**HUBS_FORM, "id": name} for name in ("7-1", "7-2")]
+    path = hub_copy(tmp_path, "additional", validation=rows[:1], test=rows[1:])
+    there = dataclasses.replace(hub.OPENBOOKQA, path=path)
+    found = hub.rows(there)
+    assert [s.id for s in openbookqa.samples(found, first_word)] == ["7-1", "7-2"]
+    described = hub.describe(there, found)
+    assert described.config_name == hub.OPENBOOKQA.revision
+    assert hub.describe(there, found[:1]).download_checksums != described.download_checksums
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
+    with pytest.raises(OptionError, match="from which alone"):
+        hub.rows(there)
+
+
+def test_hotpotqas_rows_from_the_hub_make_the_same_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = {"question": "Who?", "answer": "She"}
+    in_file = [{"_id": "b", **question, "context": [["T", ["One.", " Two."]], ["U", []]]}]
+    at_hub = {
+        "id": "b",
+        **question,
+        "context": {"title": ["T", "U"], "sentences": [["One.", " Two."], []]},
+    }
+    (tmp_path / "q.json").write_text(json.dumps(in_file))
+    (tmp_path / "r.json").write_text(json.dumps({"b": [[["T", 0, ["She", "is", "x"]]]]}))
+    path = hub_copy(tmp_path / "hub", "fullwiki", validation=[at_hub])
+    rows = hub.rows(dataclasses.replace(hub.HOTPOTQA, path=path))
+    joined = hotpotqa.join(
+        ((place, hub.as_in_files(place, row)) for place, row in rows), tmp_path / "r.json"
+    )
+    assert joined == hotpotqa.read(tmp_path / "q.json", tmp_path / "r.json")
+    with pytest.raises(DataError, match="here: no question"):
+        hub.as_in_files("here", {"id": "b"})
+
+
+def test_a_hub_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be loaded from the hub") as raised:
+        hub.rows(dataclasses.replace(hub.HOTPOTQA, path=str(tmp_path / "nothing")))
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,95 @@
+"""Roots of facts by a spaCy pipeline; the tests train a tiny one on sentences of our own."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from support import spacy_pipeline
+
+from lm_eval_ext.benchmarks.conceptual import load, roots
+from lm_eval_ext.data import cache_dir
+from lm_eval_ext.errors import OptionError
+
+spacy = pytest.importorskip("spacy")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return spacy_pipeline.train(tmp_path_factory.mktemp("pipeline") / "tiny")
+
+
+def test_roots_are_what_the_parse_marks_in_lower_case(folder: Path) -> None:
+    facts = list(spacy_pipeline.FACTS)
+    found = roots.roots([*facts, facts[0].capitalize()], roots.find(str(folder)))
+    nlp = spacy.load(folder)
+    for fact in facts:
+        (root,) = [token for token in nlp(fact) if token.dep_ == "ROOT"][:1]
+        assert found[fact] == root.text.lower()
+    right = sum(found[fact] == verb for fact, verb in spacy_pipeline.FACTS.items())
+    assert right > 0.9 * len(facts), "the tiny parser has learnt its sentences"
+
+
+def test_roots_are_cached_by_name_version_and_content(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    facts = list(spacy_pipeline.FACTS)[:3]
+    pipeline = roots.find(str(folder))
+    assert pipeline.label.startswith("en_tiny-1.2.3-")
+    first = roots.roots(facts, pipeline)
+    (file,) = (cache_dir() / "conceptual").glob("roots_en_tiny-1.2.3-*.json")
+    monkeypatch.setattr(roots, "_parse", lambda *_: pytest.fail("parsed again"))
+    assert roots.roots([*reversed(facts), facts[0]], pipeline) == first
+    monkeypatch.undo()
+    other = tmp_path / "other"
+    spacy_pipeline.copy(folder, other, version="1.2.4")
+    newer = roots.find(str(other))
+    assert (newer.name, newer.version) == ("en_tiny", "1.2.4")
+    assert newer.digest != pipeline.digest
+    assert file.name.startswith(f"roots_{pipeline.label}")
+
+
+def test_a_pipeline_without_parser_is_refused(tmp_path: Path) -> None:
+    blank = spacy.blank("en")
+    blank.to_disk(tmp_path / "blank")
+    with pytest.raises(OptionError, match="finds no root"):
+        roots.roots(["ice melts"], roots.find(str(tmp_path / "blank")))
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("en_no_such_pipeline", "python -m spacy download en_no_such_pipeline"),
+        ("json", "holds no spaCy pipeline"),
+        ("no/such/folder", "no spaCy pipeline 'no/such/folder'"),
+    ],
+)
+def test_what_is_not_installed_is_said_in_one_line(named: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message) as raised:
+        load.dataset(conceptual_dataset="openbookqa", conceptual_pipeline=named)
+    assert "\n" not in str(raised.value)
+
+
+def test_without_spacy_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(OptionError, match=r"lm-eval-ext\[concepts\]") as raised:
+        load.dataset(conceptual_dataset="openbookqa")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_broken_pipeline_is_one_line(folder: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    spacy_pipeline.copy(folder, broken, version="9")
+    (broken / "config.cfg").write_text("[nlp]\n")
+    with pytest.raises(OptionError, match="cannot be loaded"):
+        roots.roots(["ice melts"], roots.find(str(broken)))
+
+
+def test_meta_is_read_from_a_package(folder: Path, tmp_path: Path) -> None:
+    """An installed package holds its pipeline one level below."""
+    package = tmp_path / "en_tiny"
+    spacy_pipeline.copy(folder, package / "en_tiny-1.2.3", version="1.2.3")
+    found = roots.find(str(package))
+    assert json.loads((found.folder / "meta.json").read_text())["version"] == "1.2.3"
+    assert found.folder == package / "en_tiny-1.2.3"

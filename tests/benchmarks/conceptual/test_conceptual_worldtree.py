@@ -1,0 +1,173 @@
+"""WorldTree's format with its traps, in files of our own, and how its archive is got."""
+
+import http.server
+import threading
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_ext.benchmarks.conceptual import archive, documents, load, worldtree
+from lm_eval_ext.benchmarks.conceptual.documents import Rules
+from lm_eval_ext.benchmarks.conceptual.records import Option
+from lm_eval_ext.errors import DataError
+
+QUESTION_COLUMNS = "QuestionID\tAnswerKey\texplanation\tquestion\tarcset"
+QUESTIONS = [
+    ("Q1", "A", "f1|CENTRAL f2|GROUNDING f1|LEXGLUE", "What is hot? (A) fire (B) ice", "Easy"),
+    ("Q2", "2", "f1|CENTRAL f3|CENTRAL", "What is (very) cold? (1) fire (2) ice (3) tea", "Easy"),
+    ("Q3", "E", "f2|CENTRAL", 'Who said "no? (A) a (B) b (C) c (D) d (E) e "quoted', "Challenge"),
+    ("Q4", "B", "", "What has no reason? (A) this (B) that", "Easy"),
+    ("Q5", "B", "f3|CENTRAL f9|CENTRAL", "Which grade (A) is best? (A) one (B) two", "Easy"),
+]
+TABLES = {
+    # A quote that is a character, a column that is no text, and columns that are called alike.
+    "KINDOF.tsv": [
+        "NOUN\tLINK\t\tNOUN\t[SKIP] COMMENTS\t[SKIP] UID",
+        'fire\tis a kind of\t"\thot thing\tnobody reads this\tf1',
+        "ice\tis a kind of\t\tcold thing\t\tf2",
+    ],
+    # f1 again, with another text; and CRLF line ends.
+    "ACTION.tsv": [
+        "DOER\tDOES\t[SKIP] DEP\t[SKIP] UID\r",
+        "nobody\tthinks of it\t\tf1\r",
+        'tea\tis "warm\tx\tf3\r',
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An unpacked archive in a local copy."""
+    top = tmp_path / "copy" / archive.FOLDER / archive.NAME
+    tables = top / worldtree.TABLES
+    tables.mkdir(parents=True)
+    (top / "questions").mkdir()
+    rows = [QUESTION_COLUMNS, *("\t".join(row) for row in QUESTIONS)]
+    (top / worldtree.QUESTIONS).write_text("\n".join(rows) + "\n")
+    for name, lines in TABLES.items():
+        (tables / name).write_bytes(("\n".join(lines) + "\n").encode())
+    (tables / "notes.txt").write_text("no table")
+    return top
+
+
+def pack(top: Path) -> Path:
+    packed = top.with_name(f"{top.name}.zip")
+    with zipfile.ZipFile(packed, "w") as content:
+        for path in sorted(top.rglob("*")):
+            content.write(path, path.relative_to(top.parent))
+    return packed
+
+
+def test_every_trap_of_the_format(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert worldtree.read_facts(folder) == {
+        "f1": "nobody thinks of it",  # ACTION comes before KINDOF: the first row counts
+        "f2": "ice is a kind of cold thing",
+        "f3": 'tea is "warm',
+    }
+    samples = {sample.id: sample for sample in worldtree.read(folder)}
+    assert list(samples) == ["Q1", "Q2", "Q3", "Q5"], "Q4 has no explanation"
+    assert samples["Q1"].concepts == {"f1", "f2"}
+    assert samples["Q1"].facts == ("nobody thinks of it", "ice is a kind of cold thing")
+    assert (samples["Q1"].question, samples["Q1"].answer) == ("What is hot?", "fire")
+    assert samples["Q2"].answer == "ice"
+    assert samples["Q2"].question == "What is (very) cold?"
+    assert samples["Q3"].answer == 'e "quoted'
+    assert samples["Q3"].question == 'Who said "no?'
+    assert samples["Q5"].question == "Which grade (A) is best?"
+    assert samples["Q5"].facts == ('tea is "warm',), "f9 stands in no table"
+    assert samples["Q5"].concepts == {"f3", "f9"}
+
+
+def test_packed_and_unpacked_are_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(folder.parents[2]))
+    unpacked = worldtree.read(archive.get().content)
+    pack(folder)
+    assert worldtree.read(archive.get().content) == unpacked
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Why? (A) x (B) y", ("Why?", [("A", "x"), ("B", "y")])),
+        ("Why? (1) x (2) y (3) z", ("Why?", [("1", "x"), ("2", "y"), ("3", "z")])),
+        ("Is (A) it? (A) x (B) y(B)", ("Is (A) it?", [("A", "x"), ("B", "y(B)")])),
+        ("No options here", ("No options here", [])),
+        ("", ("", [])),
+    ],
+)  # fmt: skip
+def test_options_are_split_from_questions(text: str, expected: tuple[str, Any]) -> None:
+    question, options = expected
+    pairs = tuple(Option(label, content) for label, content in options)
+    assert worldtree.split_options(text) == (question, pairs)
+
+
+def test_a_key_without_option_is_named(folder: Path) -> None:
+    file = folder / worldtree.QUESTIONS
+    file.write_text(file.read_text().replace("Q1\tA", "Q1\tD"))
+    with pytest.raises(DataError, match=r"train\.tsv:2: the key 'D'"):
+        worldtree.read(folder)
+
+
+@pytest.mark.parametrize("missing", [worldtree.QUESTIONS, worldtree.TABLES])
+def test_a_missing_part_is_named(folder: Path, missing: str) -> None:
+    (folder / missing).rename(folder / "elsewhere")
+    with pytest.raises(DataError, match="is missing"):
+        worldtree.read(folder)
+
+
+def test_overlap_decides_and_facts_are_loaded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(folder.parents[2]))
+    rows = list(load.dataset(conceptual_dataset="worldtree")["test"])
+    chosen, _ = documents.choose(rows, Rules(True, 0), 1, 0)
+    assert chosen["Q5"]["concept"].ids == ("Q2",)
+    assert chosen["Q5"]["concept"].picked[0].why == "shares 1 of 2: f3"
+    assert {row["id"]: row["facts"] for row in rows}["Q1"][0] == "nobody thinks of it"
+
+
+@pytest.fixture
+def mirror(folder: Path) -> Iterator[str]:
+    """A server that has the archive at its place in a copy."""
+    pack(folder)
+    handler = partial(_Quiet, directory=str(folder.parents[2]))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_the_first_download_shows_terms_and_is_what_later_ones_are_held_against(
+    mirror: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_MIRROR", mirror)
+    assert not archive.at_hand()
+    first = archive.get()
+    assert archive.at_hand()
+    assert "non-commercial" in capsys.readouterr().err
+    assert [s.id for s in worldtree.read(first.content)] == ["Q1", "Q2", "Q3", "Q5"]
+    assert archive.get().sha256 == first.sha256
+    assert capsys.readouterr().err == "", "terms are shown once"
+    packed = archive.cache_dir() / "data" / archive.FOLDER / f"{archive.NAME}.zip"
+    packed.write_bytes(packed.read_bytes() + b"x")
+    with pytest.raises(DataError, match="not the one noted"):
+        archive.get()
+
+
+def test_no_server_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_MIRROR", "http://127.0.0.1:9")
+    with pytest.raises(DataError, match="check the network") as raised:
+        archive.get()
+    assert "\n" not in str(raised.value)
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="LM_EVAL_EXT_DATA"):
+        archive.get()

@@ -1,0 +1,160 @@
+"""The conceptual tasks through plain lm_eval: tiny models, planted answers, a user's pipeline."""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from lm_eval.tasks import TaskManager
+
+from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.benchmarks.conceptual import mini, openbookqa
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "t5"])
+def test_mini_runs_with_a_tiny_model(
+    kind: str, lm_eval: Callable[..., Any], cli: Callable[..., Any], tiny_models: Path
+) -> None:
+    done = lm_eval("--tasks", "conceptual_mini", "--model", "hf", "--device", "cpu",
+                   "--model_args", f"pretrained={tiny_models / kind}", "--limit", "3",
+                   "--num_fewshot", "2", "--gen_kwargs", "max_gen_toks=4",
+                   "--seed", "0,1,2,99")  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    samples = done.samples("conceptual_mini")
+    assert len(samples) == 3
+    for sample in samples:
+        prompts = [sample["arguments"][f"gen_args_{n}"]["arg_0"] for n in range(2)]
+        assert len(prompts) == len(sample["resps"]) == 2
+        assert all(prompt.count("Input: ") == 3 for prompt in prompts)
+        assert prompts[0].rpartition("Input: ")[2] == prompts[1].rpartition("Input: ")[2]
+    results = done.results()
+    assert results["n-samples"]["conceptual_mini"] == {"original": 36, "effective": 3}
+    shown = cli("show", str(done.output), "--all")
+    assert shown.returncode == 0, shown.stderr
+    for part in ("random", "concept", "gain", "error_change", "too_few_demonstrations",
+                 "shots:2", "fewshot-seed:99", "seed:99"):  # fmt: skip
+        assert part in shown.stdout, part
+
+
+def test_a_planted_model_gains_what_arithmetic_says(
+    lm_eval: Callable[..., Any], tmp_path: Path
+) -> None:
+    """It answers right exactly when a demonstration shares the sample's concept."""
+    manager = TaskManager(include_defaults=False, include_path=tasks_folder())
+    task = manager.load("conceptual_mini")["tasks"]["conceptual_mini"]
+    task.build_all_requests(rank=0, world_size=1)
+    concept_of = {s.id: next(iter(s.concepts)) for s in mini.samples()}
+    rows, lucky = [], 0
+    for instance in task.instances:
+        doc = instance.doc
+        shown = doc[("random_demonstrations", "concept_demonstrations")[instance.idx]]
+        right = any(concept_of[name] == concept_of[doc["id"]] for name in shown)
+        lucky += right and instance.idx == 0
+        answer = f" {doc['answer']}" if right else " none of it"
+        rows.append({"arguments": [instance.args[0]], "response": answer})
+    (tmp_path / "planted.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert 0 < lucky < 36
+
+    done = lm_eval("--tasks", "conceptual_mini", "--model", "recorded", "--model_args",
+                   f"path={tmp_path / 'planted.jsonl'}")  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    figures = done.results()["results"]["conceptual_mini"]
+    assert figures["random/accuracy,none"] == lucky / 36
+    assert figures["concept/accuracy,none"] == 1.0
+    assert figures["gain/accuracy,none"] == pytest.approx(1 - lucky / 36)
+    assert figures["error_change/accuracy,none"] == -1.0
+    assert figures["concept/rouge_l,none"] == 1.0
+    low, high = (figures[f"gain/accuracy_ci95_{end},none"] for end in ("low", "high"))
+    assert low <= 1 - lucky / 36 <= high
+    low, high = (figures[f"gain/accuracy_100x200_ci95_{end},none"] for end in ("low", "high"))
+    assert low <= figures["gain/accuracy_100x200,none"] <= high
+    metadata = done.results()["configs"]["conceptual_mini"]["metadata"]
+    assert metadata["not_scorable"] == {"too_few_demonstrations": ["stretches-1", "stretches-2"]}
+
+
+def own_openbookqa(folder: Path) -> dict[str, str]:
+    """conceptual_mini's questions as an archive of OpenBookQA's form, declared as its source."""
+    items = yaml.safe_load(mini.embedded_items())["concepts"]
+    facts = {item["question"]: item["explanation"] for group in items.values() for item in group}
+    lines = [
+        json.dumps(
+            {
+                "id": f"own-{number}",
+                "question": {
+                    "stem": sample.question,
+                    "choices": [{"label": o.label, "text": o.text} for o in sample.options],
+                },
+                "fact1": facts[sample.question],
+                "answerKey": sample.answer_label,
+            }
+        )
+        for number, sample in enumerate(mini.samples())
+    ]
+    copy = folder / "copy"
+    archive = copy / "conceptual/own.zip"
+    archive.parent.mkdir(parents=True)
+    with zipfile.ZipFile(archive, "w") as content:
+        for part, rows in zip(openbookqa.PARTS, (lines[:20], lines[20:]), strict=True):
+            content.writestr(openbookqa.IN_ARCHIVE.format(part=part), "\n".join(rows))
+    entry = {
+        "title": "own", "homepage": "https://example.org", "revision": "1",
+        "url": "https://example.org/", "licence": "MIT", "citation": "own",
+    }  # fmt: skip
+    file = {
+        "path": "conceptual/own.zip",
+        "url": "own.zip",
+        "size": archive.stat().st_size,
+        "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
+    }
+    absent = {**file, "path": "conceptual/absent.jsonl"}
+    declared = {
+        "openbookqa": {**entry, "files": {"archive": file}},
+        "openbookqa_rebuilt": {**entry, "files": {"dev": absent}},
+    }
+    (folder / "sources.yaml").write_text(yaml.safe_dump(declared))
+    return {
+        "LM_EVAL_EXT_SOURCES": str(folder / "sources.yaml"),
+        "LM_EVAL_EXT_DATA": str(copy),
+    }
+
+
+def test_a_users_pipeline_drives_openbookqa(
+    lm_eval: Callable[..., Any], tiny_models: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("spacy")
+    from support import spacy_pipeline
+
+    pipeline = spacy_pipeline.train(tmp_path / "pipeline")
+    done = lm_eval("--tasks", "conceptual_openbookqa", "--model", "hf", "--device", "cpu",
+                   "--model_args", f"pretrained={tiny_models / 'gpt2'}", "--limit", "4",
+                   "--gen_kwargs", "max_gen_toks=4",
+                   "--metadata", json.dumps({"conceptual_pipeline": str(pipeline)}),
+                   env=own_openbookqa(tmp_path))  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    for sample in done.samples("conceptual_openbookqa"):
+        assert sample["doc"]["concept"] in set(spacy_pipeline.FACTS.values())
+        assert all(why == f"shares: {sample['doc']['concept']}"
+                   for why in sample["doc"]["concept_why"])  # fmt: skip
+    own = done.results()["configs"]["conceptual_openbookqa"]["metadata"]["signature"]
+    assert own["pipeline"].startswith("en_tiny-1.2.3-")
+    assert str(tmp_path) not in json.dumps(own)
+
+
+def test_a_missing_pipeline_is_one_line_before_the_model_is_touched(
+    lm_eval: Callable[..., Any], tmp_path: Path
+) -> None:
+    done = lm_eval("--tasks", "conceptual_openbookqa", "--model", "hf",
+                   "--model_args", "pretrained=/no/such/model",
+                   "--metadata", '{"conceptual_pipeline": "en_not_there"}',
+                   env=own_openbookqa(tmp_path))  # fmt: skip
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("lm-eval-ext: error: no spaCy pipeline 'en_not_there'")
+    assert "Traceback" not in done.stderr
+    assert "Initializing hf model" not in done.stderr

@@ -1,0 +1,52 @@
+"""A tiny spaCy pipeline with a parser, trained on the explanations of conceptual_mini."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import yaml
+
+from lm_eval_ext.benchmarks.conceptual import mini
+
+FACTS = {
+    item["explanation"]: concept
+    for concept, items in yaml.safe_load(mini.embedded_items())["concepts"].items()
+    for item in items
+}
+"""A sentence, and the verb that is its root."""
+
+EPOCHS = 30
+
+
+def train(folder: Path) -> Path:
+    """Trains the pipeline and saves it; returns its folder."""
+    import spacy
+    from spacy.training import Example
+
+    nlp = spacy.blank("en", meta={"name": "tiny", "version": "1.2.3"})
+    nlp.add_pipe("parser")
+    examples = []
+    for fact, verb in FACTS.items():
+        words = fact.split()
+        root = words.index(verb)
+        deps = ["ROOT" if place == root else "dep" for place in range(len(words))]
+        doc = nlp.make_doc(fact)
+        heads = [root] * len(words)
+        examples.append(Example.from_dict(doc, {"heads": heads, "deps": deps}))
+    random.seed(0)
+    spacy.util.fix_random_seed(0)
+    optimizer = nlp.initialize(lambda: examples)
+    rng = random.Random(0)
+    for _ in range(EPOCHS):
+        rng.shuffle(examples)
+        nlp.update(examples, sgd=optimizer, drop=0.1)
+    nlp.to_disk(folder)
+    return folder
+
+
+def copy(folder: Path, target: Path, *, version: str) -> None:
+    """Copies a pipeline and changes its version."""
+    shutil.copytree(folder, target)
+    file = target / "meta.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": version}))
