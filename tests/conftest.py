@@ -46,8 +46,24 @@ def shared_data() -> Path:
     return SHARED
 
 
+@pytest.fixture(scope="session")
+def run_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for the whole run, of all its workers: populated databases are built once."""
+    base = tmp_path_factory.getbasetemp()
+    cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "run-cache"
+    cache.mkdir(exist_ok=True)
+    return cache
+
+
 @pytest.fixture
-def real_data(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def kept_cache(run_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The package told to use the run's cache, for what is slow to build."""
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
+    return run_cache
+
+
+@pytest.fixture
+def real_data(shared_data: Path, kept_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The real data, and the package told to use them."""
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
     return shared_data

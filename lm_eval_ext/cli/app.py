@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from lm_eval_ext import __version__
-from lm_eval_ext.cli import cogs, data, demo, show, signature, sql_score, tasks
+from lm_eval_ext.cli import cogs, data, demo, magnifico, show, signature, sql_score, tasks
 
 app = typer.Typer(
     name="lm-eval-ext",
@@ -34,6 +34,7 @@ def _main(
 
 app.add_typer(data.app, name="data")
 app.add_typer(cogs.app, name="cogs")
+app.add_typer(magnifico.app, name="magnifico")
 app.command("tasks")(tasks.tasks)
 app.command("show")(show.show)
 app.command("signature")(signature.signature)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import signature
-from lm_eval_ext.harness.names import HIGH, LOW, NOT_SCORABLE, STDERR
+from lm_eval_ext.harness.names import HIGH, LOW, NONE, NOT_SCORABLE, STDERR
 from lm_eval_ext.text import one_line
 
 
@@ -17,7 +17,7 @@ from lm_eval_ext.text import one_line
 class Score:
     """One metric's value, standard error and interval (None where there is none)."""
 
-    value: float
+    value: float | None
     stderr: float | None
     interval: tuple[float, float] | None = None
 
@@ -65,21 +65,22 @@ class ResultsFile:
             for name, value in entries.items()
             if "," in name
             and not name.partition(",")[0].endswith((STDERR, LOW, HIGH))
-            and isinstance(value, (int, float))
+            and (isinstance(value, (int, float)) or value == NONE)
         }
         filters = {name.partition(",")[2] for name in values}
         scores = {}
-        for name, value in values.items():
+        for name in values:
             metric, _, filter_name = name.partition(",")
-            stderr, low, high = (
+            figure, stderr, low, high = (
                 float(found) if isinstance(found, (int, float)) else None
                 for found in (
-                    entries.get(f"{metric}{ending},{filter_name}") for ending in (STDERR, LOW, HIGH)
+                    entries.get(f"{metric}{ending},{filter_name}")
+                    for ending in ("", STDERR, LOW, HIGH)
                 )
             )
             interval = None if low is None or high is None else (low, high)
             scores[one_line(metric if len(filters) == 1 else name)] = Score(
-                float(value), stderr, interval
+                figure, stderr, interval
             )
         return scores
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.catalogue import Card, card_of
+from lm_eval_ext.harness.names import NONE
 from lm_eval_ext.report.results import ResultsFile, Score
 from lm_eval_ext.text import one_line
 
@@ -104,6 +105,8 @@ def _some(ids: list[str], most: int = 3) -> str:
 def _cell(score: Score | None) -> str:
     if score is None:
         return ""
+    if score.value is None:
+        return NONE
     if score.interval is not None:
         low, high = score.interval
         return f"{score.value:.3f} [{low:.3f}, {high:.3f}]"

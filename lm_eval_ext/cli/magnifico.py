@@ -1,0 +1,64 @@
+"""``lm-eval-ext magnifico``."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="MAGNIFICo: databases that tell right queries from near misses.", no_args_is_help=True
+)
+
+Folder = Annotated[
+    Path,
+    typer.Option("--databases", metavar="DIR", help="A folder such as Spider's `database`."),
+]
+Workers = Annotated[int, typer.Option(help="Processes.")]
+
+
+@app.command("populate")
+def populate(
+    databases: Folder,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR2", help="Where the copies go.")],
+    workers: Workers = 2,
+) -> None:
+    """Copy the databases and add rows that tell each gold query from its near misses."""
+    from lm_eval_ext.benchmarks.magnifico import near_misses
+
+    reports = near_misses.build(databases, out, workers=workers)
+    rows = sum(sum(report.added.values()) for report in reports.values())
+    typer.echo(f"{out}: {len(reports)} databases, {rows:,} rows added")
+
+
+@app.command("near-misses")
+def count(
+    databases: Folder,
+    form: Annotated[
+        str, typer.Option(help="Whose golds: plausible, foreign, adversarial, base or all.")
+    ] = "plausible",
+    as_json: Annotated[bool, typer.Option("--json", help="Counts and every tie, as JSON.")] = False,
+    workers: Workers = 2,
+) -> None:
+    """Count the gold queries that a near miss equals on these databases, populated or not."""
+    from lm_eval_ext.benchmarks.magnifico import near_misses
+    from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL
+    from lm_eval_ext.errors import OptionError
+
+    legal = (BASE, *NOVEL)
+    if form != "all" and form not in legal:
+        raise OptionError(f"--form {form}: use {', '.join(legal)} or all")
+    corpus = near_misses.texts()
+    reports = near_misses.examine(databases, workers=workers)
+    found = near_misses.count(reports, corpus, legal if form == "all" else [form])  # type: ignore[list-item]
+    if as_json:
+        content = {
+            "form": form,
+            **asdict(found),
+            "share": found.share,
+            "ties": near_misses.listed(reports),
+        }
+        typer.echo(json.dumps(content, indent=2))
+        return
+    typer.echo(found.as_text())

@@ -1,0 +1,163 @@
+"""One row for each table that a SELECT combines, so that its conditions hold or just fail."""
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from lm_eval_ext.sql.parsing import to_sql
+from lm_eval_ext.sql.populate.aiming import aim
+from lm_eval_ext.sql.populate.assignment import Assignment
+from lm_eval_ext.sql.populate.binding import bind, bind_by_key, parents_first
+from lm_eval_ext.sql.populate.drawing import Drawer
+from lm_eval_ext.sql.populate.inserting import Added, Inserter, RefusedError, placeholder
+from lm_eval_ext.sql.populate.pools import Pools
+from lm_eval_ext.sql.populate.runner import NoResultError, Runner
+from lm_eval_ext.sql.populate.scopes import Cell, Query, Scope
+from lm_eval_ext.sql.populate.values import fresh
+from lm_eval_ext.sql.schema import Schema
+from lm_eval_ext.sql.values import Value
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+Values = dict[Cell, Value]
+
+_NESTED = 3
+"""Subqueries within subqueries that get rows of their own."""
+
+_STEPS = 1_000_000
+"""Instructions that a subquery may take when its value is asked for."""
+
+
+class Witness:
+    """Builds rows for a gold during one attempt.
+
+    Attributes:
+        share_bound: How often a row that is there serves instead of a new one.
+        cache: What holds until the database changes.
+        held: Numbers that subqueries compute and that were brought onto a value for some gold, by
+            their text, with the tables that it reads.
+        balanced: What is to be held from now on, if the attempt is a success.
+        fixed_points: Rows of which a column is to become equal to a subquery's value that
+            depends on it, as in ``x >= (SELECT avg(x) ...)``.
+    """
+
+    def __init__(  # noqa: PLR0917 (its tools, all different)
+        self, query: Query, schema: Schema, pools: Pools, runner: Runner, inserter: Inserter,
+        rng: random.Random, cache: dict[Any, Any],
+    ) -> None:  # fmt: skip
+        self.query = query
+        self.rng = rng
+        self.inserter = inserter
+        self.schema = schema
+        self.pools = pools
+        self.runner = runner
+        self.cache = cache
+        self.share_bound = rng.choice((0.0, 0.3, 0.6))
+        self.drawer = Drawer(runner.connection, query, schema, pools, rng)
+        inserter.front = rng.random() < 0.15  # noqa: PLR2004
+        self.held: dict[str, tuple[frozenset[str], float]] = cache.setdefault("held", {})
+        self.balanced: tuple[str, frozenset[str], float] | None = None
+        self.fixed_points: list[tuple[Added, str, str]] = []
+
+    def build(
+        self, scope: Scope, presets: Values | None = None, *, miss: bool = False, depth: int = 0
+    ) -> Values:
+        """Adds the rows of one combination.
+
+        Args:
+            scope: Whose conditions they are to satisfy.
+            presets: What cells must be.
+            miss: Whether just one of the conditions is to fail.
+            depth: How many SELECTs ask for this one.
+
+        Returns:
+            The values of all cells, to be shared with further rows.
+
+        Raises:
+            RefusedError: They do not fit.
+        """
+        if depth > _NESTED:
+            raise RefusedError("nested too deeply")
+        values: Values = dict(presets or {})
+        for inner in scope.derived.values():
+            values.update(self.build(inner, values, miss=miss, depth=depth + 1))
+        if not scope.tables:
+            return values
+        assignment = Assignment(self.query)
+        for cell, value in values.items():
+            assignment.set(cell, value)
+        points = aim(self, scope, assignment, miss=miss, depth=depth)
+        existing = bind(self, scope, assignment)
+        existing |= bind_by_key(self, scope, assignment)
+        assignment.grant(self.rng, self.drawer.draw)
+        for alias, table in parents_first(self, scope):
+            existing |= bind_by_key(self, scope, assignment, alias)
+            if alias not in existing:
+                added = self._add(scope, alias, table, assignment)
+                self.fixed_points += [
+                    (added, cell[2], sql)
+                    for cell, sql in points
+                    if cell[0] == scope.number and cell[1] == alias
+                ]
+        return values | {
+            cell: assignment.get(cell)
+            for cell in self.query.cells_of(scope)
+            if assignment.known(cell)
+        }
+
+    def rows_of(self, table: str) -> list[dict[str, Value]]:
+        """Returns rows of a table: some of those before the attempt, and those added in it."""
+        added = [
+            self.inserter.read(a) for a in self.inserter.added if a.table.name.lower() == table
+        ]
+        return [*self.pools.rows.get(table, []), *(row for row in added if row is not None)]
+
+    def fresh_groups(self, scope: Scope) -> Values:
+        """Returns values for what a SELECT groups by that no group has yet."""
+        found: Values = {}
+        for group in scope.groups:
+            cell = self.query.cell(group.unnest(), scope)
+            if cell is not None:
+                table = self.schema[self.query.table_of(cell)]
+                column = table.column(cell[2])
+                assert column is not None
+                found[cell] = fresh(self.runner.connection, table, column)
+        return found
+
+    def values(self, query: "exp.Expr") -> list[Value]:
+        """Returns the first column of a subquery, as far as it runs on its own."""
+        return self.values_of(self.text(query))
+
+    def text(self, query: "exp.Expr") -> str:
+        """Returns a subquery's text."""
+        texts = self.query.noted("texts", lambda _: {})
+        node = query.unnest()
+        if id(node) not in texts:  # a node of the gold's tree, which stays
+            texts[id(node)] = to_sql(node)
+        return str(texts[id(node)])
+
+    def values_of(self, sql: str) -> list[Value]:
+        """Returns the first column of a query; nothing where it fails or takes long."""
+        try:
+            return [row[0] for row in self.runner.rows(sql, steps=_STEPS)]
+        except NoResultError:
+            return []
+
+    def _add(self, scope: Scope, alias: str, name: str, assignment: Assignment) -> Added:
+        table = self.schema[name]
+        row = self.pools.template(name, self.rng)
+        for column in table.columns:
+            row.setdefault(column.name.lower(), placeholder(column))
+        cells = self.query.cells_in(scope, alias)
+        pinned = set()
+        for cell in cells:
+            if assignment.known(cell):
+                row[cell[2]] = assignment.get(cell)
+                pinned.add(cell[2])
+            else:
+                row[cell[2]] = self.drawer.vary(cell, row.get(cell[2]))
+        position = self.inserter.insert(table, row, frozenset(pinned), self.rng)
+        for cell in cells:
+            assignment.set(cell, row.get(cell[2]))
+            self.drawer.note(cell, row.get(cell[2]))
+        return self.inserter.added[position]

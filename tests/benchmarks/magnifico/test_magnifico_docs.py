@@ -1,0 +1,29 @@
+"""The page names what the code has: tasks, near misses, columns."""
+
+from pathlib import Path
+
+from lm_eval_ext.benchmarks.magnifico import own
+from lm_eval_ext.catalogue import cards
+from lm_eval_ext.sql.mutations import KINDS
+
+PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "magnifico.md"
+
+
+def test_every_near_miss_is_documented() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for kind, meaning in KINDS.items():
+        line = f"| `{kind}` | {meaning.replace('||', chr(92) + '|' + chr(92) + '|')} |"
+        assert line in text, kind
+
+
+def test_every_column_of_ones_own_file_is_documented() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for column in own.REQUIRED + own.OPTIONAL:
+        assert f"`{column}`" in text, column
+
+
+def test_the_sizes_are_those_of_the_card() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for facts in cards()["magnifico"].tasks.values():
+        if not facts.asks_own:
+            assert f"{facts.documents:,}" in text

@@ -1,0 +1,350 @@
+"""magnifico_mini has MAGNIFICo's design and none of its text."""
+
+import csv
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.benchmarks.magnifico import mini, published
+from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, PLACEHOLDER, Corpus, Example
+from lm_eval_ext.benchmarks.magnifico.tables import tables_of
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.lexicon.english import is_english
+from lm_eval_ext.sql import SEMANTICS, Executor
+from lm_eval_ext.sql.mutations import near_misses
+from lm_eval_ext.sql.schema import read_schema
+
+DIGEST = "2c1cca55008aaeae8d8dceeffc2321426647ccabe2d27bb2078bba3773fef201"
+"""A change here makes scores incomparable: raise the tasks' version, then renew this."""
+
+CONTENT = mini.content(mini.embedded())
+HELD_OUT = [example for examples in CONTENT.support.values() for example in examples]
+EVERY = [*CONTENT.examples, *HELD_OUT, *CONTENT.combinations]
+FORMS = {form: name for name, one in CONTENT.interpretations.items() for form in one.forms.values()}
+IDS = [f"{name}-{form}" for name, form, _ in CONTENT.dialogues]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+    """The corpus with its databases, built once for all tests that only read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path_factory.mktemp("mini")))
+        yield mini.corpus()
+
+
+def _connect(path: Path) -> "closing[sqlite3.Connection]":
+    return closing(sqlite3.connect(path))
+
+
+def _holds(text: str, form: str) -> int:
+    return len(re.findall(rf"(?<![\w-]){re.escape(form)}(?![\w-])", text, re.IGNORECASE))
+
+
+def test_its_size() -> None:
+    categories = Counter(one.category for one in CONTENT.interpretations.values())
+    assert categories == dict.fromkeys(["basic", "subquery", "value", "column", "phrase"], 2)
+    tests = Counter((e.interpretations[0], e.form) for e in CONTENT.examples)
+    for name, one in CONTENT.interpretations.items():
+        phrase = one.category == "phrase"
+        assert tuple(one.forms) == (("plausible",) if phrase else NOVEL)
+        for form in (BASE, *one.forms):
+            assert tests[name, form] == (4 if phrase else 6)
+            assert len(CONTENT.support[name, form]) == 5
+        asked_of = {e.db_id for e in CONTENT.examples if e.interpretations == (name,)}
+        assert phrase or len(asked_of) >= 2
+    assert len(CONTENT.combinations) == 6 * 4
+    assert len({e.id for e in EVERY}) == len(EVERY)
+
+
+def test_the_forms_of_a_template_pair_up() -> None:
+    templates: dict[str, dict[str, Example]] = {}
+    for example in EVERY:
+        templates.setdefault(example.template, {})[example.form] = example
+    for template, by_form in templates.items():
+        names = by_form[BASE].interpretations
+        assert set(by_form) == {BASE, *CONTENT.interpretations[names[0]].forms}, template
+        assert len({(e.db_id, e.query, e.interpretations) for e in by_form.values()}) == 1
+        assert len({e.question for e in by_form.values()}) == len(by_form)
+        for example in by_form.values():
+            if example.form == BASE:
+                continue
+            swapped = example.question
+            for name in names:
+                forms = CONTENT.interpretations[name].forms
+                swapped = swapped.replace(forms[example.form], forms["plausible"])
+            assert swapped == by_form["plausible"].question
+
+
+def test_a_question_holds_its_own_form_once_and_no_other() -> None:
+    for example in EVERY:
+        own = () if example.form == BASE else example.interpretations
+        wanted = {CONTENT.interpretations[name].forms[example.form]: 1 for name in own}
+        held = {form: _holds(example.question, form) for form in FORMS}
+        assert {form: n for form, n in held.items() if n} == wanted, example.id
+        assert not any(_holds(example.query, form) for form in FORMS)
+
+
+def test_no_form_stands_in_a_schema_a_row_or_a_meaning() -> None:
+    scripts = [text for name, text in mini.embedded().items() if name.endswith(".sql")]
+    for text in (*scripts, *(one.meaning for one in CONTENT.interpretations.values())):
+        assert not [form for form in FORMS if form in text.lower()]
+
+
+def test_words_are_english_but_for_the_foreign_ones() -> None:
+    for one in CONTENT.interpretations.values():
+        for form, word in one.forms.items():
+            if form == "foreign":
+                assert not is_english(word)
+                # Syllables of at most two consonants before and after a vowel.
+                assert re.fullmatch(r"(?:[^aeiou\W]{1,2}[aeiou]){2}[^aeiou\W]{0,2}|"
+                                    r"[^aeiou\W]{1,2}[aeiou][^aeiou\W]{1,4}[aeiou][^aeiou\W]{0,2}",
+                                    word)  # fmt: skip
+            else:
+                assert all(map(is_english, word.split()))
+    assert len(FORMS) == sum(len(one.forms) for one in CONTENT.interpretations.values())
+
+
+def test_questions_are_sentences() -> None:
+    for example in EVERY:
+        assert re.fullmatch(r"[A-Z][^\n]*[.?]", example.question), example.question
+        assert "  " not in example.question
+        assert not set("{}") & set(example.question)
+        wrong = r"\b[Aa] [aeiou]|\b[Aa]n [^aeiou]"
+        assert not re.search(wrong, example.question), example.question
+
+
+def test_databases_are_sound(corpus: Corpus) -> None:
+    assert {e.db_id for e in EVERY} == set(corpus.databases)
+    nulls = dates = quoted = 0
+    for db_id, database in corpus.databases.items():
+        assert database.schema is not None
+        assert database.schema.read_text() == mini.embedded()[f"{db_id}.sql"]
+        tables = read_schema(database.path)
+        assert 2 <= len(tables) <= 4
+        assert any(table.foreign_keys for table in tables.values())
+        with _connect(database.path) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+            for name, table in tables.items():
+                rows = connection.execute(f'SELECT * FROM "{name}"').fetchall()
+                assert 6 <= len(rows) <= 40, name
+                assert any(column.primary_key for column in table.columns)
+                quoted += any(" " in column.name for column in table.columns)
+                nulls += any(None in row for row in rows)
+                dates += any(re.fullmatch(r"\d{4}-\d\d-\d\d", str(v)) is not None for v in rows[0])
+        shown = tables_of(database)
+        assert [table.name for table in shown] == list(tables)
+        assert all(f"{table.create};" in database.schema.read_text() for table in shown)
+    assert min(nulls, dates, quoted) > 0
+
+
+def test_golds_give_rows_and_no_near_miss_gives_the_same(corpus: Corpus) -> None:
+    """But for a DISTINCT too many, which changes nothing where rows differ anyway."""
+    misses = []
+    with Executor(workers=1) as executor:
+        for db_id, golds in corpus.golds().items():
+            database = corpus.databases[db_id]
+            schema = read_schema(database.path)
+            for gold in golds:
+                rows = executor.query(database.path, gold).rows
+                assert rows, gold
+                assert not any(value is None for row in rows for value in row), gold
+                misses += [
+                    (db_id, gold, miss.sql)
+                    for miss in near_misses(gold, schema)
+                    if miss.kind != "distinct_added"
+                ]
+    misses += [
+        (e.db_id, e.query, e.query.replace("'north', 'east'", one))
+        for e in EVERY
+        for one in ("'north'", "'east'")
+        if "'north', 'east'" in e.query
+    ]
+    folder = next(iter(corpus.databases.values())).path.parents[1]
+    with Executor(folder, workers=1) as executor:
+        for semantics in SEMANTICS:
+            verdicts = executor.score(misses, semantics=semantics)
+            told_apart = [verdict.status in ("wrong", "prediction_error") for verdict in verdicts]
+            ties = [miss for miss, told in zip(misses, told_apart, strict=True) if not told]
+            assert not ties, semantics
+    assert len(misses) > 400
+
+
+def test_dialogues_are_those_of_two_interpretations() -> None:
+    asked = {
+        (e.interpretations[0], e.db_id)
+        for e in (*CONTENT.examples, *HELD_OUT)
+        if e.interpretations[0] in {name for name, _, _ in CONTENT.dialogues}
+    }
+    assert len({name for name, _ in asked}) == 2
+    assert set(CONTENT.dialogues) == {
+        (name, form, db) for name, db in asked for form in (BASE, *mini.DIALOGUE_FORMS)
+    }
+
+
+@pytest.mark.parametrize("key", CONTENT.dialogues, ids=IDS)
+def test_a_dialogue_gives_the_definition_in_the_right_third(key: tuple[str, str, str]) -> None:
+    name, form, _ = key
+    texts = CONTENT.dialogues[key]  # type: ignore[index]
+    word = PLACEHOLDER if form == BASE else CONTENT.interpretations[name].forms[form]  # type: ignore[index]
+    assert list(texts) == (["start"] if form == BASE else ["start", "mid", "end"])
+    for position, text in texts.items():
+        turns = text.split("\n\n")
+        assert 12 <= len(turns) <= 20
+        for index, turn in enumerate(turns):
+            assert re.fullmatch(rf"User{1 + index % 2}: [A-Z][^\n]*[.?!]", turn), turn
+        third = ["start", "mid", "end"].index(position)
+        held = [index for index, turn in enumerate(turns) if _holds(turn, word)]
+        assert len(held) == 2
+        assert all(third / 3 <= index / len(turns) < (third + 1) / 3 for index in held)
+        places = [found.start() / len(text) for found in re.finditer(re.escape(word), text)]
+        assert all(third / 3 <= place < (third + 1) / 3 for place in places)
+        assert not any(_holds(text, other) for other in FORMS if other != word)
+    said = {tuple(sorted(turn[5:] for turn in text.split("\n\n"))) for text in texts.values()}
+    assert len(said) == 1
+
+
+def test_building_twice_gives_equal_content(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path))
+    with ThreadPoolExecutor(4) as pool:  # at once, as the ranks of a run do
+        others = list(pool.map(lambda _: mini.databases(), range(4)))
+    assert others[0] == others[-1]
+    for db_id, database in corpus.databases.items():
+        again = others[0][db_id].path
+        assert again != database.path
+        with _connect(database.path) as first, _connect(again) as second:
+            assert list(first.iterdump()) == list(second.iterdump())
+    assert not list(tmp_path.rglob("*.part*"))
+
+
+def test_only_what_is_missing_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path))
+    before = {path: path.stat() for d in mini.databases().values() for path in (d.path, d.schema)}  # type: ignore[union-attr]
+    gone = next(path for path in before if path.suffix == ".sqlite")
+    gone.unlink()
+    mini.databases()
+    changed = {path for path, stat in before.items() if path.stat().st_ino != stat.st_ino
+               or path.stat().st_mtime_ns != stat.st_mtime_ns}  # fmt: skip
+    assert changed == {gone}
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "file"))
+    with pytest.raises(DataError, match=r"ferry_line.*file.*LM_EVAL_EXT_CACHE"):
+        mini.databases()
+
+
+def test_digest_is_pinned() -> None:
+    assert mini.digest() == DIGEST
+
+
+@pytest.mark.parametrize("name", mini.embedded())
+def test_digest_shows_a_change_of_a_file(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, texts = mini.digest(), mini.embedded()
+    comment = "--\n" if name.endswith(".sql") else "#\n"
+    monkeypatch.setattr(mini, "embedded", lambda: {**texts, name: texts[name] + comment})
+    assert mini.digest() != before
+
+
+def test_digest_shows_a_change_of_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = mini.digest()
+    monkeypatch.setattr(mini, "PLACEHOLDER", "thatword")
+    assert mini.digest() != before
+
+
+def _changed(file: str, old: str, new: str) -> dict[str, str]:
+    texts = dict(mini.embedded())
+    assert old in texts[file]
+    return {**texts, file: texts[file].replace(old, new, 1)}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("basic.yaml", "meaning:", "meaningg:", r"basic\.yaml: distinct_count\.meaning: "),
+        (
+            "value.yaml",
+            "{form} lights.",
+            "old lights.",
+            r"value\.yaml: before_1950\.test\.0\.novel",
+        ),
+        ("column.yaml", "adversarial:", "hostile:", r"column\.yaml: code_and_name\.forms\.hostile"),
+        ("combinations.yaml", "spread,", "spred,", r"combinations\.yaml: .*'spred'.*spread"),
+        ("combinations.yaml", "spread,", "not_inspected,", r"combinations\.yaml: .*foreign form"),
+        ("combinations.yaml", "{second} lights", "old lights", r"combinations\.yaml: 0\.novel"),
+        ("dialogues_midpoint.yaml", "closing:", "end:", r"dialogues_midpoint\.yaml: 0\.closing"),
+        ("phrases.yaml", "shallow_draught:", "[", r"phrases\.yaml: no YAML"),
+    ],
+)
+def test_an_error_names_file_and_key(file: str, old: str, new: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        mini.content(_changed(file, old, new))
+
+
+def test_import_reads_no_data() -> None:
+    script = (
+        "import sys\n"
+        "opened = []\n"
+        "sys.addaudithook(lambda e, a: opened.append(str(a[0])) if e == 'open' else None)\n"
+        "from lm_eval_ext.benchmarks.magnifico import mini\n"
+        "assert not any(name.endswith(('.sql', '.yaml')) for name in opened), opened\n"
+        "mini.digest()\n"
+        "assert any(name.endswith('combinations.yaml') for name in opened)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_nothing_is_taken_from_magnifico_or_spider(shared_data: Path) -> None:
+    folder = shared_data / "magnifico/magnifico_data"
+    theirs: set[str] = set()
+    csv.field_size_limit(1 << 24)
+    for file in folder.rglob("*.tsv"):
+        with file.open(encoding="utf-8", newline="") as lines:
+            for row in csv.DictReader(lines, delimiter="\t"):
+                question = row["Question"].partition(": ")[2].partition(" | ")[0]
+                theirs |= {_plain(question), _plain(row["Parse"])}
+    assert len(theirs) > 4000
+    assert not theirs & {_plain(text) for e in EVERY for text in (e.question, e.query)}
+
+    turns = {
+        _plain(turn.partition(": ")[2])
+        for file in folder.rglob("*.txt")
+        for turn in file.read_text(encoding="utf-8", errors="replace").split("\n\n")
+    }
+    ours = [
+        turn for d in CONTENT.dialogues.values() for t in d.values() for turn in t.split("\n\n")
+    ]
+    assert len(turns) > 1000
+    assert not turns & {_plain(turn.partition(": ")[2]) for turn in ours}
+
+    their_forms = {f for one in published.interpretations().values() for f in one.forms.values()}
+    assert not their_forms & set(FORMS)
+    assert not set(published.interpretations()) & set(CONTENT.interpretations)
+    their_meanings = {one.meaning for one in published.interpretations().values()}
+    assert not their_meanings & {one.meaning for one in CONTENT.interpretations.values()}
+
+    spider = json.loads((shared_data / "spider_databases/tables.json").read_text())
+    names = {name.lower() for one in spider for name in one["table_names_original"]}
+    scripts = [text for name, text in mini.embedded().items() if name.endswith(".sql")]
+    own = {n.lower() for s in scripts for n in re.findall(r'(?i)create table "?(\w+)', s)}
+    assert len(own) == 4 + 3 + 3 + 3
+    assert not own & names
+    assert not {e.db_id for e in EVERY} & {one["db_id"] for one in spider}
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[\w<>=*+|/-]+", text.lower()))

@@ -1,0 +1,131 @@
+"""Relative performance: the paper's formula by hand, order, clusters, undefined cases."""
+
+import pickle
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm_eval_ext.benchmarks.magnifico.relative import Outcome, relative_performance, spread
+
+
+def outcomes(
+    interpretation: str, form: str, right: int, all_of: int, cluster: str = "db"
+) -> list[Outcome]:
+    return [Outcome(n < right, interpretation, form, cluster) for n in range(all_of)]
+
+
+def test_it_is_the_mean_ratio_over_interpretations() -> None:
+    scored = [
+        *outcomes("a", "base", 8, 10), *outcomes("a", "plausible", 4, 10),
+        *outcomes("b", "base", 5, 10), *outcomes("b", "plausible", 4, 10),
+    ]  # fmt: skip
+    assert relative_performance(scored) == pytest.approx((50 + 80) / 2)
+
+
+def test_a_ratio_above_one_counts_as_one() -> None:
+    scored = [*outcomes("a", "base", 2, 10), *outcomes("a", "plausible", 9, 10)]
+    assert relative_performance(scored) == 100
+
+
+def test_interpretations_below_five_percent_are_left_out() -> None:
+    good = [*outcomes("a", "base", 10, 20), *outcomes("a", "plausible", 5, 20)]
+    at_the_threshold = [*outcomes("b", "base", 1, 20), *outcomes("b", "plausible", 0, 20)]
+    below = [*outcomes("c", "base", 1, 21), *outcomes("c", "plausible", 0, 20)]
+    assert relative_performance(good + below) == 50
+    assert relative_performance(good + at_the_threshold) == 25
+    assert relative_performance(below) is None
+    assert spread(below) is None
+
+
+def test_over_forms_it_is_the_mean_of_theirs() -> None:
+    base = [*outcomes("a", "base", 10, 10), *outcomes("b", "base", 10, 10)]
+    plausible = [*outcomes("a", "plausible", 4, 10), *outcomes("b", "plausible", 6, 10)]
+    foreign = [*outcomes("a", "foreign", 1, 10), *outcomes("b", "foreign", 2, 10)]
+    both = [relative_performance(base + plausible), relative_performance(base + foreign)]
+    assert relative_performance(base + plausible + foreign) == pytest.approx(np.mean(both))
+
+
+def test_novel_examples_without_base_ones_do_not_count() -> None:
+    assert relative_performance(outcomes("a", "plausible", 3, 3)) is None
+    assert relative_performance(outcomes("a", "base", 3, 3)) is None
+    assert relative_performance([]) is None
+
+
+def test_outcomes_travel_between_ranks() -> None:
+    one = Outcome(True, "a", "base", "db")
+    other = pickle.loads(pickle.dumps(one))
+    assert (other, other.interpretation, other.form, other.cluster) == (1.0, "a", "base", "db")
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[Outcome]:
+    scored = []
+    for cluster in draw(st.lists(st.sampled_from("uvwxyz"), min_size=2, max_size=6, unique=True)):
+        for interpretation in "ab":
+            for form in ("base", "plausible", "foreign"):
+                size = draw(st.integers(0, 4))
+                scored += outcomes(interpretation, form, draw(st.integers(0, size)), size, cluster)
+    return scored
+
+
+@given(runs(), st.randoms(use_true_random=False))
+def test_the_order_of_documents_changes_nothing(scored: list[Outcome], rng: random.Random) -> None:
+    shuffled = list(scored)
+    rng.shuffle(shuffled)
+    assert relative_performance(shuffled) == relative_performance(scored)
+    assert spread(shuffled) == spread(scored)
+
+
+@given(runs())
+def test_it_agrees_with_the_formula_written_out(scored: list[Outcome]) -> None:
+    ratios = []
+    for form in ("plausible", "foreign"):
+        for interpretation in "ab":
+            base = [s for s in scored if (s.interpretation, s.form) == (interpretation, "base")]
+            novel = [s for s in scored if (s.interpretation, s.form) == (interpretation, form)]
+            if base and novel and sum(base) / len(base) >= 0.05:
+                ratios.append(min(sum(novel) / len(novel) / (sum(base) / len(base)), 1))
+    value = relative_performance(scored)
+    assert (value is None) == (not ratios)
+    if value is not None:
+        assert value == pytest.approx(100 * sum(ratios) / len(ratios))
+        assert 0 <= value <= 100
+
+
+def test_the_bootstrap_agrees_with_a_plain_one_that_resamples_databases() -> None:
+    rng = random.Random(4)
+    by_cluster = {}
+    for number in range(12):
+        ability = rng.uniform(0.3, 0.9)
+        by_cluster[f"db{number}"] = [
+            Outcome(
+                rng.random() < ability * (0.7 if form != "base" else 1), name, form, f"db{number}"
+            )
+            for name in "abc"
+            for form in ("base", "plausible")
+            for _ in range(6)
+        ]
+    names = sorted(by_cluster)
+    values = []
+    for _ in range(3000):
+        drawn = [
+            outcome for name in rng.choices(names, k=len(names)) for outcome in by_cluster[name]
+        ]
+        value = relative_performance(drawn)
+        assert value is not None
+        values.append(value)
+    found = spread([outcome for name in names for outcome in by_cluster[name]])
+    assert found is not None
+    assert found.stderr == pytest.approx(np.std(values, ddof=1), rel=0.08)
+    low, high = np.quantile(values, [0.025, 0.975])
+    assert found.low == pytest.approx(low, abs=0.35 * found.stderr)
+    assert found.high == pytest.approx(high, abs=0.35 * found.stderr)
+
+
+def test_one_database_has_no_interval() -> None:
+    scored = [*outcomes("a", "base", 8, 10), *outcomes("a", "plausible", 4, 10)]
+    assert relative_performance(scored) == 50
+    assert spread(scored) is None

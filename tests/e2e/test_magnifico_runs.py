@@ -1,0 +1,267 @@
+"""MAGNIFICo through plain lm_eval: planted answers, tiny models, chat, resumption, own data."""
+
+import json
+import re
+import shutil
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_ext.benchmarks.magnifico import load
+from lm_eval_ext.catalogue import cards
+from lm_eval_ext.errors import OptionError
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("magnifico_runs")]
+
+WRONG = "COUNT(*) FROM sqlite_master WHERE 1 = 0"
+
+
+def plant(path: Path, docs: list[dict[str, Any]], answer: Callable[[dict[str, Any]], str]) -> None:
+    rows = [{"doc": {"id": doc["id"]}, "response": answer(doc)} for doc in docs]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def continuation(doc: dict[str, Any]) -> str:
+    """The gold, as a model would go on after SELECT."""
+    verb, _, rest = doc["query"].partition(" ")
+    assert verb.lower() == "select"
+    return f" {rest}"
+
+
+def half_right(doc: dict[str, Any]) -> str:
+    """Right on base and plausible, on every other foreign, and never on adversarial examples."""
+    number = int(doc["template"].split("/")[1])
+    if doc["form"] == "adversarial" or (doc["form"] == "foreign" and number % 2):
+        return WRONG
+    return continuation(doc)
+
+
+def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
+    lm_eval: Callable[..., Any], kept_cache: Path, tmp_path: Path
+) -> None:
+    docs = list(load.dataset(magnifico_corpus="mini", magnifico_prompt="desc")["test"])
+    plant(tmp_path / "answers.jsonl", docs, half_right)
+    done = lm_eval("--tasks", "magnifico_mini", "--model", "recorded",
+                   "--model_args", f"path={tmp_path / 'answers.jsonl'}")  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    results = done.results()["results"]["magnifico_mini"]
+    right: dict[str, list[bool]] = defaultdict(list)
+    for doc in docs:
+        if doc["form"] == "foreign":
+            right[doc["interpretation"]].append(half_right(doc) != WRONG)
+    shares = [100 * sum(some) / len(some) for some in right.values()]
+    for judge in ("populated", "original"):
+        value = {
+            name: results[f"{judge}/relative_performance{name},query"]
+            for name in ("", ":plausible", ":foreign", ":adversarial")
+        }
+        assert value[":plausible"] == 100
+        assert value[":foreign"] == pytest.approx(sum(shares) / len(shares))
+        assert value[":adversarial"] == 0
+        assert value[""] == pytest.approx((100 + value[":foreign"]) / 3)
+        low, high = (
+            results[f"{judge}/relative_performance:foreign_ci95_{end},query"]
+            for end in ("low", "high")
+        )
+        assert low <= value[":foreign"] <= high
+        assert results[f"{judge}/execution_accuracy:base,query"] == 1
+        assert results[f"{judge}/error,query"] == 0
+    for interpretation, some in right.items():
+        assert results[f"populated/relative_performance:{interpretation},query"] == pytest.approx(
+            100 * (1 + sum(some) / len(some) + 0) / 3
+        )
+    assert done.results()["n-samples"]["magnifico_mini"] == {
+        "original": len(docs), "effective": len(docs)
+    }  # fmt: skip
+
+
+def test_only_the_populated_copy_sees_some_mistakes(
+    lm_eval: Callable[..., Any], real_data: Path, tmp_path: Path
+) -> None:
+    """No salary above 30000 exists in one of the databases: dropping the rest goes unseen."""
+    docs = list(load.dataset(magnifico_forms="plausible")["test"])
+
+    def careless(doc: dict[str, Any]) -> str:
+        if doc["interpretation"] != "salary_more_than":
+            return continuation(doc)
+        return continuation(doc).replace("30000", "30001")
+
+    plant(tmp_path / "answers.jsonl", docs, careless)
+    done = lm_eval("--tasks", "magnifico_direct_plausible", "--model", "recorded",
+                   "--model_args", f"path={tmp_path / 'answers.jsonl'}")  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    results = done.results()["results"]["magnifico_direct_plausible"]
+    name = "relative_performance:salary_more_than,query"
+    accuracy = "execution_accuracy:base,query"
+    assert results[f"original/{accuracy}"] > results[f"populated/{accuracy}"]
+    # Wrong on base and novel alike, wherever it is seen: the ratio says little, the accuracy much.
+    assert results[f"populated/{name}"] == "N/A"
+    assert results[f"original/{name}"] == pytest.approx(100)
+    named = done.results()["configs"]["magnifico_direct_plausible"]["metadata"]["not_scorable"]
+    assert len(named["database_missing"]) == 42
+    assert "42 of 2120 examples cannot be scored" in done.stderr
+
+
+def test_every_task_of_the_family_runs_on_a_tiny_model(
+    lm_eval: Callable[..., Any], tiny_models: Path, real_data: Path
+) -> None:
+    names = [name for name, facts in cards()["magnifico"].tasks.items() if not facts.asks_own]
+    done = lm_eval("--tasks", ",".join(names), "--model", "hf",
+                   "--model_args", f"pretrained={tiny_models / 'gpt2'}", "--device", "cpu",
+                   "--limit", "2", "--gen_kwargs", "max_gen_toks=6")  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    content = done.results()
+    assert set(content["results"]) == set(names)
+    for name in names:
+        assert content["n-samples"][name]["effective"] == 2
+        for sample in done.samples(name):
+            prompt, settings = sample["arguments"]["gen_args_0"].values()
+            assert prompt == sample["doc"]["prompt"]
+            assert prompt.endswith("SELECT")
+            assert settings["until"] == [";", "\n\n", "--", "#"]
+
+
+@pytest.fixture
+def chat_model(tiny_models: Path, tmp_path: Path) -> Path:
+    import transformers
+
+    folder = tmp_path / "chat"
+    shutil.copytree(tiny_models / "gpt2", folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = (
+        "{% for m in messages %}<{{m.role}}>{{m.content}}\n{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_after_a_chat_template_only_the_turns_end_stops(
+    lm_eval: Callable[..., Any], chat_model: Path, kept_cache: Path
+) -> None:
+    done = lm_eval("--tasks", "magnifico_mini", "--model", "hf",
+                   "--model_args", f"pretrained={chat_model}", "--device", "cpu", "--limit", "3",
+                   "--apply_chat_template", "--gen_kwargs", "max_gen_toks=5")  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    for sample in done.samples("magnifico_mini"):
+        prompt, settings = sample["arguments"]["gen_args_0"].values()
+        assert prompt == f"<user>{sample['doc']['prompt']}\n<assistant>"
+        assert settings["until"] == []
+        assert settings["max_gen_toks"] == 5
+
+
+def test_a_run_is_resumed_from_its_cache(
+    lm_eval: Callable[..., Any], tiny_models: Path, kept_cache: Path, tmp_path: Path
+) -> None:
+    def run(limit: int, name: str) -> Any:
+        done = lm_eval("--tasks", "magnifico_mini", "--model", "hf",
+                       "--model_args", f"pretrained={tiny_models / 'llama'}", "--device", "cpu",
+                       "--limit", str(limit), "--use_cache", str(tmp_path / "kept"),
+                       "--gen_kwargs", "max_gen_toks=5", output=tmp_path / name)  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done
+
+    first, second = run(4, "first"), run(6, "second")
+    assert "Cached requests: 4, Requests remaining: 2" in second.stderr
+    answers = [
+        [sample["resps"] for sample in run.samples("magnifico_mini")] for run in (first, second)
+    ]
+    assert answers[1][:4] == answers[0]
+
+
+def test_a_seed_draws_new_foreign_words_and_is_signed(
+    lm_eval: Callable[..., Any], cli: Callable[..., Any], kept_cache: Path, tmp_path: Path
+) -> None:
+    old = load.dataset(magnifico_corpus="mini", magnifico_prompt="desc")["test"]
+    new = load.dataset(magnifico_corpus="mini", magnifico_prompt="desc", magnifico_seed=5)["test"]
+    changed = {a["form"] for a, b in zip(old, new, strict=True) if a["prompt"] != b["prompt"]}
+    assert changed == {"foreign"}
+    plant(tmp_path / "answers.jsonl", list(new), continuation)
+    done = lm_eval("--tasks", "magnifico_mini", "--model", "recorded",
+                   "--model_args", f"path={tmp_path / 'answers.jsonl'}",
+                   "--metadata", '{"magnifico_seed": 5}')  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    results = done.results()["results"]["magnifico_mini"]
+    assert results["populated/relative_performance,query"] == 100
+    signature = cli("signature", str(done.output)).stdout
+    assert "|seed:5|" in signature
+    assert "semantics:reference-v1" in signature
+    assert "|populated:v" in signature
+
+
+HEADER = "interpretation\tword\tmeaning\tquestion\tbase_question\tquery"
+TALL = "tall\tlofty\ta height above 30\t{} lofty?\t{} above 30?\tselect {} where height > 30"
+BROKEN = "broken\tmossy\tnothing\twhich are mossy?\twhich are nothing?\tselect moss from mast"
+OWN = [
+    HEADER,
+    TALL.format("which masts are", "which masts are", "name from mast"),
+    TALL.format("how many masts are", "how many masts are", "count(*) from mast"),
+    BROKEN,
+]
+
+
+def test_ones_own_database_needs_a_file_and_no_code(
+    lm_eval: Callable[..., Any], kept_cache: Path, tmp_path: Path
+) -> None:
+    database = tmp_path / "yard.sqlite"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE mast (name TEXT PRIMARY KEY, height REAL)")
+        connection.execute("INSERT INTO mast VALUES ('fore', 28.5), ('main', 33)")
+        connection.commit()
+    before = database.read_bytes()
+    (tmp_path / "mine.tsv").write_text("\n".join(OWN), encoding="utf-8")
+    metadata = {"magnifico_databases": str(database), "magnifico_file": str(tmp_path / "mine.tsv")}
+    docs = list(load.dataset(magnifico_corpus="own", magnifico_prompt="desc", **metadata)["test"])
+    assert len(docs) == 4
+    # Right on the user's rows, wrong where a mast is exactly 30 high.
+    plant(tmp_path / "answers.jsonl", docs, lambda doc: continuation(doc).replace("> 30", ">= 30"))
+    done = lm_eval("--tasks", "magnifico_own_desc", "--model", "recorded",
+                   "--model_args", f"path={tmp_path / 'answers.jsonl'}",
+                   "--metadata", json.dumps(metadata))  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    content = done.results()
+    results = content["results"]["magnifico_own_desc"]
+    assert results["original/execution_accuracy:novel,query"] == 1
+    assert results["populated/execution_accuracy:novel,query"] == 0
+    metadata_out = content["configs"]["magnifico_own_desc"]["metadata"]
+    assert metadata_out["not_scorable"] == {"gold_error": ["broken/2/base", "broken/2/plausible"]}
+    assert "own examples+own databases" in metadata_out["signature"]["data"]
+    assert str(tmp_path) not in json.dumps(metadata_out["signature"])
+    assert database.read_bytes() == before
+
+
+def test_mistakes_end_in_one_line_before_the_model_is_touched(
+    lm_eval: Callable[..., Any], kept_cache: Path
+) -> None:
+    done = lm_eval("--tasks", "magnifico_own_desc", "--model", "hf",
+                   "--model_args", "pretrained=/no/such/model")  # fmt: skip
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("lm-eval-ext: error: magnifico_own needs your own files")
+    assert "Traceback" not in done.stderr
+    assert "Initializing hf model" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"magnifico_semantics": "strct"}, "unknown semantics 'strct'"),
+        ({"magnifico_sed": 1}, "unknown metadata key magnifico_sed"),
+        ({"magnifico_seed": "x"}, "magnifico_seed='x'"),
+        ({"magnifico_forms": "nonsense"}, "magnifico_forms: no 'nonsense'"),
+        ({"magnifico_file": "my.tsv"}, "has its own databases and examples"),
+        ({"magnifico_corpus": "own", "magnifico_databases": "no.sqlite", "magnifico_file": "no"},
+         "magnifico_databases='no.sqlite': there is no such file or folder"),
+        ({"magnifico_corpus": "min"}, "no corpus 'min'; use published, mini, own"),
+    ],
+)  # fmt: skip
+def test_options_are_checked_when_documents_are_loaded(
+    kept_cache: Path, metadata: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)):
+        load.dataset(**{"magnifico_corpus": "mini", **metadata})
