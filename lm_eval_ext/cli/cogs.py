@@ -5,33 +5,103 @@ from typing import Annotated
 
 import typer
 
+from lm_eval_ext.cli import cogs_tokens
+from lm_eval_ext.demo import cogs as demo
+
 app = typer.Typer(
-    help="COGS: putting unseen words in the place of the key words.", no_args_is_help=True
+    help="COGS: putting unseen words in the place of the key words, and what goes with it.",
+    no_args_is_help=True,
 )
 
+Lexicon = Annotated[str, typer.Option(help="Name of the lexicon.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="For fresh: which words. For a published one: another seed than its own."),
+]
+Shape = Annotated[
+    str | None, typer.Option(help="For fresh: random_long, random_short, cvcv_long or cvcv_short.")
+]
+LeadingSpace = Annotated[
+    bool, typer.Option("--leading-space", help="A space before texts that start with a new word.")
+]
 
-@app.callback()
-def _group() -> None:
-    """Keeps ``substitute`` a subcommand while it is the only one."""
+
+app.command("add-tokens")(cogs_tokens.add_tokens)
+app.command("check-tokens")(cogs_tokens.check_tokens)
 
 
 @app.command("substitute")
 def substitute(
     source: Annotated[Path, typer.Argument(metavar="IN", help="An unmodified COGS file.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="Where the variant goes.")],
-    lexicon: Annotated[str, typer.Option(help="Name of the lexicon.")],
-    seed: Annotated[
-        int | None, typer.Option(help="Another seed than the published one, for string lexicons.")
-    ] = None,
-    leading_space: Annotated[
-        bool,
-        typer.Option("--leading-space", help="A space before texts that start with a new word."),
-    ] = False,
+    *,
+    lexicon: Lexicon,
+    seed: Seed = None,
+    shape: Shape = None,
+    leading_space: LeadingSpace = False,
 ) -> None:
     """Replace the 21 context-controlled items of a COGS file."""
     from lm_eval_ext.benchmarks.cogs.lexicons import replacements
     from lm_eval_ext.benchmarks.cogs.substitute import substitute_file
 
-    words = replacements(lexicon, seed=seed)
+    words = replacements(lexicon, seed=seed, shape=_shape(lexicon, shape))
     count = substitute_file(source, target, words, leading_space=leading_space)
     typer.echo(f"{target}: {count:,} lines, lexicon {lexicon}")
+
+
+@app.command("export-mini")
+def export_mini(
+    out: Annotated[Path, typer.Option(help="The new folder; must be absent or empty.")],
+    lexicon: Lexicon = "unmodified",
+    seed: Seed = None,
+    shape: Shape = None,
+    leading_space: LeadingSpace = False,
+) -> None:
+    """Write cogs_mini as files in COGS's format: train.tsv, dev.tsv, test.tsv and so on."""
+    from lm_eval_ext.benchmarks.cogs import mini
+    from lm_eval_ext.benchmarks.cogs.export import export_mini as export
+    from lm_eval_ext.benchmarks.cogs.lexicons import replacements
+
+    words = replacements(lexicon, seed=seed, shape=_shape(lexicon, shape), items=mini.items())
+    counts = export(out, words, leading_space=leading_space)
+    typer.echo(f"{out}: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+
+
+@app.command("pair")
+def pair(
+    without: Annotated[
+        Path, typer.Argument(metavar="WITHOUT", help="samples_cogs_unmodified_*.jsonl.")
+    ],
+    with_: Annotated[
+        Path, typer.Argument(metavar="WITH", help="samples_cogs_<lexicon>_*.jsonl, same split.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where the answers go.")],
+) -> None:
+    """Make two logged runs into recorded answers to an overestimation task."""
+    from lm_eval_ext.benchmarks.cogs.pairing import pair as pair_runs
+
+    typer.echo(f"{out}: the answers to {pair_runs(without, with_, out):,} examples, two each")
+
+
+@app.command("demo-model")
+def demo_model(
+    out: Annotated[
+        Path, typer.Option(help="Folder of the model; must be absent, empty or this very model.")
+    ],
+    seed: Annotated[int, typer.Option(help="Seeds the order of examples and the weights.")] = 0,
+    steps: Annotated[
+        int, typer.Option(help="Optimizer steps; fewer train a worse model sooner.")
+    ] = demo.DEFAULT_STEPS,
+) -> None:
+    """Train a tiny encoder-decoder on cogs_mini, for lm_eval --model hf."""
+    report = demo.train(out, seed=seed, steps=steps)
+    done = "already holds this model, trained" if report.reused else "holds a model trained"
+    typer.echo(
+        f"{out} {done} in {report.seconds:.0f} s: {report.steps} steps, "
+        f"{report.parameters} parameters, held-out loss {report.held_out_loss:.3f} nats per token"
+    )
+
+
+def _shape(lexicon: str, shape: str | None) -> str | None:
+    """The shape of fresh words where none is named: that of the tasks."""
+    return "cvcv_short" if lexicon == "fresh" and shape is None else shape

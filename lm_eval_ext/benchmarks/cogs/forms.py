@@ -20,6 +20,9 @@ NUMBER = re.compile(r"[0-9]+", re.ASCII)
 WORD = re.compile(r"[^\s(),;*]+")
 """A name, a predicate or a bound variable; ``dog(x_1)`` is none of them."""
 
+APART = re.compile(r"[().,;*]|\[w_[0-9]{1,2}\]", re.ASCII)
+"""What COGS always separates by spaces. No word of any lexicon contains one."""
+
 Term: TypeAlias = tuple[str, str]
 """("variable", name) or ("name", text)."""
 
@@ -61,12 +64,14 @@ class NotAFormError(ValueError):
 
 
 def normalise(text: str) -> str:
-    """Leading and trailing whitespace goes, and any other run of it becomes one space.
+    """The text with one space between any two tokens of COGS, and no other whitespace.
 
-    Exact match is decided on this: tokenizers differ in the spaces that they put around
-    punctuation marks that COGS separates (paper, appendix B).
+    Runs of whitespace become one space, and the marks ``( ) , . ; *`` and novel tokens such as
+    ``[w_0]`` stand between spaces, whether they did or not. Nothing but whitespace changes.
+    Exact match is decided on this: decoding drops or adds spaces in just these places (paper,
+    appendix B; the clean-up of many tokenizers joins ``.`` and ``,`` to the word before).
     """
-    return " ".join(text.split())
+    return " ".join(APART.sub(r" \g<0> ", text).split())
 
 
 def parse(text: str) -> LogicalForm:
@@ -149,10 +154,18 @@ def equivalent(prediction: str, gold: str) -> bool:
         return False
     if left.name is not None or right.name is not None:
         return left.name == right.name
-    if len(left.binders) != len(right.binders) or len(left.atoms) != len(right.atoms):
+    if len(left.binders) != len(right.binders) or _shapes(left) != _shapes(right):
         return False
     start = {form: _first_colours(form) for form in (left, right)}
     return _renaming_exists(left, right, start[left], start[right])
+
+
+def _shapes(form: LogicalForm) -> Counter[object]:
+    """What renaming does not touch.
+
+    Where it is equal, a prediction is no larger than the gold, which bounds what follows.
+    """
+    return Counter((atom.definite, atom.predicate, len(atom.terms)) for atom in form.atoms)
 
 
 Colours: TypeAlias = Mapping[str, int]
@@ -169,8 +182,8 @@ def _renaming_exists(
 ) -> bool:
     """Refines colours until they stand still; where some are shared still, tries each partner.
 
-    Both forms have as many atoms as the gold, so depth and width are bounded by the gold's
-    number of variables, and a difference nearly always shows in the first refinement.
+    Both forms have the gold's predicates, so depth and width are bounded by the gold's number of
+    variables, and a difference nearly always shows in the first refinement.
     """
     refined = _refine(left, right, left_colours, right_colours)
     if refined is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, LEXICONS, SEEDS, replacements
+from lm_eval_ext.benchmarks.cogs.lexicons import FRESH, ITEMS, LEXICONS, SEEDS, replacements
 from lm_eval_ext.benchmarks.cogs.substitute import substitute, substitute_file
 from lm_eval_ext.errors import DataError, OptionError
 
@@ -62,7 +62,8 @@ def test_unmodified_is_the_file_itself(shared_data: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("lexicon", LEXICONS)
 def test_a_lexicon_has_one_word_per_item(lexicon: str) -> None:
-    words = replacements(lexicon)
+    seed, shape = (0, "random_long") if lexicon == FRESH else (None, None)
+    words = replacements(lexicon, seed=seed, shape=shape)
     assert tuple(words) == ITEMS
     assert len(set(words.values())) == 21
 

@@ -1,0 +1,183 @@
+"""COGS for models that are not fine-tuned: demonstrations from the training set.
+
+Each sample is shown the exposure example of its key word, and training examples that together
+cover the constructions (:mod:`~lm_eval_ext.benchmarks.cogs.constructions`). Choices rest on ids,
+unmodified words and constructions, so a sample has the same ones under every lexicon.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lm_eval_ext.benchmarks.cogs import files, load, mini, prompt, score
+from lm_eval_ext.benchmarks.cogs.constructions import constructions
+from lm_eval_ext.benchmarks.cogs.lexicons import UNMODIFIED
+from lm_eval_ext.benchmarks.cogs.records import Example
+from lm_eval_ext.data import require
+from lm_eval_ext.demos import Choices, Group, Item, Pool, covering
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness import provenance
+from lm_eval_ext.harness.loading import loader
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict, DatasetInfo
+
+TRAIN, SAMPLE = "train", "sample"
+COVERED = (TRAIN, SAMPLE)
+"""Whose constructions demonstrations cover: all of the training set, which tells nothing about
+the answer, or those of the sample's own logical form, which tells its structure."""
+
+WHY = "the exposure example of its key word"
+
+
+@loader(prefix="cogs_")
+def dataset(
+    *,
+    cogs_corpus: str = "cogs",
+    cogs_lexicon: str = UNMODIFIED,
+    cogs_split: str = "gen",
+    cogs_gen_revision: str = "2020",
+    cogs_seed: int | None = None,
+    cogs_shape: str | None = None,
+    cogs_cover: str = TRAIN,
+) -> "DatasetDict":
+    """Loads a split as ``test``, and what may be shown as ``train``, in the lexicon's words.
+
+    Both have ``id``, ``input`` (the sentence), ``answer``, ``copy_key``, ``constructions`` and
+    ``exposure``: the training examples that hold a key word of the example.
+
+    Args:
+        cogs_corpus: ``cogs`` or ``mini``.
+        cogs_lexicon: One of :data:`~lm_eval_ext.benchmarks.cogs.lexicons.LEXICONS`.
+        cogs_split: ``id``, ``testlex``, ``gen`` or ``gen_small``.
+        cogs_gen_revision: Of COGS's Gen: ``2020``, the paper's, or ``2022``, corrected.
+        cogs_seed: For the lexicon ``fresh``, which words; others have seeds of their own.
+        cogs_shape: For the lexicon ``fresh``, what the words look like.
+        cogs_cover: One of :data:`COVERED`.
+
+    Raises:
+        OptionError: For a value that is not legal.
+        DataError: If a file is not at hand, does not hold what it should, or a key word is in
+            no training example.
+    """
+    from datasets import Dataset, DatasetDict
+
+    if cogs_cover not in COVERED:
+        raise OptionError(f"cogs_cover: no {cogs_cover!r}; use {' or '.join(COVERED)}")
+    tested, info = load.examples(cogs_corpus, cogs_split, str(cogs_gen_revision))
+    shown, train_info = _training_set(cogs_corpus)
+    words = load.words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape)
+    exposure = exposure_of(words, shown)
+    test = [
+        {
+            **_row(example, words, exposure),
+            "type": example.type,
+            "corpus": cogs_corpus,
+            "split": cogs_split,
+        }
+        for example in tested
+    ]
+    train = [_row(example, words, exposure) for example in shown]
+    return DatasetDict(
+        {
+            "test": Dataset.from_list(test, info=_joined(info, train_info)),
+            "train": Dataset.from_list(train),
+        }
+    )
+
+
+def exposure_of(items: Iterable[str], train: Iterable[Example]) -> Mapping[str, Sequence[str]]:
+    """Finds for every key word the ids of the training examples that hold it.
+
+    Raises:
+        DataError: If none does.
+    """
+    found: dict[str, list[str]] = {item: [] for item in items}
+    for example in train:
+        for token in _tokens(example) & found.keys():
+            found[token].append(example.id)
+    if absent := [item for item, ids in found.items() if not ids]:
+        raise DataError(
+            f"no training example holds the key word {', '.join(absent)}; get the training set "
+            "again (lm-eval-ext data fetch cogs)"
+        )
+    return found
+
+
+def choose(
+    train: Iterable[Mapping[str, Any]],
+    samples: Collection[Mapping[str, Any]],
+    *,
+    cover: str,
+    k: int,
+    seed: int,
+) -> Choices:
+    """Gives every sample k demonstrations, the required exposure examples first.
+
+    Args:
+        train: Rows of the split ``train``.
+        samples: Rows of the split ``test``.
+        cover: One of :data:`COVERED`.
+        k: Demonstrations per sample.
+        seed: Another seed, another choice among examples that cover as much.
+
+    Raises:
+        OptionError: k is below the number of exposure examples that a sample must be shown.
+    """
+    from tqdm import tqdm
+
+    pool = Pool(Item(row["id"], row["copy_key"], frozenset(row["constructions"])) for row in train)
+    every = frozenset(name for item in pool for name in item.features)
+    items = (
+        Item(
+            row["id"],
+            row["copy_key"],
+            every if cover == TRAIN else frozenset(row["constructions"]),
+        )
+        for row in samples
+    )
+    required = {row["id"]: [Group(WHY, (name,)) for name in row["exposure"]] for row in samples}
+    # disable=None: a bar on terminals only.
+    bar = tqdm(items, "Choosing demonstrations", total=len(samples), disable=None)
+    return covering(pool, bar, k, seed, lambda item: required[item.id])
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    """lm-eval's hook: scores a document as the other COGS tasks do."""
+    return score.process_results({**doc, "form": doc["answer"]}, results)
+
+
+def _training_set(corpus: str) -> tuple[list[Example], "DatasetInfo"]:
+    if corpus == "mini":
+        return mini.examples("train"), provenance.describe_embedded("cogs_mini", mini.digest())
+    file = require("cogs", "train")
+    found = files.examples(files.read(file.path), "train", str(file.path))
+    return found, provenance.describe([file])
+
+
+def _joined(info: "DatasetInfo", train: "DatasetInfo") -> "DatasetInfo":
+    """Says where both splits come from: of two sources, the names joined by ``+``."""
+    joined = info.copy()
+    joined.download_checksums = {**info.download_checksums, **train.download_checksums}
+    if info.dataset_name != train.dataset_name:
+        joined.dataset_name = f"{info.dataset_name}+{train.dataset_name}"
+        joined.config_name = f"{info.config_name[:9]}+{train.config_name[:9]}"
+    return joined
+
+
+def _row(
+    example: Example, words: Mapping[str, str], exposure: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    required = {name for token in _tokens(example) & exposure.keys() for name in exposure[token]}
+    return {
+        "id": example.id,
+        "input": prompt.question(example, words),
+        "answer": prompt.answer(example, words),
+        "copy_key": " ".join(re.findall(r"\w+", example.sentence.casefold())),
+        "constructions": sorted(constructions(example.sentence, example.form)),
+        "exposure": sorted(required),
+    }
+
+
+def _tokens(example: Example) -> set[str]:
+    return {*example.sentence.split(), *example.form.split()}

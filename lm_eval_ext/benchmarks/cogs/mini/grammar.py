@@ -1,0 +1,131 @@
+"""A small grammar in COGS's notation: clauses become a sentence and its logical form.
+
+The notation is COGS's (fact sheet; :mod:`~lm_eval_ext.benchmarks.cogs.forms` reads it): a
+variable is the place of its noun or verb in the sentence, definites come first, then the
+conjuncts in the order of these places.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Name:
+    """A proper name."""
+
+    word: str
+
+
+@dataclass(frozen=True)
+class Noun:
+    """A noun with its article, and a place that it is at."""
+
+    word: str
+    definite: bool
+    preposition: str = ""
+    place: "Noun | None" = None
+
+
+Phrase: TypeAlias = Name | Noun
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb: the past form, which is also the participle, and the lemma."""
+
+    past: str
+    lemma: str
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A clause in the order of its words.
+
+    Attributes:
+        verb: Its verb.
+        subject: The noun phrase before it.
+        subject_role: ``agent``, or ``theme`` in the passive.
+        complements: Role, the word before (such as ``to``, or none) and phrase.
+        passive: Whether ``was`` stands before the verb.
+        content: What is said or thought, after ``that``.
+    """
+
+    verb: Verb
+    subject: Phrase
+    subject_role: str = "agent"
+    complements: tuple[tuple[str, str, Phrase], ...] = ()
+    passive: bool = False
+    content: "Clause | None" = None
+
+
+def render(clause: Clause) -> tuple[str, str]:
+    """Returns the sentence and the logical form of a clause."""
+    writer = _Writer()
+    writer.clause(clause)
+    sentence = " ".join([*writer.tokens, "."])
+    definites = "".join(f"* {atom} ; " for _, atom in sorted(writer.definites))
+    atoms = [atom for _, _, atom in sorted(writer.atoms)]
+    return sentence[0].upper() + sentence[1:], definites + " AND ".join(atoms)
+
+
+def primitive(word: str | Verb, *, transitive: bool = False) -> tuple[str, str]:
+    """Returns a word alone, and the logical form that it has alone: a noun's or a verb's."""
+    if isinstance(word, str):
+        return word, f"LAMBDA a . {word} ( a )"
+    lemma = word.lemma
+    if not transitive:
+        return lemma, f"LAMBDA a . LAMBDA e . {lemma} . agent ( e , a )"
+    return lemma, (
+        f"LAMBDA a . LAMBDA b . LAMBDA e . {lemma} . agent ( e , b ) AND {lemma} . theme ( e , a )"
+    )
+
+
+@dataclass
+class _Writer:
+    """What is written so far. Conjuncts carry their place, and their turn at that place."""
+
+    tokens: list[str] = field(default_factory=list)
+    definites: list[tuple[int, str]] = field(default_factory=list)
+    atoms: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def _put(self, words: Sequence[str]) -> int:
+        """Appends words; returns the place of the last one."""
+        self.tokens += words
+        return len(self.tokens) - 1
+
+    def _atom(self, place: int, predicate: str, *terms: str) -> None:
+        self.atoms.append((place, len(self.atoms), f"{predicate} ( {' , '.join(terms)} )"))
+
+    def phrase(self, phrase: Phrase) -> str:
+        """Writes a noun phrase; returns the term that stands for it."""
+        if isinstance(phrase, Name):
+            self._put([phrase.word])
+            return phrase.word
+        place = self._put(["the" if phrase.definite else "a", phrase.word])
+        variable = f"x _ {place}"
+        if phrase.definite:
+            self.definites.append((place, f"{phrase.word} ( {variable} )"))
+        else:
+            self._atom(place, phrase.word, variable)
+        if phrase.place is not None:
+            self._put([phrase.preposition])
+            where = self.phrase(phrase.place)
+            predicate = f"{phrase.word} . nmod . {phrase.preposition}"
+            self._atom(place, predicate, variable, where)
+        return variable
+
+    def clause(self, clause: Clause) -> str:
+        """Writes a clause; returns the variable of its verb."""
+        arguments = [(clause.subject_role, self.phrase(clause.subject))]
+        place = self._put(["was", clause.verb.past] if clause.passive else [clause.verb.past])
+        variable = f"x _ {place}"
+        for role, marker, phrase in clause.complements:
+            self._put([marker] if marker else [])
+            arguments.append((role, self.phrase(phrase)))
+        if clause.content is not None:
+            self._put(["that"])
+            arguments.append(("ccomp", self.clause(clause.content)))
+        for role, term in arguments:
+            self._atom(place, f"{clause.verb.lemma} . {role}", variable, term)
+        return variable

@@ -1,0 +1,90 @@
+"""Overestimation: how much better a model is with the words that it may have seen before.
+
+Paper, section 1: accuracy on Gen without substitution minus accuracy with it. Here both are
+asked of the same items, so the interval of the difference is a paired one.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from lm_eval.api.registry import register_aggregation
+
+from lm_eval_ext.benchmarks.cogs.records import types_of
+from lm_eval_ext.benchmarks.cogs.score import ALL, EXACT, results_by_scope, scopes, score
+from lm_eval_ext.harness.metrics import HIGH, LOW, NONE, metric_entries
+from lm_eval_ext.stats import ClusteredValue, Spread, cluster_bootstrap
+
+WITHOUT, WITH, DIFFERENCE = "without", "with", "difference"
+"""Exact match without substitution, with it, and the first minus the second."""
+
+BOOTSTRAP = "lm_eval_ext_cogs_bootstrap"
+"""What the interval's aggregations are called in lm-eval's registry."""
+
+
+def interval(values: Iterable[ClusteredValue | None]) -> Spread | None:
+    """The spread of the mean over whole clusters drawn with replacement.
+
+    None where there are fewer than two clusters.
+    """
+    import numpy as np
+
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for value in values:
+        if value is not None:
+            # Differences of verdicts are whole numbers, so their order changes nothing.
+            sums[value.cluster][0] += value
+            sums[value.cluster][1] += 1
+    totals = {cluster: np.array(pair) for cluster, pair in sums.items()}
+    return cluster_bootstrap(totals, lambda resampled: resampled[:, 0] / resampled[:, 1])
+
+
+@register_aggregation(BOOTSTRAP + LOW)  # type: ignore[untyped-decorator]
+def _aggregate_low(values: Iterable[ClusteredValue | None]) -> float | str:
+    spread = interval(values)
+    return NONE if spread is None else spread.low
+
+
+@register_aggregation(BOOTSTRAP + HIGH)  # type: ignore[untyped-decorator]
+def _aggregate_high(values: Iterable[ClusteredValue | None]) -> float | str:
+    spread = interval(values)
+    return NONE if spread is None else spread.high
+
+
+def _reported(corpus: str, split: str) -> tuple[str, ...]:
+    """All and the two kinds; single types are reported by the tasks themselves."""
+    types = types_of(corpus, split)
+    return tuple(scope for scope in scopes(corpus, split) if scope not in types) or (ALL,)
+
+
+def process_results(doc: dict[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    """lm-eval's hook: scores both answers to a document, the unmodified one first."""
+    without, with_ = (
+        float(score(answer, gold)[EXACT]) for answer, gold in zip(results, doc["form"], strict=True)
+    )
+    scores = {WITHOUT: without, WITH: with_, DIFFERENCE: without - with_}
+    names = _reported(doc["corpus"], doc["split"])
+    found = results_by_scope(doc, scores, names)
+    bounds = {
+        f"{DIFFERENCE}/{scope}{end}": found[f"{DIFFERENCE}/{scope}"]
+        for scope in names
+        for end in (LOW, HIGH)
+    }
+    return {**found, **bounds}
+
+
+def metric_list(
+    cogs_corpus: str = "cogs", cogs_split: str = "gen", **_: Any
+) -> list[dict[str, Any]]:
+    """lm-eval's ``metric_list``: the names that :func:`process_results` gives."""
+    names = _reported(cogs_corpus, cogs_split)
+    accuracies = metric_entries(
+        f"{metric}/{scope}" for metric in (WITHOUT, WITH) for scope in names
+    )
+    differences = [f"{DIFFERENCE}/{scope}" for scope in names]
+    bounds = [
+        {"metric": name + end, "aggregation": BOOTSTRAP + end, "higher_is_better": False}
+        for name in differences
+        for end in (LOW, HIGH)
+    ]
+    return [*accuracies, *metric_entries(differences, higher_is_better=False), *bounds]

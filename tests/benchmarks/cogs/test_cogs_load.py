@@ -1,0 +1,152 @@
+"""Files become documents; counts are the fact sheet's; broken files are one clear line."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_ext.benchmarks.cogs import files, load, revisions
+from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, LEXICONS, replacements
+from lm_eval_ext.benchmarks.cogs.records import (
+    LEXICAL,
+    SPLITS,
+    STRUCTURAL,
+    Example,
+    kind_of,
+    types_of,
+)
+from lm_eval_ext.benchmarks.cogs.substitute import substitute
+from lm_eval_ext.data import sources
+from lm_eval_ext.errors import DataError, OptionError
+
+FACTS = {"id": (3000, 1), "testlex": (12_000, 12), "gen": (21_000, 21), "gen_small": (1050, 21)}
+"""Documents and types of each split (fact sheet; 50 per type in the small part)."""
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_splits_have_the_fact_sheets_counts(real_data: Path, split: str) -> None:
+    total, types = FACTS[split]
+    examples, _ = load.examples("cogs", split)
+    counts = Counter(example.type for example in examples)
+    assert sum(counts.values()) == total
+    assert set(counts) == set(types_of("cogs", split))
+    assert set(counts.values()) == {total // types}
+    assert len({example.id for example in examples}) == total
+    assert len({example.sentence for example in examples}) == total
+
+
+def test_eighteen_types_are_lexical_and_hold_one_item_each(real_data: Path) -> None:
+    examples, _ = load.examples("cogs", "gen")
+    kinds = Counter(kind_of(example.type) for example in examples)
+    assert kinds == {LEXICAL: 18_000, STRUCTURAL: 3000}
+    for example in examples:
+        items = [token for token in example.sentence.split() if token in ITEMS]
+        assert len(items) == (kind_of(example.type) == LEXICAL), example
+
+
+def test_the_papers_gen_is_had_from_todays(real_data: Path) -> None:
+    today = (real_data / "cogs/gen.tsv").read_text().splitlines()
+    paper = (real_data / "cogs/gen.pre-2022-09.tsv").read_text().splitlines()
+    assert revisions.before_correction(today) == paper
+    changed = [line for line, old in zip(today, paper, strict=True) if line != old]
+    assert len(changed) == 51
+    assert {line.split("\t")[2] for line in changed} == {"obj_pp_to_subj_pp"}
+    assert sources()["cogs_gen_2020"].files["gen"].sha256 == revisions.SHA256_2020
+    for wrong in (paper, today[:-1], today[::-1], []):
+        with pytest.raises(DataError, match="cannot be had from this gen file"):
+            revisions.before_correction(wrong)
+
+
+def test_the_revision_chooses_the_logical_forms_and_is_described(real_data: Path) -> None:
+    old, new = (load.dataset(cogs_gen_revision=r)["test"] for r in ("2020", 2022))
+    assert old["sentence"] == new["sentence"]
+    assert sum(a != b for a, b in zip(old["form"], new["form"], strict=True)) == 51
+    (first,), (second,) = (d.info.download_checksums.values() for d in (old, new))
+    assert first["checksum"] == revisions.SHA256_2020 != second["checksum"]
+    assert load.dataset()["test"]["form"] == old["form"], "the paper's is the default"
+    small = [load.examples("cogs", "gen_small", revision)[0] for revision in ("2020", "2022")]
+    assert [one.id for one in small[0]] == [one.id for one in small[1]]
+
+
+@pytest.mark.parametrize("lexicon", [name for name in LEXICONS if name != "fresh"])
+def test_a_lexicon_changes_the_key_words_only(real_data: Path, lexicon: str) -> None:
+    words = replacements(lexicon)
+    for split in ("testlex", "gen_small"):
+        examples, _ = load.examples("cogs", split)
+        documents = load.dataset(cogs_lexicon=lexicon, cogs_split=split)["test"]
+        assert documents["id"] == [example.id for example in examples]
+        assert documents["sentence"] == [substitute(one.sentence, words) for one in examples]
+        assert documents["form"] == [substitute(one.form, words) for one in examples]
+
+
+def test_pairs_hold_what_the_two_tasks_ask(real_data: Path) -> None:
+    pairs = load.pairs(cogs_lexicon="tokens", cogs_split="gen_small")["test"]
+    first, second = (
+        load.dataset(cogs_lexicon=name, cogs_split="gen_small")["test"]
+        for name in ("unmodified", "tokens")
+    )
+    for column, column_of_pairs in (("sentence", "context"), ("form", "form")):
+        both = [list(two) for two in zip(first[column], second[column], strict=True)]
+        assert list(pairs[column_of_pairs]) == both
+    assert pairs["id"] == first["id"]
+
+
+def test_separator_and_leading_space(real_data: Path) -> None:
+    plain = load.dataset(cogs_lexicon="tokens", cogs_split="testlex")["test"]["sentence"]
+    styled = load.dataset(
+        cogs_lexicon="tokens", cogs_split="testlex", cogs_separator=" =>", cogs_leading_space=True
+    )["test"]["sentence"]
+    expected = [f"{' ' * text.startswith('[w_')}{text} =>" for text in plain]
+    assert list(styled) == expected
+    assert sum(text.startswith(" ") for text in styled) > 100
+
+
+def test_a_seed_for_fresh_leaves_the_other_lexicons_alone(real_data: Path) -> None:
+    one = load.dataset(cogs_lexicon="cvcv_long", cogs_split="gen_small", cogs_seed=9)["test"]
+    assert (
+        one["sentence"]
+        == load.dataset(cogs_lexicon="cvcv_long", cogs_split="gen_small")["test"]["sentence"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cogs_split": "dev"}, "cogs_split: no 'dev'; use id, testlex, gen, gen_small"),
+        ({"cogs_corpus": "scan"}, "cogs_corpus: no 'scan'; use cogs, mini"),
+        ({"cogs_lexicon": "nope"}, "no COGS lexicon 'nope'"),
+        ({"cogs_gen_revision": 2021}, "no '2021'; use 2020 or 2022"),
+        ({"cogs_lexicon": "fresh"}, "wants a seed"),
+        ({"cogs_separator": 3}, "cogs_separator is 3, which must be text"),
+        ({"cogs_leading_space": "yes"}, "which must be true or false"),
+        ({"cogs_lexikon": "tokens"}, "unknown metadata key cogs_lexikon"),
+    ],
+)
+def test_wrong_options_are_one_clear_line(options: dict[str, Any], message: str) -> None:
+    for load_it in (load.dataset, load.pairs):
+        with pytest.raises(OptionError, match=message) as caught:
+            load_it(**{"cogs_corpus": "mini", **options})
+        assert "\n" not in str(caught.value)
+
+
+def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
+    for lines in (["a\tb\tc", "a\tb"], ["a\tb\tc", "a\tb\tc\td"], ["a\tb\tc", "a\t\tc"]):
+        with pytest.raises(DataError, match=r"^x\.tsv:2: not a sentence, a logical form and a"):
+            files.examples(lines, "gen", "x.tsv")
+    found = files.examples(["a\tb\tpp_recursion", "a\tb\tpp_recursive"], "gen", "x.tsv")
+    with pytest.raises(DataError, match=r"^x\.tsv:2: no type 'pp_recursive' is known"):
+        files.check_types(found, types_of("cogs", "gen"), "x.tsv")
+    with pytest.raises(DataError, match="cannot be read"):
+        files.read(tmp_path / "absent.tsv")
+
+
+def test_the_small_part_does_not_depend_on_the_order() -> None:
+    examples = [Example(f"gen/{i}", f"sentence {i}", "f", f"type{i % 3}") for i in range(300)]
+    forward = files.small(examples, per_type=7)
+    backward = files.small(examples[::-1], per_type=7)
+    assert forward == backward[::-1]
+    assert Counter(example.type for example in forward) == {f"type{i}": 7 for i in range(3)}
+    assert forward == [example for example in examples if example in forward]
+    reworded = [Example(e.id, e.sentence.upper(), e.form, e.type) for e in examples]
+    assert [e.id for e in files.small(reworded, per_type=7)] != [e.id for e in forward]

@@ -1,0 +1,209 @@
+"""cogs_mini has COGS's design, and none of its words but the grammar's."""
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_ext.benchmarks.cogs import mini
+from lm_eval_ext.benchmarks.cogs.export import FILES, export_mini
+from lm_eval_ext.benchmarks.cogs.forms import parse
+from lm_eval_ext.benchmarks.cogs.lexicons import replacements
+from lm_eval_ext.benchmarks.cogs.mini.grammar import Clause, Name, Noun, Verb, primitive, render
+from lm_eval_ext.benchmarks.cogs.mini.words import words
+from lm_eval_ext.benchmarks.cogs.records import STRUCTURAL_TYPES, types_of
+from lm_eval_ext.errors import OptionError
+
+DIGEST = "dc6374d0dcc8765e0b48ac9451dd26cbc2451c2acb3ac48dcd76774bdc0cd5f6"
+"""A change here makes scores incomparable: raise the task's version, then renew this."""
+
+GRAMMATICAL = {"a", "the", "was", "by", "to", "that", "."}
+NOTATION = {
+    "x", "_", "(", ")", ",", ".", ";", "*", "AND", "LAMBDA", "a", "b", "e",
+    "agent", "theme", "recipient", "ccomp", "nmod",
+}  # fmt: skip
+
+ALL = {split: mini.examples(split) for split in mini.ALL_SPLITS}
+
+
+def test_it_is_the_same_everywhere() -> None:
+    assert mini.digest() == DIGEST
+    code = "from lm_eval_ext.benchmarks.cogs import mini; print(mini.digest())"
+    for seed in ("0", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True,
+            text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout.strip() == DIGEST
+
+
+def test_the_notation_is_that_of_cogs() -> None:
+    """Each case is our own sentence in the shape of the fact sheet's notation."""
+    goat = Noun("goat", definite=True)
+    barn = Noun("barn", definite=False)
+    cases = [
+        (
+            Clause(Verb("saw", "see"), goat, complements=(("theme", "", Name("Ann")),)),
+            "The goat saw Ann .",
+            "* goat ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ann )",
+        ),
+        (
+            Clause(Verb("seen", "see"), barn, "theme", (("agent", "by", goat),), passive=True),
+            "A barn was seen by the goat .",
+            "* goat ( x _ 6 ) ; barn ( x _ 1 ) AND see . theme ( x _ 3 , x _ 1 ) "
+            "AND see . agent ( x _ 3 , x _ 6 )",
+        ),
+        (
+            Clause(
+                Verb("said", "say"), Name("Ann"),
+                content=Clause(Verb("slept", "sleep"), Noun("goat", False, "near", barn)),
+            ),
+            "Ann said that a goat near a barn slept .",
+            "say . agent ( x _ 1 , Ann ) AND say . ccomp ( x _ 1 , x _ 8 ) AND goat ( x _ 4 ) "
+            "AND goat . nmod . near ( x _ 4 , x _ 7 ) AND barn ( x _ 7 ) "
+            "AND sleep . agent ( x _ 8 , x _ 4 )",
+        ),
+    ]  # fmt: skip
+    for clause, sentence, form in cases:
+        assert render(clause) == (sentence, form)
+    assert primitive("goat") == ("goat", "LAMBDA a . goat ( a )")
+    assert parse(primitive(Verb("saw", "see"), transitive=True)[1]).binders == ("a", "b", "e")
+
+
+def test_sizes_and_types() -> None:
+    assert len(ALL["id"]) == 200
+    assert len(ALL["dev"]) == 200
+    assert 2000 <= len(ALL["train"]) < 2100
+    for split, per_type in (("testlex", 35), ("gen", 50)):
+        counts = Counter(example.type for example in ALL[split])
+        assert counts == dict.fromkeys(types_of("mini", split), per_type)
+    assert len(STRUCTURAL_TYPES & {example.type for example in ALL["gen"]}) == 3
+
+
+def test_every_form_is_read_and_variables_are_places() -> None:
+    for example in (example for split in ALL.values() for example in split):
+        form = parse(example.form)
+        tokens = example.sentence.split()
+        if example.type == "primitive":
+            continue
+        for atom in form.atoms:
+            (_, variable), *_ = atom.terms
+            written = tokens[int(variable.removeprefix("x_"))]
+            assert written[:3].lower() == atom.predicate[0][:3].lower(), (example, atom)
+
+
+def test_no_sentence_comes_twice() -> None:
+    sentences = [example.sentence for split in ALL.values() for example in split]
+    assert len(sentences) == len(set(sentences))
+
+
+def test_each_key_word_has_one_exposure_example() -> None:
+    sentences = [example.sentence.split() for example in ALL["train"]]
+    key = words().key
+    heads = (
+        key.subj_common, key.obj_common, key.primitive, key.subj_proper, key.obj_proper,
+        key.active[0], key.passive[0],
+    )  # fmt: skip
+    for word in heads:
+        assert sum(word in tokens for tokens in sentences) == 1, word
+    types = Counter(e.type for e in ALL["train"] if e.type.startswith("exposure"))
+    assert types == {f"exposure_example_{name}": 1 for name in types_of("mini", "testlex")}
+    for split in ("dev", "id"):
+        assert not any(set(mini.items()) & set(e.sentence.split()) for e in ALL[split])
+
+
+def roles_of(word: str, form: str) -> set[str]:
+    """The roles that a name, or what a noun names, plays in a form."""
+    parsed = parse(form)
+    own = {word} | {atom.terms[0][1] for atom in parsed.atoms if atom.predicate == (word,)}
+    return {
+        atom.predicate[-1]
+        for atom in parsed.atoms
+        if len(atom.terms) == 2 and atom.terms[1][1] in own
+    }
+
+
+def test_generalization_puts_key_words_where_training_did_not() -> None:
+    key = words().key
+    seen = {
+        "subj_common": (key.subj_common, "agent"), "subj_proper": (key.subj_proper, "agent"),
+        "obj_common": (key.obj_common, "theme"), "obj_proper": (key.obj_proper, "theme"),
+    }  # fmt: skip
+    new = {
+        "subj_to_obj_common": (key.subj_common, "theme"),
+        "subj_to_obj_proper": (key.subj_proper, "theme"),
+        "obj_to_subj_common": (key.obj_common, "agent"),
+        "obj_to_subj_proper": (key.obj_proper, "agent"),
+        "prim_to_subj_common": (key.primitive, "agent"),
+    }
+    for table, split in ((seen, "testlex"), (new, "gen")):
+        for type_, (word, role) in table.items():
+            for example in (example for example in ALL[split] if example.type == type_):
+                assert roles_of(word, example.form) == {role}, example
+    passives = {"passive": True, "active": False, "active_to_passive": True,
+                "passive_to_active": False}  # fmt: skip
+    for example in (*ALL["testlex"], *ALL["gen"]):
+        if example.type in passives:
+            verb = key.active if example.type.startswith("active") else key.passive
+            tokens = example.sentence.split()
+            place = tokens.index(verb[0])
+            assert (tokens[place - 1] == "was") == passives[example.type], example
+
+
+def depth(example: Any, mark: str) -> int:
+    return int(Counter(example.form.split())[mark])
+
+
+def test_structures_of_generalization_are_new() -> None:
+    trained = [e for e in ALL["train"] if e.type != "primitive"]
+    assert max(depth(e, "ccomp") for e in trained) == 2
+    assert max(depth(e, "nmod") for e in trained) == 2
+    for example in ALL["gen"]:
+        if example.type == "cp_recursion":
+            assert depth(example, "ccomp") in (3, 4, 5)
+        if example.type == "pp_recursion":
+            assert depth(example, "nmod") in (3, 4, 5)
+
+    def modified_subject(example: Any) -> bool:
+        parsed = parse(example.form)
+        modified = {a.terms[0][1] for a in parsed.atoms if "nmod" in a.predicate}
+        subjects = {a.terms[1][1] for a in parsed.atoms if a.predicate[-1] == "agent"}
+        return bool(modified & subjects)
+
+    assert not any(modified_subject(e) for e in trained)
+    assert all(modified_subject(e) for e in ALL["gen"] if e.type == "obj_pp_to_subj_pp")
+
+
+def test_words_are_our_own(shared_data: Path) -> None:
+    def vocabulary(lines: list[str]) -> set[str]:
+        return {w.lower() for line in lines for text in line.split("\t")[:2] for w in text.split()}
+
+    theirs = set().union(
+        *(vocabulary(f.read_text().splitlines()) for f in (shared_data / "cogs").glob("*.tsv"))
+    )
+    ours = vocabulary([f"{e.sentence}\t{e.form}" for split in ALL.values() for e in split])
+    shared = {word for word in ours & theirs if not word.isdigit()}
+    assert shared <= GRAMMATICAL | {mark.lower() for mark in NOTATION}
+
+
+def test_exporting(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    out = tmp_path / "deep" / "mini"
+    counts = export_mini(out, replacements("unmodified", items=mini.items()))
+    assert counts == {f"{name}.tsv": len(ALL[split]) for split, name in FILES.items()}
+    for split, name in FILES.items():
+        lines = (out / f"{name}.tsv").read_text().splitlines()
+        assert lines == [f"{e.sentence}\t{e.form}\t{e.type}" for e in ALL[split]]
+    with pytest.raises(OptionError, match="is not empty"):
+        export_mini(out, {})
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OptionError, match="cannot write"):
+        export_mini(tmp_path / "file", {})
+    done = cli("cogs", "export-mini", "--out", str(tmp_path / "t"), "--lexicon", "tokens")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "t" / "gen.tsv").read_text().split()
+    assert not set(mini.items()) & set(text)
+    assert {f"[w_{i}]" for i in range(len(mini.items()))} <= set(text)

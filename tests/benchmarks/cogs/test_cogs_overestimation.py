@@ -1,0 +1,169 @@
+"""Both accuracies and their difference, with a paired interval; two runs made into one."""
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lm_eval import simple_evaluate
+from lm_eval.tasks import TaskManager
+
+from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.benchmarks.cogs import load
+from lm_eval_ext.benchmarks.cogs.overestimation import interval, metric_list, process_results
+from lm_eval_ext.benchmarks.cogs.pairing import answers, pair
+from lm_eval_ext.benchmarks.cogs.records import LEXICAL, STRUCTURAL, kind_of
+from lm_eval_ext.catalogue import cards
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.models.recorded import RecordedLM
+from lm_eval_ext.stats import ClusteredValue
+
+OPTIONS = {"cogs_corpus": "mini", "cogs_lexicon": "fresh", "cogs_seed": 0}
+TASK = "cogs_mini_overestimation"
+
+
+def pairs() -> list[dict[str, Any]]:
+    return list(load.pairs(**OPTIONS, cogs_shape="cvcv_short")["test"])
+
+
+@pytest.mark.parametrize("right", [(True, True), (True, False), (False, True), (False, False)])
+def test_one_document(right: tuple[bool, bool]) -> None:
+    doc = next(doc for doc in pairs() if kind_of(doc["type"]) == LEXICAL)
+    results = process_results(
+        doc, [form if ok else "" for form, ok in zip(doc["form"], right, strict=True)]
+    )
+    assert list(results) == [e["metric"] for e in metric_list(cogs_corpus="mini")]
+    for scope in ("all", LEXICAL):
+        assert results[f"without/{scope}"] == right[0]
+        assert results[f"with/{scope}"] == right[1]
+        assert results[f"difference/{scope}"] == right[0] - right[1]
+        assert results[f"difference/{scope}_ci95_low"] == right[0] - right[1]
+    assert results[f"difference/{STRUCTURAL}"] is None
+    assert results[f"difference/{STRUCTURAL}_ci95_high"] is None
+
+
+def test_the_words_of_the_other_request_are_wrong() -> None:
+    doc = next(doc for doc in pairs() if kind_of(doc["type"]) == LEXICAL)
+    swapped = process_results(doc, doc["form"][::-1])
+    assert swapped["without/all"] == swapped["with/all"] == 0.0
+
+
+def evaluate(path: Path) -> dict[str, Any]:
+    manager = TaskManager(include_defaults=False, include_path=tasks_folder())
+    results = simple_evaluate(
+        model=RecordedLM(path=str(path)), tasks=[TASK], task_manager=manager, bootstrap_iters=10
+    )
+    assert results is not None
+    found: dict[str, Any] = results["results"][TASK]
+    return {name.removesuffix(",none"): value for name, value in found.items()}
+
+
+def test_a_whole_run(tmp_path: Path) -> None:
+    """Rates that differ by type, so that clusters matter; figures computed again by hand."""
+    rng = random.Random(4)
+    types = sorted({doc["type"] for doc in pairs()})
+    rows, differences = [], defaultdict(list)
+    for doc in pairs():
+        first = rng.random() < 0.9
+        second = rng.random() < types.index(doc["type"]) / len(types)
+        differences[doc["type"]].append(first - second)
+        for index, ok in enumerate((first, second)):
+            answer = doc["form"][index] if ok else "no"
+            rows.append({"doc": {"id": doc["id"]}, "idx": index, "response": answer})
+    file = tmp_path / "answers.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scores = evaluate(file)
+    for scope in ("all", LEXICAL, STRUCTURAL):
+        means = [
+            np.mean(values)
+            for type_, values in differences.items()
+            if scope in ("all", kind_of(type_))
+        ]
+        assert scores[f"difference/{scope}"] == pytest.approx(np.mean(means))
+        assert scores[f"difference/{scope}"] == pytest.approx(
+            scores[f"without/{scope}"] - scores[f"with/{scope}"]
+        )
+        error = np.std(means, ddof=1) / np.sqrt(len(means))
+        assert scores[f"difference/{scope}_stderr"] == pytest.approx(error)
+        low, high = (scores[f"difference/{scope}_ci95_{end}"] for end in ("low", "high"))
+        assert low < scores[f"difference/{scope}"] < high
+        if scope != STRUCTURAL:  # three clusters have few resamples
+            assert (high - low) / (2 * 1.96 * error) == pytest.approx(1, abs=0.25)
+
+
+def test_the_interval_is_paired_and_does_not_depend_on_order() -> None:
+    rng = random.Random(5)
+    values = [ClusteredValue(rng.choice((-1.0, 0.0, 1.0)), f"t{i % 9}") for i in range(900)]
+    straight, turned = interval(values), interval([*values[::-1], None])
+    assert straight == turned
+    assert interval(values[::9]) is None, "one cluster"
+    assert interval([]) is None
+    constant = interval([ClusteredValue(0.25, f"t{i % 4}") for i in range(40)])
+    assert constant is not None
+    assert constant.low == constant.high == 0.25
+
+
+def test_published_overestimation_is_on_the_card() -> None:
+    """The paper's "between 14 and 19 points" are differences of its own table."""
+    card = cards()["cogs"]
+    gen = {
+        task: reference.figures["all"]
+        for reference in card.references
+        if reference.label == "T5-base"
+        for task in reference.tasks
+        if task.endswith("_gen")
+    }
+    for lexicon in ("random_long", "random_short", "cvcv_long", "cvcv_short"):
+        (figures,) = (
+            r.figures for r in card.references if f"cogs_overestimation_{lexicon}" in r.tasks
+        )
+        without, with_ = gen["cogs_unmodified_gen"], gen[f"cogs_{lexicon}_gen"]
+        assert figures["all"] == pytest.approx(without - with_)
+        assert 0.14 <= figures["all"] < 0.195
+
+
+def log(path: Path, rows: list[tuple[str, str]]) -> Path:
+    path.write_text(
+        "".join(json.dumps({"doc": {"id": i}, "resps": [[text]]}) + "\n" for i, text in rows)
+    )
+    return path
+
+
+def test_two_logs_become_the_answers_of_one_task(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    documents = pairs()
+    logs = [
+        log(tmp_path / f"{place}.jsonl", [(doc["id"], doc["form"][place]) for doc in documents])
+        for place in (0, 1)
+    ]
+    done = cli("cogs", "pair", str(logs[0]), str(logs[1]), str(tmp_path / "answers.jsonl"))
+    assert done.returncode == 0, done.stderr
+    assert "500 examples" in done.stdout
+    scores = evaluate(tmp_path / "answers.jsonl")
+    assert scores["without/all"] == scores["with/all"] == 1.0
+    assert pair(logs[1], logs[0], tmp_path / "turned.jsonl") == 500
+    assert evaluate(tmp_path / "turned.jsonl")["with/lexical"] == 0.0
+
+
+def test_logs_that_do_not_fit_are_one_clear_line(tmp_path: Path) -> None:
+    one = log(tmp_path / "one.jsonl", [("gen/1", "a"), ("gen/2", "b")])
+    other = log(tmp_path / "other.jsonl", [("gen/1", "a"), ("gen/3", "\ud800")])
+    with pytest.raises(DataError, match="2 examples, such as gen/2, are in one of"):
+        pair(one, other, tmp_path / "o")
+    assert pair(other, other, tmp_path / "o") == 2, "lone surrogates are texts, too"
+    for content, message in (
+        ("", "nothing is logged here"),
+        ("{}\n", ":1: not a row"),
+        ('{"doc": {"id": "x"}, "resps": [["a"], ["b"]]}\n', ":1: not a row"),
+        ('{"doc": {"id": 7}, "resps": [["a"]]}\n', "must be texts"),
+        ("[" * 100_000, ":1: not a row"),
+    ):
+        (tmp_path / "bad.jsonl").write_text(content)
+        with pytest.raises(DataError, match=message) as caught:
+            answers(tmp_path / "bad.jsonl")
+        assert "\n" not in str(caught.value)
+    with pytest.raises(DataError, match="cannot be read"):
+        answers(tmp_path / "absent.jsonl")

@@ -1,0 +1,205 @@
+"""Answers become scores: right ones, wrong ones, hostile ones, and 21,000 of them."""
+
+import math
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lm_eval.evaluator_utils import _compute_task_aggregations
+from lm_eval.tasks import TaskManager
+
+from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.benchmarks.cogs.forms import normalise
+from lm_eval_ext.benchmarks.cogs.records import LEXICAL, STRUCTURAL, kind_of, types_of
+from lm_eval_ext.benchmarks.cogs.score import (
+    ALL,
+    EQUIVALENT,
+    EXACT,
+    metric_list,
+    process_results,
+    scopes,
+    score,
+)
+from lm_eval_ext.harness.names import NONE, STDERR
+
+GOLD = "* dog ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ann )"
+SHUFFLED = "* dog ( x _ 1 ) ; see . theme ( x _ 2 , Ann ) AND see . agent ( x _ 2 , x _ 1 )"
+WRONG = GOLD.replace("Ann", "Bob")
+
+ANSWERS = [
+    (GOLD, True, True),
+    (f"  {GOLD} \n", True, True),
+    (GOLD.replace(" ", "  "), True, True),
+    # What the clean-up of decoding does, and a decoder that puts no space before a mark.
+    (GOLD.replace(" .", ".").replace(" ,", ","), True, True),
+    (GOLD.replace(" ( ", "(").replace(" )", ")").replace(" ;", ";").replace("* ", "*"), True, True),
+    (SHUFFLED, False, True),
+    (GOLD.replace("x _ 2", "x _ 5"), False, True),
+    (GOLD.replace("dog ( x _ 1 )", "dog ( x _ 3 )"), False, False),
+    (WRONG, False, False),
+    (GOLD.lower(), False, False),
+    (GOLD.replace("x _ 2", "x_2"), False, False),
+    (GOLD + " .", False, False),
+    (GOLD + " AND", False, False),
+    (f"The logical form is: {GOLD}", False, False),
+    ("", False, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "exact", "same"), ANSWERS)
+def test_a_table_of_answers(answer: str, exact: bool, same: bool) -> None:
+    assert score(answer, GOLD) == {EXACT: exact, EQUIVALENT: same}
+
+
+def test_novel_tokens_stand_between_spaces() -> None:
+    gold = "* [w_0] ( x _ 1 ) ; [w_18] . agent ( x _ 2 , x _ 1 )"
+    assert normalise(gold) == gold
+    assert score("*[w_0]( x _ 1 );[w_18].agent ( x _ 2, x _ 1 )", gold)[EXACT]
+    assert not score(gold.replace("[w_0]", "[w_1]"), gold)[EXACT]
+
+
+@given(st.text(alphabet="ab _x1().,;*[w]\n\t"))
+def test_normalising_changes_whitespace_only(text: str) -> None:
+    assert "".join(normalise(text).split()) == "".join(text.split())
+    assert normalise(normalise(text)) == normalise(text)
+
+
+@given(st.text())
+def test_any_text_is_scored(text: str) -> None:
+    found = score(text, GOLD)
+    assert found[EQUIVALENT] or not found[EXACT]
+
+
+HOSTILE = [
+    "( " * 500_000,
+    " " * 1_000_000,
+    ("\t" * 1000 + ".") * 1000,
+    "[w_" + "1" * 1_000_000,
+    "[w_1" * 250_000,
+    "LAMBDA a . " * 90_000 + GOLD,
+    f"see . agent ( {'x _ 1 , ' * 120_000}x _ 2 )",
+    # As many conjuncts as the gold, but of another size.
+    f"* dog ( x _ 1 ) ; see . agent ( {', '.join(f'x _ {i} ' for i in range(60_000))}) "
+    "AND see . theme ( x _ 2 , Ann )",
+    GOLD.replace("dog ( x _ 1 )", f"dog ( x _ {'9' * 900_000} )"),
+    "\ud800" * 1000,
+    "\x00" * 100_000,
+    " AND ".join([GOLD] * 9000),
+]
+
+
+@pytest.mark.parametrize("answer", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.timeout(60)
+def test_hostile_answers_are_wrong_and_cost_little(answer: str) -> None:
+    doc = {"id": "gen/1", "type": "cp_recursion", "corpus": "cogs", "split": "gen", "form": GOLD}
+    results = process_results(doc, [answer])
+    assert results[f"{EXACT}/{ALL}"] == results[f"{EQUIVALENT}/{ALL}"] == 0.0
+
+
+@pytest.mark.parametrize("split", ["id", "testlex", "gen"])
+@pytest.mark.parametrize("corpus", ["cogs", "mini"])
+def test_a_document_has_every_metric_and_none_where_it_does_not_belong(
+    corpus: str, split: str
+) -> None:
+    names = [entry["metric"] for entry in metric_list(cogs_corpus=corpus, cogs_split=split)]
+    assert len(names) == 4 * len(scopes(corpus, split))
+    for type_ in types_of(corpus, split):
+        doc = {"id": "x/1", "type": type_, "corpus": corpus, "split": split, "form": GOLD}
+        results = process_results(doc, [GOLD])
+        assert list(results) == names
+        concerned = {name.partition("/")[2] for name, value in results.items() if value is not None}
+        expected = {ALL} if split == "id" else {ALL, type_}
+        if split == "gen":
+            expected.add(kind_of(type_))
+        assert concerned == {name + end for name in expected for end in ("", STDERR)}
+
+
+class Run:
+    """A task whose documents are answered and aggregated as lm-eval does it."""
+
+    def __init__(self, name: str, **metadata: Any) -> None:
+        manager = TaskManager(
+            include_defaults=False, include_path=tasks_folder(), metadata=metadata
+        )
+        self.task = manager.load(name)["tasks"][name]
+        self.docs = list(self.task.eval_docs)
+
+    def __call__(self, answers: list[str]) -> dict[str, Any]:
+        raw: dict[tuple[str, str], list[Any]] = defaultdict(list)
+        for doc, answer in zip(self.docs, answers, strict=True):
+            for metric, value in self.task.process_results(doc, [answer]).items():
+                raw[metric, "none"].append(value)
+        metrics, count = _compute_task_aggregations(self.task, raw, bootstrap_iters=10)
+        assert count == len(answers)
+        return {name.removesuffix(",none"): value for name, value in metrics.items()}
+
+
+@pytest.fixture(scope="module")
+def gen(shared_data: Path) -> Run:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
+        return Run("cogs_cvcv_short_gen")
+
+
+def test_gold_answers_are_right_in_every_type_and_shifted_ones_nearly_never(gen: Run) -> None:
+    gold = [doc["form"] for doc in gen.docs]
+    assert len(gold) == 21_000
+    scores = gen(gold)
+    shifted = gen(gold[1:] + gold[:1])
+    for metric in (EXACT, EQUIVALENT):
+        for scope in (ALL, LEXICAL, STRUCTURAL, *types_of("cogs", "gen")):
+            assert scores[f"{metric}/{scope}"] == 1.0
+            assert scores[f"{metric}/{scope}{STDERR}"] == 0.0
+            assert shifted[f"{metric}/{scope}"] < 0.01
+
+
+def test_golds_shuffled_and_renamed_are_equivalent_and_not_exact(gen: Run) -> None:
+    """Two documents of the same meaning would make it guesswork; there are none."""
+    rng = random.Random(1)
+    reworded = []
+    for doc in gen.docs:
+        definites, mark, atoms = doc["form"].rpartition(" ; ")
+        parts = atoms.split(" AND ")
+        rng.shuffle(parts)
+        text = definites + mark + " AND ".join(parts)
+        reworded.append(text.replace("x _ ", "x _ 1"))
+    scores = gen(reworded)
+    assert scores[f"{EQUIVALENT}/{ALL}"] == 1.0
+    assert scores[f"{EXACT}/{ALL}"] == 0.0
+
+
+def test_standard_errors_are_clustered_by_type_and_within_a_type_by_document(gen: Run) -> None:
+    rng = random.Random(2)
+    types = types_of("cogs", "gen")
+    rates = {type_: place / len(types) for place, type_ in enumerate(types)}
+    right = [rng.random() < rates[doc["type"]] for doc in gen.docs]
+    scores = gen([doc["form"] if ok else "" for doc, ok in zip(gen.docs, right, strict=True)])
+    by_type: dict[str, list[bool]] = defaultdict(list)
+    for doc, ok in zip(gen.docs, right, strict=True):
+        by_type[doc["type"]].append(ok)
+    for scope, kind in ((ALL, None), (LEXICAL, LEXICAL), (STRUCTURAL, STRUCTURAL)):
+        means = [sum(v) / 1000 for t, v in by_type.items() if kind is None or kind_of(t) == kind]
+        mean = sum(means) / len(means)
+        deviation = math.sqrt(sum((m - mean) ** 2 for m in means) / (len(means) - 1))
+        assert scores[f"{EXACT}/{scope}"] == pytest.approx(mean)
+        assert scores[f"{EXACT}/{scope}{STDERR}"] == pytest.approx(
+            deviation / math.sqrt(len(means))
+        )
+    for type_, members in by_type.items():
+        mean = sum(members) / 1000
+        assert scores[f"{EXACT}/{type_}"] == mean
+        assert scores[f"{EXACT}/{type_}{STDERR}"] == pytest.approx(
+            math.sqrt(mean * (1 - mean) / 999)
+        )
+
+
+def test_types_without_documents_have_no_figure() -> None:
+    mini = Run("cogs_mini_gen")
+    mini.docs = [doc for doc in mini.docs if doc["type"] in ("cp_recursion", "pp_recursion")]
+    scores = mini([doc["form"] for doc in mini.docs])
+    assert scores[f"{EXACT}/{LEXICAL}"] == scores[f"{EXACT}/active_to_passive"] == NONE
+    assert scores[f"{EXACT}/{STRUCTURAL}"] == scores[f"{EXACT}/{ALL}"] == 1.0

@@ -1,0 +1,125 @@
+"""COGS through lm_eval: recorded golds in every type, a trained model, ranks, two runs as one."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lm_eval import simple_evaluate
+from lm_eval.tasks import TaskManager
+
+from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.benchmarks.cogs import load
+from lm_eval_ext.benchmarks.cogs.records import types_of
+from lm_eval_ext.models.recorded import RecordedLM
+
+pytestmark = pytest.mark.e2e
+
+
+def write(path: Path, prompts: list[str], answers: list[str]) -> Path:
+    rows = ({"arguments": [p], "response": a} for p, a in zip(prompts, answers, strict=True))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_full_gen_through_the_recorded_model(real_data: Path, tmp_path: Path) -> None:
+    documents = load.dataset(cogs_lexicon="random_long")["test"]
+    golds = list(documents["form"])
+    manager = TaskManager(include_defaults=False, include_path=tasks_folder())
+    for answers, reached in ((golds, 1.0), (golds[1:] + golds[:1], 0.0)):
+        file = write(tmp_path / "answers.jsonl", list(documents["sentence"]), answers)
+        results = simple_evaluate(
+            model=RecordedLM(path=str(file)), tasks=["cogs_random_long_gen"],
+            task_manager=manager, bootstrap_iters=0, log_samples=False,
+        )  # fmt: skip
+        assert results is not None
+        assert results["n-samples"]["cogs_random_long_gen"]["effective"] == 21_000
+        scores = results["results"]["cogs_random_long_gen"]
+        for metric in ("exact_match", "equivalent"):
+            for scope in ("all", "lexical", "structural", *types_of("cogs", "gen")):
+                assert scores[f"{metric}/{scope},none"] == pytest.approx(reached, abs=0.005)
+
+
+def test_recorded_answers_on_the_command_line(
+    lm_eval: Callable[..., Any], cli: Callable[..., Any], real_data: Path, tmp_path: Path
+) -> None:
+    documents = load.dataset(cogs_lexicon="fresh", cogs_split="gen_small", cogs_seed=3,
+                             cogs_shape="cvcv_short")["test"]  # fmt: skip
+    golds = list(documents["form"])
+    env = {"LM_EVAL_EXT_DATA": str(real_data)}
+    for answers, reached in ((golds, 1.0), (golds[1:] + golds[:1], 0.0)):
+        file = write(tmp_path / "answers.jsonl", list(documents["sentence"]), answers)
+        done = lm_eval("--tasks", "cogs_fresh_gen_small", "--model", "recorded", "--model_args",
+                       f"path={file}", "--metadata", '{"cogs_seed": 3}', env=env,
+                       output=tmp_path / f"out{reached}")  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        scores = done.results()["results"]["cogs_fresh_gen_small"]
+        figures = [value for name, value in scores.items() if "," in name and "_stderr" not in name]
+        assert len(figures) == 48
+        assert all(abs(figure - reached) < 0.03 for figure in figures)
+    shown = cli("show", str(tmp_path / "out1.0")).stdout
+    assert "1050 of 1050 documents" in shown
+    assert "structural" in shown
+    assert "seed:3" in cli("signature", str(tmp_path / "out1.0")).stdout
+
+
+def test_a_trained_model_is_far_better_in_distribution(
+    cli: Callable[..., Any], lm_eval: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "model")
+    trained = cli("cogs", "demo-model", "--out", folder)
+    assert trained.returncode == 0, trained.stderr[-2000:]
+    done = lm_eval(
+        "--tasks", "cogs_mini", "--model", "hf", "--model_args", f"pretrained={folder}",
+        "--device", "cpu", "--batch_size", "64", "--gen_kwargs", "max_gen_toks=160",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    scores = done.results()["results"]
+    in_distribution, known_words, new_places = (
+        scores[f"cogs_mini_{split}"]["exact_match/all,none"] for split in ("id", "testlex", "gen")
+    )
+    assert in_distribution > 0.6
+    assert in_distribution > known_words + 0.3, "key words have one example each"
+    assert in_distribution > new_places + 0.4
+    assert scores["cogs_mini_gen"]["exact_match/structural,none"] < 0.2
+    again = cli("cogs", "demo-model", "--out", folder)
+    assert "already holds this model" in again.stdout
+
+
+RANK = Path(__file__).parent / "rank.py"
+
+
+def test_ranks_give_the_results_of_one(tmp_path: Path) -> None:
+    """Metrics that concern some documents only exist on every rank."""
+    documents = load.dataset(cogs_corpus="mini")["test"]
+    answers = [form if i % 3 else "" for i, form in enumerate(documents["form"])]
+    recorded = write(tmp_path / "answers.jsonl", list(documents["sentence"]), answers)
+    outcomes = []
+    for world in (1, 3):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        output = tmp_path / f"{world}.json"
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, str(RANK), str(recorded), "cogs_mini_gen", str(output)],
+                env={
+                    **os.environ, "RANK": str(rank), "WORLD_SIZE": str(world),
+                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+                },
+                stderr=subprocess.PIPE, text=True,
+            )
+            for rank in range(world)
+        ]  # fmt: skip
+        for process in ranks:
+            _, errors = process.communicate(timeout=240)
+            assert process.returncode == 0, errors[-3000:]
+        outcomes.append(json.loads(output.read_text()))
+    alone, together = outcomes
+    assert together["order"] != alone["order"]
+    assert together["results"] == alone["results"]
