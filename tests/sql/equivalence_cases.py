@@ -1,5 +1,8 @@
 # ruff: noqa: E501 (a pair reads best on one line)
-"""Pairs of queries over one small schema: those that are the same, and those that only look so."""
+"""Pairs of queries over one small schema: those that are the same, and those that only look so.
+
+Each grade of proof has both.
+"""
 
 SCHEMA = """
 CREATE TABLE shelf (id INTEGER PRIMARY KEY, room TEXT NOT NULL, width INTEGER);
@@ -173,4 +176,120 @@ ONLY_LOOK_SAME = [
     ("SELECT isbn FROM book WHERE title || tag LIKE '%ab%'", "SELECT isbn FROM book WHERE tag || title LIKE '%ab%'"),
     ("SELECT isbn FROM book WHERE title || tag LIKE 'b%'", "SELECT isbn FROM book WHERE tag || title LIKE 'b%'"),
     ("SELECT COUNT(*) FROM book WHERE pages > 4 AND pages < 2", "SELECT MAX(pages) FROM book WHERE pages > 4 AND pages < 2"),
+]  # fmt: skip
+
+COUNTED = "SELECT title, COUNT(isbn) AS n FROM book GROUP BY isbn ORDER BY COUNT(isbn) DESC"
+ONES = f"SELECT t.title FROM ({COUNTED} LIMIT 2) AS t ORDER BY t.n LIMIT 1"
+AROUND = (
+    "SELECT s.room FROM shelf s WHERE s.width IN (SELECT t.width FROM"
+    " (SELECT s.width, COUNT(*) AS n FROM book b GROUP BY b.title ORDER BY COUNT(*) DESC LIMIT 2)"
+    " AS t ORDER BY t.n LIMIT 1)"
+)
+
+SAME_BUT_FOR_WHAT_IS_OPEN = [
+    # rows that differ, in an order that nothing settles
+    ("SELECT book, day FROM loan WHERE day <> 2", "SELECT DISTINCT book, day FROM loan WHERE day <> 2"),
+    ("SELECT l.day FROM loan l JOIN book b ON l.book = b.isbn WHERE b.isbn = 'a'",
+     "SELECT DISTINCT l.day FROM loan l JOIN book b ON l.book = b.isbn WHERE b.isbn = 'a'"),
+    ("SELECT tag FROM book WHERE tag <> 'q' ORDER BY pages LIMIT 2",
+     "SELECT DISTINCT tag FROM book WHERE tag <> 'q' ORDER BY pages LIMIT 2"),
+    ("SELECT isbn FROM book GROUP BY pages", "SELECT DISTINCT isbn FROM book GROUP BY pages"),
+    ("SELECT title || tag, COUNT(*) FROM book GROUP BY title || tag",
+     "SELECT DISTINCT title || tag, COUNT(*) FROM book GROUP BY title || tag"),
+    ("SELECT tag FROM book WHERE tag <> '' LIMIT 3", "SELECT DISTINCT tag FROM book WHERE tag <> '' LIMIT 3"),
+    # the first row
+    ("SELECT title, pages FROM book ORDER BY pages DESC LIMIT 1",
+     "SELECT DISTINCT title, pages FROM book ORDER BY pages DESC LIMIT 1"),
+    ("SELECT room AS r, width FROM shelf ORDER BY r LIMIT 1", "SELECT DISTINCT room AS r, width FROM shelf ORDER BY r LIMIT 1"),
+    ("SELECT title, pages FROM book LIMIT 1", "SELECT DISTINCT title, pages FROM book LIMIT 1"),
+    ("SELECT title, tag, pages + 1 FROM book ORDER BY pages + 1, title LIMIT 1",
+     "SELECT DISTINCT title, tag, pages + 1 FROM book ORDER BY pages + 1, title LIMIT 1"),
+    ("SELECT title, label FROM book ORDER BY label LIMIT 1", "SELECT DISTINCT title, label FROM book ORDER BY label LIMIT 1"),
+    ("SELECT title, AVG(pages) FROM book GROUP BY shelf_id ORDER BY AVG(pages) LIMIT 1",
+     "SELECT DISTINCT title, AVG(pages) FROM book GROUP BY shelf_id ORDER BY AVG(pages) LIMIT 1"),
+    ("SELECT b.tag, b.shelf_id FROM book b JOIN shelf s ON b.shelf_id = s.id ORDER BY s.width LIMIT 1",
+     "SELECT DISTINCT b.tag, b.shelf_id FROM book b JOIN shelf s ON b.shelf_id = s.id ORDER BY s.width LIMIT 1"),
+    ("SELECT id FROM shelf WHERE room = (SELECT title FROM book WHERE pages > 1)",
+     "SELECT id FROM shelf WHERE room = (SELECT DISTINCT title FROM book WHERE pages > 1)"),
+    # tables in FROM of which any row will do
+    (ONES, ONES.replace("t.n LIMIT", "t.n DESC LIMIT")),
+    (ONES, ONES.replace("LIMIT 2", "LIMIT 3")),
+    (ONES, ONES.replace("LIMIT 2", "LIMIT 1")),
+    (ONES, ONES.replace(" LIMIT 2", "")),
+    (ONES, ONES.replace("SELECT title", "SELECT DISTINCT title")),
+    ("SELECT room FROM (SELECT room FROM shelf LIMIT 3) AS t LIMIT 2", "SELECT room FROM (SELECT room FROM shelf) AS t LIMIT 2"),
+    ("SELECT room FROM (SELECT room FROM shelf LIMIT 2) AS t", "SELECT room FROM (SELECT room FROM shelf) AS t LIMIT 2"),
+    # only whether there is a row counts
+    (AROUND, AROUND.replace("LIMIT 2", "LIMIT 1")),
+    (AROUND, AROUND.replace(" LIMIT 2", "")),
+    (AROUND, AROUND.replace("t.n LIMIT 1", "t.n DESC LIMIT 2")),
+    (AROUND, AROUND.replace("COUNT(*) DESC", "COUNT(*)")),
+    (AROUND, AROUND.replace("SELECT s.width,", "SELECT DISTINCT s.width,")),
+]  # fmt: skip
+
+ONLY_LOOK_OPEN = [
+    # duplicates go before the rest is sorted
+    ("SELECT title FROM book ORDER BY pages DESC LIMIT 1", "SELECT DISTINCT title FROM book ORDER BY pages DESC LIMIT 1"),
+    ("SELECT shelf_id FROM book GROUP BY isbn ORDER BY MAX(price) LIMIT 1",
+     "SELECT DISTINCT shelf_id FROM book GROUP BY isbn ORDER BY MAX(price) LIMIT 1"),
+    ("SELECT title AS t FROM book ORDER BY LENGTH(isbn) DESC LIMIT 1",
+     "SELECT DISTINCT title AS t FROM book ORDER BY LENGTH(isbn) DESC LIMIT 1"),
+    ("SELECT label FROM book ORDER BY label COLLATE BINARY LIMIT 1",
+     "SELECT DISTINCT label FROM book ORDER BY label COLLATE BINARY LIMIT 1"),
+    ("SELECT pages AS title FROM book ORDER BY LENGTH(title) LIMIT 1",
+     "SELECT DISTINCT pages AS title FROM book ORDER BY LENGTH(title) LIMIT 1"),
+    # more rows than one, duplicates among them
+    ("SELECT title, pages FROM book ORDER BY pages LIMIT 2", "SELECT DISTINCT title, pages FROM book ORDER BY pages LIMIT 2"),
+    ("SELECT title FROM book LIMIT 1 OFFSET 1", "SELECT DISTINCT title FROM book LIMIT 1 OFFSET 1"),
+    ("SELECT title FROM book GROUP BY pages", "SELECT DISTINCT title FROM book GROUP BY pages"),
+    ("SELECT MAX(pages) FROM book GROUP BY pages || title, tag", "SELECT DISTINCT MAX(pages) FROM book GROUP BY pages || title, tag"),
+    ("SELECT LENGTH(title), COUNT(*) FROM book GROUP BY title", "SELECT DISTINCT LENGTH(title), COUNT(*) FROM book GROUP BY title"),
+    ("SELECT t.title FROM (SELECT title, COUNT(*) AS n FROM book GROUP BY pages ORDER BY COUNT(*) DESC LIMIT 2) AS t ORDER BY t.n LIMIT 1",
+     "SELECT t.title FROM (SELECT DISTINCT title, COUNT(*) AS n FROM book GROUP BY pages ORDER BY COUNT(*) DESC LIMIT 2) AS t"
+     " ORDER BY t.n LIMIT 1"),
+    ("SELECT b.isbn FROM book b JOIN loan l ON l.book = b.isbn", "SELECT DISTINCT b.isbn FROM book b JOIN loan l ON l.book = b.isbn"),
+    # rows that are chosen
+    ("SELECT room FROM (SELECT room, width FROM shelf ORDER BY width LIMIT 2) AS t LIMIT 1",
+     "SELECT room FROM (SELECT room, width FROM shelf ORDER BY width) AS t ORDER BY width DESC LIMIT 1"),
+    ("SELECT room FROM (SELECT room, width FROM shelf LIMIT 2) AS t WHERE width > 1",
+     "SELECT room FROM (SELECT room, width FROM shelf) AS t WHERE width > 1 LIMIT 2"),
+    ("SELECT COUNT(*) FROM (SELECT room FROM shelf LIMIT 2) AS t", "SELECT COUNT(*) FROM (SELECT room FROM shelf) AS t LIMIT 2"),
+    ("SELECT DISTINCT room FROM (SELECT room FROM shelf LIMIT 2) AS t", "SELECT DISTINCT room FROM (SELECT room FROM shelf) AS t LIMIT 2"),
+    ("SELECT room FROM (SELECT room FROM shelf LIMIT 2) AS t LIMIT 1", "SELECT room FROM (SELECT room FROM shelf LIMIT 2) AS t LIMIT 2"),
+    (ONES.replace("COUNT(isbn)", "COUNT(tag)"), ONES.replace("COUNT(isbn)", "COUNT(tag)").replace("t.n LIMIT", "t.n DESC LIMIT")),
+    (AROUND.replace("SELECT s.width,", "SELECT b.pages AS width,"),
+     AROUND.replace("SELECT s.width,", "SELECT b.pages AS width,").replace("LIMIT 2", "LIMIT 1")),
+    (AROUND, AROUND.replace("LIMIT 2", "LIMIT 0")),
+    ("SELECT id FROM shelf WHERE id IN (SELECT rowid FROM book LIMIT 1)", "SELECT id FROM shelf WHERE id IN (SELECT rowid FROM book LIMIT 3)"),
+]  # fmt: skip
+
+LOOKUP = "SELECT id FROM shelf WHERE width > (SELECT pages FROM book WHERE isbn = 'a' AND title > 'a' AND pages < 3)"
+
+SAME_UNLESS_EMPTY = [
+    ("SELECT title FROM book WHERE isbn = 'a' AND pages > 1", "SELECT title FROM book WHERE isbn = 'a'"),
+    ("SELECT title FROM book WHERE isbn = 'a' AND pages > 1", "SELECT title FROM book WHERE isbn = 'a' AND pages >= 1"),
+    ("SELECT title FROM book WHERE isbn = 'a' AND pages > 1", "SELECT title FROM book WHERE isbn = 'a' AND (pages > 1 OR tag = 'b')"),
+    (f"SELECT title FROM book WHERE pages > 1 AND isbn IN ({RARE})", f"SELECT title FROM book WHERE isbn IN ({RARE})"),
+    (LOOKUP, LOOKUP.replace(" AND title > 'a'", "")),
+    (LOOKUP, LOOKUP.replace("title > 'a' AND pages < 3", "(title > 'a' OR pages < 3)")),
+    (LOOKUP, LOOKUP.replace("< 3", "< 4")),
+    (LOOKUP.replace("id", "COUNT(*)", 1) + " GROUP BY room", LOOKUP.replace("id", "COUNT(*)", 1).replace("< 3", "< 4") + " GROUP BY room"),
+]  # fmt: skip
+
+NOT_EVEN_UNLESS_EMPTY = [
+    ("SELECT title FROM book WHERE isbn = 'a' AND pages > 1", "SELECT title FROM book WHERE isbn = 'a' AND pages > 2"),
+    ("SELECT title FROM book WHERE isbn = 'a' AND pages > 1", "SELECT title FROM book WHERE isbn = 'a' AND pages < 3"),
+    ("SELECT title FROM book WHERE isbn = 'a' AND pages > 1", "SELECT title FROM book WHERE pages > 1"),
+    ("SELECT title FROM book WHERE title = 'a' AND pages > 1", "SELECT title FROM book WHERE title = 'a'"),
+    ("SELECT title FROM book WHERE isbn <> 'a' AND pages > 1", "SELECT title FROM book WHERE isbn <> 'a'"),
+    ("SELECT COUNT(*) FROM book WHERE isbn = 'a' AND pages > 1", "SELECT COUNT(*) FROM book WHERE isbn = 'a'"),
+    ("SELECT COUNT(*) FROM book WHERE isbn = 'a' AND pages > 1 GROUP BY isbn", "SELECT COUNT(*) FROM book WHERE isbn = 'a' AND pages > 2 GROUP BY isbn"),
+    (LOOKUP, LOOKUP.replace("< 3", "< 2")),
+    (LOOKUP, LOOKUP.replace("isbn = 'a' AND ", "")),
+    (LOOKUP.replace("id", "COUNT(*)", 1), LOOKUP.replace("id", "COUNT(*)", 1).replace("< 3", "< 4")),
+    (LOOKUP.replace("WHERE", "WHERE room = 'a' OR", 1), LOOKUP.replace("WHERE", "WHERE room = 'a' OR", 1).replace("< 3", "< 4")),
+    (LOOKUP.replace("width > (", "width NOT IN ("), LOOKUP.replace("width > (", "width NOT IN (").replace("< 3", "< 4")),
+    (LOOKUP.replace("width > (", "NOT width > ("), LOOKUP.replace("width > (", "NOT width > (").replace("title > 'a' AND ", "tag > 'a' AND ")),
+    (LOOKUP.replace("title > 'a'", "room > 'a'"), LOOKUP.replace("room > 'a' AND ", "").replace("title > 'a' AND ", "")),
+    (f"{LOOKUP} UNION SELECT 1", f"{LOOKUP.replace('< 3', '< 4')} UNION SELECT 1"),
 ]  # fmt: skip

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from lm_eval_ext.sql.compare import Gold, find_semantics
 from lm_eval_ext.sql.functions import register
 from lm_eval_ext.sql.parsing import parse
 from lm_eval_ext.sql.schema import Column, Schema, Table
-from lm_eval_ext.sql.values import Value
+from lm_eval_ext.sql.values import Failure, Rows, Value
 
 MOST_STEPS = 200_000
 
@@ -111,3 +112,54 @@ def same_result(connection: sqlite3.Connection, one: str, other: str) -> bool | 
         except sqlite3.Error:
             return None
     return results[0] == results[1]
+
+
+def may_result(
+    connection: sqlite3.Connection, schema: Schema, gold: str, other: str, *, tries: int
+) -> bool | None:
+    """Whether a query's result is one that a gold may have, too, by what it leaves open.
+
+    The gold is run on copies with the rows in other orders, and without keys and indexes, which
+    would settle the order; each time its result is compared by the strict semantics, which
+    allow for any order of rows that it does not settle itself.
+
+    Returns:
+        None if one of the two cannot be finished.
+    """
+    result = _rows(connection, other)
+    if isinstance(result, Failure):
+        return None
+    shuffles = random.Random(0)
+    for number in range(tries):
+        with closing(_shuffled(connection, schema, shuffles)) as copy:
+            there = copy if number else connection
+            expected = _rows(there, gold)
+            if isinstance(expected, Failure):
+                return None
+            right = Gold(gold, expected, lambda sql, c=there: _rows(c, sql))
+            if find_semantics("strict").prepare(right).matches(result):
+                return True
+    return False
+
+
+def _rows(connection: sqlite3.Connection, sql: str) -> Rows | Failure:
+    try:
+        cursor = connection.execute(sql)
+        return Rows(tuple(column[0] for column in cursor.description), cursor.fetchall())
+    except sqlite3.Error as error:
+        return Failure("error", str(error))
+
+
+def _shuffled(
+    connection: sqlite3.Connection, schema: Schema, shuffles: random.Random
+) -> sqlite3.Connection:
+    copy = sqlite3.connect(":memory:")
+    register(copy)
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+        columns = schema[name].columns
+        declared = ", ".join(f'"{c.name}" {c.type} COLLATE {c.collation}' for c in columns)
+        copy.execute(f'CREATE TABLE "{name}" ({declared})')
+        rows = connection.execute(f'SELECT * FROM "{name}"').fetchall()
+        shuffles.shuffle(rows)
+        copy.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(columns))})', rows)
+    return copy

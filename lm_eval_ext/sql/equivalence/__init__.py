@@ -4,10 +4,16 @@ Both queries are simplified by named rules, each of which leaves the result as i
 database that keeps the schema's declared keys and NOT NULLs; if they end up the same, they are
 equivalent. What is not proven may still be true.
 
-- Results are compared as MAGNIFICo's authors do (``reference`` in
+- In the first grade results are compared as MAGNIFICo's authors do (``reference`` in
   :mod:`lm_eval_ext.sql.compare`): the order of rows counts, also where no query asks for one.
   So a change that may make SQLite take another plan, and give other rows first, is not taken
   for equivalent (:mod:`.plans`).
+- In the second grade (:data:`OPEN_RULES`) two queries are the same if they differ only in what
+  both leave open: the order of rows without ORDER BY, and which of tied rows comes first. SQLite
+  may give them different results, but neither is more right than the other
+  (:mod:`.left_open`, :mod:`.subqueries`).
+- In the third the near miss has the gold's result wherever the gold has one
+  (:mod:`.where_empty`). That goes one way only.
 - Columns of a primary key hold no NULL, unless the original file has some
   (:attr:`lm_eval_ext.sql.schema.Column.not_null`); other keys may, and then do not tell rows
   apart.
@@ -21,7 +27,16 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lm_eval_ext.sql.equivalence import aggregates, conditions, operands, rows
+from lm_eval_ext.sql.equivalence import (
+    aggregates,
+    conditions,
+    left_open,
+    operands,
+    rows,
+    subqueries,
+    where_empty,
+)
+from lm_eval_ext.sql.equivalence.base import Simplification
 from lm_eval_ext.sql.equivalence.conditions import never
 from lm_eval_ext.sql.mutations import NearMiss
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
@@ -30,7 +45,7 @@ from lm_eval_ext.sql.schema import Schema
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["RULES", "equivalent", "simplified", "unsatisfiable"]
+__all__ = ["OPEN_RULES", "RULES", "equivalent", "simplified", "unsatisfiable"]
 
 _SIMPLIFICATIONS = (
     *rows.SIMPLIFICATIONS,
@@ -39,34 +54,59 @@ _SIMPLIFICATIONS = (
     *operands.SIMPLIFICATIONS,
 )
 
-RULES = MappingProxyType({rule.name: rule.reason for rule in _SIMPLIFICATIONS})
-"""The reason of each rule by its name."""
+_OPEN_SIMPLIFICATIONS = (*left_open.SIMPLIFICATIONS, *subqueries.SIMPLIFICATIONS)
+_ALL_SIMPLIFICATIONS = (*_SIMPLIFICATIONS, *_OPEN_SIMPLIFICATIONS)
+
+RULES = MappingProxyType({rule.name: rule.reason for rule in _ALL_SIMPLIFICATIONS})
+"""The reason of each rule by its name, of the first grade and of the second."""
+
+OPEN_RULES = frozenset(rule.name for rule in _OPEN_SIMPLIFICATIONS)
+"""Names of the rules of the second grade: sound up to what both queries leave open."""
 
 _MOST_STEPS = 200
 _KNOWN_FUNCTIONS = frozenset({"stdev", "ifnull", "coalesce", "abs", "round", "upper", "lower"})
 
 
-def equivalent(gold: str, near_miss: NearMiss, schema: Schema) -> str | None:
-    """Returns why no database can tell a near miss from its gold.
+def equivalent(
+    gold: str, near_miss: NearMiss, schema: Schema, *, first_grade_only: bool = False
+) -> str | None:
+    """Returns why no database can tell a near miss from its gold, or should.
 
     Args:
         gold: The gold query.
         near_miss: One of its :func:`~lm_eval_ext.sql.mutations.near_misses`.
         schema: That of the databases.
+        first_grade_only: Whether only what gives the same by the ``reference`` semantics counts.
 
     Returns:
         One line for a person, or None if it is not proven.
     """
-    one, other = simplified(gold, schema), simplified(near_miss.sql, schema)
-    if one is None or other is None:
+    other = near_miss.sql
+    if simplified(gold, schema) is None or simplified(other, schema) is None:
         return None
-    if one[0] == other[0]:
-        used = [step for step in (*one[1], *other[1]) if step not in one[1] or step not in other[1]]
-        reasons = dict.fromkeys(RULES[name] for name in (used or one[1]))
-        return "; ".join(reasons) or "both are the same query"
-    if (why := unsatisfiable(gold, schema)) and unsatisfiable(near_miss.sql, schema):
+    if (reason := _same(gold, other, schema)) is not None:
+        return reason
+    if (why := unsatisfiable(gold, schema)) and unsatisfiable(other, schema):
         return f"both are always empty: {why}"
-    return None
+    if first_grade_only:
+        return None
+    if (reason := _same(gold, other, schema, open_too=True)) is not None:
+        return reason
+    trees = parse(gold, schema), parse(other, schema)
+    return where_empty.REASON if where_empty.differ_where_empty(*trees, schema) else None
+
+
+def _same(gold: str, other: str, schema: Schema, *, open_too: bool = False) -> str | None:
+    """Returns why two queries are the same by the rules of one grade or of two."""
+    one = simplified(gold, schema, open_too=open_too)
+    two = simplified(other, schema, open_too=open_too)
+    if one is None or two is None or one[0] != two[0]:
+        return None
+    used = [step for step in (*one[1], *two[1]) if step not in one[1] or step not in two[1]]
+    # A rule of the second grade is named even if both use it: the proof rests on it.
+    used += [step for step in one[1] if step in OPEN_RULES]
+    reasons = dict.fromkeys(RULES[name] for name in (used or one[1]))
+    return "; ".join(reasons) or "both are the same query"
 
 
 def unsatisfiable(sql: str, schema: Schema) -> str | None:
@@ -87,10 +127,18 @@ def unsatisfiable(sql: str, schema: Schema) -> str | None:
 
 
 @lru_cache(maxsize=20_000)
-def simplified(sql: str, schema: Schema) -> tuple[str, tuple[str, ...]] | None:
+def simplified(
+    sql: str, schema: Schema, *, open_too: bool = False
+) -> tuple[str, tuple[str, ...]] | None:
     """Returns a query's simplest form and the names of the rules that led there.
 
-    None if it cannot be read or holds what no rule here knows of.
+    Args:
+        sql: The query.
+        schema: That of the databases.
+        open_too: Whether rules of the second grade are used, too.
+
+    Returns:
+        None if it cannot be read or holds what no rule here knows of.
     """
     try:
         tree = parse(sql, schema)
@@ -98,20 +146,21 @@ def simplified(sql: str, schema: Schema) -> tuple[str, tuple[str, ...]] | None:
         return None
     if _is_foreign(tree):
         return None
+    rules = _ALL_SIMPLIFICATIONS if open_too else _SIMPLIFICATIONS
     used: list[str] = []
     for _ in range(_MOST_STEPS):
-        name = _step(tree, schema)
+        name = _step(tree, schema, rules)
         if name is None:
             break
         used.append(name)
     return to_sql(tree), tuple(used)
 
 
-def _step(tree: "exp.Expr", schema: Schema) -> str | None:
+def _step(tree: "exp.Expr", schema: Schema, rules: tuple[Simplification, ...]) -> str | None:
     from sqlglot import exp
 
     for select in tree.find_all(exp.Select):
-        for rule in _SIMPLIFICATIONS:
+        for rule in rules:
             if rule.apply(select, schema):
                 return rule.name
     return None

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
+ORDER = "; in what order rows come without ORDER BY both leave open"
+TIES = "; which of tied rows comes first both leave open"
+
+
 @dataclass(frozen=True)
 class Simplification:
     """A named rule that makes a query simpler and leaves its result as it is.

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 def implied_condition(select: "exp.Select", schema: Schema) -> bool:
     """A condition that follows from another one of the same WHERE or HAVING."""
-    clauses = [c for c in ("where", "having") if len(_parts(select, c)) > 1]
+    clauses = [c for c in ("where", "having") if len(parts_of(select, c)) > 1]
     if not clauses:
         return False
     facts = facts_of(select, schema)
     for clause in clauses:
         if clause == "where" and _may_change_plan(select, facts, schema):
             continue
-        parts = _parts(select, clause)
+        parts = parts_of(select, clause)
         for i, part in enumerate(parts):
             asked = bounds(part, facts)
             for j, other in enumerate(parts):
@@ -50,12 +50,12 @@ def implied_outside(select: "exp.Select", schema: Schema) -> bool:
     if not inner.sources or _may_change_plan(select, inner, schema):
         return False
     outer = facts_of(outside, schema, inner=inner)
-    parts = _parts(outside, "where")
+    parts = parts_of(outside, "where")
     here = [part for part in parts if any(node is select for node in part.walk())]
     known = [bound for part in parts if part not in here for bound in bounds(part, outer)]
     if not outer.sources or len(here) != 1:
         return False
-    mine = _parts(select, "where")
+    mine = parts_of(select, "where")
     for part in mine:
         asked = [] if bounds(part, inner) else bounds(part, outer)
         if asked and all(any(implies(k, a) for k in known) for a in asked):
@@ -70,7 +70,7 @@ def nonempty_group(select: "exp.Select", schema: Schema) -> bool:
         return False
     facts = facts_of(select, schema)
     known = Bound("COUNT(*)", ">=", ((0, 1),))
-    parts = _parts(select, "having")
+    parts = parts_of(select, "having")
     for part in parts:
         asked = bounds(part, facts)
         if asked and all(implies(known, a) for a in asked):
@@ -83,7 +83,7 @@ def contradiction(select: "exp.Select", schema: Schema) -> bool:
     """Conditions of one WHERE that cannot hold together."""
     from sqlglot import exp
 
-    parts = _parts(select, "where")
+    parts = parts_of(select, "where")
     if not parts:
         return False
     facts = facts_of(select, schema)
@@ -120,7 +120,7 @@ def sorted_conditions(select: "exp.Select", schema: Schema) -> bool:
     """The order of conditions that AND connects does not matter."""
     del schema
     for clause in ("where", "having"):
-        parts = _parts(select, clause)
+        parts = parts_of(select, clause)
         in_order = sorted(parts, key=to_sql)
         if parts != in_order:
             _set_parts(select, clause, in_order)
@@ -150,7 +150,8 @@ def _pieces(text: "exp.Expr") -> "list[exp.Expr]":
     return _pieces(bare.this) + _pieces(bare.expression) if isinstance(bare, exp.DPipe) else [text]
 
 
-def _parts(select: "exp.Select", clause: str) -> "list[exp.Expr]":
+def parts_of(select: "exp.Select", clause: str) -> "list[exp.Expr]":
+    """Returns what WHERE or HAVING asks for, all of which must hold."""
     found = select.args.get(clause)
     return [] if found is None else conjuncts(found.this)
 

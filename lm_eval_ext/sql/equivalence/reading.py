@@ -117,10 +117,10 @@ def _is_one_value(query: "exp.Expr", column: Column, schema: Schema) -> bool:
     name = facts.name(value)
     # A number compared with a text column would be looked for in all its spellings.
     fits = is_aggregate_call(value) if name is None else _alike(facts.column(name), column)
-    return fits and column.collation == "BINARY" and _is_closed(select, schema)
+    return fits and column.collation == "BINARY" and is_closed(select, schema)
 
 
-def _is_closed(select: "exp.Select", schema: Schema) -> bool:
+def is_closed(select: "exp.Select", schema: Schema) -> bool:
     """Whether all columns in a subquery are its own, so that it is the same for all rows."""
     from sqlglot import exp
 

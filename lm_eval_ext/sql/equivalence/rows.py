@@ -27,7 +27,7 @@ def single_row(select: "exp.Select", schema: Schema) -> bool:
     """ORDER BY, LIMIT and DISTINCT of a query that gives at most one row."""
     if not _has(select, "order", "limit", "distinct") or limit_of(select) in (0, -1):
         return False
-    return at_most_one_row(select, schema) and _drop(select, "order", "limit", "distinct")
+    return at_most_one_row(select, schema) and drop(select, "order", "limit", "distinct")
 
 
 def limit_beyond(select: "exp.Select", schema: Schema) -> bool:
@@ -36,7 +36,7 @@ def limit_beyond(select: "exp.Select", schema: Schema) -> bool:
     if limit is None or limit < 1:
         return False
     most = most_rows(select, schema)
-    return most is not None and most <= limit and _drop(select, "limit")
+    return most is not None and most <= limit and drop(select, "limit")
 
 
 def distinct_pair(select: "exp.Select", schema: Schema) -> bool:
@@ -44,7 +44,7 @@ def distinct_pair(select: "exp.Select", schema: Schema) -> bool:
     if select.args.get("distinct") is None or limit_of(select) != 1:
         return False
     most = most_rows(select, schema)
-    return most is not None and most <= 2 and _drop(select, "distinct")  # noqa: PLR2004
+    return most is not None and most <= 2 and drop(select, "distinct")  # noqa: PLR2004
 
 
 def scalar_limit(select: "exp.Select", schema: Schema) -> bool:
@@ -53,7 +53,7 @@ def scalar_limit(select: "exp.Select", schema: Schema) -> bool:
     limit = limit_of(select)
     if limit is None or limit < 1 or place_of(select) not in ("scalar", "exists"):
         return False
-    return _drop(select, "limit")
+    return drop(select, "limit")
 
 
 def unordered_place(select: "exp.Select", schema: Schema) -> bool:
@@ -61,7 +61,7 @@ def unordered_place(select: "exp.Select", schema: Schema) -> bool:
     del schema
     if limit_of(select) is not None or not only_values_count(select):
         return False
-    return _drop(select, "order", "distinct")
+    return drop(select, "order", "distinct")
 
 
 def grouped_place(select: "exp.Select", schema: Schema) -> bool:
@@ -77,7 +77,7 @@ def grouped_place(select: "exp.Select", schema: Schema) -> bool:
         return False  # some other column: of which row is SQLite's choice
     if any(facts.column(name).collation != "BINARY" for name in names):
         return False
-    return _drop(select, "group")
+    return drop(select, "group")
 
 
 def distinct_rows(select: "exp.Select", schema: Schema) -> bool:
@@ -105,7 +105,7 @@ def distinct_rows(select: "exp.Select", schema: Schema) -> bool:
         differ = all(facts.column(g).collation == "BINARY" for g in groups) and (
             set(groups) <= facts.fixed(given)
         )
-    return differ and _drop(select, "distinct")
+    return differ and drop(select, "distinct")
 
 
 def distinct_first(select: "exp.Select", schema: Schema) -> bool:
@@ -117,11 +117,11 @@ def distinct_first(select: "exp.Select", schema: Schema) -> bool:
     order = select.args.get("order")
     if order is None and select.args.get("group") is None:
         facts = facts_of(select, schema)
-        return distinct_keeps_plan(select, facts) and _drop(select, "distinct")
+        return distinct_keeps_plan(select, facts) and drop(select, "distinct")
     terms = {term.this for term in order.expressions} if order is not None else set()
     results = {part for s in select.expressions for part in (s.unalias(), _alias(s))}
     sorted_by = all(not terms.isdisjoint({s.unalias(), _alias(s)}) for s in select.expressions)
-    return sorted_by and terms <= results and _drop(select, "distinct")
+    return sorted_by and terms <= results and drop(select, "distinct")
 
 
 def constant_term(select: "exp.Select", schema: Schema) -> bool:
@@ -135,16 +135,16 @@ def constant_term(select: "exp.Select", schema: Schema) -> bool:
     before: set[Name] = set()
     for term in order.expressions:
         name = facts.name(term.this)
-        if (name is not None and name in facts.fixed(before)) or _counts_one(term.this, facts):
+        if (name is not None and name in facts.fixed(before)) or counts_one(term.this, facts):
             rest = [other for other in order.expressions if other is not term]
             order.set("expressions", rest)
-            return bool(rest) or _drop(select, "order")
+            return bool(rest) or drop(select, "order")
         if name is not None:
             before.add(name)
     return False
 
 
-def _counts_one(value: "exp.Expr", facts: Facts) -> bool:
+def counts_one(value: "exp.Expr", facts: Facts) -> bool:
     """Whether a value is COUNT over groups that are single rows."""
     from sqlglot import exp
 
@@ -167,7 +167,8 @@ def _has(select: "exp.Select", *clauses: str) -> bool:
     return any(select.args.get(clause) is not None for clause in clauses)
 
 
-def _drop(select: "exp.Select", *clauses: str) -> bool:
+def drop(select: "exp.Select", *clauses: str) -> bool:
+    """Takes clauses away; says whether there was one."""
     found = _has(select, *clauses)
     for clause in clauses:
         select.set(clause, None)

@@ -17,7 +17,7 @@ KINDS = {
     "group_dropped": "a SELECT without its GROUP BY (where SQLite takes it so)",
     "order_flipped": "ASC for DESC and the other way round, in one sort term",
     "distinct_dropped": "SELECT for SELECT DISTINCT",
-    "distinct_added": "SELECT DISTINCT for SELECT",
+    "distinct_added": "SELECT DISTINCT for SELECT, in the outermost query",
     "limit_raised": "LIMIT n + 1 for LIMIT n",
     "limit_lowered": "LIMIT n - 1 for LIMIT n, if n is above 1",
     "limit_dropped": "a query without its LIMIT (and OFFSET)",
@@ -86,8 +86,11 @@ def distinct_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         return
     new = node.copy()
     if node.args.get("distinct") is None:
-        new.set("distinct", exp.Distinct())
-        yield Change("distinct_added", new, "SELECT -> SELECT DISTINCT")
+        # In a subquery it changes nothing (IN, EXISTS, set operations), or matters only where the
+        # first rows of a derived table are equal: then the query's order cannot be told there.
+        if node.parent is None:
+            new.set("distinct", exp.Distinct())
+            yield Change("distinct_added", new, "SELECT -> SELECT DISTINCT")
     else:
         new.set("distinct", None)
         yield Change("distinct_dropped", new, "SELECT DISTINCT -> SELECT")

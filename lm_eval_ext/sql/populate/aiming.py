@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from lm_eval_ext.sql.populate.assignment import Assignment
 from lm_eval_ext.sql.populate.clues import output_of, single
 from lm_eval_ext.sql.populate.planning import Compared, Equal, Exists, Goal, Member, Wish, plan
-from lm_eval_ext.sql.populate.scopes import Cell, Scope
+from lm_eval_ext.sql.populate.scopes import Scope
 from lm_eval_ext.sql.populate.values import above, below, compares, satisfying
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def aim(
     witness: "Witness", scope: Scope, assignment: Assignment, *, miss: bool, depth: int
-) -> list[tuple[Cell, str]]:
+) -> None:
     """Turns a SELECT's conditions into ties and wishes, and builds what subqueries need.
 
     Args:
@@ -24,8 +24,6 @@ def aim(
         miss: Whether just one of the conditions is to fail.
         depth: How many SELECTs ask for this one.
 
-    Returns:
-        Cells that should become equal to a subquery's value that depends on them, with its text.
     """
     rng = witness.rng
     goals: list[Goal] = []
@@ -33,7 +31,6 @@ def aim(
     failing = rng.randrange(len(parts)) if parts and miss else -1
     for number, part in enumerate(parts):
         goals += plan(part, number != failing, rng)
-    points: list[tuple[Cell, str]] = []
     for goal in goals:
         if isinstance(goal, Equal):
             left, right = (witness.query.cell(e.unnest(), scope) for e in (goal.left, goal.right))
@@ -45,12 +42,11 @@ def aim(
         elif isinstance(goal, Member):
             _member(witness, goal, scope, assignment, depth)
         elif isinstance(goal, Compared):
-            points += _compared(witness, goal, scope, assignment, depth)
+            _compared(witness, goal, scope, assignment, depth)
         elif isinstance(goal, Exists):
             inner = witness.query.scope_of(goal.query)
             if inner is not None and rng.random() < 0.7:  # noqa: PLR2004
                 witness.build(inner, miss=not goal.truth, depth=depth + 1)
-    return points
 
 
 def _wish(witness: "Witness", goal: Wish, scope: Scope, assignment: Assignment) -> None:
@@ -90,7 +86,7 @@ def _member(
 
 def _compared(
     witness: "Witness", goal: Compared, scope: Scope, assignment: Assignment, depth: int
-) -> list[tuple[Cell, str]]:
+) -> None:
     from sqlglot import exp
 
     rng = witness.rng
@@ -108,7 +104,7 @@ def _compared(
                 tuple(satisfying(goal.operator, other)),
                 lambda value: compares(goal.operator, value, other),
             )
-        return []
+        return
     found = witness.values(right)
     bound = found[0] if found else None
     inner = witness.query.scope_of(right)
@@ -119,11 +115,12 @@ def _compared(
         value = rng.choice((bound, above(bound), above(bound), below(bound), None))
         presets: Values = {} if output is None or value is None else {output: value}
         witness.build(inner, presets, miss=rng.random() < 0.5, depth=depth + 1)  # noqa: PLR2004
+        if found := witness.values(right):
+            bound = found[0]
     wanted = tuple(satisfying(goal.operator, bound))
     if cell is None:
         if wanted:
             assignment.make(goal.left, scope, rng.choice(wanted), rng, witness.drawer.draw)
-        return []
+        return
     if wanted:
         assignment.wish(cell, wanted, lambda v: compares(goal.operator, v, bound))
-    return [(cell, witness.text(right))] if rng.random() < 0.3 else []  # noqa: PLR2004

@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING
 
 from lm_eval_ext.sql.populate.balance import balance, comparisons
 from lm_eval_ext.sql.populate.groups import LARGEST, bounds, groups_of, size_of
+from lm_eval_ext.sql.populate.inserting import RefusedError
 from lm_eval_ext.sql.populate.scopes import Cell, Query, Scope
 from lm_eval_ext.sql.populate.witness import Values, Witness
-from lm_eval_ext.sql.values import Value
 
 if TYPE_CHECKING:
     from sqlglot import exp
-
-
-_ROUNDS = 12
 
 
 def add_bundle(witness: Witness, *, whole: bool = False) -> None:
@@ -32,7 +29,9 @@ def add_bundle(witness: Witness, *, whole: bool = False) -> None:
     if not whole and rng.random() < 0.3 and witness.query.noted("comparisons", comparisons):  # noqa: PLR2004
         balance(witness)
         return
-    scopes = witness.query.scopes
+    scopes = [scope for scope in witness.query.scopes if scope.tables]
+    if not scopes:
+        raise RefusedError("it reads no table")
     links = witness.query.noted("links", links_of)
     known: Values = {}
     for _ in range(1 if whole else rng.choice((1, 1, 2, 2, 3))):
@@ -42,7 +41,6 @@ def add_bundle(witness: Witness, *, whole: bool = False) -> None:
         weights = (2, 1, 1, 5, 3) if bounds(scope) else (4, 2, 2, 2, 1)
         shape = rng.choices(_SHAPES, weights)[0]
         known.update(_single(witness, scope, presets) if whole else shape(witness, scope, presets))
-    _settle(witness)
 
 
 def links_of(query: Query) -> list[tuple[Cell, Cell]]:
@@ -152,15 +150,3 @@ def _some_cells(
 ) -> Values:
     cells = [cell for e in expressions for cell in witness.query.cells(e, scope)]
     return {cell: values[cell] for cell in cells if cell in values}
-
-
-def _settle(witness: Witness) -> None:
-    """Sets cells to the value of a subquery that depends on them, until it stays."""
-    for added, column, sql in witness.fixed_points:
-        last: Value = None
-        for _ in range(_ROUNDS):
-            found = witness.values_of(sql)
-            if not found or found[0] is None or found[0] == last:
-                break
-            last = found[0]
-            witness.inserter.update(added, column, last)

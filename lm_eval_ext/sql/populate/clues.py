@@ -59,3 +59,16 @@ def literals_by_column(query: Query) -> dict[tuple[str, str], list[Value]]:
                         value = bound[0]
                         found.setdefault(key, []).extend((value, above(value), below(value)))
     return found
+
+
+def takes_the_first(query: Query) -> bool:
+    """Whether a comparison takes the first of the rows that a subquery finds."""
+    from sqlglot import exp
+
+    for scope in query.scopes:
+        for part in scope.parts:
+            for side in (part.this, part.args.get("expression")):
+                inner = side.unnest() if operator_of(part) and side is not None else None
+                if isinstance(inner, exp.Select) and not inner.find(exp.AggFunc):
+                    return True
+    return False

@@ -7,7 +7,7 @@ from lm_eval_ext.sql.populate.scopes import Scope
 from lm_eval_ext.sql.populate.witness import Witness
 from lm_eval_ext.sql.values import Row
 
-LARGEST = 40
+LARGEST = 50
 """Most rows of one table that a group gets at once: copies stay small."""
 
 Group = tuple[int, Row]

@@ -46,7 +46,7 @@ class Pools:
 
     def edge(self, table: str, column: str, rng: random.Random) -> Value:
         """Returns a column's smallest or largest value, or one just beyond or within."""
-        low, high = self._edges(table, column)
+        low, high = self.edges(table, column)
         return rng.choice((low, high, above(high), below(low), below(high), above(low)))
 
     def find(
@@ -67,7 +67,8 @@ class Pools:
             return None
         return dict(zip((name.lower() for name in names), map(_clean, row), strict=True))
 
-    def _edges(self, table: str, column: str) -> tuple[Value, Value]:
+    def edges(self, table: str, column: str) -> tuple[Value, Value]:
+        """Returns a column's smallest and largest value."""
         found = self._extremes.get((table, column))
         if found is None:
             name, source = quoted(column), quoted(self._schema[table].name)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lm_eval_ext.sql.populate.balance import Held, repair
 from lm_eval_ext.sql.populate.bundles import add_bundle
 from lm_eval_ext.sql.populate.cases import Case, examine, ties
 from lm_eval_ext.sql.populate.inserting import Added, Inserter, RefusedError
@@ -15,10 +16,10 @@ from lm_eval_ext.sql.populate.witness import Witness
 from lm_eval_ext.sql.populate.workbench import Workbench
 from lm_eval_ext.sql.schema import Schema
 
-ROUNDS = (120, 250, 400, 700)
+ROUNDS = (120, 250, 400, 700, 2500)
 """Bundles tried per gold and round without success before it waits for the next round."""
 
-_WORK_PER_TRY = 15
+_WORK_PER_TRY = 25
 """Units of :attr:`Runner.work` that a round has per bundle: fewer are tried where queries take
 long, as on tables of many thousand rows."""
 
@@ -45,7 +46,7 @@ class Search:
         self._changes: dict[str, int] = {}
         self._seen: dict[str, int] = {}
         self._pools = Pools(self.bench.connection, self.schema)
-        self._held: dict[str, tuple[frozenset[str], float]] = {}
+        self._held: dict[str, Held] = {}
         self._cache: dict[Any, Any] = {"held": self._held}
 
     def run(self, progress: Callable[[int], None]) -> None:
@@ -94,12 +95,12 @@ class Search:
             if not fits or not self._better(case):
                 return False
             rows = self._needed(case, inserter)
-            if careful and not self._worth_it(case, rows):
-                return False
+            if careful:
+                rows += self._repair(witness, rows)
+                if not self._worth_it(case, rows):
+                    return False
             attempt.keep()
-            if witness.balanced is not None:
-                sql, tables, target = witness.balanced
-                self._held[sql] = (tables, target)
+            self._held.update((held.sql, held) for held in witness.balanced)
         for added in rows:
             name = added.table.name
             self.added[name] = self.added.get(name, 0) + 1
@@ -108,6 +109,22 @@ class Search:
         self._cache = {"held": self._held}
         self._refresh(case)
         return True
+
+    def _repair(self, witness: Witness, rows: list[Added]) -> list[Added]:
+        """Sees to it that averages stay where other golds need them; returns the rows for it."""
+        inserter = witness.inserter
+        start, balanced = len(inserter.added), list(witness.balanced)
+        self.bench.connection.execute("SAVEPOINT repair")
+        try:
+            repair(witness, {added.table.name.lower() for added in rows})
+            fine = all(inserter.holds(added) for added in inserter.added[start:])
+        except RefusedError:
+            fine = False
+        if not fine:
+            self.bench.connection.execute("ROLLBACK TO repair")
+            witness.balanced[:] = balanced
+        self.bench.connection.execute("RELEASE repair")
+        return inserter.added[start:] if fine else []
 
     def _better(self, case: Case) -> bool:
         """Whether the gold lacks less than it did, near misses told apart before included."""

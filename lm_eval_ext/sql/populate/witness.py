@@ -7,8 +7,9 @@ from lm_eval_ext.sql.parsing import to_sql
 from lm_eval_ext.sql.populate.aiming import aim
 from lm_eval_ext.sql.populate.assignment import Assignment
 from lm_eval_ext.sql.populate.binding import bind, bind_by_key, parents_first
+from lm_eval_ext.sql.populate.clues import takes_the_first
 from lm_eval_ext.sql.populate.drawing import Drawer
-from lm_eval_ext.sql.populate.inserting import Added, Inserter, RefusedError, placeholder
+from lm_eval_ext.sql.populate.inserting import Inserter, RefusedError, placeholder
 from lm_eval_ext.sql.populate.pools import Pools
 from lm_eval_ext.sql.populate.runner import NoResultError, Runner
 from lm_eval_ext.sql.populate.scopes import Cell, Query, Scope
@@ -18,6 +19,8 @@ from lm_eval_ext.sql.values import Value
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+    from lm_eval_ext.sql.populate.balance import Held
 
 Values = dict[Cell, Value]
 
@@ -34,11 +37,8 @@ class Witness:
     Attributes:
         share_bound: How often a row that is there serves instead of a new one.
         cache: What holds until the database changes.
-        held: Numbers that subqueries compute and that were brought onto a value for some gold, by
-            their text, with the tables that it reads.
-        balanced: What is to be held from now on, if the attempt is a success.
-        fixed_points: Rows of which a column is to become equal to a subquery's value that
-            depends on it, as in ``x >= (SELECT avg(x) ...)``.
+        held: Numbers that are to stay equal to values, by the subqueries that compute them.
+        balanced: What is to be held so from now on, if the attempt is a success.
     """
 
     def __init__(  # noqa: PLR0917 (its tools, all different)
@@ -54,10 +54,18 @@ class Witness:
         self.cache = cache
         self.share_bound = rng.choice((0.0, 0.3, 0.6))
         self.drawer = Drawer(runner.connection, query, schema, pools, rng)
-        inserter.front = rng.random() < 0.15  # noqa: PLR2004
-        self.held: dict[str, tuple[frozenset[str], float]] = cache.setdefault("held", {})
-        self.balanced: tuple[str, frozenset[str], float] | None = None
-        self.fixed_points: list[tuple[Added, str, str]] = []
+        first_counts = query.noted("first", takes_the_first)
+        inserter.front = rng.random() < (0.35 if first_counts else 0.1)
+        self.held: dict[str, Held] = cache.setdefault("held", {})
+        self.balanced: list[Held] = []
+
+    def on(self, query: Query) -> "Witness":
+        """Returns one that builds rows for another gold in the same attempt."""
+        other = Witness(
+            query, self.schema, self.pools, self.runner, self.inserter, self.rng, self.cache
+        )
+        other.balanced = self.balanced
+        return other
 
     def build(
         self, scope: Scope, presets: Values | None = None, *, miss: bool = False, depth: int = 0
@@ -86,19 +94,14 @@ class Witness:
         assignment = Assignment(self.query)
         for cell, value in values.items():
             assignment.set(cell, value)
-        points = aim(self, scope, assignment, miss=miss, depth=depth)
+        aim(self, scope, assignment, miss=miss, depth=depth)
         existing = bind(self, scope, assignment)
         existing |= bind_by_key(self, scope, assignment)
         assignment.grant(self.rng, self.drawer.draw)
         for alias, table in parents_first(self, scope):
             existing |= bind_by_key(self, scope, assignment, alias)
             if alias not in existing:
-                added = self._add(scope, alias, table, assignment)
-                self.fixed_points += [
-                    (added, cell[2], sql)
-                    for cell, sql in points
-                    if cell[0] == scope.number and cell[1] == alias
-                ]
+                self._add(scope, alias, table, assignment)
         return values | {
             cell: assignment.get(cell)
             for cell in self.query.cells_of(scope)
@@ -143,7 +146,7 @@ class Witness:
         except NoResultError:
             return []
 
-    def _add(self, scope: Scope, alias: str, name: str, assignment: Assignment) -> Added:
+    def _add(self, scope: Scope, alias: str, name: str, assignment: Assignment) -> None:
         table = self.schema[name]
         row = self.pools.template(name, self.rng)
         for column in table.columns:
@@ -156,8 +159,7 @@ class Witness:
                 pinned.add(cell[2])
             else:
                 row[cell[2]] = self.drawer.vary(cell, row.get(cell[2]))
-        position = self.inserter.insert(table, row, frozenset(pinned), self.rng)
+        self.inserter.insert(table, row, frozenset(pinned), self.rng)
         for cell in cells:
             assignment.set(cell, row.get(cell[2]))
             self.drawer.note(cell, row.get(cell[2]))
-        return self.inserter.added[position]

@@ -66,7 +66,9 @@ def content(path: Path) -> dict[str, list[tuple[object, ...]]]:
             name: connection.execute(f'SELECT * FROM "{name}" ORDER BY 1').fetchall()
             for name in names
         }
-        found["the schema"] = sorted(connection.execute("SELECT type, name, sql FROM sqlite_master"))
+        found["the schema"] = sorted(
+            connection.execute("SELECT type, name, sql FROM sqlite_master")
+        )
         return {name: sorted(rows, key=repr) for name, rows in found.items()}
 
 

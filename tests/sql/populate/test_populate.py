@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from populate_cases import GOLDS, SHOP, content, is_sound, sha256, violations, write
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import ReferenceExpected
@@ -14,8 +15,6 @@ from lm_eval_ext.sql.engine import Engine
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.populate import Report, check, populate
 from lm_eval_ext.sql.values import Rows
-
-from populate_cases import GOLDS, SHOP, content, is_sound, sha256, violations, write
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +111,10 @@ def test_a_report_survives_json(made: tuple[Path, Report]) -> None:
 def test_progress_reaches_its_end(shop: Path, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     populate(
-        shop, GOLDS[:2], tmp_path / "c.sqlite", progress=lambda done, all_: seen.append((done, all_))
+        shop,
+        GOLDS[:2],
+        tmp_path / "c.sqlite",
+        progress=lambda done, all_: seen.append((done, all_)),
     )
     assert seen
     assert seen[-1][0] == seen[-1][1]

@@ -9,11 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from populate_cases import GOLDS, SHOP, content, sha256, write
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.populate import populate_all
-
-from populate_cases import GOLDS, SHOP, content, sha256, write
 
 Databases = dict[str, tuple[Path, list[str]]]
 
@@ -58,9 +57,7 @@ def test_what_is_finished_is_kept(databases: Databases, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["golds", "original", "copy", "report", "half", "version"])
-def test_what_has_changed_is_made_anew(
-    change: str, databases: Databases, tmp_path: Path
-) -> None:
+def test_what_has_changed_is_made_anew(change: str, databases: Databases, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     populate_all(databases, folder)
     copy = folder / "shop" / "shop.sqlite"

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from populate_cases import GOLDS, SHOP, write
 
 from lm_eval_ext.sql.compare import ReferenceExpected
 from lm_eval_ext.sql.mutations import KINDS, near_misses
 from lm_eval_ext.sql.populate import populate
-from lm_eval_ext.sql.populate.balance import solve
+from lm_eval_ext.sql.populate.solving import solve
 from lm_eval_ext.sql.populate.inserting import RefusedError
 from lm_eval_ext.sql.populate.kept import Kept
 from lm_eval_ext.sql.populate.runner import NoResultError, Runner
@@ -20,10 +21,12 @@ from lm_eval_ext.sql.populate.values import above, below, compares, is_like, mat
 from lm_eval_ext.sql.schema import read_schema
 from lm_eval_ext.sql.values import Rows, Value
 
-from populate_cases import GOLDS, SHOP, write
-
 VALUES = st.one_of(
-    st.none(), st.integers(-3, 3), st.floats(-2, 2), st.text("ab", max_size=2), st.binary(max_size=1)
+    st.none(),
+    st.integers(-3, 3),
+    st.floats(-2, 2),
+    st.text("ab", max_size=2),
+    st.binary(max_size=1),
 )
 RESULTS = st.lists(st.tuples(VALUES, VALUES), max_size=4)
 
@@ -86,17 +89,39 @@ def test_an_average_is_met_to_the_last_bit() -> None:
         target = min(given_, key=lambda v: abs(v - sum(given_) / 20))
         last: list[float] = []
 
-        def ask(x: list[float], given_: list[int] = given_, target: int = target) -> list[float]:
+        def ask(
+            x: list[float],
+            given_: list[int] = given_,
+            target: int = target,
+            last: list[float] = last,
+        ) -> list[float]:
             last[:] = x
             return [sum([*given_, *x]) / 21 - target]
 
         try:
-            solve(ask, [2000.0], rng)
+            solve(ask, [2000.0], [(0.0, 9e4)], rng)
         except RefusedError:
             continue
         assert sum([*given_, *last]) / 21 == target
         met += 1
     assert met > 20
+
+
+@given(st.lists(st.lists(st.floats(-9, 9), min_size=3, max_size=3), min_size=2, max_size=2))
+def test_what_cannot_be_met_is_refused_and_nothing_else_happens(a: list[list[float]]) -> None:
+    """Any two numbers that follow two values along lines, parallel and flat ones included."""
+    met: list[float] = []
+
+    def ask(x: list[float]) -> list[float]:
+        met[:] = [row[0] * x[0] + row[1] * x[1] - row[2] for row in a]
+        return met
+
+    try:
+        x = solve(ask, [0.5, -0.5], [(-1.0, 1.0), (-1.0, 1.0)], random.Random(1))
+    except RefusedError:
+        return
+    assert not any(ask(x))
+    assert all(-1 <= value <= 1 for value in x)
 
 
 def test_every_kind_of_near_miss_is_told_apart_somewhere(tmp_path: Path) -> None:

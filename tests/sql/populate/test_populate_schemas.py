@@ -5,10 +5,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from populate_cases import content, is_sound, violations, write
 
 from lm_eval_ext.sql.populate import populate
-
-from populate_cases import content, is_sound, violations, write
 
 SCHEMAS = {
     "no tables": ("", ["SELECT 1"]),
@@ -48,7 +47,8 @@ SCHEMAS = {
         ["SELECT v FROM c WHERE v > 3"],
     ),
     "autoincrement": (
-        "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, v INT); INSERT INTO t (v) VALUES (1);",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, v INT); "
+        "INSERT INTO t (v) VALUES (1);",
         ["SELECT id FROM t WHERE v < 0"],
     ),
     "awkward names": (
