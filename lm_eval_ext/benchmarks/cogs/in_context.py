@@ -5,6 +5,8 @@ cover the constructions (:mod:`~lm_eval_ext.benchmarks.cogs.constructions`). Cho
 unmodified words and constructions, so a sample has the same ones under every lexicon.
 """
 
+import hashlib
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,11 @@ TRAIN, SAMPLE = "train", "sample"
 COVERED = (TRAIN, SAMPLE)
 """Whose constructions demonstrations cover: all of the training set, which tells nothing about
 the answer, or those of the sample's own logical form, which tells its structure."""
+
+CHOICE_COLUMNS = ("id", "copy_key", "constructions", "exposure")
+"""What a choice rests on; no lexicon changes it."""
+
+_kept: dict[tuple[str, str, int, int], Choices] = {}
 
 WHY = "the exposure example of its key word"
 
@@ -114,6 +121,8 @@ def choose(
 ) -> Choices:
     """Gives every sample k demonstrations, the required exposure examples first.
 
+    Choices are kept for the process, because a run asks the same samples in several lexicons.
+
     Args:
         train: Rows of the split ``train``.
         samples: Rows of the split ``test``.
@@ -124,15 +133,32 @@ def choose(
     Raises:
         OptionError: k is below the number of exposure examples that a sample must be shown.
     """
+    train, samples = list(train), list(samples)
+    key = (_digest(train, samples), cover, k, seed)
+    if key not in _kept:
+        _kept[key] = _choices(train, samples, cover, k, seed)
+    return _kept[key]
+
+
+def _digest(*splits: Iterable[Mapping[str, Any]]) -> str:
+    content = [[[row[name] for name in CHOICE_COLUMNS] for row in rows] for rows in splits]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _choices(
+    train: Iterable[Mapping[str, Any]],
+    samples: Collection[Mapping[str, Any]],
+    cover: str,
+    k: int,
+    seed: int,
+) -> Choices:
     from tqdm import tqdm
 
     pool = Pool(Item(row["id"], row["copy_key"], frozenset(row["constructions"])) for row in train)
     every = frozenset(name for item in pool for name in item.features)
     items = (
         Item(
-            row["id"],
-            row["copy_key"],
-            every if cover == TRAIN else frozenset(row["constructions"]),
+            row["id"], row["copy_key"], every if cover == TRAIN else frozenset(row["constructions"])
         )
         for row in samples
     )

@@ -186,6 +186,22 @@ def test_another_hash_seed_gives_the_same_choices() -> None:
     assert "required: " in next(iter(outcomes))
 
 
+def test_choices_are_kept_for_the_same_question_only() -> None:
+    def chosen(training: Any = TRAINING, samples: Any = SAMPLES[:9], **how: Any) -> Any:
+        return in_context.choose(training, samples, **{"cover": TRAIN, "k": 2, "seed": 0, **how})
+
+    first = chosen()
+    assert chosen() is first
+    reworded = [{**row, "input": "in other words"} for row in SAMPLES[:9]]
+    assert chosen(samples=reworded) is first
+    others = [
+        chosen(training=TRAINING[1:]), chosen(samples=SAMPLES[:8]), chosen(cover=SAMPLE),
+        chosen(k=3), chosen(seed=1),
+        chosen(samples=[{**row, "constructions": []} for row in SAMPLES[:9]]),
+    ]  # fmt: skip
+    assert all(other is not first for other in others)
+
+
 def test_prompts_label_sentences_and_logical_forms() -> None:
     task = task_of("cogs_mini_icl_gen", k=2)
     text = {row["id"]: (row["input"], row["answer"]) for row in TRAINING}
@@ -212,7 +228,8 @@ def test_answers_are_scored_as_in_the_other_tasks() -> None:
 
 
 def test_a_substituted_lexicon_leaves_no_key_word_and_no_choice_changed() -> None:
-    name, fresh = "cogs_mini_icl_gen", {"cogs_lexicon": "fresh", "cogs_shape": "cvcv_short"}
+    name = "cogs_mini_icl_gen"
+    fresh: dict[str, Any] = {"cogs_lexicon": "fresh", "cogs_shape": "cvcv_short"}
     own, others = task_of(name, k=4), task_of(name, k=4, cogs_seed=3, **fresh)
     words = load.words_of("mini", "fresh", 3, "cvcv_short")
     before, after = asked(own), asked(others)
