@@ -22,8 +22,15 @@ class InContextTask(DemonstratedTask):
         self._cover = options["cogs_cover"]
         super().__init__(config)
         self._turns = {
-            row["id"]: Turn(row["input"], row["answer"]) for row in self.dataset["train"]
+            row["id"]: Turn(self.framed(row["input"]), row["answer"])
+            for row in self.dataset["train"]
         }
+
+    # In Python, since lm-eval compiles a template anew for every turn of every prompt.
+    @staticmethod
+    def framed(sentence: str) -> str:
+        """A sentence as the prompt asks for its logical form."""
+        return f"Sentence: {sentence}\nLogical form:"
 
     def choose(self, samples: "Dataset", k: int, seed: int) -> Chosen:
         """Makes documents that say what is shown, why, and which constructions are not."""
@@ -49,4 +56,4 @@ class InContextTask(DemonstratedTask):
     def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
         """The sample after its demonstrations."""
         turns = tuple(self._turns[name] for name in doc["demonstrations"])
-        return [Prompt(turns, doc["input"])]
+        return [Prompt(turns, self.framed(doc["input"]))]

@@ -13,10 +13,10 @@ from populate_cases import GOLDS, SHOP, write
 from lm_eval_ext.sql.compare import ReferenceExpected
 from lm_eval_ext.sql.mutations import KINDS, near_misses
 from lm_eval_ext.sql.populate import populate
-from lm_eval_ext.sql.populate.solving import solve
 from lm_eval_ext.sql.populate.inserting import RefusedError
 from lm_eval_ext.sql.populate.kept import Kept
 from lm_eval_ext.sql.populate.runner import NoResultError, Runner
+from lm_eval_ext.sql.populate.solving import solve
 from lm_eval_ext.sql.populate.values import above, below, compares, is_like, matching
 from lm_eval_ext.sql.schema import read_schema
 from lm_eval_ext.sql.values import Rows, Value
