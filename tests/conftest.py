@@ -20,6 +20,7 @@ hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, 
 hypothesis.settings.load_profile("steady")
 
 ROOT = Path(__file__).resolve().parent.parent
+TEST_CACHE = os.environ.get("LM_EVAL_EXT_TEST_CACHE")
 SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"))
 
 
@@ -48,7 +49,13 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def run_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache for the whole run, of all its workers: populated databases are built once."""
+    """A cache for the whole run, of all its workers: populated databases are built once.
+
+    ``LM_EVAL_EXT_TEST_CACHE`` names a folder that keeps it between runs.
+    """
+    if TEST_CACHE:
+        Path(TEST_CACHE).mkdir(parents=True, exist_ok=True)
+        return Path(TEST_CACHE)
     base = tmp_path_factory.getbasetemp()
     cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "run-cache"
     cache.mkdir(exist_ok=True)
