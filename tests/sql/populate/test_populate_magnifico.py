@@ -19,9 +19,8 @@ from lm_eval_ext.sql.populate import GoldReport, Report, check
 
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.xdist_group("populate_magnifico")]
 
-MOST_TIES = 0.03
-"""Share of plausible-form golds that may tie with a near miss not proven to be equivalent: what is
-reached. The goal is 0.02."""
+MOST_TIES = 0.02
+"""Share of plausible-form golds that may tie with a near miss not proven to be equivalent."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Built:
 def rows_of(file: Path) -> list[tuple[str, str]]:
     with file.open(newline="", encoding="utf-8") as opened:
         rows = list(csv.DictReader(opened, delimiter="\t"))
-    return [(row["Question"].split(":")[0].strip().lower(), row["Parse"]) for row in rows]
+    return [(row["Question"].split(":")[0].strip().lower(), row["Parse"].strip()) for row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +98,8 @@ def test_copies_are_sound_and_small(built: Built) -> None:
         before, after = content(original), content(copy)
         assert before["the schema"] == after["the schema"]
         for table, rows in before.items():
+            if table == "sqlite_sequence":
+                continue  # SQLite's own count, which new rows raise
             kept = Counter(map(repr, rows)) - Counter(map(repr, after[table]))
             assert not kept, (db_id, table)
             assert len(after[table]) - len(rows) <= 500, (db_id, table)
