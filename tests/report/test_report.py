@@ -198,7 +198,11 @@ def test_the_list_of_tasks(cli: Callable[..., Any]) -> None:
 
 
 def test_data_at_hand_show_in_the_list(real_data: Path) -> None:
-    assert {row.data for row in task_rows()} == {"at hand", "embedded"}
+    states = {row.task: row.data for row in task_rows()}
+    assert set(states.values()) <= {"at hand", "embedded", "your own", "to fetch"}
+    assert states["lieder_base"] == states["magnifico_dialogue"] == "at hand"
+    assert states["lieder_mini"] == states["magnifico_mini"] == "embedded"
+    assert states["magnifico_own_desc"] == "your own"
 
 
 @pytest.mark.parametrize(
