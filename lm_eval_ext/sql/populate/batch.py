@@ -131,9 +131,13 @@ def _run(
 
     def make_one(db_id: str) -> str:
         maker = idle.get()
-        original, golds = databases[db_id]
-        maker.make([str(original), sorted(set(golds)), str(folder), db_id])
-        idle.put(maker)
+        try:
+            original, golds = databases[db_id]
+            maker.make([str(original), sorted(set(golds)), str(folder), db_id])
+        finally:
+            # Also after an error: another thread may be waiting for this maker already, and
+            # would otherwise wait for ever.
+            idle.put(maker)
         return db_id
 
     makers = [Maker() for _ in range(min(workers, len(todo)))]

@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from populate_cases import GOLDS, SHOP, content, sha256, write
@@ -141,6 +143,35 @@ def test_a_folder_that_cannot_be_written_is_one_line(databases: Databases, tmp_p
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OptionError, match="cannot make the folder"):
         populate_all(databases, tmp_path / "file" / "out", workers=1)
+
+
+def test_an_error_is_raised_even_where_the_next_job_waits_for_its_worker(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that failed takes up its next job before the caller has heard of the error."""
+    from concurrent import futures
+
+    from lm_eval_ext.sql.populate import batch
+
+    def wait_late(fs: set[Any], return_when: str) -> Any:
+        done = futures.wait(fs, return_when=return_when)
+        time.sleep(0.5)
+        return done
+
+    monkeypatch.setattr(batch, "wait", wait_late)
+    (tmp_path / "file").write_text("in the way")
+    raised: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            populate_all(databases, tmp_path / "file" / "out", workers=1)
+        except OptionError as error:
+            raised.append(error)
+
+    caller = threading.Thread(target=call, daemon=True)
+    caller.start()
+    caller.join(timeout=60)
+    assert len(raised) == 1, "populate_all hangs"
 
 
 @pytest.mark.parametrize("db_id", ["../away", "a/b", "", ".."])
