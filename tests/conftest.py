@@ -77,6 +77,22 @@ def real_data(shared_data: Path, kept_cache: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture(scope="session")
+def populated(shared_data: Path, run_cache: Path) -> Path:
+    """The cache with the populated copies of MAGNIFICo's databases: minutes, once per run.
+
+    Tests that start a subprocess ask for it, so that the building does not count as the
+    subprocess's time.
+    """
+    from lm_eval_ext.benchmarks.magnifico import load
+
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("LM_EVAL_EXT_DATA", str(shared_data))
+        environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
+        load.prepare("published")
+    return run_cache
+
+
+@pytest.fixture(scope="session")
 def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with tiny random models: ``gpt2`` (no BOS), ``llama`` (BOS) and ``t5``."""
     from support import tiny
@@ -130,7 +146,7 @@ def lm_eval(tmp_path: Path) -> Callable[..., Completed]:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             check=False,
         )
         return Completed(process, output)

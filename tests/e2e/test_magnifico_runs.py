@@ -80,6 +80,7 @@ def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("populated")
 def test_only_the_populated_copy_sees_some_mistakes(
     lm_eval: Callable[..., Any], real_data: Path, tmp_path: Path
 ) -> None:
@@ -107,6 +108,7 @@ def test_only_the_populated_copy_sees_some_mistakes(
     assert "42 of 2120 examples cannot be scored" in done.stderr
 
 
+@pytest.mark.usefixtures("populated")
 def test_every_task_of_the_family_runs_on_a_tiny_model(
     lm_eval: Callable[..., Any], tiny_models: Path, real_data: Path
 ) -> None:
