@@ -22,6 +22,8 @@ def atomic_text(path: Path, *, errors: str = "strict") -> Iterator[TextIO]:
     Raises:
         OptionError: If a file cannot be written there.
     """
+    if not path.name:
+        raise OptionError(f"cannot write {path}: name a file")
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         handle = part.open("w", encoding="utf-8", errors=errors, newline="")
