@@ -121,15 +121,15 @@ class DemonstratedTask(GroupedGenerationTask):
         if key not in self._chosen:
             if key[0] < 1:
                 raise OptionError(
-                    f"{self.config.task} compares demonstrations, so it needs some: give "
-                    "--num_fewshot 1 or more, or leave it out"
+                    f"{self.config.task} is asked with demonstrations: give --num_fewshot 1 or "
+                    "more, or leave it out"
                 )
             chosen = self.choose(self.dataset[self.config.test_split], *key)
             counted = ", ".join(f"{cause}: {len(ids)}" for cause, ids in chosen.left_out.items())
             if not len(chosen.documents):
                 raise DataError(
                     f"{self.config.task}: no sample can be asked with {key[0]} demonstrations "
-                    f"({counted}); give a smaller --num_fewshot, or larger data"
+                    f"({counted}); give a smaller --num_fewshot, a larger limit or more data"
                 )
             if counted:
                 _log.warning(

@@ -43,10 +43,20 @@ class ExtTask(ConfigurableTask):
         )
 
     def build_all_requests(self, *, samples: list[int] | None = None, **kwargs: Any) -> None:
-        """Builds the requests, and notes a choice of documents (``--samples``) to sign it."""
+        """Builds the requests, and notes a choice of documents (``--samples``) to sign it.
+
+        lm-eval's key for requests that it keeps (``--cache_requests``) knows the task's name
+        and the number of demonstrations, but neither seed, data nor options; so the signature
+        goes into the part of the key that is free.
+        """
         self._signature.pop("samples", None)
         if samples is not None:
             self._signature["samples"] = signature.digest(sorted(samples))
+        if kwargs.get("cache_requests"):
+            signed = self.dump_config()["metadata"][signature.METADATA_KEY]
+            kwargs["tokenizer_name"] = (
+                f"{kwargs.get('tokenizer_name', '')}-{signature.digest(signed)}"
+            )
         super().build_all_requests(samples=samples, **kwargs)
 
     def dump_config(self) -> dict[str, Any]:
