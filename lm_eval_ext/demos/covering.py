@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.demos.choices import Choice, Choices, Picking, check_k, collected
@@ -13,6 +14,9 @@ from lm_eval_ext.errors import DataError, OptionError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+KNOWN = 4096
+"""Sets of wanted features whose ranking is kept; memory and time depend on it and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -80,25 +84,27 @@ class _Kinds:
             for name in features:
                 having[name].append(kind)
         self.having = {name: np.array(rows) for name, rows in having.items()}
+        # Samples that have been shown the same want the same, so few sets come again and again.
+        self.known = lru_cache(KNOWN)(self.ranked)
 
-    def gains(self, wanted: Iterable[str]) -> "NDArray[np.int64]":
-        """How many of the features each kind has."""
+    def ranked(self, wanted: frozenset[str]) -> "list[tuple[int, NDArray[np.int64]]]":
+        """How many of the features kinds have, and the kinds that have so many; the most first."""
         import numpy as np
 
         counts = np.zeros(len(self.members), dtype=np.int64)
         for name in wanted:
             if name in self.having:
                 counts[self.having[name]] += 1
-        return counts
+        gains = np.unique(counts[counts > 0])[::-1]
+        return [(int(gain), np.flatnonzero(counts == gain)) for gain in gains]
 
-    def best_first(self, wanted: Collection[str], *key: object) -> Iterator[Item]:
+    def best_first(self, wanted: frozenset[str], *key: object) -> Iterator[Item]:
         """Yields items that have one of the features: those with the most first."""
         import numpy as np
 
-        gains = self.gains(wanted)
-        for gain in np.unique(gains[gains > 0])[::-1]:
-            tied = np.concatenate([self.members[kind] for kind in np.flatnonzero(gains == gain)])
-            for number in shuffled(len(tied), *key, int(gain)):
+        for gain, kinds in self.known(wanted):
+            tied = np.concatenate([self.members[kind] for kind in kinds])
+            for number in shuffled(len(tied), *key, gain):
                 yield self.pool[int(tied[number])]
 
 
@@ -115,7 +121,7 @@ def _choice(kinds: _Kinds, sample: Item, k: int, seed: int, groups: Sequence[Gro
         if features is None:
             return picking.choice(sample.features - shown)
         shown |= features
-    to_cover = sample.features & kinds.having.keys()
+    to_cover = sample.features.intersection(kinds.having)
     left, how = to_cover - shown, "covers"
     while not picking.full:
         if not left:

@@ -39,14 +39,16 @@ class Matrix:
     rows: Any
 
 
-def check_init(init: str) -> None:
-    """Tells a wrong name before anything is loaded.
+def check_init(init: str, seed: int) -> None:
+    """Tells a wrong name or seed before anything is loaded.
 
     Raises:
-        OptionError: If ``init`` is none of :data:`INITS`.
+        OptionError: If ``init`` is none of :data:`INITS`, or the seed is out of range.
     """
     if init not in INITS:
         raise OptionError(f"no initialisation {init!r}; use {', '.join(INITS)}")
+    if not 0 <= seed < 2**32:
+        raise OptionError(f"seed is {seed}: it must be from 0 to {2**32 - 1}")
 
 
 def unused_rows(size: int, used: Collection[int], count: int) -> list[int]:

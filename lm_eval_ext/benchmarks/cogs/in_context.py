@@ -131,9 +131,14 @@ def choose(
         seed: Another seed, another choice among examples that cover as much.
 
     Raises:
-        OptionError: k is below the number of exposure examples that a sample must be shown.
+        OptionError: k is below the number of exposure examples that a sample must be shown, or
+            above that of training examples.
     """
     train, samples = list(train), list(samples)
+    if k > len(train):
+        raise OptionError(
+            f"{k} demonstrations per sample, but there are {len(train)} in training; use fewer"
+        )
     key = (_digest(train, samples), cover, k, seed)
     if key not in _kept:
         _kept[key] = _choices(train, samples, cover, k, seed)

@@ -91,7 +91,7 @@ def add_tokens(model: Path, out: Path, *, init: str, seed: int = 0) -> Added:
         OptionError: For an option that is not legal, a folder that holds no model or may not be
             written, or a tokenizer without an exact round trip. Nothing is written then.
     """
-    check_init(init)
+    check_init(init, seed)
     load_tokenizer(model)
     _check_out(out, model)
     with quiet_unless_terminal(), _new_folder(out) as folder:
@@ -134,6 +134,8 @@ def _check_model(
 def _check_out(out: Path, model: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OptionError(f"{out} exists; name a folder that is absent or empty")
+    if not out.name:
+        raise OptionError(f"{out} is where you are; name a folder in it")
     if out.resolve().is_relative_to(model.resolve()):
         raise OptionError(f"{out} lies in the folder of the model; name one outside of it")
 

@@ -252,7 +252,9 @@ def test_what_is_no_whole_model_is_refused(sources: Path, tmp_path: Path) -> Non
     refused(config(vocab_size=300), "no model can be loaded|do not belong together")
 
 
-def test_where_the_new_folder_may_lie(sources: Path, tmp_path: Path) -> None:
+def test_where_the_new_folder_may_lie(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, out = sources / "byte_bpe", tmp_path / "out"
     out.mkdir()
     add_tokens(source, out, init="random")  # an empty folder is taken
@@ -266,3 +268,10 @@ def test_where_the_new_folder_may_lie(sources: Path, tmp_path: Path) -> None:
         add_tokens(source, out / "config.json" / "novel", init="random")
     with pytest.raises(OptionError, match="no initialisation 'mean'; use random, average, unused"):
         add_tokens(source, tmp_path / "other", init="mean")
+    for seed in (-1, 2**32):
+        with pytest.raises(OptionError, match=f"seed is {seed}: it must be from 0 to 4294967295"):
+            add_tokens(source, tmp_path / "other", init="random", seed=seed)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(OptionError, match=r"^\. is where you are; name a folder in it"):
+        add_tokens(source, Path(), init="random")

@@ -15,7 +15,6 @@ from lm_eval.tasks import TaskManager
 
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.cogs import in_context, load, mini, score
-from lm_eval_ext.benchmarks.cogs.constructions import constructions
 from lm_eval_ext.benchmarks.cogs.in_context import SAMPLE, TRAIN
 from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, SEEDS
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, Example, kind_of
@@ -54,42 +53,6 @@ def rows_of(**options: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
 TRAINING, SAMPLES = rows_of(cogs_corpus="mini")
 KEY_WORDS = frozenset(mini.items())
-
-
-@pytest.mark.parametrize(
-    ("sentence", "form", "shown"),
-    [
-        ("The owl slept .", "* owl ( x _ 1 ) ; sleep . agent ( x _ 2 , x _ 1 )",
-         {"agent", "subject the"}),
-        ("Ada fell .", "fall . theme ( x _ 1 , Ada )", {"theme", "subject name"}),
-        ("A cup was lent to Ada .",
-         "cup ( x _ 1 ) AND lend . theme ( x _ 3 , x _ 1 ) AND lend . recipient ( x _ 3 , Ada )",
-         {"was theme recipient", "subject a", "recipient name"}),
-        ("Ada lent Bo a cup .",
-         "lend . agent ( x _ 1 , Ada ) AND lend . recipient ( x _ 1 , Bo ) "
-         "AND lend . theme ( x _ 1 , x _ 4 ) AND cup ( x _ 4 )",
-         {"agent recipient theme", "subject name", "recipient name", "theme a"}),
-        ("Ada said that Bo saw a cup in a box on the mat .",
-         "* mat ( x _ 11 ) ; say . agent ( x _ 1 , Ada ) AND say . ccomp ( x _ 1 , x _ 4 ) "
-         "AND see . agent ( x _ 4 , Bo ) AND see . theme ( x _ 4 , x _ 6 ) AND cup ( x _ 6 ) "
-         "AND cup . nmod . in ( x _ 6 , x _ 9 ) AND box ( x _ 9 ) "
-         "AND box . nmod . on ( x _ 9 , x _ 11 )",
-         {"agent ccomp", "agent theme", "subject name", "theme a", "theme modified", "nmod in",
-          "nmod on", "nmod 1", "nmod 2", "ccomp 1"}),
-        ("A cup on the mat fell .",
-         "* mat ( x _ 4 ) ; cup ( x _ 1 ) AND cup . nmod . on ( x _ 1 , x _ 4 ) "
-         "AND fall . theme ( x _ 5 , x _ 1 )",
-         {"theme", "subject a", "subject modified", "nmod on", "nmod 1"}),
-        ("Ada wished to sleep .",
-         "wish . agent ( x _ 1 , Ada ) AND wish . xcomp ( x _ 1 , x _ 3 ) "
-         "AND sleep . agent ( x _ 3 , Ada )",
-         {"agent xcomp", "agent", "subject name"}),
-        ("owl", "LAMBDA a . owl ( a )", set()),
-        ("Ada", "Ada", set()),
-    ],
-)  # fmt: skip
-def test_constructions_are_read_from_the_form(sentence: str, form: str, shown: set[str]) -> None:
-    assert constructions(sentence, form) == shown
 
 
 def test_structural_types_have_constructions_that_training_has_not() -> None:
@@ -255,7 +218,7 @@ def test_wrong_options_are_one_clear_line(options: dict[str, Any], message: str)
         in_context.dataset(**{"cogs_corpus": "mini", **options})
 
 
-def test_a_key_word_without_exposure_is_an_error() -> None:
+def test_a_key_word_without_exposure_and_an_impossible_number_are_errors() -> None:
     train = mini.examples("train")
     without = [one for one in train if "walrus" not in one.sentence.split()]
     assert len(without) == len(train) - 1
@@ -263,10 +226,13 @@ def test_a_key_word_without_exposure_is_an_error() -> None:
         in_context.exposure_of(mini.items(), without)
     with pytest.raises(OptionError, match="--num_fewshot 1 or more"):
         asked(task_of("cogs_mini_icl_gen", k=0))
+    more = len(train) + 1
+    with pytest.raises(OptionError, match=f"{more} demonstrations per sample, but there are"):
+        asked(task_of("cogs_mini_icl_gen", k=more))
 
 
 def test_every_lexicon_but_the_tokens_has_three_tasks() -> None:
-    names = {path.stem for path in Path(tasks_folder()).rglob("*_icl_*.yaml")}
+    names = {path.stem for path in (Path(tasks_folder()) / "cogs").glob("*_icl_*.yaml")}
     assert names == {
         *(f"cogs_icl_{lexicon}_{split}" for lexicon in LEXICONS for split in SPLITS),
         *(f"cogs_mini_icl_{split}" for split in SPLITS),

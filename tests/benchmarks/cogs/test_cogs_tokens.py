@@ -11,6 +11,7 @@ import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import families
+from transformers import AutoTokenizer
 from typer.testing import CliRunner
 
 from lm_eval_ext.benchmarks.cogs import tokens as tokens_module
@@ -60,6 +61,19 @@ def test_the_way_is_found_and_every_token_has_one_id(made: Any, family: str) -> 
     assert old.get_vocab().items() <= new.get_vocab().items()
     assert old.special_tokens_map == new.special_tokens_map
     assert old.all_special_ids == new.all_special_ids
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_tokenizer_that_is_saved_anew_has_the_tokens_still(
+    made: Any, tmp_path: Path, family: str
+) -> None:
+    """Training scripts save the tokenizer beside the model, and some load it as slow."""
+    _, out, added = made(family)
+    load_tokenizer(out).save_pretrained(tmp_path)
+    again = load_tokenizer(tmp_path)
+    for tokenizer in (again, AutoTokenizer.from_pretrained(out, use_fast=False)):
+        assert find_novel_failure(tokenizer) is None
+        assert [min(ids) for ids in ids_by_token(tokenizer).values()] == list(added.ids)
 
 
 NOTATION = ("x", "_", "(", ")", ",", ".", "*", ";", "AND", "LAMBDA", "7", "12", "nmod", "agent")
