@@ -67,7 +67,7 @@ def get() -> Archive:
     place = (copy or cache_dir() / "data") / FOLDER
     packed, unpacked = place / f"{NAME}.zip", place / NAME
     if packed.is_file():
-        _compare(packed)
+        _compare(packed, copied=copy is not None)
     elif unpacked.is_dir():
         return Archive(unpacked, _digest_of_folder(unpacked))
     elif copy is not None:
@@ -90,14 +90,22 @@ def _note_of(packed: Path) -> Path:
     return packed.with_name(f"{packed.name}.first-seen.json")
 
 
-def _compare(packed: Path) -> None:
-    """Holds an archive against what was noted; in a local copy there may be no note."""
+def _compare(packed: Path, *, copied: bool) -> None:
+    """Holds an archive against what was noted; in a local copy there may be no note.
+
+    In the cache there is none where a download was stopped before it, or the archive was put
+    there by hand: then this is the first look.
+    """
     note = _note_of(packed)
     if not note.is_file():
+        if not copied:
+            _write_note(packed)
         return
-    seen = json.loads(note.read_text(encoding="utf-8"))
-    found = {"size": packed.stat().st_size, "sha256": _sha256(packed)}
-    if found != seen:
+    try:
+        seen = json.loads(note.read_text(encoding="utf-8"))
+    except ValueError:
+        raise DataError(f"{note}: no JSON; delete it to accept the archive as it is") from None
+    if _description(packed) != seen:
         raise DataError(
             f"{packed}: its checksum is not the one noted when it was first downloaded "
             f"({note.name}); delete both files to fetch and accept a new one"
@@ -123,8 +131,16 @@ def _download(packed: Path) -> None:
             f"worldtree: {url}: {type(error).__name__}; check the network, or put the archive "
             f"into {packed.parent}"
         ) from error
+    _write_note(packed)
+
+
+def _write_note(packed: Path) -> None:
     with atomic_text(_note_of(packed)) as note:
-        json.dump({"size": packed.stat().st_size, "sha256": _sha256(packed)}, note)
+        json.dump(_description(packed), note)
+
+
+def _description(packed: Path) -> dict[str, int | str]:
+    return {"size": packed.stat().st_size, "sha256": _sha256(packed)}
 
 
 def _sha256(path: Path) -> str:

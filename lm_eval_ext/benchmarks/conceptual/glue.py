@@ -46,6 +46,7 @@ def read(path: Path) -> list[Sample]:
                 answer=row["Label"],
                 concepts=frozenset([logic]),
                 context=premise,
+                premise=True,
             )
         )
     return samples

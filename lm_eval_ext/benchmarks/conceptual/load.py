@@ -67,9 +67,15 @@ def dataset(
     legal = get_args(DatasetName)
     if conceptual_dataset not in legal:
         raise OptionError(f"no dataset {conceptual_dataset!r}; use {', '.join(legal)}")
-    if not isinstance(conceptual_max_words, int) or conceptual_max_words < 0:
+    # The value of --metadata may be of any type; True is an int to Python.
+    if type(conceptual_max_words) is not int or conceptual_max_words < 0:
         raise OptionError(f"conceptual_max_words is {conceptual_max_words!r}; use 0 or more")
-    readers = {"files": _FROM_FILES, "hub": _FROM_HUB}.get(conceptual_from, {})
+    if not isinstance(conceptual_pipeline, str | None):
+        raise OptionError(
+            f"conceptual_pipeline is {conceptual_pipeline!r}; name a spaCy pipeline or its folder"
+        )
+    origins = {"files": _FROM_FILES, "hub": _FROM_HUB}
+    readers = origins[conceptual_from] if conceptual_from in get_args(Origin) else {}
     if conceptual_dataset not in readers:
         raise OptionError(
             f"conceptual_from is {conceptual_from!r}, which {conceptual_dataset} does not come "

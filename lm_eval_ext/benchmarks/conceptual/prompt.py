@@ -116,7 +116,7 @@ def template_of(dataset: DatasetName, name: str | None) -> Template:
     found = TEMPLATES[dataset]
     if name is None:
         return next(iter(found.values()))
-    if name not in found:
+    if name not in tuple(found):  # by equality: a list is no name, and cannot be hashed
         raise OptionError(
             f"no template {name!r} for {dataset}; use {', '.join(found)} "
             "(--metadata conceptual_template=NAME)"

@@ -26,6 +26,7 @@ class Sample:
         concepts: What demonstrations are chosen by: names of logical phenomena, the root of a
             fact, pairs of relation and object, or ids of facts.
         context: What the question is about: the premise, or paragraphs; else empty.
+        premise: Whether the context is a premise, and so part of what is asked.
         options: The answers to choose from; else empty.
         answer_label: The right option's label; else empty.
         facts: The texts of the facts that explain the answer, where prompts show them.
@@ -36,6 +37,7 @@ class Sample:
     answer: str
     concepts: frozenset[str]
     context: str = ""
+    premise: bool = False
     options: tuple[Option, ...] = ()
     answer_label: str = ""
     facts: tuple[str, ...] = ()
@@ -44,17 +46,12 @@ class Sample:
     def copy_key(self) -> str:
         """Equal for samples that ask the same: the letters and digits of what they ask.
 
-        Paragraphs do not count where there is a question of its own, since a copy may come
-        with others.
+        Paragraphs do not count, since a copy may come with others.
         """
         asked = [self.question, *sorted(option.text for option in self.options)]
-        if not self.options and len(self.context) < _PARAGRAPH:
+        if self.premise:
             asked.append(self.context)
         return " | ".join(map(plain, asked))
-
-
-_PARAGRAPH = 1000
-"""Characters from which a context is a text to read rather than a premise."""
 
 
 def plain(text: str) -> str:

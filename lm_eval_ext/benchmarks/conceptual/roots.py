@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def find(named: str) -> Pipeline:
         )
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        found = importlib.util.find_spec(named) if named.isidentifier() else None
+        found = _package(named)
         if found is None or found.origin is None:
             raise OptionError(
                 f"no spaCy pipeline {named!r} is installed: python -m spacy download "
@@ -68,6 +69,15 @@ def find(named: str) -> Pipeline:
     return _described(named, folder)
 
 
+def _package(named: str) -> ModuleSpec | None:
+    if not named.isidentifier():
+        return None
+    try:
+        return importlib.util.find_spec(named)
+    except ValueError:  # a module of this program that was not imported, such as __main__
+        return None
+
+
 def _described(named: str, folder: Path) -> Pipeline:
     # A package holds its pipeline one level below.
     metas = [
@@ -76,15 +86,19 @@ def _described(named: str, folder: Path) -> Pipeline:
     ]  # fmt: skip
     if not metas:
         raise OptionError(f"{named}: {folder} holds no spaCy pipeline (meta.json and config.cfg)")
-    meta = json.loads(metas[0].read_text(encoding="utf-8"))
+    try:
+        meta = json.loads(metas[0].read_text(encoding="utf-8"))
+        name, version = f"{meta['lang']}_{meta['name']}", str(meta["version"])
+    except (ValueError, TypeError, KeyError):
+        raise OptionError(
+            f"{metas[0]} does not give lang, name and version of a spaCy pipeline; install it again"
+        ) from None
     home = metas[0].parent
     digest = hashlib.sha256()
     for path in sorted(path for path in home.rglob("*") if path.is_file()):
         digest.update(f"{path.relative_to(home).as_posix()}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return Pipeline(
-        home, f"{meta['lang']}_{meta['name']}", str(meta["version"]), digest.hexdigest()[:8]
-    )
+    return Pipeline(home, name, version, digest.hexdigest()[:8])
 
 
 def roots(texts: Sequence[str], pipeline: Pipeline) -> Mapping[str, str]:
@@ -97,14 +111,22 @@ def roots(texts: Sequence[str], pipeline: Pipeline) -> Mapping[str, str]:
     version = metadata.version("spacy")
     key = hashlib.sha256(json.dumps([pipeline.label, version, distinct]).encode()).hexdigest()
     file = cache_dir() / "conceptual" / f"roots_{pipeline.label}_{key[:16]}.json"
-    if file.is_file():
-        stored: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    if (stored := _stored(file, distinct)) is not None:
         return stored
     found = _parse(distinct, pipeline)
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_text(file) as handle:
         json.dump(found, handle, ensure_ascii=False, indent=0)
     return found
+
+
+def _stored(file: Path, texts: Sequence[str]) -> dict[str, str] | None:
+    """What was found before; None where nothing was, or the file is damaged."""
+    try:
+        stored: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return stored if isinstance(stored, dict) and stored.keys() == set(texts) else None
 
 
 def _parse(texts: Sequence[str], pipeline: Pipeline) -> dict[str, str]:

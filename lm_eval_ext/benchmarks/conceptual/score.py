@@ -34,8 +34,13 @@ def score(answer: str, gold: str) -> dict[str, float]:
     return {
         ROUGE_L: float(rouge.recall),
         ROUGE_L_F1: float(rouge.fmeasure),
-        ACCURACY: float(plain(answer) == plain(gold)),
+        ACCURACY: float(_same(answer, gold)),
     }
+
+
+def _same(answer: str, gold: str) -> bool:
+    # An answer such as "+" has no words, and neither has an empty one.
+    return plain(answer) == plain(gold) if plain(gold) else answer == gold.strip()
 
 
 @functools.cache

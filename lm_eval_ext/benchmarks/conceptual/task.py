@@ -33,6 +33,8 @@ class ConceptualTask(DemonstratedTask):
         # WorldTree's concepts are facts, each of which explains many things a little.
         self._concepts = () if self._rules.by_overlap else metrics.concepts_with_enough(rows)
         super().__init__({**config, "metric_list": metrics.metric_list(self._concepts)})
+        # What the task's file says; --gen_kwargs may say otherwise later.
+        self._until = (self.config.generation_kwargs or {}).get("until")
         self._rows: Mapping[str, dict[str, Any]] = {row["id"]: row for row in self.dataset["test"]}
         if options["conceptual_dataset"] == "openbookqa":
             named = options["conceptual_pipeline"] or DEFAULT_PIPELINE
@@ -82,11 +84,17 @@ class ConceptualTask(DemonstratedTask):
     def construct_requests(
         self, doc: dict[str, Any], ctx: list[str], **kwargs: Any
     ) -> list[Instance]:
-        """Builds both requests, without stop strings where a chat template is applied."""
+        """Builds both requests.
+
+        Where a chat template is applied, the task's own stop string is left out; one that
+        the user gave stays.
+        """
         chat = kwargs.get("apply_chat_template", False)
         requests = super().construct_requests(doc, ctx, **kwargs)
         for request in requests if chat else ():
             text, generation = request.arguments
+            if generation.get("until") != self._until:
+                continue
             request.arguments = (text, {**generation, "until": list(CHAT_STOPS)})
         return requests
 

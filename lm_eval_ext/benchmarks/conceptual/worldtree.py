@@ -6,6 +6,8 @@ counts; a question may have no explanation; keys are A to E or 1 to 4.
 """
 
 import re
+import zlib
+from zipfile import BadZipFile
 
 from lm_eval_ext.benchmarks.conceptual.archive import Folder
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
@@ -41,12 +43,12 @@ def read(folder: Folder) -> list[Sample]:
             # In the order of the explanation, each fact once.
             uids = tuple(dict.fromkeys(part.partition("|")[0] for part in explanation))
             unknown |= set(uids) - facts.keys()
-            question, options = split_options(row["question"])
-            (answer,) = [o for o in options if o.label == row["AnswerKey"].strip()]
+            key = row["AnswerKey"].strip()
+            question, options = split_options(row["question"], key)
+            (answer,) = [option for option in options if option.label == key]
         except KeyError as error:
             raise DataError(f"{place}: the column {error} is missing") from None
         except ValueError:
-            key = row["AnswerKey"]
             raise DataError(f"{place}: the key {key!r} names no option of the question") from None
         samples.append(
             Sample(
@@ -64,24 +66,40 @@ def read(folder: Folder) -> list[Sample]:
     return samples
 
 
-def split_options(text: str) -> tuple[str, tuple[Option, ...]]:
+def split_options(text: str, key: str) -> tuple[str, tuple[Option, ...]]:
     """Splits a question from the options behind it, which start with "(A)" or "(1)".
 
-    Only labels that follow each other from the first one on count, so that a bracket in the
-    text opens no option.
+    Options are the longest row of labels that follow each other from the first one on; of
+    rows of the same length the last. Every other bracket is text, of the question or of an
+    option.
+
+    Args:
+        text: The question with its options.
+        key: The right option's label: where it is a number, the labels are numbers.
     """
-    starts = list(_OPTION.finditer(text))
-    for first in range(len(starts)):
-        labels = "".join(start[1] for start in starts[first:])
-        if "ABCDE".startswith(labels) or "12345".startswith(labels):
-            found = starts[first:]
-            ends = [*(start.start() for start in found[1:]), len(text)]
-            options = tuple(
-                Option(start[1], text[start.end() : end].strip())
-                for start, end in zip(found, ends, strict=True)
-            )
-            return text[: found[0].start()].strip(), options
-    return text.strip(), ()
+    labels = "12345" if key.isdigit() else "ABCDE"
+    starts = [start for start in _OPTION.finditer(text) if start[1] in labels]
+    rows = [_row(starts[place:], labels) for place in range(len(starts))]
+    found = max(reversed(rows), key=len, default=[])
+    if len(found) < 2:  # noqa: PLR2004
+        return text.strip(), ()
+    ends = [*(start.start() for start in found[1:]), len(text)]
+    options = tuple(
+        Option(start[1], text[start.end() : end].strip())
+        for start, end in zip(found, ends, strict=True)
+    )
+    return text[: found[0].start()].strip(), options
+
+
+def _row(starts: list[re.Match[str]], labels: str) -> list[re.Match[str]]:
+    """The labels in their order, from the first one here on; none if another comes first."""
+    row: list[re.Match[str]] = []
+    for start in starts:
+        if start[1] == labels[len(row) : len(row) + 1]:
+            row.append(start)
+        elif not row:
+            break
+    return row
 
 
 def read_facts(folder: Folder) -> dict[str, str]:
@@ -110,7 +128,10 @@ def _table(folder: Folder, name: str) -> list[tuple[str, dict[str, str]]]:
     file = folder.joinpath(name)
     if not file.is_file():
         raise DataError(f"{file}: this file is missing; get the archive again")
-    text = file.read_text(encoding="utf-8-sig")
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError, BadZipFile, zlib.error) as error:
+        raise DataError(f"{file}: cannot be read ({error}); get the archive again") from None
     header, *lines = text.replace("\r\n", "\n").split("\n")
     columns = _unique(header.split("\t"))
     rows = []

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -38,15 +39,31 @@ def test_roots_are_cached_by_name_version_and_content(
     assert pipeline.label.startswith("en_tiny-1.2.3-")
     first = roots.roots(facts, pipeline)
     (file,) = (cache_dir() / "conceptual").glob("roots_en_tiny-1.2.3-*.json")
-    monkeypatch.setattr(roots, "_parse", lambda *_: pytest.fail("parsed again"))
-    assert roots.roots([*reversed(facts), facts[0]], pipeline) == first
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(roots, "_parse", lambda *_: pytest.fail("parsed again"))
+        assert roots.roots([*reversed(facts), facts[0]], pipeline) == first
     other = tmp_path / "other"
     spacy_pipeline.copy(folder, other, version="1.2.4")
     newer = roots.find(str(other))
     assert (newer.name, newer.version) == ("en_tiny", "1.2.4")
     assert newer.digest != pipeline.digest
     assert file.name.startswith(f"roots_{pipeline.label}")
+    monkeypatch.setattr(roots, "_parse", lambda facts, _: dict.fromkeys(facts, "parsed anew"))
+    assert set(roots.roots(facts, newer).values()) == {"parsed anew"}, "another version"
+    assert roots.roots(facts, pipeline) == first
+    monkeypatch.setattr(roots.metadata, "version", lambda _: "0.0")
+    assert set(roots.roots(facts, pipeline).values()) == {"parsed anew"}, "another spaCy"
+
+
+@pytest.mark.parametrize("damaged", ["", '{"half', "[]", "{}"])
+def test_a_damaged_cache_is_parsed_again(folder: Path, damaged: str) -> None:
+    facts = list(spacy_pipeline.FACTS)[:3]
+    pipeline = roots.find(str(folder))
+    first = roots.roots(facts, pipeline)
+    (file,) = (cache_dir() / "conceptual").glob("roots_*.json")
+    file.write_text(damaged)
+    assert roots.roots(facts, pipeline) == first
+    assert json.loads(file.read_text()) == first
 
 
 def test_a_pipeline_without_parser_is_refused(tmp_path: Path) -> None:
@@ -62,9 +79,14 @@ def test_a_pipeline_without_parser_is_refused(tmp_path: Path) -> None:
         ("en_no_such_pipeline", "python -m spacy download en_no_such_pipeline"),
         ("json", "holds no spaCy pipeline"),
         ("no/such/folder", "no spaCy pipeline 'no/such/folder'"),
+        ("specless", "no spaCy pipeline 'specless'"),
     ],
 )
-def test_what_is_not_installed_is_said_in_one_line(named: str, message: str) -> None:
+def test_what_is_not_installed_is_said_in_one_line(
+    named: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As __main__ may be: a module that was not imported.
+    monkeypatch.setitem(sys.modules, "specless", types.ModuleType("specless"))
     with pytest.raises(OptionError, match=message) as raised:
         load.dataset(conceptual_dataset="openbookqa", conceptual_pipeline=named)
     assert "\n" not in str(raised.value)
@@ -84,6 +106,15 @@ def test_a_broken_pipeline_is_one_line(folder: Path, tmp_path: Path) -> None:
     (broken / "config.cfg").write_text("[nlp]\n")
     with pytest.raises(OptionError, match="cannot be loaded"):
         roots.roots(["ice melts"], roots.find(str(broken)))
+
+
+@pytest.mark.parametrize("meta", ["", "[]", '{"lang": "en"}'])
+def test_a_pipeline_without_name_is_one_line(folder: Path, tmp_path: Path, meta: str) -> None:
+    spacy_pipeline.copy(folder, tmp_path / "nameless", version="1")
+    (tmp_path / "nameless/meta.json").write_text(meta)
+    with pytest.raises(OptionError, match=r"meta\.json .* lang, name and version") as raised:
+        roots.find(str(tmp_path / "nameless"))
+    assert "\n" not in str(raised.value)
 
 
 def test_meta_is_read_from_a_package(folder: Path, tmp_path: Path) -> None:

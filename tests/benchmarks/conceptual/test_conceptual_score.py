@@ -72,6 +72,10 @@ def test_rouge_l_is_the_recurrence(gold: list[str], answer: list[str]) -> None:
         ("B) ice", "B", False),
         ("yes, it does", "yes", False),
         ("", "yes", False),
+        # Without letters and digits only the same characters are the same answer.
+        ("", "+", False),
+        ("-", "+", False),
+        (" +\n", "+", True),
         ("the cool  cellar", "The cool cellar.", True),
         ("cool cellar", "the cool cellar", False),
         ("été", "ÉTÉ", True),

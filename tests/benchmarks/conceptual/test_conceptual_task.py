@@ -1,5 +1,6 @@
 """The task: who is asked, with which demonstrations, in which words."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,6 +91,19 @@ def test_k_is_lm_evals_number_of_few_shot_examples(k: int, documents_asked: int)
     assert {p.count("Input: ") for both in prompts.values() for p in both} == {k + 1}
 
 
+def test_requests_that_lm_eval_keeps_are_those_of_the_same_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """lm-eval's own key knows neither the seed nor a task's metadata."""
+    monkeypatch.setattr("lm_eval.caching.cache.PATH", str(tmp_path))
+    first, again = (asked(mini(seed=1), cache_requests=True) for _ in range(2))
+    assert first == again == asked(mini(seed=1))
+    assert len(list(tmp_path.iterdir())) == 1, "the second run reads what the first one kept"
+    assert asked(mini(seed=2), cache_requests=True) == asked(mini(seed=2)) != first
+    letter = mini(seed=1, conceptual_template="letter")
+    assert asked(letter, cache_requests=True) == asked(letter) != first
+
+
 def test_no_demonstrations_and_too_many_are_refused() -> None:
     with pytest.raises(OptionError, match="--num_fewshot 1 or more"):
         asked(mini(num_fewshot=0))
@@ -116,6 +130,11 @@ def test_a_chat_has_a_turn_for_each_input_and_each_answer() -> None:
     assert all(instance.args[1]["until"] == [] for instance in task.instances)
     asked(task)
     assert all(instance.args[1]["until"] == ["\n"] for instance in task.instances)
+    # As --gen_kwargs does.
+    task.set_config(key="generation_kwargs", value={"until": "!"}, update=True)
+    for chat in (True, False):
+        asked(task, apply_chat_template=chat, chat_template=template if chat else None)
+        assert all(instance.args[1]["until"] == "!" for instance in task.instances)
 
 
 def test_long_contexts_are_left_out_of_both_and_counted() -> None:

@@ -1,6 +1,7 @@
 """WorldTree's format with its traps, in files of our own, and how its archive is got."""
 
 import http.server
+import re
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -90,19 +91,29 @@ def test_packed_and_unpacked_are_the_same(folder: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "question", "options"),
     [
-        ("Why? (A) x (B) y", ("Why?", [("A", "x"), ("B", "y")])),
-        ("Why? (1) x (2) y (3) z", ("Why?", [("1", "x"), ("2", "y"), ("3", "z")])),
-        ("Is (A) it? (A) x (B) y(B)", ("Is (A) it?", [("A", "x"), ("B", "y(B)")])),
-        ("No options here", ("No options here", [])),
-        ("", ("", [])),
+        ("Why? (A) x (B) y", "Why?", "A:x B:y"),
+        ("Why? (1) x (2) y (3) z", "Why?", "1:x 2:y 3:z"),
+        ("Is (A) it? (A) x (B) y(B)", "Is (A) it?", "A:x B:y(B)"),
+        # Brackets in options: what does not go on with the row of labels is text.
+        ("Why? (A) x (B) y (C) both (A) and (B) here", "Why?", "A:x B:y C:both (A) and (B) here"),
+        ("Why? (A) type (1) gas (B) type (2) gas", "Why?", "A:type (1) gas B:type (2) gas"),
+        ("Why? (1) vitamin (A) too (2) none", "Why?", "1:vitamin (A) too 2:none"),
+        ("Is (1) or (2) it? (A) x (B) y (C) z", "Is (1) or (2) it?", "A:x B:y C:z"),
+        ("One bracket (A) only", "One bracket (A) only", ""),
+        ("No options here", "No options here", ""),
+        ("", "", ""),
     ],
-)  # fmt: skip
-def test_options_are_split_from_questions(text: str, expected: tuple[str, Any]) -> None:
-    question, options = expected
-    pairs = tuple(Option(label, content) for label, content in options)
-    assert worldtree.split_options(text) == (question, pairs)
+)
+@pytest.mark.parametrize("place", [0, -1])
+def test_options_are_split_from_questions(
+    text: str, question: str, options: str, place: int
+) -> None:
+    found = re.findall(r"(\w):(.*?)(?= \w:|$)", options)
+    key = found[place][0] if found else "A"
+    pairs = tuple(Option(label, content) for label, content in found)
+    assert worldtree.split_options(text, key) == (question, pairs)
 
 
 def test_a_key_without_option_is_named(folder: Path) -> None:
@@ -161,6 +172,42 @@ def test_the_first_download_shows_terms_and_is_what_later_ones_are_held_against(
     packed.write_bytes(packed.read_bytes() + b"x")
     with pytest.raises(DataError, match="not the one noted"):
         archive.get()
+
+
+def test_a_download_that_was_cut_off_is_noted_at_the_next_look(
+    mirror: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped between the archive and its note, it must not stay unguarded for ever."""
+    monkeypatch.setenv("LM_EVAL_EXT_MIRROR", mirror)
+    archive.get()
+    packed = archive.cache_dir() / "data" / archive.FOLDER / f"{archive.NAME}.zip"
+    note = packed.with_name(f"{packed.name}.first-seen.json")
+    whole = note.read_text()
+    note.unlink()
+    archive.get()
+    assert note.read_text() == whole
+    note.write_text("{")
+    with pytest.raises(DataError, match=r"first-seen\.json") as raised:
+        archive.get()
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("damage", [b"\xff", b"A"])
+def test_a_damaged_table_in_the_archive_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes
+) -> None:
+    """Another byte than was packed, or one that is no UTF-8."""
+    table = folder / worldtree.TABLES / "ACTION.tsv"
+    if damage == b"\xff":
+        table.write_bytes(table.read_bytes() + damage)
+    packed = pack(folder)
+    if damage == b"A":
+        packed.write_bytes(packed.read_bytes().replace(b"nobody thinks", b"nobody thinkA"))
+        packed.write_bytes(packed.read_bytes().replace(b"thinks of it", b"thinkA of it"))
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(folder.parents[2]))
+    with pytest.raises(DataError, match=r"ACTION\.tsv") as raised:
+        worldtree.read(archive.get().content)
+    assert "\n" not in str(raised.value)
 
 
 def test_no_server_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
