@@ -35,6 +35,10 @@ def populate(
 @app.command("near-misses")
 def count(
     databases: Folder,
+    originals: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR0", help="What copies were made from, if not the published."),
+    ] = None,
     form: Annotated[
         str, typer.Option(help="Whose golds: plausible, foreign, adversarial, base or all.")
     ] = "plausible",
@@ -50,7 +54,7 @@ def count(
     if form != "all" and form not in legal:
         raise OptionError(f"--form {form}: use {', '.join(legal)} or all")
     corpus = near_misses.texts()
-    reports = near_misses.examine(databases, workers=workers)
+    reports = near_misses.examine(databases, originals=originals, workers=workers)
     found = near_misses.count(reports, corpus, legal if form == "all" else [form])  # type: ignore[list-item]
     if as_json:
         content = {

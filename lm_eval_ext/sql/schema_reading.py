@@ -31,7 +31,7 @@ def read_table(connection: sqlite3.Connection, name: str, view: bool, sql: str) 
         r"\bWITHOUT\s+ROWID\b[^)]*$", sql, re.IGNORECASE
     ) is not None  # fmt: skip
     alias = None if without_rowid else alias
-    collations = _collations(sql, [row[1] for row in info], view=view)
+    collations = _collations(connection, sql, [row[1] for row in info], view=view)
     columns = tuple(
         Column(
             name=column,
@@ -115,9 +115,18 @@ def _foreign_keys(connection: sqlite3.Connection, quoted: str, name: str) -> tup
     return tuple(keys)
 
 
-def _collations(sql: str, columns: list[str], *, view: bool) -> dict[str, str]:
-    """Asks SQLite itself, by indexing an empty copy: no pragma tells a column's collation."""
-    if view or "COLLATE" not in sql.upper():
+def _collations(
+    connection: sqlite3.Connection, sql: str, columns: list[str], *, view: bool
+) -> dict[str, str]:
+    """Asks SQLite itself, by indexing an empty copy: no pragma tells a column's collation.
+
+    A view's column has that of a table's; which one is not looked into.
+    """
+    if view:
+        query = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE sql LIKE '%COLLATE%')"
+        any_collation = connection.execute(query).fetchone()[0]
+        return dict.fromkeys(columns, "unknown") if any_collation else {}
+    if "COLLATE" not in sql.upper():
         return {}
     answer: dict[str, str] = {}
     with closing(sqlite3.connect(":memory:")) as copy:

@@ -160,6 +160,19 @@ ONLY_LOOK_SAME = [
     ("SELECT SUM(pages) FROM book WHERE pages = 3", "SELECT MAX(pages) FROM book WHERE pages = 3"),
     ("SELECT title, MIN(pages) FROM book GROUP BY title", "SELECT title, MAX(pages) FROM book GROUP BY title"),
     ("SELECT COUNT(*) FROM book GROUP BY isbn", "SELECT COUNT(*) FROM book"),
+    # an average is a float, which divides and reads otherwise than the integer that it equals
+    ("SELECT AVG(pages) / 2 FROM book WHERE pages = 3", "SELECT MAX(pages) / 2 FROM book WHERE pages = 3"),
+    ("SELECT id FROM shelf WHERE room = (SELECT AVG(pages) FROM book WHERE pages = 3)",
+     "SELECT id FROM shelf WHERE room = (SELECT MAX(pages) FROM book WHERE pages = 3)"),
+    ("SELECT id / (SELECT AVG(pages) FROM book WHERE pages = 3) FROM shelf",
+     "SELECT id / (SELECT MAX(pages) FROM book WHERE pages = 3) FROM shelf"),
+    # DISTINCT takes "a" for "A" in a column of that collation; what is around it need not
+    ("SELECT id FROM shelf WHERE room IN (SELECT DISTINCT label FROM book)", "SELECT id FROM shelf WHERE room IN (SELECT label FROM book)"),
+    ("SELECT t.label FROM (SELECT label, pages FROM book LIMIT 2) AS t ORDER BY t.pages LIMIT 1",
+     "SELECT DISTINCT t.label FROM (SELECT label, pages FROM book LIMIT 2) AS t ORDER BY t.pages LIMIT 1"),
+    # in two pairs of brackets it is the first row's value
+    ("SELECT id FROM shelf WHERE id IN ((SELECT shelf_id FROM book ORDER BY pages))",
+     "SELECT id FROM shelf WHERE id IN ((SELECT shelf_id FROM book ORDER BY pages DESC))"),
     # conditions
     ("SELECT isbn FROM book WHERE pages >= 2 AND pages > 2", "SELECT isbn FROM book WHERE pages >= 2"),
     ("SELECT isbn FROM book WHERE pages < 4 AND pages < 2", "SELECT isbn FROM book WHERE pages < 4"),
@@ -197,6 +210,11 @@ SAME_BUT_FOR_WHAT_IS_OPEN = [
     ("SELECT title || tag, COUNT(*) FROM book GROUP BY title || tag",
      "SELECT DISTINCT title || tag, COUNT(*) FROM book GROUP BY title || tag"),
     ("SELECT tag FROM book WHERE tag <> '' LIMIT 3", "SELECT DISTINCT tag FROM book WHERE tag <> '' LIMIT 3"),
+    # an index that is read backwards
+    ("SELECT day FROM loan WHERE book IN (SELECT MAX(book) FROM loan) ORDER BY book",
+     "SELECT day FROM loan WHERE book IN (SELECT MAX(book) FROM loan) ORDER BY book DESC"),
+    ("SELECT l.day FROM loan l JOIN book b ON l.book = b.isbn WHERE b.isbn IN (SELECT MAX(isbn) FROM book) ORDER BY l.book",
+     "SELECT l.day FROM loan l JOIN book b ON l.book = b.isbn WHERE b.isbn IN (SELECT MAX(isbn) FROM book) ORDER BY l.book DESC"),
     # the first row
     ("SELECT title, pages FROM book ORDER BY pages DESC LIMIT 1",
      "SELECT DISTINCT title, pages FROM book ORDER BY pages DESC LIMIT 1"),

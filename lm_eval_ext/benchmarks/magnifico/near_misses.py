@@ -8,9 +8,9 @@ from typing import Any
 from lm_eval_ext import data
 from lm_eval_ext.benchmarks.magnifico import corpora, published
 from lm_eval_ext.benchmarks.magnifico.records import Corpus, Example, Form
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import Databases
-from lm_eval_ext.sql.populate import GoldReport, Report, check, populate_all
+from lm_eval_ext.sql.populate import GoldReport, Report, check, finished, populate_all
 
 
 @dataclass(frozen=True)
@@ -86,23 +86,67 @@ def at_hand(corpus: Corpus, folder: Path) -> dict[str, tuple[Path, tuple[str, ..
     return found
 
 
-def examine(folder: Path, *, workers: int = 2, progress: bool | None = None) -> dict[str, Report]:
-    """Examines every database of a folder, populated or not, without changing it."""
+def examine(
+    folder: Path,
+    *,
+    originals: Path | None = None,
+    workers: int = 2,
+    progress: bool | None = None,
+) -> dict[str, Report]:
+    """Examines every database of a folder, populated or not, without changing it.
+
+    Args:
+        folder: With the databases.
+        originals: The folder that they were made from, if they are populated copies: since all
+            rows of an original stay, a few near misses more can be proven equivalent. If None,
+            the published ones are taken for the copies that were made of them.
+        workers: Processes.
+        progress: Whether to show a bar on stderr; None: if that is a terminal.
+
+    Raises:
+        OptionError: ``workers`` is below 1.
+        DataError: As :func:`at_hand`, or an original is not there.
+    """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     from tqdm import tqdm
 
+    if workers < 1:
+        raise OptionError(f"workers={workers}: must be 1 or more")
     found = at_hand(texts(), folder)
+    before = {
+        db_id: _of_copy(folder, db_id, golds) if originals is None else _original(originals, db_id)
+        for db_id, (_, golds) in found.items()
+    }
     # Those with the most golds take the longest: first, so that none is left alone at the end.
     order = sorted(found, key=lambda db_id: (-len(found[db_id][1]), db_id))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        jobs = [pool.submit(check, found[db_id][0], None, found[db_id][1]) for db_id in order]
+        jobs = [
+            pool.submit(check, found[db_id][0], before[db_id], found[db_id][1]) for db_id in order
+        ]
         bar = tqdm(
             zip(order, jobs, strict=True), total=len(jobs), desc="examining", unit="db",
             disable=None if progress is None else not progress,
         )  # fmt: skip
         return {db_id: job.result() for db_id, job in bar}
+
+
+def _original(folder: Path, db_id: str) -> Path:
+    path = Databases(folder).find(db_id)
+    if path is None:
+        raise DataError(f"{folder}: the original of {db_id} does not lie there")
+    return path
+
+
+def _of_copy(folder: Path, db_id: str, golds: tuple[str, ...]) -> Path | None:
+    """The published original, if it is at hand and the report of a copy says it was made of it."""
+    if not data.at_hand(corpora.DATABASES):
+        return None
+    path = Databases(data.require_all(corpora.DATABASES).path).find(db_id)
+    if path is None or finished(folder, db_id, path, golds) is None:
+        return None
+    return path
 
 
 def build(

@@ -79,7 +79,9 @@ def same_extremes(select: "exp.Select", schema: Schema) -> bool:
         name = facts.name(call.this) if call.this is not None else None
         if name is None or name not in fixed:
             continue
-        if isinstance(call, exp.Min) or (isinstance(call, exp.Avg) and _is_integer(name, facts)):
+        if isinstance(call, exp.Min) or (
+            isinstance(call, exp.Avg) and _is_result(call, select) and _is_integer(name, facts)
+        ):
             call.replace(exp.Max(this=call.this.copy()))
             return True
     return False
@@ -130,6 +132,14 @@ def _only_fixed_columns(select: "exp.Select", facts: Facts, fixed: "set[Name]") 
             if id(node) not in inside and facts.name(node) not in fixed:
                 return False
     return True
+
+
+def _is_result(call: "exp.Expr", select: "exp.Select") -> bool:
+    """Whether an aggregate is a result of the whole query, and nothing is computed from it.
+
+    An average is a float: 3.0 is equal to 3, but 3.0 / 2 is not 3 / 2, nor is '3.0' '3'.
+    """
+    return call.parent is select and call.arg_key == "expressions" and select.parent is None
 
 
 def _is_integer(name: "Name", facts: Facts) -> bool:

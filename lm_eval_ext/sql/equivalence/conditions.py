@@ -103,6 +103,8 @@ def swapped_letters(select: "exp.Select", schema: Schema) -> bool:
         pattern, whole = like.expression, like.this.unnest()
         if not isinstance(pattern, exp.Literal) or not isinstance(whole, exp.DPipe):
             continue
+        if isinstance(like.parent, exp.Escape):
+            continue
         if not re.fullmatch(r"%[A-Za-z]%", pattern.this):
             continue
         parts = _pieces(whole)

@@ -47,6 +47,7 @@ class Facts:
         inner: The facts of a subquery, in which columns of this SELECT are to be seen, too.
         constants: Columns that WHERE or ON set equal to a literal.
         pinned: Columns that WHERE or ON set equal to one value, the same for all rows.
+        listed: Columns that WHERE or ON ask to be IN a list of one such value.
         not_null: Columns that are NULL in none of the rows.
         equal: Pairs of columns that are the same in each row.
     """
@@ -56,6 +57,7 @@ class Facts:
     inner: "Facts | None" = None
     constants: "dict[Name, exp.Literal]" = field(default_factory=dict)
     pinned: set[Name] = field(default_factory=set)
+    listed: set[Name] = field(default_factory=set)
     not_null: set[Name] = field(default_factory=set)
     equal: list[tuple[Name, Name]] = field(default_factory=list)
 
@@ -88,7 +90,7 @@ class Facts:
         all columns of a source of which a key is fixed.
         """
         known = {name for name in given if self.column(name).collation == "BINARY"}
-        known |= set(self.constants) | self.pinned
+        known |= set(self.constants) | self.pinned | self.listed
         while True:
             more = {b for a, b in self.equal if a in known}
             for alias, source in self.sources.items():
@@ -97,6 +99,17 @@ class Facts:
             if more <= known:
                 return known
             known |= more
+
+    def is_seen_fixed(self, name: Name, given: set[Name]) -> bool:
+        """Whether SQLite sees that a fixed column is, and reads no index for its order.
+
+        It does not see through IN, nor from one table to the other.
+        """
+        seen = given | set(self.constants) | self.pinned
+        source = self.sources[name[0]]
+        if name in seen or name[1] not in source.indexed:
+            return True
+        return any({(name[0], column) for column in key.columns} <= seen for key in source.keys)
 
     def one_row(self, given: Iterable[Name] = ()) -> bool:
         """Whether at most one row has any values of ``given`` (with none: at all)."""

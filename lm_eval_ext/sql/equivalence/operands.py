@@ -6,7 +6,7 @@ from lm_eval_ext.sql.equivalence.base import Simplification
 from lm_eval_ext.sql.equivalence.places import is_aggregate
 from lm_eval_ext.sql.equivalence.reading import facts_of
 from lm_eval_ext.sql.parsing import sources
-from lm_eval_ext.sql.schema import Schema
+from lm_eval_ext.sql.schema import Schema, Table
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -32,6 +32,9 @@ def never_equal(select: "exp.Select", schema: Schema) -> bool:
     name = facts.name(select.expressions[0].unalias())
     if name is None or facts.column(name).affinity != "TEXT" or not _is_integer(kept, schema):
         return False
+    table = _table(select, name[0], schema)
+    if table is None or table.view:
+        return False  # where a view's column has a type, its values need not have it
     nothing = exp.Select(expressions=[exp.Null()], where=exp.Where(this=exp.false()))
     select.replace(nothing)
     return True
@@ -46,9 +49,17 @@ def _is_integer(select: "exp.Select", schema: Schema) -> bool:
     name = facts_of(select, schema).name(value)
     if name is None or is_aggregate(select):
         return False
-    tables = {source.alias_or_name.casefold(): source.name for source in sources(select)}
-    table = schema.get(tables[name[0]])
+    table = _table(select, name[0], schema)
     return table is not None and (table.rowid_alias or "").casefold() == name[1]
+
+
+def _table(select: "exp.Select", alias: str, schema: Schema) -> Table | None:
+    from sqlglot import exp
+
+    for source in sources(select):
+        if source.alias_or_name.casefold() == alias and isinstance(source, exp.Table):
+            return schema.get(source.name)
+    return None
 
 
 SIMPLIFICATIONS = (

@@ -15,13 +15,14 @@ def place_of(query: "exp.Expr") -> Place:
     """Returns where a SELECT or a set operation stands."""
     from sqlglot import exp
 
-    child, parent = query, query.parent
+    child, parent, brackets = query, query.parent, 0
     while isinstance(parent, exp.Subquery) and not _has_more(parent):
-        child, parent = parent, parent.parent
+        child, parent, brackets = parent, parent.parent, brackets + 1
     if parent is None:
         return "outer"
     if isinstance(parent, exp.In):
-        return "in" if child.arg_key == "query" else "scalar"
+        # x IN ((SELECT y)) is a list of one value.
+        return "in" if child.arg_key == "query" and brackets == 1 else "scalar"
     if isinstance(parent, exp.Exists):
         return "exists"
     if isinstance(parent, exp.SetOperation):

@@ -83,7 +83,7 @@ def _learn(facts: Facts, whole: "exp.Expr", schema: Schema) -> None:
         elif isinstance(bare, exp.In) and (name := names[0]) is not None:
             query = bare.args.get("query")
             if query is not None and _is_one_value(query, facts.column(name), schema):
-                facts.pinned.add(name)
+                facts.listed.add(name)
 
 
 def _learn_equality(facts: Facts, name: Name | None, other: "exp.Expr", schema: Schema) -> None:

@@ -44,7 +44,9 @@ def distinct_pair(select: "exp.Select", schema: Schema) -> bool:
     if select.args.get("distinct") is None or limit_of(select) != 1:
         return False
     most = most_rows(select, schema)
-    return most is not None and most <= 2 and drop(select, "distinct")  # noqa: PLR2004
+    if most is None or most > 2 or not has_exact_results(select, schema):  # noqa: PLR2004
+        return False
+    return drop(select, "distinct")
 
 
 def scalar_limit(select: "exp.Select", schema: Schema) -> bool:
@@ -58,10 +60,12 @@ def scalar_limit(select: "exp.Select", schema: Schema) -> bool:
 
 def unordered_place(select: "exp.Select", schema: Schema) -> bool:
     """ORDER BY and DISTINCT where only the set of values counts."""
-    del schema
     if limit_of(select) is not None or not only_values_count(select):
         return False
-    return drop(select, "order", "distinct")
+    if place_of(select) == "exists" or has_exact_results(select, schema):
+        return drop(select, "order", "distinct")
+    # Of equal texts DISTINCT keeps the first, and what is around it may tell them apart.
+    return select.args.get("distinct") is None and drop(select, "order")
 
 
 def grouped_place(select: "exp.Select", schema: Schema) -> bool:
@@ -135,7 +139,9 @@ def constant_term(select: "exp.Select", schema: Schema) -> bool:
     before: set[Name] = set()
     for term in order.expressions:
         name = facts.name(term.this)
-        if (name is not None and name in facts.fixed(before)) or counts_one(term.this, facts):
+        if counts_one(term.this, facts) or (
+            name is not None and name in facts.fixed(before) and facts.is_seen_fixed(name, before)
+        ):
             rest = [other for other in order.expressions if other is not term]
             order.set("expressions", rest)
             return bool(rest) or drop(select, "order")
@@ -155,6 +161,25 @@ def counts_one(value: "exp.Expr", facts: Facts) -> bool:
         return False
     counted = value.this.expressions[0] if isinstance(value.this, exp.Distinct) else value.this
     return isinstance(counted, exp.Star) or facts.name(counted) in facts.not_null
+
+
+def has_exact_results(select: "exp.Select", schema: Schema) -> bool:
+    """Whether texts that DISTINCT takes for equal are the same byte by byte.
+
+    True where its results are columns without another collation, or where nothing that the
+    whole query reads or does has one.
+    """
+    from sqlglot import exp
+
+    facts = facts_of(select, schema)
+    plain = [s for s in select.expressions if isinstance(s.unalias(), exp.Column | exp.Star)]
+    if facts.sources and len(plain) == len(select.expressions):
+        # A column that is none of these sources' is that of a row around: always the same.
+        return all(facts.column(name).collation == "BINARY" for name in facts.selected_names())
+    whole = select.root()
+    tables = [schema.get(table.name) for table in whole.find_all(exp.Table)]
+    columns = [column for table in tables if table is not None for column in table.columns]
+    return whole.find(exp.Collate) is None and all(c.collation == "BINARY" for c in columns)
 
 
 def _alias(selected: "exp.Expr") -> "exp.Expr":

@@ -6,6 +6,7 @@ All are sound up to what the query itself leaves open; :mod:`.left_open` says wh
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.sql.equivalence.base import ORDER, TIES, Simplification
+from lm_eval_ext.sql.equivalence.facts import Name
 from lm_eval_ext.sql.equivalence.places import (
     is_aggregate,
     limit_of,
@@ -43,7 +44,7 @@ def open_inner_limit(select: "exp.Select", schema: Schema) -> bool:
 
 
 def open_constant_term(select: "exp.Select", schema: Schema) -> bool:
-    """A sort term that is the same in all rows of a table in FROM."""
+    """A sort term that is the same in all rows, or in all rows of a table in FROM."""
     from sqlglot import exp
 
     order = select.args.get("order")
@@ -51,16 +52,20 @@ def open_constant_term(select: "exp.Select", schema: Schema) -> bool:
         return False
     facts = facts_of(select, schema)
     tables = _tables(select)
+    before: set[Name] = set()
     for term in order.expressions:
         name = facts.name(term.this)
-        inner = tables[name[0]] if name is not None else None
-        if name is None or not isinstance(inner, exp.Select):
+        if name is None:
             continue
-        value, inside = _result(inner, name[1]), facts_of(inner, schema)
-        if counts_one(value, inside) or inside.name(value) in inside.fixed():
+        same, inner = name in facts.fixed(before), tables[name[0]]
+        if isinstance(inner, exp.Select):
+            value, inside = _result(inner, name[1]), facts_of(inner, schema)
+            same = same or counts_one(value, inside) or inside.name(value) in inside.fixed()
+        if same:
             rest = [other for other in order.expressions if other is not term]
             order.set("expressions", rest)
             return bool(rest) or drop(select, "order")
+        before.add(name)
     return False
 
 

@@ -6,9 +6,18 @@ Evaluation for Text-to-SQL with Distilled Test Suites") that were not published.
 made anew, from the golds' own conditions.
 """
 
-from lm_eval_ext.sql.populate.batch import populate_all
+from lm_eval_ext.sql.populate.batch import finished, populate_all
 from lm_eval_ext.sql.populate.build import check, populate
 from lm_eval_ext.sql.populate.report import GoldReport, Report, Tie
 from lm_eval_ext.sql.populate.version import POPULATE_VERSION
 
-__all__ = ["POPULATE_VERSION", "GoldReport", "Report", "Tie", "check", "populate", "populate_all"]
+__all__ = [
+    "POPULATE_VERSION",
+    "GoldReport",
+    "Report",
+    "Tie",
+    "check",
+    "finished",
+    "populate",
+    "populate_all",
+]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.mutations import UnparsedQuery
 from lm_eval_ext.sql.policy import Limits, open_guarded
 from lm_eval_ext.sql.populate.cases import Case, examine, make_case, report_on
@@ -38,8 +38,10 @@ def populate(
 
     Raises:
         DataError: The original cannot be read.
-        OptionError: The copy cannot be written.
+        OptionError: The copy cannot be written, or would take the original's place.
     """
+    if original.exists() and target.exists() and target.samefile(original):
+        raise OptionError(f"{target}: this is the original; name another place for the copy")
     bench = Workbench(original)
     try:
         schema = schema_of(bench.connection)

@@ -9,8 +9,9 @@ from typing import Any
 
 from lm_eval_ext.errors import DataError, OptionError
 
+# Without "", the working folder: a program of the user's there may be called random.py.
 _BOOT = (
-    "import sys; sys.path[:0] = sys.argv[1:2]; "
+    "import sys; sys.path[:] = sys.argv[1:2] + [path for path in sys.path if path]; "
     "from lm_eval_ext.sql.populate.processes import serve; serve()"
 )
 

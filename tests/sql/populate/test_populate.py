@@ -162,6 +162,16 @@ def test_a_missing_or_broken_original_is_one_line(tmp_path: Path) -> None:
     assert not (tmp_path / "copy.sqlite").exists()
 
 
+def test_a_copy_never_takes_its_originals_place(shop: Path, tmp_path: Path) -> None:
+    original = tmp_path / "shop.sqlite"
+    original.write_bytes(shop.read_bytes())
+    (tmp_path / "link").symlink_to(tmp_path)
+    for target in (original, tmp_path / "link" / "shop.sqlite"):
+        with pytest.raises(OptionError, match="original"):
+            populate(original, GOLDS[:1], target)
+    assert sha256(original) == sha256(shop)
+
+
 def test_a_target_that_cannot_be_written_leaves_nothing(shop: Path, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="cannot write"):
         populate(shop, GOLDS[:1], tmp_path / "no" / "such" / "copy.sqlite")

@@ -49,6 +49,15 @@ def test_any_number_of_workers_makes_the_same(databases: Databases, tmp_path: Pa
         assert json.loads(reports[0])["report"] == json.loads(reports[1])["report"]
 
 
+def test_programs_in_the_working_folder_are_left_alone(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "random.py").write_text("raise SystemExit('the wrong module')\n")
+    monkeypatch.chdir(tmp_path)
+    kiosk = {"kiosk": databases["kiosk"]}
+    assert populate_all(kiosk, tmp_path / "out", workers=1).keys() == kiosk.keys()
+
+
 def test_what_is_finished_is_kept(databases: Databases, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     first = populate_all(databases, folder)

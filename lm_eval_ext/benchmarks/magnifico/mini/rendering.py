@@ -1,0 +1,121 @@
+"""From the embedded files to a corpus."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import get_args
+
+from lm_eval_ext.benchmarks.magnifico.mini.files import (
+    PAIR_SLOTS,
+    SLOT,
+    Combination,
+    Conversation,
+    Entry,
+    Template,
+    read,
+)
+from lm_eval_ext.benchmarks.magnifico.records import (
+    BASE,
+    NOVEL,
+    PLACEHOLDER,
+    Corpus,
+    Example,
+    Form,
+    Interpretation,
+    Position,
+)
+from lm_eval_ext.errors import DataError
+
+DIALOGUE_FORMS: tuple[Form, ...] = ("plausible", "foreign")
+"""Novel forms that have dialogues, as in the published data."""
+
+_COMBINATIONS, _DIALOGUES = "combinations.yaml", "dialogues_"
+
+
+def content(texts: Mapping[str, str]) -> Corpus:
+    """Renders files, as :func:`.files.embedded` gives them, into a corpus without databases.
+
+    Raises:
+        DataError: A file is not what it must be; the message names it and the key.
+    """
+    entries: dict[str, Entry] = {}
+    combinations: tuple[Combination, ...] = ()
+    conversations: list[Conversation] = []
+    for name in sorted(name for name in texts if name.endswith(".yaml")):
+        if name == _COMBINATIONS:
+            combinations = read(texts, name, tuple[Combination, ...])
+        elif name.startswith(_DIALOGUES):
+            conversations += read(texts, name, tuple[Conversation, ...])
+        else:
+            entries |= read(texts, name, dict[str, Entry])
+    return Corpus(
+        interpretations=MappingProxyType(
+            {
+                name: Interpretation(name, e.category, e.meaning, MappingProxyType(e.forms))
+                for name, e in entries.items()
+            }
+        ),
+        examples=tuple(
+            example for name, e in entries.items() for example in _examples(name, e, e.test)
+        ),
+        support=MappingProxyType(
+            {
+                (name, form): tuple(_examples(name, e, e.support, "support-", (form,)))
+                for name, e in entries.items()
+                for form in (BASE, *e.forms)
+            }
+        ),
+        combinations=tuple(_combined(combinations, entries)),
+        dialogues=MappingProxyType(_dialogues(conversations, entries)),
+    )
+
+
+def _examples(
+    name: str,
+    entry: Entry,
+    templates: Sequence[Template],
+    prefix: str = "",
+    forms: Sequence[Form] | None = None,
+) -> Iterator[Example]:
+    """Yields the examples form by form, the base ones first, as the published corpus has them."""
+    for form in forms or (BASE, *entry.forms):
+        for index, one in enumerate(templates):
+            question = one.base if form == BASE else one.novel.replace(SLOT, entry.forms[form])
+            yield Example(f"{name}/{prefix}{index}", (name,), form, one.db, question, one.sql)
+
+
+def _combined(
+    combinations: Sequence[Combination], entries: Mapping[str, Entry]
+) -> Iterator[Example]:
+    for index, one in enumerate(combinations):
+        name = f"{'+'.join(one.of)}/{index}"
+        yield Example(name, one.of, BASE, one.db, one.base, one.sql)
+        for form in NOVEL:
+            question = one.novel
+            for slot, of in zip(PAIR_SLOTS, one.of, strict=True):
+                question = question.replace(slot, _form(entries, of, form, _COMBINATIONS))
+            yield Example(name, one.of, form, one.db, question, one.sql)
+
+
+def _dialogues(
+    conversations: Sequence[Conversation], entries: Mapping[str, Entry]
+) -> dict[tuple[str, Form, str], Mapping[Position, str]]:
+    found: dict[tuple[str, Form, str], Mapping[Position, str]] = {}
+    for one in conversations:
+        # Base dialogues exist with the definition at the start only (fact sheet).
+        found[one.interpretation, BASE, one.db] = {"start": one.text(PLACEHOLDER, "start")}
+        for form in DIALOGUE_FORMS:
+            word = _form(entries, one.interpretation, form, f"{_DIALOGUES}*.yaml")
+            found[one.interpretation, form, one.db] = {
+                position: one.text(word, position) for position in get_args(Position)
+            }
+    return found
+
+
+def _form(entries: Mapping[str, Entry], name: str, form: Form, file: str) -> str:
+    legal = [known for known, entry in entries.items() if form in entry.forms]
+    if name not in legal:
+        raise DataError(
+            f"magnifico_mini: {file}: no interpretation {name!r} with a {form} form; use "
+            f"{', '.join(legal)}"
+        )
+    return entries[name].forms[form]

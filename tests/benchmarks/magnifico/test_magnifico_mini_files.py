@@ -1,0 +1,118 @@
+"""magnifico_mini's files, and the databases that are built of them."""
+
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.benchmarks.magnifico import mini
+from lm_eval_ext.benchmarks.magnifico.mini import rendering
+from lm_eval_ext.errors import DataError
+
+DIGEST = "2c1cca55008aaeae8d8dceeffc2321426647ccabe2d27bb2078bba3773fef201"
+"""A change here makes scores incomparable: raise the tasks' version, then renew this."""
+
+
+def _dump(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def test_building_twice_gives_equal_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "first"))
+    first = mini.databases()
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "second"))
+    with ThreadPoolExecutor(4) as pool:  # at once, as the ranks of a run do
+        others = list(pool.map(lambda _: mini.databases(), range(4)))
+    assert others[0] == others[-1]
+    for db_id, database in first.items():
+        again = others[0][db_id].path
+        assert again != database.path
+        assert _dump(again) == _dump(database.path)
+    assert not list(tmp_path.rglob("*.part*"))
+
+
+def test_only_what_is_missing_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path))
+    before = {path: path.stat() for d in mini.databases().values() for path in (d.path, d.schema)}  # type: ignore[union-attr]
+    gone = next(path for path in before if path.suffix == ".sqlite")
+    gone.unlink()
+    mini.databases()
+    changed = {path for path, stat in before.items() if path.stat().st_ino != stat.st_ino
+               or path.stat().st_mtime_ns != stat.st_mtime_ns}  # fmt: skip
+    assert changed == {gone}
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "file"))
+    with pytest.raises(DataError, match=r"ferry_line.*file.*LM_EVAL_EXT_CACHE"):
+        mini.databases()
+
+
+def test_digest_is_pinned() -> None:
+    assert mini.digest() == DIGEST
+
+
+@pytest.mark.parametrize("name", mini.embedded())
+def test_digest_shows_a_change_of_a_file(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, texts = mini.digest(), mini.embedded()
+    comment = "--\n" if name.endswith(".sql") else "#\n"
+    monkeypatch.setattr(mini, "embedded", lambda: {**texts, name: texts[name] + comment})
+    assert mini.digest() != before
+
+
+def test_digest_shows_a_change_of_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = mini.digest()
+    monkeypatch.setattr(rendering, "PLACEHOLDER", "thatword")
+    assert mini.digest() != before
+
+
+def _changed(file: str, old: str, new: str) -> dict[str, str]:
+    texts = dict(mini.embedded())
+    assert old in texts[file]
+    return {**texts, file: texts[file].replace(old, new, 1)}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("basic.yaml", "meaning:", "meaningg:", r"basic\.yaml: distinct_count\.meaning: "),
+        (
+            "value.yaml",
+            "{form} lights.",
+            "old lights.",
+            r"value\.yaml: before_1950\.test\.0\.novel",
+        ),
+        ("column.yaml", "adversarial:", "hostile:", r"column\.yaml: code_and_name\.forms\.hostile"),
+        ("combinations.yaml", "spread,", "spred,", r"combinations\.yaml: .*'spred'.*spread"),
+        ("combinations.yaml", "spread,", "not_inspected,", r"combinations\.yaml: .*foreign form"),
+        ("combinations.yaml", "{second} lights", "old lights", r"combinations\.yaml: 0\.novel"),
+        ("dialogues_midpoint.yaml", "closing:", "end:", r"dialogues_midpoint\.yaml: 0\.closing"),
+        ("phrases.yaml", "shallow_draught:", "[", r"phrases\.yaml: no YAML"),
+    ],
+)
+def test_an_error_names_file_and_key(file: str, old: str, new: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        mini.content(_changed(file, old, new))
+
+
+def test_import_reads_no_data() -> None:
+    script = (
+        "import sys\n"
+        "opened = []\n"
+        "sys.addaudithook(lambda e, a: opened.append(str(a[0])) if e == 'open' else None)\n"
+        "from lm_eval_ext.benchmarks.magnifico import mini\n"
+        "assert not any(name.endswith(('.sql', '.yaml')) for name in opened), opened\n"
+        "mini.digest()\n"
+        "assert any(name.endswith('combinations.yaml') for name in opened)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

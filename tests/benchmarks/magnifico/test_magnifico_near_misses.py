@@ -1,0 +1,123 @@
+"""``lm-eval-ext magnifico``: building populated copies, and counting what ties on databases."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lm_eval_ext.benchmarks.magnifico import near_misses
+from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus, Example
+from lm_eval_ext.cli.magnifico import app
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
+from lm_eval_ext.sql.mutations import NearMiss
+from lm_eval_ext.sql.populate import GoldReport, Report, Tie
+
+
+def gold(
+    sql: str, *reasons: str | None, empty: str | None = None, error: str | None = None
+) -> GoldReport:
+    ties = tuple(Tie(sql, NearMiss("k", f"{sql} {i}", ""), r) for i, r in enumerate(reasons))
+    return GoldReport(sql, -1, 0, 10, 1, ties, empty, error)
+
+
+def test_what_is_counted() -> None:
+    """One per example: a gold of two examples counts twice, one of another form not at all."""
+    report = Report(
+        "yard",
+        {},
+        (
+            gold("told apart"),
+            gold("tied", None, "proven"),
+            gold("equivalent", "proven"),
+            gold("empty", empty="not filled"),
+            gold("never", empty="unsatisfiable: no row can be"),
+            gold("broken", error="no such table"),
+        ),
+    )
+    asked = ["told apart", "tied", "tied", "equivalent", "empty", "never", "broken"]
+    examples = [
+        Example(f"w/{i}", ("w",), "plausible", "Yard", "?", sql) for i, sql in enumerate(asked)
+    ]
+    examples += [Example("w/0", ("w",), BASE, "Yard", "?", "tied")]
+    support = {("w", NOVEL[0]): (Example("w/s", ("w",), NOVEL[0], "gone", "?", "tied"),)}
+    corpus = Corpus({}, tuple(examples), support)
+    found = near_misses.count({"yard": report}, corpus, ["plausible"])
+    assert found == near_misses.Count(
+        examples=7, database_missing=1, broken=1, golds=6, near_misses=60, undecided=6,
+        tied=2, equivalent=1, empty=1, unsatisfiable=1,
+    )  # fmt: skip
+    assert found.share == pytest.approx(2 / 6)
+    assert "2 tie with a near miss (33.3 %)" in found.as_text()
+    listed = near_misses.listed({"yard": report})
+    assert [(tie["gold"], tie["equivalent"]) for tie in listed] == [
+        ("tied", None), ("tied", "proven"), ("equivalent", "proven"),
+    ]  # fmt: skip
+
+
+def run(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if isinstance(result.exception, LmEvalExtError):
+        raise result.exception  # the program's own front prints it as one line
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def counted(databases: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(
+        run("near-misses", "--databases", databases, "--form", "all", "--json", "--workers", "1")
+    )
+    return content
+
+
+def test_copies_are_built_anywhere_and_tell_more_apart(real_data: Path, tmp_path: Path) -> None:
+    for db_id in ("icfp_1", "products_gen_characteristics"):
+        shutil.copytree(real_data / "spider_databases" / db_id, tmp_path / "in" / db_id)
+    said = run("populate", "--databases", tmp_path / "in", "--out", tmp_path / "out")
+    assert "2 databases" in said
+    before, after = counted(tmp_path / "in"), counted(tmp_path / "out")
+    assert before["golds"] == after["golds"] > 0
+    assert before["tied"] > after["tied"]
+    assert after["share"] == after["tied"] / after["golds"]
+    assert after["empty"] == 0
+
+
+def test_with_the_originals_the_count_is_the_builds(real_data: Path, tmp_path: Path) -> None:
+    """What is proven from rows that stay counts in both."""
+    for db_id in ("icfp_1", "products_gen_characteristics"):
+        shutil.copytree(real_data / "spider_databases" / db_id, tmp_path / "in" / db_id)
+    built = near_misses.build(tmp_path / "in", tmp_path / "out", workers=1, progress=False)
+    found = near_misses.examine(
+        tmp_path / "out", originals=tmp_path / "in", workers=1, progress=False
+    )
+    assert {db_id: report.golds for db_id, report in found.items()} == {
+        db_id: report.golds for db_id, report in built.items()
+    }
+    # The published ones are at hand, so copies of them need not be told.
+    assert near_misses.examine(tmp_path / "out", workers=1, progress=False) == found
+    shutil.rmtree(tmp_path / "in" / "icfp_1")
+    with pytest.raises(DataError, match="the original of icfp_1 does not lie there"):
+        run("near-misses", "--databases", tmp_path / "out", "--originals", tmp_path / "in")
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        (("--workers", "0"), OptionError, r"workers=0: must be 1 or more"),
+        (("--form", "strange"), OptionError, r"--form strange: use base, plausible"),
+    ],
+)
+def test_an_illegal_option_is_one_line(
+    options: tuple[str, ...], kind: type[LmEvalExtError], message: str, real_data: Path
+) -> None:
+    with pytest.raises(kind, match=message) as caught:
+        run("near-misses", "--databases", real_data / "spider_databases", *options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_its_databases_is_named(real_data: Path, tmp_path: Path) -> None:
+    assert real_data
+    with pytest.raises(DataError, match=r"none of the .* databases of MAGNIFICo lies there"):
+        run("near-misses", "--databases", tmp_path)
