@@ -1,0 +1,131 @@
+"""The corpus made into a table of names and instructions: the one pass over all recipes.
+
+Paper, section 3.1. The corpus has one JSON object a line; ``name``, ``recipeInstructions`` and
+``recipeIngredient`` are read (XiaChuFang corpus, Liu et al. 2022).
+"""
+
+import gzip
+import json
+from pathlib import Path
+
+from lm_eval_ext.benchmarks.diner.build.engine import Engine, first_line, literal
+from lm_eval_ext.benchmarks.diner.names import BRACKETED, NESTING, NOT_CHINESE
+from lm_eval_ext.data.inspection import sha256_of
+from lm_eval_ext.errors import DataError
+
+CLEANING_VERSION = 1
+"""Raise it when the table changes, so that kept ones are made anew."""
+
+SPACE = r"[\s\p{Z}\p{Cc}]+"
+UNENDED = r"([^\p{P}\p{S}])$"
+
+LISTS = ("recipeInstructions", "recipeIngredient")
+
+
+def clean_name_sql(column: str) -> str:
+    """:func:`~lm_eval_ext.benchmarks.diner.names.clean_name` in SQL, from the same patterns."""
+    for pattern in (*[BRACKETED] * NESTING, NOT_CHINESE):
+        column = f"regexp_replace({column}, {literal(pattern)}, '', 'g')"
+    return column
+
+
+def clean(engine: Engine, corpus: Path, folder: Path) -> tuple[Path, str]:
+    """Makes the table of a corpus, or finds the one that an earlier run made.
+
+    Its columns: ``name``, cleaned; ``instruction``, the steps on one line, each with an end mark;
+    ``steps``, how many; ``ingredients``, as they stand.
+
+    Args:
+        engine: What does it.
+        corpus: JSON lines, plain or gzipped.
+        folder: Where the table is kept, named after the corpus's content.
+
+    Returns:
+        The table, a Parquet file, and the SHA-256 of the corpus.
+
+    Raises:
+        DataError: The corpus cannot be read; the message has the number of the line.
+    """
+    import duckdb
+
+    digest = _digest(corpus)
+    path = folder / f"cleaned-{digest[:16]}-{CLEANING_VERSION}.parquet"
+    if not path.is_file():
+        for old in folder.glob("cleaned-*"):
+            old.unlink()
+        part = path.with_suffix(".part")
+        try:
+            engine.run(
+                f"COPY ({_select(corpus)}) TO {literal(part)} (FORMAT parquet, COMPRESSION zstd)",
+                title="Reading the corpus",
+            )
+        except duckdb.Error as error:
+            raise DataError(_explain(corpus, error)) from error
+        else:
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    return path, digest
+
+
+def _select(corpus: Path) -> str:
+    spaced = f"trim(regexp_replace(s, '{SPACE}', ' ', 'g'))"
+    steps = f"list_transform(recipeInstructions, lambda s: {spaced})"
+    ended = f"list_transform(steps, lambda s: regexp_replace(s, '{UNENDED}', '\\1。'))"
+    return f"""
+        SELECT {clean_name_sql("coalesce(name, '')")} AS name,
+               coalesce(array_to_string({ended}, ''), '') AS instruction,
+               coalesce(len(steps), 0) AS steps,
+               ingredients
+        FROM (
+            SELECT name, recipeIngredient AS ingredients,
+                   list_filter({steps}, lambda s: s <> '') AS steps
+            FROM read_json(
+                {literal(corpus)}, format = 'newline_delimited',
+                columns = {{name: 'VARCHAR', recipeIngredient: 'VARCHAR[]',
+                            recipeInstructions: 'VARCHAR[]'}}
+            )
+        )"""
+
+
+def _digest(corpus: Path) -> str:
+    try:
+        return sha256_of(corpus)
+    except OSError as error:
+        raise DataError(
+            f"cannot read the corpus {corpus}: {error.strerror}; it is a file with one JSON "
+            "object a line, with the keys name, recipeIngredient and recipeInstructions"
+        ) from None
+
+
+def _explain(corpus: Path, error: BaseException) -> str:
+    """Looks for the line that the database did not take."""
+    try:
+        with gzip.open(corpus) if corpus.suffix == ".gz" else corpus.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip() and (wrong := _wrong(line)):
+                    return (
+                        f"{corpus}, line {number}: {wrong}; each line must be a JSON object with "
+                        '"name" (text), "recipeIngredient" and "recipeInstructions" (lists of text)'
+                    )
+    except (OSError, EOFError) as unread:
+        return f"cannot read the corpus {corpus}: {unread}"
+    return f"cannot read the corpus {corpus}: {first_line(error)}"
+
+
+def _wrong(line: bytes) -> str | None:
+    try:
+        found = json.loads(line.decode("utf-8"))
+        json.dumps(found, ensure_ascii=False).encode("utf-8")
+    except (ValueError, RecursionError):
+        return "it is no JSON in UTF-8"
+    if not isinstance(found, dict):
+        return "it is no JSON object"
+    if not isinstance(found.get("name"), str | None):
+        return '"name" is no text'
+    for key in LISTS:
+        value = found.get(key)
+        texts = isinstance(value, list) and all(isinstance(item, str | None) for item in value)
+        if not texts and value is not None:
+            return f'"{key}" is no list of texts'
+    return None

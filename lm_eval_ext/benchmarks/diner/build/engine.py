@@ -1,0 +1,120 @@
+"""DuckDB, kept within bounds: memory, spilling, progress, interruption."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.text import one_line
+
+MEMORY_GIB = 4.0
+"""What DuckDB takes before it writes to disk. Python needs about half a GiB beside it."""
+
+POLL_SECONDS = 0.1
+
+
+class Engine:
+    """An in-memory database that spills into a folder."""
+
+    def __init__(self, spill: Path, *, memory_gib: float = MEMORY_GIB) -> None:
+        """Opens it.
+
+        Args:
+            spill: A folder for what does not fit; made when needed.
+            memory_gib: Most memory of the database.
+        """
+        import duckdb
+
+        self._connection = duckdb.connect(
+            config={
+                "memory_limit": f"{memory_gib}GiB",
+                "temp_directory": str(spill),
+                # Everything that is used comes with the package: nothing is fetched.
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                # Orders that matter are written out; this one would cost memory.
+                "preserve_insertion_order": "false",
+            }
+        )
+
+        # Measured, but not printed: the bar is ours.
+        for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
+            self._connection.execute(f"SET {setting}")
+
+    def close(self) -> None:
+        """Frees the memory."""
+        self._connection.close()
+
+    def run(self, sql: str, parameters: Sequence[Any] = (), *, title: str | None = None) -> Any:
+        """Runs a statement, with a progress bar if it has a title and stderr is a terminal.
+
+        An interruption (Ctrl-C) stops the statement and comes through as KeyboardInterrupt.
+
+        Returns:
+            The cursor, to fetch from.
+
+        Raises:
+            OptionError: The memory does not suffice, spilling included.
+            duckdb.Error: Everything else.
+        """
+        import duckdb
+        from tqdm import tqdm
+
+        failure: list[BaseException] = []
+        # Not Thread.join: after Ctrl-C, Python 3.11's takes a running thread for finished.
+        done = threading.Event()
+
+        def work() -> None:
+            try:
+                self._connection.execute(sql, list(parameters))
+            except BaseException as error:  # noqa: BLE001 - raised again below
+                failure.append(error)
+            finally:
+                done.set()
+
+        with tqdm(
+            total=100, desc=title, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining}",
+            disable=True if title is None else None,
+        ) as bar:  # fmt: skip
+            threading.Thread(target=work, daemon=True).start()
+            try:
+                while not done.wait(POLL_SECONDS):
+                    bar.update(max(0.0, self._connection.query_progress()) - bar.n)
+            except BaseException:
+                # Again and again: the statement may not have begun at the first call.
+                self._connection.interrupt()
+                while not done.wait(POLL_SECONDS):
+                    self._connection.interrupt()
+                raise
+        if failure:
+            error = failure[0]
+            if isinstance(error, duckdb.OutOfMemoryException):
+                raise OptionError(
+                    f"the database stopped: {first_line(error)}. Give it more memory (--memory) "
+                    "or more room on disk."
+                ) from error
+            raise error
+        return self._connection
+
+    def table(self, name: str, column: str, values: Sequence[str]) -> None:
+        """Makes a table with one column of texts."""
+        import json
+
+        self.run(
+            f"CREATE OR REPLACE TABLE {name} AS "
+            f"SELECT unnest(from_json(?::JSON, '[\"VARCHAR\"]')) AS {column}",
+            [json.dumps(list(values), ensure_ascii=False)],
+        )
+
+
+def first_line(error: BaseException) -> str:
+    """What a message of DuckDB says first; the rest is advice on its options."""
+    return one_line(str(error).strip().split("\n", 1)[0], limit=300)
+
+
+def literal(value: str | Path) -> str:
+    """A text as SQL writes it, for places that take no parameter."""
+    if "\0" in str(value):
+        raise DataError(f"{str(value)!r} has a NUL character; use another name")
+    return "'" + str(value).replace("'", "''") + "'"

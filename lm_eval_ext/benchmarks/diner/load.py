@@ -1,0 +1,147 @@
+"""The loading function of every DiNeR task."""
+
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lm_eval_ext.benchmarks.diner import answers, files, prompt
+from lm_eval_ext.benchmarks.diner.categories import Categories
+from lm_eval_ext.benchmarks.diner.demonstrations import SELECTIONS
+from lm_eval_ext.benchmarks.diner.records import Recipe, Split
+from lm_eval_ext.benchmarks.diner.retrieval import check_installed
+from lm_eval_ext.demos import shuffled
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness import provenance
+from lm_eval_ext.harness.loading import loader
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
+
+NAME, COMPONENTS, COMPOSITIONAL = "name", "components", "cp"
+ASKS = (NAME, COMPONENTS, COMPOSITIONAL)
+
+OTHER = "other"
+"""The category of a test name that has none: all its components stand in one training name, or
+three training names do not give them."""
+
+UNPARSED, UNANSWERED = "gold_does_not_parse", "no_component_answers"
+"""Why a recipe is not asked."""
+
+
+@loader(prefix="diner_")
+def dataset(
+    *,
+    diner_corpus: str = files.PUBLISHED,
+    diner_split: str = files.TMCD,
+    diner_dir: str | None = None,
+    diner_ask: str = NAME,
+    diner_components_file: str | None = None,
+    diner_demonstrations: str | None = None,
+    diner_per_dish: int = 0,
+    diner_draw_seed: int = 0,
+) -> "DatasetDict":
+    """Loads the test recipes of a split, as ``test``, mixed but always the same.
+
+    Recipes whose name does not parse cannot be scored and are not among them.
+
+    Args:
+        diner_corpus: ``published`` or ``mini``.
+        diner_split: ``tmcd`` or ``random``.
+        diner_dir: A folder that ``lm-eval-ext diner build`` made, instead of a corpus.
+        diner_ask: What is asked: the ``name``, the ``components``, or both (``cp``).
+        diner_components_file: For ``cp``: lm-eval's log of a model's answers to
+            ``diner_components``, which then stand before the question.
+        diner_demonstrations: How demonstrations are chosen, if there are any.
+        diner_per_dish: Recipes asked of each dish, drawn by the seed; 0: all.
+        diner_draw_seed: Of that drawing.
+
+    Raises:
+        OptionError: A value is not legal, or a library is not installed.
+        DataError: A file is not at hand, does not hold what it should, or no recipe is left.
+    """
+    from datasets import Dataset, DatasetDict
+
+    _check(diner_ask, diner_components_file, diner_demonstrations, diner_per_dish)
+    split, info = files.read(diner_corpus, diner_split, diner_dir)
+    parsed = [recipe for recipe in split.test if split.glossary.parse(recipe.name)]
+    left_out = {UNPARSED: [r.id for r in split.test if not split.glossary.parse(r.name)]}
+    asked = drawn(parsed, diner_per_dish, diner_draw_seed)
+    given: Mapping[str, Mapping[str, str]] | None = None
+    if diner_components_file is not None:
+        given = answers.read(Path(diner_components_file).expanduser(), asked)
+        left_out[UNANSWERED] = [recipe.id for recipe in asked if recipe.id not in given]
+        asked = [recipe for recipe in asked if recipe.id in given]
+    if not asked:
+        causes = ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items())
+        raise DataError(f"DiNeR: no recipe is left to ask about ({causes})")
+    categories = Categories(split.train_names.values())
+    rows = [
+        {
+            "id": recipe.id,
+            "instruction": recipe.instruction,
+            "answer": recipe.name,
+            "category": categories.of(split.glossary.parse(recipe.name) or ()) or OTHER,
+            **_prompts(recipe, diner_ask, given),
+        }
+        for recipe in asked
+    ]
+    named = {cause: ids for cause, ids in left_out.items() if ids}
+    if named:
+        info = provenance.with_left_out(info, named)
+    return DatasetDict({"test": Dataset.from_list(rows, info=info)})
+
+
+def _check(
+    ask: str, components_file: str | None, demonstrations: str | None, per_dish: int
+) -> None:
+    if ask not in ASKS:
+        raise OptionError(f"diner_ask: no {ask!r}; use {', '.join(ASKS)}")
+    if components_file is not None and ask != COMPOSITIONAL:
+        raise OptionError(
+            "diner_components_file is for diner_cp alone; leave it out, or run diner_cp by itself"
+        )
+    if demonstrations not in (None, *SELECTIONS):
+        raise OptionError(
+            f"diner_demonstrations: no {demonstrations!r}; use {' or '.join(SELECTIONS)}"
+        )
+    if demonstrations is not None:
+        check_installed()
+    if isinstance(per_dish, bool) or not isinstance(per_dish, int) or per_dish < 0:
+        raise OptionError(f"diner_per_dish is {per_dish!r}; use 0 (all), 1 or more")
+
+
+def split_of(options: Mapping[str, Any]) -> Split:
+    """The split that a task's documents are from; options as :func:`dataset` takes them."""
+    names = ("diner_corpus", "diner_split", "diner_dir")
+    return files.read(*(options[name] for name in names))[0]
+
+
+def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:
+    """Recipes in a mixed order, all or so many of each dish.
+
+    Mixed, since files may keep those of a dish together, and ``--limit`` takes the first.
+    """
+    by_dish: dict[str, list[Recipe]] = {}
+    for recipe in recipes:
+        by_dish.setdefault(recipe.name, []).append(recipe)
+    if per_dish:
+        recipes = [
+            found[place]
+            for name, found in sorted(by_dish.items())
+            for place in islice(shuffled(len(found), seed, "per_dish", name), per_dish)
+        ]
+    return [recipes[place] for place in shuffled(len(recipes), "documents")]
+
+
+def _prompts(
+    recipe: Recipe, wanted: str, given: Mapping[str, Mapping[str, str]] | None
+) -> dict[str, Any]:
+    """The columns that hold what is asked."""
+    if wanted == NAME:
+        return {"input": prompt.name_prompt(recipe.instruction)}
+    if wanted == COMPONENTS:
+        return {"context": prompt.component_prompts(recipe.instruction)}
+    if given is None:
+        return {"input": prompt.one_prompt(recipe.instruction)}
+    return {"input": prompt.given_components_prompt(recipe.instruction, given[recipe.id])}

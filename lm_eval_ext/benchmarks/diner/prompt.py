@@ -1,0 +1,68 @@
+"""From an instruction to prompts. No I/O.
+
+:data:`NAME_QUESTION` and the quotation marks are the authors'; all other words are ours.
+"""
+
+# ruff: noqa: RUF001 (Chinese punctuation is what is meant)
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+NAME_QUESTION = "这个菜谱的菜名是什么？"
+
+ASKED_KINDS = ("action", "flavour", "food")
+"""In the order of the component questions."""
+
+NONE = "无"
+"""How a model may say that a recipe has no such component; an empty answer says so, too."""
+
+COMPONENT_QUESTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "action": f"做这道菜最主要的烹饪方法叫什么？（没有就答“{NONE}”）",
+        "flavour": f"这道菜最突出的味道是哪一种？（没有就答“{NONE}”）",
+        "food": f"这道菜的主料是什么，或者做成了哪种主食、点心？（用逗号隔开，没有就答“{NONE}”）",
+    }
+)
+
+LABELS: Mapping[str, str] = MappingProxyType(
+    {"action": "烹饪方法", "flavour": "味道", "food": "主料或形式"}
+)
+"""What stands before components in prompts of compositional prompting."""
+
+NAME_LABEL = "菜名"
+
+
+def name_prompt(instruction: str) -> str:
+    """Asks for the name, as the authors do."""
+    return f"{_quoted(instruction)} {NAME_QUESTION}"
+
+
+def component_prompts(instruction: str) -> list[str]:
+    """Asks for the components, one prompt for each of :data:`ASKED_KINDS`."""
+    return [f"{_quoted(instruction)} {COMPONENT_QUESTIONS[kind]}" for kind in ASKED_KINDS]
+
+
+def given_components_prompt(instruction: str, components: Mapping[str, str]) -> str:
+    """Asks for the name after components that the model has found before.
+
+    Args:
+        instruction: The recipe's.
+        components: Answers by kind; what is empty is not mentioned, as in the authors' code.
+    """
+    found = [f"{LABELS[kind]}：{components[kind]}" for kind in ASKED_KINDS if components[kind]]
+    stated = f"{'；'.join(found)}。" if found else ""
+    return f"{_quoted(instruction)} {stated}{NAME_QUESTION}"
+
+
+def one_prompt(instruction: str) -> str:
+    """Asks for components and name at once: four lines, of which the prompt begins the first."""
+    lines = "、".join(f"“{LABELS[kind]}：”" for kind in ASKED_KINDS)
+    return (
+        f"{_quoted(instruction)}\n"
+        f"先用三行写出{lines}（没有就写“{NONE}”），再用第四行“{NAME_LABEL}：”回答：{NAME_QUESTION}\n"
+        f"{LABELS[ASKED_KINDS[0]]}："
+    )
+
+
+def _quoted(instruction: str) -> str:
+    return f"“{instruction}”"

@@ -1,0 +1,27 @@
+"""What a person is shown of a sample: the recipe, its dish, and why recipes were shown."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lm_eval_ext.results.view import AnswerView, DocumentView, Part
+
+
+def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
+    """Shows the name of the dish and the instruction."""
+    return [_document(doc) for doc in docs]
+
+
+def answers(
+    docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
+) -> list[AnswerView]:
+    """Shows the name that was taken out of an answer, or the answers on components."""
+    del docs
+    return [AnswerView("\n".join(one)) for one in answers]
+
+
+def _document(doc: Mapping[str, Any]) -> DocumentView:
+    whys = tuple(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False))
+    parts = [Part("Instruction", text=str(doc["instruction"]))]
+    if whys:
+        parts.append(Part("Why each recipe was shown", table=(("recipe", "why"), *whys)))
+    return DocumentView(f"{doc['answer']} ({doc['category']})", str(doc["answer"]), tuple(parts))

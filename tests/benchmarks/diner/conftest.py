@@ -1,0 +1,36 @@
+"""What DiNeR's tests share: real names and the published glossary, read in place."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.benchmarks.diner.glossary import Glossary
+
+
+@pytest.fixture
+def published(shared_data: Path) -> Glossary:
+    """The authors' glossary."""
+    return Glossary.read(shared_data / "diner" / "glossary.json")
+
+
+@pytest.fixture
+def thousand(shared_data: Path) -> list[str]:
+    """Titles of 1,000 real recipes."""
+    rows = json.loads((shared_data / "diner" / "xiachufang_1000.json").read_text(encoding="utf-8"))
+    return [row["conversation"][0]["input"].removesuffix("的做法") for row in rows]
+
+
+@pytest.fixture
+def how_to_cook(shared_data: Path) -> list[str]:
+    """Titles of 368 more."""
+    file = shared_data / "diner" / "howtocook_all_recipes.json"
+    return [row["name"].removesuffix("的做法") for row in json.loads(file.read_text("utf-8"))]
+
+
+@pytest.fixture
+def diner_names(shared_data: Path, thousand: list[str], how_to_cook: list[str]) -> list[str]:
+    """The titles of all three files, each once, sorted."""
+    base = (shared_data / "diner" / "base_recipes.txt").read_text(encoding="utf-8")
+    pairs = [line.split("\t")[:2] for line in base.splitlines()]
+    return sorted({*thousand, *how_to_cook, *(name for pair in pairs for name in pair)})

@@ -1,0 +1,111 @@
+"""Names taken out of answers: the table of the page, gold names, hostile text."""
+
+# ruff: noqa: RUF001
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm_eval_ext.benchmarks.diner import mini
+from lm_eval_ext.benchmarks.diner.extract import MAX_CHARS, name_of
+from lm_eval_ext.benchmarks.diner.glossary import Glossary
+from lm_eval_ext.benchmarks.diner.names import clean_name
+
+PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner.md"
+MARKS = {"⏎": "\n", "␀": "\0", "·": "\u200b", "\\|": "|"}
+
+
+def documented() -> list[tuple[str, str]]:
+    """The page's cases: answer and name."""
+    table = PAGE.read_text(encoding="utf-8").split("<!-- tested: extraction -->")[1]
+    cases = []
+    for answer, name in re.findall(r"^\| (`+ ?.+? ?`+) \| (.*?) ?\|$", table, re.MULTILINE):
+        cases.append((re.sub(r"^(`+ (?=`))?`?|(?(1)(?<=`) `+|`)$", "", answer), name))
+    return cases
+
+
+CASES = documented()
+
+
+def test_the_page_has_its_cases() -> None:
+    lines = PAGE.read_text(encoding="utf-8").split("<!-- tested: extraction -->")[1].splitlines()
+    assert len(CASES) == sum(line.startswith("| `") for line in lines) >= 40
+
+
+@pytest.mark.parametrize(("answer", "name"), CASES)
+def test_a_documented_case(answer: str, name: str) -> None:
+    for mark, meaning in MARKS.items():
+        answer = answer.replace(mark, meaning)
+    assert name_of(answer) == name
+
+
+def test_every_embedded_name_comes_back_from_the_usual_answers() -> None:
+    for split in mini.SPLITS:
+        for part in mini.split(split).values():
+            for name in part["names"]:
+                for answer in (name, f"“{name}”", f"菜名是{name}。", f"这道菜叫{name}。"):
+                    assert name_of(answer) == name
+
+
+def test_real_names_come_back_as_they_are(diner_names: list[str], published: Glossary) -> None:
+    names = [name for title in diner_names if published.parse(name := clean_name(title)) and name]
+    assert len(names) > 500
+    assert [name for name in names if name_of(name) != name] == []
+    assert [name for name in names if name_of(f"这个菜谱的菜名是“{name}”。") != name] == []
+
+
+def test_every_published_word_comes_back_as_it_is(published: Glossary) -> None:
+    words = [word for words in published.as_dict().values() for word in words]
+    assert [word for word in words if name_of(word) != word] == []
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "番",
+        "“",
+        "(",
+        "菜名是",
+        "这道菜是",
+        " ",
+        "\n",
+        "\0",
+        "\ufdfa",
+        "是一道",
+        "a",
+        "*`",
+        "“番",
+        '"',
+    ],
+)
+def test_hostile_length_is_cut(piece: str) -> None:
+    assert len(name_of(piece * 200_000)) <= MAX_CHARS
+
+
+def test_a_name_after_long_thoughts_is_found() -> None:
+    assert name_of("<think>" + "鱼" * 10 * MAX_CHARS + "</think>\n\n红烧鱼") == "红烧鱼"
+
+
+@given(st.text())
+def test_any_text_gives_a_name_that_stays(answer: str) -> None:
+    name = name_of(answer)
+    assert "\n" not in name
+    assert "\0" not in name
+    if re.search("[\u4e00-\u9fff]", name):
+        assert clean_name(name) == name
+
+
+@given(
+    st.text(
+        alphabet="番茄炒蛋是叫菜名这道一的做法“”「」()【】:，。\n<think></ 好1-或*`", max_size=60
+    )
+)
+def test_any_mixture_of_what_the_rule_knows_gives_a_name(answer: str) -> None:
+    name = name_of(answer)
+    if set(name) & set("番茄炒蛋是叫菜名这道一的做法好或"):
+        assert not set(name) & set("\n“”「」()【】:，。<></1-*` ")
+    else:
+        assert not name or set(name) & set("think1")

@@ -1,0 +1,239 @@
+"""The glossary, its parser, and the names that real titles give."""
+
+# ruff: noqa: RUF001
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary
+from lm_eval_ext.benchmarks.diner.names import clean_name
+from lm_eval_ext.errors import DataError
+
+OWN: dict[str, dict[str, str]] = {
+    "food": {
+        "鸡": "鸡",
+        "鸡肉": "鸡",
+        "鸡蛋": "蛋",
+        "蛋": "蛋",
+        "花饼": "饼",
+        "豆": "豆",
+        "豆沙": "沙",
+    },
+    "action": {"炒": "炒", "小炒": "炒"},
+    "flavour": {"辣": "辣", "香辣": "香辣"},
+}
+PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner.md"
+
+
+def documented() -> list[list[str]]:
+    """The page's parses: name, words, components."""
+    text = PAGE.read_text(encoding="utf-8").split("<!-- tested: parsing -->")[1].split("\n\n")[1]
+    return [[cell.strip(" `") for cell in line.split("|")[1:4]] for line in text.splitlines()[2:]]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("鸡肉", ("鸡肉",)),  # the longer word, not 鸡 and a rest
+        ("香辣鸡", ("香辣", "鸡")),
+        ("辣鸡", ("辣", "鸡")),
+        ("小炒鸡蛋", ("小炒", "鸡蛋")),
+        ("鸡鸡", ("鸡", "鸡")),  # repeats are kept
+        ("豆沙豆", ("豆沙", "豆")),
+        ("鸡蛋花饼", ("鸡蛋", "花饼")),
+        ("鸡蛋花", None),  # nothing fits at 花
+        ("香鸡", None),
+        ("饼", None),  # names a class, but is no word
+        ("炒 鸡", None),
+        ("", ()),
+    ],
+)
+def test_matching_takes_the_longest_word_from_the_left(
+    name: str, words: tuple[str, ...] | None
+) -> None:
+    glossary = Glossary.of(OWN)
+    assert glossary.words_in(name) == words
+    expected = None if words is None else tuple(glossary.component(word) for word in words)
+    assert glossary.parse(name) == expected
+
+
+def test_nothing_is_given_back() -> None:
+    glossary = Glossary.of(
+        {"food": {"豆": "豆", "豆沙": "沙", "沙拉": "拉"}, "action": {}, "flavour": {}}
+    )
+    assert glossary.parse("豆沙沙拉") is not None
+    assert glossary.parse("豆沙拉") is None
+
+
+def test_words_of_a_class_are_one_component() -> None:
+    glossary = Glossary.of(OWN)
+    assert glossary.component("鸡肉") == glossary.component("鸡") == Component("food", "鸡")
+    assert glossary.words(Component("food", "鸡")) == ("鸡", "鸡肉")
+    assert glossary.words(Component("action", "鸡")) == ()
+    assert glossary.component("牛") is None
+    assert len(glossary.components()) == 8
+    assert sum(len(glossary.words(component)) for component in glossary.components()) == 11
+
+
+@given(st.lists(st.sampled_from([word for words in OWN.values() for word in words]), max_size=6))
+def test_a_parse_covers_the_name(words: list[str]) -> None:
+    glossary = Glossary.of(OWN)
+    name = "".join(words)
+    found = glossary.words_in(name)
+    if found is not None:
+        assert "".join(found) == name
+        assert glossary.parse(name) == tuple(glossary.component(word) for word in found)
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    glossary = Glossary.of(OWN)
+    file = tmp_path / "glossary.json"
+    file.write_text(json.dumps(glossary.as_dict()), encoding="utf-8")
+    again = Glossary.read(file)
+    assert again.as_dict() == glossary.as_dict() == OWN
+    assert again.digest == glossary.digest
+
+
+def test_the_digest_tells_contents_apart_and_not_orders() -> None:
+    turned = {kind: dict(reversed(OWN[kind].items())) for kind in reversed(KINDS)}
+    assert Glossary.of(turned).digest == Glossary.of(OWN).digest
+    changed = OWN | {"flavour": {"辣": "香辣", "香辣": "香辣"}}
+    assert Glossary.of(changed).digest != Glossary.of(OWN).digest
+
+
+EMPTY: dict[str, dict[str, str]] = {"food": {}, "action": {}, "flavour": {}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([], "a glossary is"),
+        ({"food": {"鸡": "鸡"}}, "a glossary is"),
+        (EMPTY | {"taste": {}}, "a glossary is"),
+        (EMPTY | {"food": ["鸡"]}, "'food' in the glossary is no object"),
+        (EMPTY, "has no word"),
+        (EMPTY | {"food": {"鸡": 1}}, "1 under 'food'"),
+        (EMPTY | {"food": {"": "鸡"}}, "'' under 'food'"),
+        (EMPTY | {"food": {"鸡 肉": "鸡"}}, "'鸡 肉' under 'food'"),
+        (EMPTY | {"food": {"卤": "卤"}, "action": {"卤": "卤"}}, "'卤' as food and as action"),
+    ],
+)
+def test_what_is_no_glossary_is_refused(content: Any, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "glossary.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(DataError, match=re.escape(message)) as error:
+        Glossary.read(file)
+    assert str(file) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "no glossary"),
+        (b"\xff\xfe", "no glossary"),
+        (b"[" * 100_000, "no glossary"),
+        ('{"food": {"鸡": "鸡", "鸡": "肉"}, "action": {}, "flavour": {}}'.encode(), "'鸡' stands"),
+    ],
+)
+def test_a_broken_file_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "glossary.json"
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=re.escape(message)):
+        Glossary.read(file)
+    with pytest.raises(DataError, match="no glossary"):
+        Glossary.read(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("红烧鱼（家常版）", "红烧鱼"),
+        ("红烧鱼(家常版)", "红烧鱼"),
+        ("红烧鱼（家常版)", "红烧鱼"),  # mixed widths
+        ("【快手】红烧鱼[原创]", "红烧鱼"),
+        ("红烧鱼（很(非常)好吃）", "红烧鱼"),
+        ("红烧（鱼", "红烧鱼"),  # a bracket alone
+        ("红烧）鱼（", "红烧鱼"),
+        ("「红烧鱼」", "红烧鱼"),
+        ("《红烧鱼》", "红烧鱼"),
+        ("🐟 红烧-鱼 No.1~", "红烧鱼"),
+        ("红烧鱼\n(两人份)", "红烧鱼"),
+        ("【红烧鱼】", ""),
+        ("fish", ""),
+        ("午后の鱼", "午后鱼"),
+        ("〇𠮷鱼", "〇𠮷鱼"),
+        ("(鱼(酱(肉(汤))))", "鱼"),  # the innermost three go with what they enclose
+    ],
+)
+def test_titles_become_names(title: str, name: str) -> None:
+    assert clean_name(title) == name
+
+
+@given(st.text(alphabet="鱼肉a(（)）[]【】<>{} \n🐟"))
+def test_a_name_is_chinese_and_stays(title: str) -> None:
+    name = clean_name(title)
+    assert set(name) <= set("鱼肉")
+    assert clean_name(name) == name
+
+
+def test_the_page_shows_what_the_published_glossary_does(published: Glossary) -> None:
+    rows = documented()
+    assert len(rows) > 10
+    for name, words, components in rows:
+        parsed = published.parse(name)
+        shown = [f"{one.kind} {one.name}" for one in parsed or ()]
+        assert (" ".join(published.words_in(name) or ()), ", ".join(shown)) == (words, components)
+
+
+def test_the_published_glossary_has_the_papers_sizes(published: Glossary) -> None:
+    words = {kind: len(found) for kind, found in published.as_dict().items()}
+    classes = {kind: sum(c.kind == kind for c in published.components()) for kind in KINDS}
+    assert words == {"food": 535, "action": 40, "flavour": 35}
+    assert classes == {"food": 413, "action": 31, "flavour": 35}
+    unnamed = [c for c in published.components() if published.component(c.name) is None]
+    assert len(unnamed) == 40
+
+
+def test_as_many_real_names_parse_as_the_fact_sheet_says(
+    published: Glossary, thousand: list[str], how_to_cook: list[str]
+) -> None:
+    def parse(names: list[str]) -> int:
+        return sum(bool(published.parse(name)) for name in names)
+
+    assert (len(thousand), len(how_to_cook)) == (1000, 368)
+    assert parse(thousand) == 269
+    assert parse(how_to_cook) == 190
+    # The fact sheet's second figure is that of round brackets alone, the paper's parentheses.
+    round_only = [re.sub(r"[(（][^()（）]*[)）]", "", title) for title in thousand]
+    chinese = [re.sub("[^\u4e00-\u9fa5]", "", title) for title in round_only]
+    assert parse(chinese) == 309
+    assert parse([clean_name(title) for title in thousand]) == 314
+    assert parse([clean_name(title) for title in how_to_cook]) == 191
+
+
+def test_trying_again_would_parse_one_more_real_name(
+    published: Glossary, diner_names: list[str]
+) -> None:
+    words = {word for found in published.as_dict().values() for word in found}
+
+    def cuts(name: str) -> list[tuple[str, ...]]:
+        heads = [name[:end] for end in range(1, len(name) + 1) if name[:end] in words]
+        return [(h, *rest) for h in heads for rest in cuts(name[len(h) :])] if name else [()]
+
+    names = {clean_name(title) for title in diner_names} - {""}
+    coverable = {name: found for name in names if (found := cuts(name))}
+    greedy = [name for name in coverable if published.parse(name)]
+    several = [
+        name
+        for name in greedy
+        if len({frozenset(map(published.component, cut)) for cut in coverable[name]}) > 1
+    ]
+    assert (len(coverable), len(greedy), len(several)) == (554, 553, 155)
+    assert all(published.words_in(name) in coverable[name] for name in greedy)

@@ -1,0 +1,236 @@
+"""Files of the published format: what is read, what is refused, what becomes a document."""
+
+# ruff: noqa: RUF001 (Chinese punctuation is what is meant)
+
+import hashlib
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import diner_own
+
+from lm_eval_ext.benchmarks.diner import load
+from lm_eval_ext.benchmarks.diner.glossary import Glossary
+from lm_eval_ext.benchmarks.diner.records import Recipe, split_of
+from lm_eval_ext.data import sources
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness import provenance
+
+
+def rows(folder: Path, **options: Any) -> list[dict[str, Any]]:
+    found = load.dataset(diner_dir=str(folder), **options)["test"]
+    return [dict(row) for row in found]
+
+
+def test_every_test_recipe_becomes_a_document(tmp_path: Path) -> None:
+    found = rows(diner_own.write(tmp_path))
+    assert sorted((row["answer"], row["instruction"]) for row in found) == sorted(diner_own.TEST)
+    by_id = {row["id"]: row for row in found}
+    assert sorted(by_id) == [f"test-{number}" for number in range(5)]
+    for number, (name, instruction) in enumerate(diner_own.TEST):
+        row = by_id[f"test-{number}"]
+        assert (row["answer"], row["instruction"]) == (name, instruction)
+        assert row["input"] == f"“{instruction}” 这个菜谱的菜名是什么？"
+
+
+def test_categories_come_from_the_training_names(tmp_path: Path) -> None:
+    found = {row["answer"]: row["category"] for row in rows(diner_own.write(tmp_path))}
+    assert found["红烧土豆"] == "RecoTwo"  # 红烧牛肉 and 炒土豆
+    assert found["番茄鸡蛋面"] == "RecoThree"  # 番茄牛肉, 炒鸡蛋 and 麻辣面
+    known = {"train": diner_own.part((*diner_own.TRAIN, ("红烧土豆", "随便做做就可以吃了吧。")))}
+    folder = diner_own.write(tmp_path / "b", changed={**diner_own.content(), **known})
+    assert {row["category"] for row in rows(folder) if row["answer"] == "红烧土豆"} == {load.OTHER}
+
+
+def test_validation_recipes_may_be_shown(tmp_path: Path) -> None:
+    split = split_of(diner_own.content(), Glossary.of(diner_own.GLOSSARY), "here")
+    assert [recipe.name for recipe in split.train] == [
+        name for name, _ in (*diner_own.TRAIN, *diner_own.VALID)
+    ]
+    assert len(split.by_id) == len(split.train)
+    assert "酸土豆" in split.train_names
+
+
+def test_names_that_do_not_parse_are_left_out_and_named(tmp_path: Path) -> None:
+    changed = diner_own.content()
+    changed["test"]["names"][1] = "宫保鸡丁"
+    changed["train"]["names"][0] = "不知道"
+    dataset = load.dataset(diner_dir=str(diner_own.write(tmp_path, changed=changed)))
+    assert provenance.left_out(dataset) == {load.UNPARSED: ["test-1"]}
+    assert "test-1" not in dataset["test"]["id"]
+
+
+def test_recipes_per_dish(tmp_path: Path) -> None:
+    folder = diner_own.write(tmp_path)
+    one = rows(folder, diner_per_dish=1)
+    assert sorted(row["answer"] for row in one) == sorted({name for name, _ in diner_own.TEST})
+    assert len(rows(folder, diner_per_dish=9)) == len(diner_own.TEST)
+    drawn = {
+        seed: [row["id"] for row in rows(folder, diner_per_dish=1, diner_draw_seed=seed)]
+        for seed in range(8)
+    }
+    assert len({tuple(sorted(ids)) for ids in drawn.values()}) == 2
+    assert drawn[0] == [row["id"] for row in one]
+
+
+def test_what_is_drawn_does_not_depend_on_other_dishes() -> None:
+    recipes = [Recipe(f"test-{n}", f"step {n}", f"dish {n % 7}") for n in range(70)]
+    some = [recipe for recipe in recipes if recipe.name in {"dish 1", "dish 4"}]
+    whole = {recipe.id for recipe in load.drawn(recipes, 3, seed=5)}
+    part = {recipe.id for recipe in load.drawn(some, 3, seed=5)}
+    assert part < whole
+    assert len(whole) == 21
+
+
+def test_documents_are_mixed(tmp_path: Path) -> None:
+    changed = diner_own.content()
+    names = ["红烧土豆"] * 40 + ["炒牛肉"] * 40
+    changed["test"] = {
+        "names": names,
+        "instructions": [f"第{n}种做法，炒熟就好。" for n in range(80)],
+    }
+    found = rows(diner_own.write(tmp_path, changed=changed))
+    assert len({row["answer"] for row in found[:10]}) == 2
+
+
+BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "no part": (lambda c: c.pop("valid"), "no DiNeR data; legal is"),
+    "another part": (lambda c: c.update(dev={}), "no DiNeR data"),
+    "no names": (lambda c: c["test"].pop("names"), "test: no recipes"),
+    "another column": (lambda c: c["train"].update(x=[]), "train: no recipes"),
+    "no list": (lambda c: c["train"].update(names="面"), "instructions or names are no list"),
+    "one too few": (lambda c: c["valid"]["names"].clear(), "1 instructions and 0 names"),
+    "empty instruction": (
+        lambda c: c["test"]["instructions"].__setitem__(2, " "),
+        "test: instruction 2 (from 0) is ' '",
+    ),
+    "a number": (lambda c: c["train"]["names"].__setitem__(0, 7), "train: name 0 (from 0) is 7"),
+    "nothing to ask": (
+        lambda c: c.update(test={"instructions": [], "names": []}),
+        "the part 'test' has no recipe",
+    ),
+    "nothing to score": (
+        lambda c: c["test"].update(names=["x"] * 5),
+        "no recipe is left to ask about (gold_does_not_parse: 5)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_another_format_is_refused_in_one_line(case: str, tmp_path: Path) -> None:
+    breaks, message = BROKEN[case]
+    changed = diner_own.content()
+    breaks(changed)
+    with pytest.raises(DataError) as raised:
+        rows(diner_own.write(tmp_path, changed=changed))
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_no_json_is_refused(tmp_path: Path) -> None:
+    folder = diner_own.write(tmp_path)
+    (folder / "tmcd_data.json").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(DataError, match=r"no JSON .* fetch or build it again"):
+        rows(folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"diner_corpus": "xia"}, "no 'xia'; use published or mini"),
+        ({"diner_split": "iid"}, "no 'iid'; use tmcd or random"),
+        ({"diner_split": "random"}, "random split is not published; build one"),
+        ({"diner_ask": "x"}, "no 'x'; use name, components, cp"),
+        ({"diner_demonstrations": "x"}, "no 'x'; use instruction or oracle"),
+        ({"diner_per_dish": -1}, "diner_per_dish is -1"),
+        ({"diner_per_dish": True}, "diner_per_dish is True"),
+        ({"diner_components_file": "x"}, "diner_components_file is for diner_cp alone"),
+        ({"diner_corpus": "mini", "diner_dir": "x"}, "diner_dir is not for the mini tasks"),
+        ({"diner_foo": 1}, "unknown metadata key diner_foo"),
+    ],
+)
+def test_options_that_are_not_legal(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        load.dataset(**options)
+
+
+def test_missing_libraries_are_named_where_demonstrations_are_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = diner_own.write(tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert rows(folder)
+    with pytest.raises(OptionError, match=r"need jieba and bm25s: pip install 'lm-eval-ext\[diner"):
+        rows(folder, diner_demonstrations="instruction")
+
+
+def test_a_folder_without_the_split_is_named(tmp_path: Path) -> None:
+    folder = diner_own.write(tmp_path)
+    with pytest.raises(DataError, match=r"there is no random_data.json in .*diner build"):
+        rows(folder, diner_split="random")
+    diner_own.write(tmp_path, "random")
+    assert len(rows(folder, diner_split="random")) == len(diner_own.TEST)
+
+
+def test_the_published_file_is_the_declared_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through data.require, with a declaration that fits our file."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    folder = diner_own.write(copy / "diner")
+    real = sources()["diner"]
+    files = {}
+    for name, spec in real.files.items():
+        raw = (folder / Path(spec.path).name).read_bytes()
+        files[name] = {
+            "path": spec.path,
+            "url": spec.url,
+            "size": len(raw),
+            "sha256": hashlib.sha256(raw).hexdigest(),
+        }
+    declared = {**real.model_dump(exclude_none=True), "files": files}
+    (tmp_path / "sources.yaml").write_text(yaml.safe_dump({"diner": declared}))
+    monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(tmp_path / "sources.yaml"))
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(copy))
+    found = load.dataset()
+    assert len(found["test"]) == len(diner_own.TEST)
+    assert provenance.of_dataset(found)["source"] == "diner"
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path / "elsewhere"))
+    with pytest.raises(DataError, match="diner"):
+        load.dataset()
+
+
+def test_the_published_declaration() -> None:
+    declared = sources()["diner"]
+    assert declared.files["tmcd"].size == 125_564_505
+    url = declared.url_of(declared.files["tmcd"])
+    assert url is not None
+    assert url.startswith("https://media.githubusercontent.com/media/")
+    assert declared.revision in url
+    assert "{" not in url
+
+
+def test_the_published_glossary(real_data: Path) -> None:
+    found = sources()["diner"].files["glossary"]
+    raw = (real_data / found.path).read_bytes()
+    assert (len(raw), hashlib.sha256(raw).hexdigest()) == (found.size, found.sha256)
+    assert set(json.loads(raw)) == {"food", "action", "flavour"}
+
+
+def test_the_order_of_training_recipes_changes_no_document(tmp_path: Path) -> None:
+    folder = diner_own.write(tmp_path)
+    expected = [row["id"] for row in rows(folder)]
+    shuffled = diner_own.content()
+    order = list(range(len(diner_own.TRAIN)))
+    random.Random(1).shuffle(order)
+    shuffled["train"] = {
+        column: [values[place] for place in order] for column, values in shuffled["train"].items()
+    }
+    again = diner_own.write(tmp_path / "again", changed=shuffled)
+    assert [row["id"] for row in rows(again)] == expected
+    assert [row["category"] for row in rows(again)] == [row["category"] for row in rows(folder)]

@@ -1,0 +1,195 @@
+"""Prompts, and what is taken out of answers that hold more than a name."""
+
+# ruff: noqa: RUF001 (Chinese punctuation is what is meant)
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import diner_own
+
+from lm_eval_ext.benchmarks.diner import answers, load, prompt
+from lm_eval_ext.benchmarks.diner.component_answers import (
+    UNKNOWN,
+    components_in,
+    name_after_components,
+    parts,
+)
+from lm_eval_ext.benchmarks.diner.extract import name_of
+from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary
+from lm_eval_ext.benchmarks.diner.records import Recipe
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness import provenance
+from lm_eval_ext.harness.left_out import WORDS
+
+GLOSSARY = Glossary.of(diner_own.GLOSSARY)
+
+
+def test_the_name_is_asked_as_the_authors_do() -> None:
+    assert prompt.name_prompt("切好，炒熟。") == "“切好，炒熟。” 这个菜谱的菜名是什么？"
+
+
+def test_component_prompts_differ_in_their_question_only() -> None:
+    asked = prompt.component_prompts("切好，炒熟。")
+    assert len(set(asked)) == len(asked) == 3
+    assert all(text.startswith("“切好，炒熟。” ") and prompt.NONE in text for text in asked)
+    for kind, text in zip(prompt.ASKED_KINDS, asked, strict=True):
+        assert text.endswith(prompt.COMPONENT_QUESTIONS[kind])
+
+
+def test_given_components_stand_before_the_question() -> None:
+    components = {"action": "炒", "flavour": "", "food": "鸡蛋、番茄"}
+    assert prompt.given_components_prompt("做熟。", components) == (
+        "“做熟。” 烹饪方法：炒；主料或形式：鸡蛋、番茄。这个菜谱的菜名是什么？"
+    )
+    nothing = dict.fromkeys(prompt.ASKED_KINDS, "")
+    assert prompt.given_components_prompt("做熟。", nothing) == prompt.name_prompt("做熟。")
+
+
+def test_one_prompt_begins_the_first_line() -> None:
+    text = prompt.one_prompt("做熟。")
+    assert text.startswith("“做熟。”\n")
+    assert text.endswith(f"\n{prompt.LABELS['action']}：")
+    assert prompt.NAME_QUESTION in text
+    assert all(text.count(f"“{label}：”") == 1 for label in prompt.LABELS.values())
+
+
+PARTS = {
+    "": [],
+    "无": [],
+    "无。": [],
+    "没有": [],
+    "没有明显的味道。": [],
+    "这道菜没有": [],
+    "None": [],
+    "n/a": [],
+    "…": [],
+    "炒": ["炒"],
+    "「炒」": ["炒"],
+    "炒\n因为热锅下油": ["炒"],
+    "烹饪方法：炒": ["炒"],
+    "烹饪方法: 炒；": ["炒"],
+    "这道菜的主要烹饪方法是炒。其他的没有。": ["炒"],
+    "鸡蛋,番茄": ["鸡蛋", "番茄"],
+    "鸡蛋，番茄。": ["鸡蛋", "番茄"],
+    "鸡蛋、番茄；面": ["鸡蛋", "番茄", "面"],
+    "鸡蛋 番茄": ["鸡蛋", "番茄"],
+    "鸡蛋/鸡蛋": ["鸡蛋"],
+    "“鸡蛋”、“番茄”": ["鸡蛋", "番茄"],
+    "鸡蛋（打散）、番茄": ["鸡蛋", "番茄"],
+    "**雞蛋**": ["鸡蛋"],
+    "主料为鸡蛋、番茄": ["鸡蛋", "番茄"],
+    "鸡蛋和番茄": ["鸡蛋和番茄"],
+    "<think>可能是炒</think>红烧": ["红烧"],
+    "<think>可能是炒": [],
+    "stir-fry": ["stir-fry"],
+}
+
+
+@pytest.mark.parametrize("answer", PARTS)
+def test_the_parts_of_an_answer(answer: str) -> None:
+    assert list(parts(answer)) == PARTS[answer]
+
+
+@given(st.text())
+def test_any_answer_has_parts_without_space(answer: str) -> None:
+    assert all(part and part == part.strip() for part in parts(answer))
+
+
+def component(kind: str, name: str) -> Component:
+    return Component(kind, name)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("", set()),
+        ("洋芋", {component("food", "土豆")}),
+        ("鸡蛋和番茄", {component("food", "鸡蛋"), component("food", "番茄")}),
+        ("番茄鸡蛋面", {component("food", word) for word in ("番茄", "鸡蛋", "面")}),
+        ("红烧牛肉", {component("action", "红烧"), component("food", "牛肉")}),
+        ("和牛", {component(UNKNOWN, "牛")}),
+        ("宫保", {component(UNKNOWN, "宫保")}),
+        ("鸡蛋、宫保", {component("food", "鸡蛋"), component(UNKNOWN, "宫保")}),
+    ],
+)
+def test_the_components_of_an_answer(answer: str, expected: set[Component]) -> None:
+    assert components_in(answer, GLOSSARY) == expected
+
+
+LINES = {
+    "炒\n味道：无\n主料或形式：鸡蛋\n菜名：炒鸡蛋": "炒鸡蛋",
+    "炒\n味道：无\n主料或形式：鸡蛋\n菜名: 炒鸡蛋\n\n谢谢": "炒鸡蛋",
+    "烹饪方法：炒\n味道：\n主料或形式：鸡蛋\n**菜名**：“炒鸡蛋”": "炒鸡蛋",
+    "炒\n味道：无\n主料或形式：鸡蛋\n菜名是：炒鸡蛋。": "炒鸡蛋",
+    "<think>菜名：红烧牛肉</think>炒\n菜名：炒雞蛋": "炒鸡蛋",
+    "炒\n味道：无\n主料或形式：鸡蛋\n炒鸡蛋": "炒鸡蛋",
+    "炒鸡蛋": "炒鸡蛋",
+    "炒\n味道：无\n主料或形式：鸡蛋": "",
+    "": "",
+    "菜名：": "",
+}
+
+
+@pytest.mark.parametrize("answer", LINES)
+def test_the_name_after_components(answer: str) -> None:
+    assert name_of(name_after_components(answer)) == LINES[answer]
+
+
+def logged(folder: Path, responses: dict[str, list[str]], **changed: Any) -> Path:
+    """A log of diner_components as lm-eval writes it."""
+    recipes = {f"test-{n}": text for n, (_, text) in enumerate(diner_own.TEST)}
+    rows = [
+        {"doc_id": n, "doc": {"id": name, "instruction": recipes[name]},
+         "filtered_resps": given, **changed}
+        for n, (name, given) in enumerate(responses.items())
+    ]  # fmt: skip
+    file = folder / "samples_diner_components_2026.jsonl"
+    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return file
+
+
+def test_earlier_answers_stand_in_the_prompts(tmp_path: Path) -> None:
+    folder = diner_own.write(tmp_path / "data")
+    file = logged(
+        tmp_path, {"test-0": ["红烧", "无", "洋芋，糖。"], "test-2": ["", "麻辣", "豆腐"]}
+    )
+    dataset = load.dataset(diner_dir=str(folder), diner_ask="cp", diner_components_file=str(file))
+    found = {row["id"]: row["input"] for row in dataset["test"]}
+    texts = [text for _, text in diner_own.TEST]
+    assert found == {
+        "test-0": f"“{texts[0]}” 烹饪方法：红烧；主料或形式：洋芋、糖。这个菜谱的菜名是什么？",
+        "test-2": f"“{texts[2]}” 味道：麻辣；主料或形式：豆腐。这个菜谱的菜名是什么？",
+    }
+    named = provenance.left_out(dataset)
+    assert sorted(named[load.UNANSWERED]) == ["test-1", "test-3", "test-4"]
+
+
+def test_answers_that_were_not_recorded_are_no_answers(tmp_path: Path) -> None:
+    file = logged(tmp_path, {"test-0": ["红烧", WORDS, "土豆"], "test-2": ["", "", ""]})
+    recipes = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
+    assert answers.read(file, recipes) == {"test-2": dict.fromkeys(prompt.ASKED_KINDS, "")}
+
+
+def test_files_that_are_no_such_answers(tmp_path: Path) -> None:
+    recipes = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
+    with pytest.raises(OptionError, match=r"none\.jsonl is no file; name the file samples_diner"):
+        answers.read(tmp_path / "none.jsonl", recipes)
+    with pytest.raises(OptionError, match="has no answers about these recipes"):
+        answers.read(logged(tmp_path, {"test-1": ["", "", ""]}), recipes[:1])
+    other = [Recipe("test-1", "另一种做法。", "炒牛肉")]
+    with pytest.raises(DataError, match="line 1: test-1 is another recipe there"):
+        answers.read(logged(tmp_path, {"test-1": ["", "", ""]}), other)
+    for broken in (["a"], ["a", "b", 3], "abc"):
+        with pytest.raises(DataError, match="line 1: no answers to the 3 questions"):
+            answers.read(logged(tmp_path, {"test-1": []}, filtered_resps=broken), recipes)
+    file = tmp_path / "samples.jsonl"
+    file.write_text("[1]\n")
+    with pytest.raises(DataError, match="line 1: no answers"):
+        answers.read(file, recipes)
+    file.write_text("{\n")
+    with pytest.raises(DataError, match="line 1: no JSON"):
+        answers.read(file, recipes)

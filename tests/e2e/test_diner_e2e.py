@@ -1,0 +1,207 @@
+"""The DiNeR tasks through plain lm_eval: tiny models, gold answers, planted mistakes."""
+
+# ruff: noqa: RUF001 (Chinese punctuation is what is meant)
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lm_eval.tasks import TaskManager
+from support import diner_own
+
+from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.benchmarks.diner import mini
+from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
+from lm_eval_ext.harness.metrics import HIGH, LOW, STDERR
+
+pytestmark = pytest.mark.e2e
+
+NAME_TASKS = ("name", "name_random", "cp", "icl", "icl_oracle")
+KINDS = (*NAME_TASKS, "components")
+
+
+def requests(name: str) -> list[Any]:
+    manager = TaskManager(include_defaults=False, include_path=tasks_folder())
+    task = manager.load(name)["tasks"][name]
+    task.build_all_requests(rank=0, world_size=1)
+    return list(task.instances)
+
+
+def record(file: Path, answers: dict[str, Callable[[dict[str, Any], int], str]]) -> Path:
+    """Writes recorded answers to the requests of tasks."""
+    rows = [
+        {"arguments": [request.args[0]], "response": answer(request.doc, request.idx)}
+        for name, answer in answers.items()
+        for request in requests(name)
+    ]
+    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return file
+
+
+def words(name: str) -> tuple[str, ...]:
+    found = mini.glossary().words_in(name)
+    assert found
+    return found
+
+
+def gold_components(doc: dict[str, Any], question: int) -> str:
+    """Alternately a list and a sentence, in traditional characters or not."""
+    glossary = mini.glossary()
+    found = [
+        word
+        for word in words(doc["answer"])
+        if (component := glossary.component(word)) and component.kind == ASKED_KINDS[question]
+    ]
+    if not found:
+        return ("", "无", "没有。")[len(doc["answer"]) % 3]
+    listed = "、".join(found)
+    return listed if len(doc["instruction"]) % 2 else f"答案是：“{listed}”。"
+
+
+def gold_name(doc: dict[str, Any], _: int) -> str:
+    return (doc["answer"], f"这个菜谱的菜名是“{doc['answer']}”。", f"菜名：{doc['answer']}\n")[
+        len(doc["instruction"]) % 3
+    ]
+
+
+def gold_lines(doc: dict[str, Any], _: int) -> str:
+    asked = [gold_components(doc, question) for question in range(3)]
+    return f"{asked[0]}\n味道：{asked[1]}\n主料或形式：{asked[2]}\n菜名：{doc['answer']}"
+
+
+def figures(done: Any, name: str) -> dict[str, Any]:
+    """The metrics of a task, without their filter and without errors and bounds."""
+    assert done.returncode == 0, done.stderr[-3000:]
+    metrics = {
+        key.partition(",")[0]: value
+        for key, value in done.results()["results"][name].items()
+        if "," in key
+    }
+    return {key: value for key, value in metrics.items() if not key.endswith((STDERR, LOW, HIGH))}
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "t5"])
+def test_all_of_mini_runs_with_a_tiny_model(
+    kind: str, lm_eval: Callable[..., Any], cli: Callable[..., Any], tiny_models: Path
+) -> None:
+    done = lm_eval("--tasks", "diner_mini", "--model", "hf", "--device", "cpu",
+                   "--model_args", f"pretrained={tiny_models / kind}", "--limit", "3",
+                   "--gen_kwargs", "max_gen_toks=4")  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "jieba" not in done.stderr
+    for name in KINDS:
+        task = f"diner_mini_{name}"
+        assert len(done.samples(task)) == 3
+        assert done.results()["n-samples"][task] == {"original": 24, "effective": 3}
+        assert set(figures(done, task)) >= {"micro_f1", "mean_f1", "exact_match"}
+    shown = cli("show", str(done.output))
+    assert shown.returncode == 0, shown.stderr
+    assert "micro_f1" in shown.stdout
+    assert "|glossary:" in cli("signature", str(done.output)).stdout
+
+
+def test_gold_answers_reach_one_everywhere(lm_eval: Callable[..., Any], tmp_path: Path) -> None:
+    answers = {f"diner_mini_{name}": gold_name for name in NAME_TASKS}
+    answers |= {"diner_mini_cp": gold_lines, "diner_mini_components": gold_components}
+    file = record(tmp_path / "gold.jsonl", answers)
+    done = lm_eval("--tasks", "diner_mini", "--model", "recorded", "--model_args",
+                   f"path={file},conflict=first")  # fmt: skip
+    for name in KINDS:
+        found = figures(done, f"diner_mini_{name}")
+        assert found.pop("unparsed", 0) == found.pop("no_answer", 0) == 0
+        assert found
+        assert set(found.values()) == {1.0}, name
+    (sample, *_) = (row for row in done.samples("diner_mini_name") if "“" in row["resps"][0][0])
+    assert sample["filtered_resps"] == [sample["doc"]["answer"]]
+
+
+def test_planted_mistakes_score_what_arithmetic_says(
+    lm_eval: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Of every dish with an odd number of characters, the first word alone is answered."""
+
+    def planted(doc: dict[str, Any], _: int) -> str:
+        name: str = doc["answer"]
+        return words(name)[0] if len(name) % 2 else name
+
+    def components(doc: dict[str, Any], question: int) -> str:
+        """The right foods, and for action and flavour always the same."""
+        return ("炒", "麻辣", gold_components(doc, question))[question]
+
+    file = record(
+        tmp_path / "planted.jsonl",
+        {"diner_mini_name": planted, "diner_mini_components": components},
+    )
+    done = lm_eval("--tasks", "diner_mini_name,diner_mini_components", "--model", "recorded",
+                   "--model_args", f"path={file}")  # fmt: skip
+    found = figures(done, "diner_mini_name")
+    golds = [request.doc["answer"] for request in requests("diner_mini_name")]
+    sizes = [len(set(mini.glossary().parse(gold) or ())) for gold in golds]
+    right = [1 if len(gold) % 2 else size for gold, size in zip(golds, sizes, strict=True)]
+    assert 0 < sum(len(gold) % 2 for gold in golds) < len(golds)
+    assert found["micro_f1"] == pytest.approx(2 * sum(right) / (sum(right) + sum(sizes)))
+    each = [2 * tp / (tp + size) for tp, size in zip(right, sizes, strict=True)]
+    assert found["mean_f1"] == pytest.approx(sum(each) / len(each))
+    assert found["mean_f1"] != found["micro_f1"]
+    exact = sum(not len(gold) % 2 for gold in golds) / len(golds)
+    assert found["exact_match"] == pytest.approx(exact)
+    everything = done.results()["results"]["diner_mini_name"]
+    low, high = (everything[f"micro_f1_ci95_{end},name"] for end in ("low", "high"))
+    assert low < found["micro_f1"] < high
+
+    found = figures(done, "diner_mini_components")
+    fried = sum("炒" in {c.name for c in mini.glossary().parse(gold) or ()} for gold in golds)
+    cooked = sum("action" in {c.kind for c in mini.glossary().parse(gold) or ()} for gold in golds)
+    assert found["exact_match:food"] == 1.0
+    assert found["exact_match:action"] == pytest.approx(fried / len(golds))
+    assert found["micro_f1:action"] == pytest.approx(2 * fried / (len(golds) + cooked))
+
+
+def test_earlier_answers_go_into_the_prompts_of_cp(
+    lm_eval: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = record(tmp_path / "gold.jsonl", {"diner_mini_components": gold_components})
+    asked = lm_eval("--tasks", "diner_mini_components", "--model", "recorded", "--model_args",
+                    f"path={file}", "--limit", "10")  # fmt: skip
+    assert asked.returncode == 0, asked.stderr[-3000:]
+    (log,) = asked.output.rglob("samples_diner_mini_components_*.jsonl")
+    done = lm_eval("--tasks", "diner_mini_cp", "--model", "dummy", "--metadata",
+                   json.dumps({"diner_components_file": str(log)}),
+                   output=tmp_path / "second")  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    samples = done.samples("diner_mini_cp")
+    assert len(samples) == 10
+    earlier = {row["doc"]["id"] for row in asked.samples("diner_mini_components")}
+    assert earlier == {sample["doc"]["id"] for sample in samples}
+    for sample in samples:
+        text = sample["arguments"]["gen_args_0"]["arg_0"]
+        for word in words(sample["doc"]["answer"]):
+            assert word in text.partition("” ")[2]
+        assert text.endswith("。这个菜谱的菜名是什么？")
+    metadata = done.results()["configs"]["diner_mini_cp"]["metadata"]
+    assert len(metadata["not_scorable"]["no_component_answers"]) == 14
+    assert len(metadata["signature"]["components"]) == 16
+    assert str(tmp_path) not in json.dumps(metadata["signature"])
+
+
+def test_own_files_of_the_published_format(lm_eval: Callable[..., Any], tmp_path: Path) -> None:
+    folder = diner_own.write(tmp_path / "built")
+    diner_own.write(folder, "random")
+    tasks = ["diner_name_tmcd", "diner_name_random", "diner_components", "diner_icl"]
+    done = lm_eval("--tasks", ",".join(tasks), "--model", "dummy", "--metadata",
+                   json.dumps({"diner_dir": str(folder)}))  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    for name, documents in zip(tasks, (5, 5, 5, 4), strict=True):
+        assert len(done.samples(name)) == documents, name
+
+
+def test_the_random_split_is_asked_for_in_one_line(lm_eval: Callable[..., Any]) -> None:
+    done = lm_eval("--tasks", "diner_name_random", "--model", "hf", "--model_args",
+                   "pretrained=/no/such/model")  # fmt: skip
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("lm-eval-ext: error: the authors' random split is not published")
+    assert "Traceback" not in done.stderr
+    assert "Initializing hf model" not in done.stderr
