@@ -16,8 +16,8 @@ def show(
     from rich.console import Console
     from rich.text import Text
 
-    from lm_eval_ext.report.results import find
     from lm_eval_ext.report.show import tables
+    from lm_eval_ext.results.files import find
 
     console = Console()
     for results in find(path):

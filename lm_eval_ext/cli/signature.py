@@ -12,7 +12,7 @@ def signature(
     ],
 ) -> None:
     """Print the signature of every task's scores: all that they depend on, in one line."""
-    from lm_eval_ext.report.results import find
+    from lm_eval_ext.results.files import find
 
     for results in find(path):
         for task in results.tasks:

@@ -1,1 +1,1 @@
-"""Reading the results that lm-eval wrote, and showing them."""
+"""Showing results and tasks as tables."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval_ext.catalogue import Card, card_of
 from lm_eval_ext.harness.names import NONE
-from lm_eval_ext.report.results import ResultsFile, Score
+from lm_eval_ext.results.files import ResultsFile, Score
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -90,11 +90,17 @@ def _table(
         cells = [_cell(scores.get(f"{column}{VARIANT}{row}")) for column in columns]
         if row in scores:  # it has no variants: the first column is as good as any
             cells[0] = _cell(scores[row])
-        published = [
-            f"{figures[row]:.3f}" if row in figures else "" for figures in references.values()
-        ]
+        published = [_published(figures, row, columns) for figures in references.values()]
         table.add_row(escape(row), *cells, *published)
     return table
+
+
+def _published(figures: Mapping[str, float], row: str, columns: Iterable[str]) -> str:
+    """A published figure; where there is one for each variant, all of them."""
+    if row in figures:
+        return f"{figures[row]:.3f}"
+    names = [(column, f"{column}{VARIANT}{row}") for column in columns]
+    return ", ".join(f"{column} {figures[name]:.3f}" for column, name in names if name in figures)
 
 
 def _some(ids: list[str], most: int = 3) -> str:

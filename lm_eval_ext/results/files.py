@@ -112,20 +112,35 @@ def find(path: Path) -> list[ResultsFile]:
         OptionError: If there is none.
         DataError: If one is no results file.
     """
-    if path.is_file():
-        return [_read(path)]
     newest: dict[tuple[str, ...], ResultsFile] = {}
-    for file in sorted(path.rglob("results_*.json"), key=lambda file: (file.name, str(file))):
-        results = _read(file)
+    for results in find_all(path):
         asked = (f"{results.signature(t)} {sorted(results.scores(t))}" for t in results.tasks)
         arguments = str(results.content["config"].get("model_args"))
         key = (results.model, arguments, *sorted(asked))
         newest[key] = results
-    if not newest:
+    return list(newest.values())
+
+
+def find_all(path: Path) -> list[ResultsFile]:
+    """Reads a results file, or every one in a folder, the oldest first; hidden folders aside.
+
+    Raises:
+        OptionError: If there is none.
+        DataError: If one is no results file.
+    """
+    if path.is_file():
+        return [_read(path)]
+    files = [file for file in path.rglob("results_*.json") if not _is_hidden(file, path)]
+    if not files:
         raise OptionError(
             f"no results_*.json under {path}; lm_eval writes them with --output_path {path}"
         )
-    return list(newest.values())
+    return [_read(file) for file in sorted(files, key=lambda file: (file.name, str(file)))]
+
+
+def _is_hidden(file: Path, folder: Path) -> bool:
+    """In a hidden folder lie results that are still being written."""
+    return any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 def _read(file: Path) -> ResultsFile:

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE, of_config
-from lm_eval_ext.report import results, show
+from lm_eval_ext.report import show
 from lm_eval_ext.report.tasks import task_rows
+from lm_eval_ext.results import files as results
 
 
 def a_file(folder: Path, name: str = "results_2026-01-01T00-00-00.json", **changes: Any) -> Path:
@@ -226,3 +227,24 @@ def test_version_and_help(cli: Callable[..., Any]) -> None:
 
     assert cli("--version").stdout.strip() == f"lm-eval-ext {__version__}"
     assert "tasks" in cli("--help").stdout
+
+
+def test_published_figures_of_each_variant_stand_side_by_side(tmp_path: Path) -> None:
+    from lm_eval_ext.catalogue import cards
+
+    metric = "rouge_l_100x200"
+    reference = next(
+        one for one in cards()["conceptual"].references if one.tasks == ("conceptual_glue",)
+    )
+    content = json.loads(a_file(tmp_path).read_text())
+    content["results"] = {
+        "conceptual_glue": {f"{name}/{metric},none": 0.5 for name in ("random", "concept")}
+    }
+    content["configs"] = {"conceptual_glue": {"metadata": {}}}
+    (tmp_path / "results_2026-01-01T00-00-00.json").write_text(json.dumps(content))
+    console = Console(width=500, record=True)
+    for part in show.tables(results.find(tmp_path)[0]):
+        console.print(part)
+    shown = console.export_text()
+    random, concept = (reference.figures[f"{name}/{metric}"] for name in ("random", "concept"))
+    assert f"random {random:.3f}, concept {concept:.3f}" in shown

@@ -1,0 +1,1 @@
+"""Which model is better, and is it real: paired comparisons of logged runs."""

@@ -1,0 +1,157 @@
+"""Putting the documents of several runs beside each other, or refusing to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval_ext.compare.units import same_item
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.samples import Sample, read_samples
+
+FREE = frozenset({"docs", "samples", "lm-eval-ext", "lm-eval", "chat"})
+"""Parts of a signature that may differ: how many documents were asked (those that all have are
+compared), the programs' versions (docs/signatures.md), and a chat template, which shows in the
+prompts."""
+
+SETTINGS = frozenset({"config", "chat", "system", "multiturn"})
+"""What may differ, and with it the prompts, if the user says so."""
+
+
+class RefusedError(DataError):
+    """Runs that cannot be compared.
+
+    Attributes:
+        signatures: By the run's name.
+    """
+
+    def __init__(self, message: str, signatures: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.signatures = dict(signatures)
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """The documents that all runs have.
+
+    Attributes:
+        samples: By run, then by filter; the same documents in the same order everywhere.
+        everything: All samples of each run, whether others have them or not.
+    """
+
+    samples: Mapping[str, Mapping[str, Sequence[Sample]]]
+    everything: Mapping[str, Mapping[str, Sequence[Sample]]]
+
+
+def align(task: str, runs: Mapping[str, ResultsFile], *, across_settings: bool = False) -> Aligned:
+    """Aligns the runs of several models on one task by lm-eval's hashes.
+
+    Args:
+        task: Which.
+        runs: By the model's name.
+        across_settings: Whether prompts, and the parts of the signature in ``SETTINGS``, may
+            differ.
+
+    Raises:
+        RefusedError: If the runs did not measure the same, or share no document.
+        DataError: If samples are missing or cannot be read.
+    """
+    signatures = {name: results.signature(task) for name, results in runs.items()}
+    _check_signatures(signatures, FREE | SETTINGS if across_settings else FREE)
+    read = {name: read_samples(results, task) for name, results in runs.items()}
+    first = next(iter(read))
+    filters = [name for name in read[first] if all(name in other for other in read.values())]
+    keys = {
+        name: [key for key in read[first][name] if all(key in one[name] for one in read.values())]
+        for name in filters
+    }
+    if not any(keys.values()):
+        raise RefusedError(f"{task}: {' and '.join(runs)} share no document", signatures)
+    for name, other in read.items():
+        for filter_name in filters:
+            for key in keys[filter_name]:
+                one, two = read[first][filter_name][key], other[filter_name][key]
+                if one.target != two.target:
+                    what = "right answers"
+                elif one.prompt != two.prompt and not across_settings:
+                    what = "prompts"
+                else:
+                    continue
+                raise RefusedError(
+                    f"{task}: {first} and {name} had different {what} for the same document "
+                    f"(doc_hash {key[0][:12]}…)",
+                    {first: signatures[first], name: signatures[name]},
+                )
+    samples = {
+        name: {one: [run[one][key] for key in keys[one]] for one in filters}
+        for name, run in read.items()
+    }
+    everything = {name: _lists(run) for name, run in read.items()}
+    return Aligned(samples, everything)
+
+
+def align_tasks(first: tuple[str, ResultsFile], second: tuple[str, ResultsFile]) -> Aligned:
+    """Aligns two tasks of one benchmark, by what their documents are about.
+
+    Prompts differ: that is what such a comparison is about.
+
+    Args:
+        first: A task and its results.
+        second: The other.
+
+    Raises:
+        RefusedError: If documents of the two cannot be matched one to one.
+    """
+    signatures = {task: run.signature(task) for task, run in (first, second)}
+    by_item: dict[str, dict[str, dict[tuple[str, ...], Sample]]] = {}
+    for task, run in (first, second):
+        by_item[task] = {}
+        for name, logged in read_samples(run, task).items():
+            items = {same_item(task, sample.doc): sample for sample in logged.values()}
+            if None in items or len(items) != len(logged):
+                raise RefusedError(
+                    f"{task}: nothing says which documents of {first[0]} and {second[0]} "
+                    "belong together",
+                    signatures,
+                )
+            by_item[task][name] = {item: one for item, one in items.items() if item is not None}
+    one, two = by_item[first[0]], by_item[second[0]]
+    filters = [name for name in one if name in two]
+    keys = {name: [item for item in one[name] if item in two[name]] for name in filters}
+    if not any(keys.values()):
+        raise RefusedError(f"{first[0]} and {second[0]} are not about the same items", signatures)
+    samples = {
+        task: {name: [found[name][item] for item in keys[name]] for name in filters}
+        for task, found in by_item.items()
+    }
+    return Aligned(samples, {task: _lists(found) for task, found in by_item.items()})
+
+
+def _lists(read: Mapping[str, Mapping[Any, Sample]]) -> dict[str, list[Sample]]:
+    return {name: list(samples.values()) for name, samples in read.items()}
+
+
+def parts_of(signature: str) -> dict[str, str]:
+    """The parts of a signature; of a version only what stands before the dot counts."""
+    parts = {key: value for key, _, value in (one.partition(":") for one in signature.split("|"))}
+    if "version" in parts:
+        parts["version"] = parts["version"].partition(".")[0]
+    return parts
+
+
+def _check_signatures(signatures: Mapping[str, str], free: frozenset[str]) -> None:
+    (first, signature), *others = signatures.items()
+    one = parts_of(signature)
+    for name, other in others:
+        two = parts_of(other)
+        differ = [
+            f"{key} ({one.get(key, 'none')} / {two.get(key, 'none')})"
+            for key in dict.fromkeys([*one, *two])
+            if key not in free and one.get(key) != two.get(key)
+        ]
+        if differ:
+            raise RefusedError(
+                f"{one.get('task', '?')}: {first} and {name} did not measure the same; "
+                f"their signatures differ in {', '.join(differ)}",
+                {first: signature, name: other},
+            )

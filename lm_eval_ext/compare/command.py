@@ -1,0 +1,96 @@
+"""What ``lm-eval-ext compare`` does, from its options to the text that it prints."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.compare.across import compare_tasks
+from lm_eval_ext.compare.differences import compare
+from lm_eval_ext.compare.output import FORMATS
+from lm_eval_ext.compare.reading import Model, choose_tasks, read_models
+from lm_eval_ext.compare.report import Report, Settings
+from lm_eval_ext.errors import DataError, OptionError
+
+
+def run(
+    paths: Sequence[Path],
+    settings: Settings,
+    *,
+    tasks: str = "",
+    between: str | None = None,
+    format_: str = "text",
+    out: Path | None = None,
+) -> tuple[str, str]:
+    """Compares, and writes the file if one is named.
+
+    Args:
+        paths: Results files or folders.
+        settings: How to compare.
+        tasks: Names, groups or patterns, separated by commas.
+        between: Two tasks, separated by a comma, to compare within each model. Not needed for
+            two paths that hold one task each, not the same.
+        format_: One of ``FORMATS``.
+        out: Where to write.
+
+    Returns:
+        What is to be printed, and what is to be said as an error: which tasks could not be
+        compared, "" if all could.
+
+    Raises:
+        OptionError: If an option is not legal, or there is nothing to compare.
+        DataError: If a file cannot be read.
+    """
+    if format_ not in FORMATS:
+        raise OptionError(f"no format {format_!r}; use {', '.join(FORMATS)}")
+    if not 0 < settings.alpha < 1:
+        raise OptionError(f"--alpha {settings.alpha:g} must lie between 0 and 1, such as 0.05")
+    report = _compared(paths, [name for name in tasks.split(",") if name], between, settings)
+    if not report.tables and report.refused:
+        refusal = report.refused[0]
+        signatures = "; ".join(f"{name}: {text}" for name, text in refusal.signatures.items())
+        raise DataError(f"{refusal.reason} ({signatures})")
+    text = FORMATS[format_](report)
+    if out is not None:
+        with atomic_text(out) as file:
+            file.write(text)
+        text = f"{out}: {len(report.tables)} comparisons\n"
+    return text, "; ".join(refusal.reason for refusal in report.refused)
+
+
+def _compared(
+    paths: Sequence[Path], tasks: Sequence[str], between: str | None, settings: Settings
+) -> Report:
+    two = between.split(",") if between is not None else _one_task_each(paths)
+    if two:
+        if len(two) != 2 or two[0] == two[1]:  # noqa: PLR2004
+            raise OptionError(f"--between {between} must name two tasks, TASK,TASK")
+        return compare_tasks(_merged(paths), two[0], two[1], settings)
+    models = read_models(paths)
+    if len(models) < 2:  # noqa: PLR2004
+        raise OptionError(
+            f"one model alone ({models[0].label}) cannot be compared; name results of two models, "
+            "or two tasks of one model with --between TASK,TASK"
+        )
+    return compare(models, choose_tasks(models, tasks), settings)
+
+
+def _one_task_each(paths: Sequence[Path]) -> list[str]:
+    """The tasks of two paths that hold one task each, not the same; otherwise none."""
+    if len(paths) != 2:  # noqa: PLR2004
+        return []
+    found = [
+        list(dict.fromkeys(task for model in read_models([path]) for task in model.runs))
+        for path in paths
+    ]
+    single = all(len(tasks) == 1 for tasks in found)
+    return [tasks[0] for tasks in found] if single and found[0] != found[1] else []
+
+
+def _merged(paths: Sequence[Path]) -> list[Model]:
+    """Models by name; what several paths hold of one model is its own."""
+    runs: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        for model in read_models([path]):
+            runs[model.label] = {**model.runs, **runs.get(model.label, {})}
+    return [Model(name, of_model) for name, of_model in runs.items()]

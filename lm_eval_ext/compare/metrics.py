@@ -1,0 +1,130 @@
+"""The metrics of a task: which are compared, and what kind of figure each is."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from lm_eval_ext.catalogue import card_of
+from lm_eval_ext.compare.recipes import Recipe, recipe_of
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.samples import Sample
+
+SAME = 1e-9
+"""Figures that differ by less are the same but for rounding."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric of one task.
+
+    Attributes:
+        name: As tables show it.
+        key: As samples have it.
+        filter: Of lm-eval's filters, whose answers it scores.
+        higher_is_better: Whether it is.
+    """
+
+    name: str
+    key: str
+    filter: str
+    higher_is_better: bool
+
+
+def choose_metrics(
+    task: str, results: ResultsFile, filters: Sequence[str], patterns: Sequence[str]
+) -> list[Metric]:
+    """The metrics that a comparison shows.
+
+    Args:
+        task: Which.
+        results: Of one of the runs.
+        filters: Those of the aligned samples.
+        patterns: Names, or patterns with ``*``, of whole metrics or what stands after the
+            slash; if empty, the benchmark's headline, and all of a task that is not ours.
+
+    Raises:
+        OptionError: If a pattern fits none.
+    """
+    names = list(results.scores(task))
+    card = card_of(task)
+    headline = list(card.headline) if card else ["*"]
+    if card and not patterns:
+        fitting = [name for name in names if name.rpartition("/")[2] in headline]
+        fitting = fitting or names
+    else:
+        fits = {
+            pattern: [name for name in names if _fits(name, pattern)]
+            for pattern in patterns or headline
+        }
+        for pattern, found in fits.items():
+            if not found:
+                raise OptionError(f"{task} has no metric {pattern}; it has {', '.join(names)}")
+        fitting = [name for name in names if any(name in found for found in fits.values())]
+    better = results.content.get("higher_is_better", {}).get(task) or {}
+    return [
+        Metric(name, key, filter_name, better.get(key) is not False)
+        for name in fitting
+        for key, filter_name in [_parts(name, filters)]
+        if filter_name in filters
+    ]
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return any(
+        part == pattern or fnmatchcase(part, pattern) for part in (name, name.rpartition("/")[2])
+    )
+
+
+def _parts(name: str, filters: Sequence[str]) -> tuple[str, str]:
+    """A metric's key and filter; where there is one filter, names do without it."""
+    key, comma, filter_name = name.rpartition(",")
+    if comma and filter_name in filters:
+        return key, filter_name
+    return name, filters[0]
+
+
+def aggregation_of(task: str, results: ResultsFile, key: str) -> str | None:
+    """What aggregates a metric, by its name in lm-eval's registry; None if the file is silent."""
+    listed = results.content["configs"].get(task, {}).get("metric_list") or []
+    for entry in listed:
+        if isinstance(entry, Mapping) and entry.get("metric") == key:
+            name = entry.get("aggregation")
+            return None if name is None else str(name)
+    return None
+
+
+def kind_of(
+    task: str,
+    runs: Mapping[str, ResultsFile],
+    samples: Mapping[str, Sequence[Sample]],
+    metric: Metric,
+) -> Recipe | str | None:
+    """How a metric can be recomputed from samples.
+
+    Args:
+        task: Which.
+        runs: By model.
+        samples: By model, everything that it logged under the metric's filter.
+        metric: Which.
+
+    Returns:
+        A recipe; None for a mean of documents' scores, which is what the figure of the results
+        file is held against; or in words why neither is possible.
+    """
+    for name, run in runs.items():
+        aggregation = aggregation_of(task, run, metric.key)
+        recipe = recipe_of(aggregation)
+        if recipe is not None:
+            return recipe
+        scores = [s.scores.get(metric.key) for s in samples[name] if metric.key in s.scores]
+        numbers = [score for score in scores if score is not None]
+        reported = run.scores(task)[metric.name].value if metric.name in run.scores(task) else None
+        if not numbers or reported is None:
+            return "no document has a score"
+        mean = math.fsum(numbers) / len(numbers)
+        if not math.isclose(mean, reported, rel_tol=SAME, abs_tol=SAME):
+            how = aggregation or "an aggregation of its own"
+            return f"no test: not the mean of documents' scores ({how})"
+    return None

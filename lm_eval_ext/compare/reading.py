@@ -1,0 +1,113 @@
+"""From the arguments of a command to models and their results."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from lm_eval_ext.catalogue import cards
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.results.files import ResultsFile, find_all
+from lm_eval_ext.results.identity import identity
+from lm_eval_ext.results.labels import label, model_file, model_file_path
+from lm_eval_ext.text import one_line
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model under the name that tables give it.
+
+    Attributes:
+        label: Unique among the models of a comparison.
+        runs: By task, the results file that counts.
+    """
+
+    label: str
+    runs: Mapping[str, ResultsFile]
+
+
+@dataclass(frozen=True)
+class _Found:
+    name: str
+    argument: str
+    place: str
+    runs: dict[str, ResultsFile]
+
+
+def read_models(paths: Sequence[Path]) -> list[Model]:
+    """Reads the models that results files or folders hold.
+
+    In a folder, results with the same model and arguments are one model's, and results below one
+    ``model.yaml`` with a display name. Of several results
+    on one task the one with most documents counts, and of these the newest. Models of one name
+    are told apart by the argument that names them, or by where they lie.
+
+    Raises:
+        OptionError: If a path holds no results.
+        DataError: If a file cannot be read.
+    """
+    found = [model for path in paths for model in _models_under(path)]
+    labels = [model.name for model in found]
+    for more in ("argument", "place"):
+        labels = [
+            label if labels.count(label) == 1 else _longer(label, getattr(model, more))
+            for label, model in zip(labels, found, strict=True)
+        ]
+    seen: dict[str, int] = {}
+    models = []
+    for name, model in zip(labels, found, strict=True):
+        seen[name] = seen.get(name, 0) + 1
+        unique = name if seen[name] == 1 else f"{name} ({seen[name]})"
+        models.append(Model(unique, model.runs))
+    return models
+
+
+def choose_tasks(models: Iterable[Model], patterns: Sequence[str]) -> list[str]:
+    """The tasks that at least two models have, in the order of the first model that has them.
+
+    Args:
+        models: Whose.
+        patterns: Names of tasks, of groups of ours, or patterns with ``*``; all if empty.
+
+    Raises:
+        OptionError: If that leaves none; it says what there is.
+    """
+    counts: dict[str, int] = {}
+    for model in models:
+        for task in model.runs:
+            counts[task] = counts.get(task, 0) + 1
+    shared = [task for task, count in counts.items() if count > 1]
+    groups = {name: members for card in cards().values() for name, members in card.groups.items()}
+    wanted = [name for pattern in patterns for name in groups.get(pattern, (pattern,))]
+    chosen = [
+        task for task in shared if not wanted or any(fnmatchcase(task, one) for one in wanted)
+    ]
+    if not chosen:
+        what = f"no task {', '.join(patterns)}" if patterns and shared else "no task"
+        there = ", ".join(shared) if shared else "nothing; each has other tasks"
+        raise OptionError(f"{what} is in the results of two models; what two have: {there}")
+    return chosen
+
+
+def _models_under(path: Path) -> list[_Found]:
+    found: dict[tuple[str, str], _Found] = {}
+    for results in find_all(path):
+        name = label(results)
+        # A display name is the user's word that these are one model, whatever its arguments.
+        named = model_file_path(results) if model_file(results).get("display_name") else None
+        key = (name, str(named) if named else identity(results.content["config"]))
+        place = one_line(str(results.path.parent))
+        model = found.setdefault(key, _Found(name, one_line(str(path)), place, {}))
+        for task in results.tasks:
+            known = model.runs.get(task)
+            if known is None or _rank(results, task) > _rank(known, task):
+                model.runs[task] = results
+    return list(found.values())
+
+
+def _rank(results: ResultsFile, task: str) -> tuple[int, str]:
+    return results.documents(task)[0], results.path.name
+
+
+def _longer(name: str, more: str) -> str:
+    return name if more in name else f"{name} · {more}"

@@ -1,0 +1,1 @@
+"""Reading what lm-eval wrote: scores and signatures, and the samples behind them."""

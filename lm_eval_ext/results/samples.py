@@ -1,0 +1,123 @@
+"""The samples that lm-eval logs: what a model scored on each document."""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.text import one_line
+
+_LOGGED = frozenset(
+    ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
+     "doc_hash", "prompt_hash", "target_hash")
+)  # fmt: skip
+"""Keys of a row that are no metrics."""
+
+Key = tuple[str, int]
+"""A document: lm-eval's hash of it, and how often the same one came before."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One scored document under one filter.
+
+    Attributes:
+        key: Which document.
+        doc: The document itself.
+        prompt: Digest of all that the model was asked about it, generation settings aside.
+        target: lm-eval's hash of the right answer.
+        scores: Numbers by metric; None where a metric does not concern the document.
+    """
+
+    key: Key
+    doc: Mapping[str, Any]
+    prompt: str
+    target: str
+    scores: Mapping[str, float | None]
+
+
+def samples_file(results: ResultsFile, task: str) -> Path:
+    """Where lm-eval logged the samples of a task, beside its results file."""
+    date = results.path.stem.rpartition("_")[2]
+    return results.path.with_name(f"samples_{task}_{date}.jsonl")
+
+
+def read_samples(results: ResultsFile, task: str) -> dict[str, dict[Key, Sample]]:
+    """Reads the scored samples of a task: by filter, then by document.
+
+    Documents without a score (an answer was missing) are left out.
+
+    Raises:
+        DataError: If they were not logged, or a row cannot be read; file and line are named.
+    """
+    file = samples_file(results, task)
+    if not file.is_file():
+        raise DataError(
+            f"{results.path}: no {file.name} beside it; comparing needs the samples that lm_eval "
+            "writes with --log_samples"
+        )
+    found: dict[str, dict[Key, Sample]] = {}
+    seen: Counter[tuple[str, str]] = Counter()
+    for place, row in _rows(file):
+        try:
+            name, doc_hash = str(row["filter"]), str(row["doc_hash"])
+            key = (doc_hash, seen[name, doc_hash])
+            seen[name, doc_hash] += 1
+            if row["metrics"]:
+                found.setdefault(name, {})[key] = _sample(row, key)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            problem = one_line(f"{type(error).__name__}: {error}", limit=200)
+            raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
+    return found
+
+
+def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                try:
+                    yield f"{file}:{number}", json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    problem = one_line(str(error), limit=200)
+                    raise DataError(f"{file}:{number}: not JSON ({problem})") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: cannot be read ({one_line(str(error), limit=200)})") from None
+
+
+def _sample(row: Mapping[str, Any], key: Key) -> Sample:
+    names = [name for name in row["metrics"] if name not in _LOGGED]
+    return Sample(
+        key=key,
+        doc=row["doc"] if isinstance(row["doc"], dict) else {},
+        prompt=_asked(row),
+        target=str(row["target_hash"]),
+        scores={
+            name: None if row[name] is None else float(row[name])
+            for name in names
+            if row[name] is None or _is_number(row[name])
+        },
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def _asked(row: Mapping[str, Any]) -> str:
+    """lm-eval's ``prompt_hash`` is that of a document's first request; here all of them count."""
+    texts = [
+        text
+        for arguments in row["arguments"].values()
+        for text in arguments.values()
+        if isinstance(text, str)
+    ]
+    together = json.dumps([row["prompt_hash"], texts], ensure_ascii=True)
+    return hashlib.sha256(together.encode()).hexdigest()

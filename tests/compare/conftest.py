@@ -1,0 +1,61 @@
+"""Three made-up runs on tasks that are embedded; two of them are of one skill."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import make, results_in
+
+from lm_eval_ext.results.samples import samples_file
+
+TASKS = (
+    "lieder_mini", "cogs_mini_gen", "cogs_mini_id", "cogs_mini_overestimation", "conceptual_mini",
+    "magnifico_mini",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory, run_cache: Path) -> Iterator[Path]:
+    """A folder with the runs ``good``, ``poor`` and ``same`` (as good, other answers)."""
+    before = os.environ.get("LM_EVAL_EXT_CACHE")
+    os.environ["LM_EVAL_EXT_CACHE"] = str(run_cache)
+    folder = tmp_path_factory.mktemp("made")
+    try:
+        for name, seed, skill in (("good", 1, 0.9), ("poor", 2, 0.4), ("same", 3, 0.9)):
+            make(folder / name, TASKS, seed=seed, skill=skill, name=name)
+        yield folder
+    finally:
+        if before is None:
+            del os.environ["LM_EVAL_EXT_CACHE"]
+        else:
+            os.environ["LM_EVAL_EXT_CACHE"] = before
+
+
+@pytest.fixture
+def changed(runs: Path, tmp_path: Path) -> Callable[..., Path]:
+    """A copy of the run ``good`` whose results and samples a test changes."""
+
+    def change(
+        edit_results: Callable[[dict[str, Any]], None] | None = None,
+        edit_row: Callable[[int, dict[str, Any]], dict[str, Any] | None] | None = None,
+        task: str = "lieder_mini",
+    ) -> Path:
+        folder = tmp_path / "changed"
+        shutil.copytree(runs / "good", folder)
+        results = results_in(folder)
+        if edit_results:
+            content = json.loads(results.path.read_text())
+            edit_results(content)
+            results.path.write_text(json.dumps(content))
+        if edit_row:
+            file = samples_file(results, task)
+            rows = map(json.loads, file.read_text().splitlines())
+            edited = (edit_row(number, row) for number, row in enumerate(rows))
+            file.write_text("".join(json.dumps(row) + "\n" for row in edited if row is not None))
+        return folder
+
+    return change

@@ -1,0 +1,91 @@
+"""Runs without a model: answers are right or wrong as a seed says, files are lm-eval's own."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lm_eval import simple_evaluate
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import LM
+from lm_eval.loggers import EvaluationTracker
+
+from lm_eval_ext.compare.command import run
+from lm_eval_ext.compare.report import Settings
+from lm_eval_ext.results.files import ResultsFile, find
+from lm_eval_ext.suites.tasks import own_manager
+
+
+class Guesser(LM):
+    """Answers with what is right in a share of the requests, which ones the seed says."""
+
+    def __init__(self, seed: int, skill: float) -> None:
+        super().__init__()
+        self.seed, self.skill = seed, skill
+
+    def luck(self, *parts: Any) -> float:
+        text = json.dumps([self.seed, *parts], default=str)
+        return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) / 16**12
+
+    def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
+        return [(-10 * self.luck(*request.args), False) for request in requests]
+
+    def loglikelihood_rolling(self, requests: list[Instance]) -> list[float]:
+        return [-1.0 for _ in requests]
+
+    def generate_until(self, requests: list[Instance]) -> list[str]:
+        return [self.answer(request) for request in requests]
+
+    def answer(self, request: Instance) -> str:
+        doc = request.doc
+        if self.luck(doc["id"], request.idx) > self.skill:
+            return "nothing"
+        gold = doc.get("query") or doc.get("form") or doc["answer"]
+        return str(gold[request.idx] if isinstance(gold, list) else gold)
+
+
+def make(
+    folder: Path,
+    tasks: Sequence[str],
+    *,
+    seed: int = 0,
+    skill: float = 0.5,
+    name: str = "",
+    include: Sequence[str] = (),
+    **options: Any,
+) -> Path:
+    """Evaluates a :class:`Guesser` and writes what ``lm_eval --log_samples`` would."""
+    tracker = EvaluationTracker(output_path=str(folder / "results.json"))
+    folder.mkdir(parents=True, exist_ok=True)
+    results = simple_evaluate(
+        model=Guesser(seed, skill),
+        tasks=list(tasks),
+        task_manager=own_manager(include),
+        evaluation_tracker=tracker,
+        log_samples=True,
+        bootstrap_iters=0,
+        **options,
+    )
+    samples = results.pop("samples")
+    results["config"]["model_args"] = {"seed": seed}
+    tracker.general_config_tracker.model_name = name or f"guesser {seed}"
+    tracker.save_results_aggregated(results=results, samples=samples)
+    for task in results["configs"]:
+        tracker.save_results_samples(task_name=task, samples=samples[task])
+    return folder
+
+
+EVERYTHING = Settings(metrics=("*",))
+
+
+def compared(*paths: Path, settings: Settings = EVERYTHING, **options: Any) -> dict[str, Any]:
+    text, refused = run(paths, settings, format_="json", **options)
+    assert not refused
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+def results_in(folder: Path) -> ResultsFile:
+    (found,) = find(folder)
+    return found

@@ -1,0 +1,100 @@
+"""What is not compared: other prompts, other answers, other signatures, broken samples."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import compared, results_in
+
+from lm_eval_ext.compare.command import run
+from lm_eval_ext.compare.report import Settings
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.results.samples import samples_file
+
+
+@pytest.mark.parametrize("key", ["prompt_hash", "target_hash"])
+def test_other_prompts_and_answers_are_refused(
+    changed: Callable[..., Path], runs: Path, key: str
+) -> None:
+    folder = changed(edit_row=lambda n, row: {**row, key: "0" * 64} if n == 5 else row)
+    with pytest.raises(DataError, match="had different") as caught:
+        run([folder, runs / "poor"], Settings(), tasks="lieder_mini")
+    assert str(caught.value).count("task:lieder_mini|") == 2, "both signatures are shown"
+    if key == "prompt_hash":
+        across = Settings(across_settings=True)
+        text, _ = run([folder, runs / "poor"], across, tasks="lieder_mini")
+        assert "direct/mean" in text
+
+
+def test_a_later_request_of_a_document_counts_as_prompt(
+    changed: Callable[..., Path], runs: Path
+) -> None:
+    """lm-eval's prompt_hash is of the first request only."""
+
+    def last_request(number: int, row: dict[str, Any]) -> dict[str, Any]:
+        if number == 7:
+            row["arguments"][max(row["arguments"])]["arg_0"] += " Really."
+        return row
+
+    folder = changed(edit_row=last_request)
+    with pytest.raises(DataError, match="different prompts"):
+        run([folder, runs / "poor"], Settings(), tasks="lieder_mini")
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "legal"),
+    [("sha256", "ffff", False), ("scoring", "other", False), ("version", "2.0", False),
+     ("version", "1.7", True), ("lm-eval-ext", "9", True)],
+)  # fmt: skip
+def test_signatures_must_agree(
+    changed: Callable[..., Path], runs: Path, part: str, value: str, legal: bool
+) -> None:
+    def edit(content: dict[str, Any]) -> None:
+        content["configs"]["lieder_mini"]["metadata"]["signature"][part] = value
+
+    folder = changed(edit)
+    if legal:
+        assert run([folder, runs / "poor"], Settings(), tasks="lieder_mini")[0]
+        return
+    with pytest.raises(DataError, match=part) as caught:
+        run([folder, runs / "poor"], Settings(), tasks="lieder_mini")
+    assert value.partition(".")[0] in str(caught.value)
+
+
+def test_one_refused_task_does_not_hide_the_others(
+    changed: Callable[..., Path], runs: Path
+) -> None:
+    folder = changed(edit_row=lambda _, row: {**row, "prompt_hash": "x"})
+    text, refused = run([folder, runs / "poor"], Settings(), tasks="lieder_mini,cogs_mini_id")
+    assert "different prompts" in refused
+    assert "not compared" in text
+    assert "exact_match/all" in text
+
+
+def test_samples_that_do_not_give_the_figure_offer_no_test(
+    changed: Callable[..., Path], runs: Path
+) -> None:
+    def raised(content: dict[str, Any]) -> None:
+        content["results"]["lieder_mini"]["direct/mean,none"] += 0.01
+
+    found = compared(
+        changed(raised), runs / "poor", tasks="lieder_mini", settings=Settings(("direct/mean",))
+    )
+    assert found["pairs"] == []
+    assert "not the mean of documents' scores" in found["notes"][0]["note"]
+
+
+def test_missing_and_broken_samples_are_named(changed: Callable[..., Path], runs: Path) -> None:
+    folder = changed()
+    file = samples_file(results_in(folder), "lieder_mini")
+    lines = file.read_text().splitlines()
+    for broken, said in (
+        ("{", "not JSON"), ("[]", "not a sample"), ("{}", "not a sample"), ("[" * 9999, "not JSON"),
+    ):  # fmt: skip
+        file.write_text("\n".join([*lines[:2], broken, *lines[3:]]))
+        with pytest.raises(DataError, match=f":3: {said}"):
+            run([folder, runs / "poor"], Settings(), tasks="lieder_mini")
+    file.unlink()
+    with pytest.raises(DataError, match="--log_samples"):
+        run([folder, runs / "poor"], Settings(), tasks="lieder_mini")

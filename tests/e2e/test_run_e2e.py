@@ -1,0 +1,224 @@
+"""``lm-eval-ext run`` as users meet it: interrupted, killed, with a model that fails."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+
+LONG_S = 900
+COMMAND = str(Path(sys.executable).parent / "lm-eval-ext")
+REQUESTS = 48
+"""Of four documents of lieder_mini."""
+
+
+class Counting:
+    """A completions server that counts what it is asked; its answers depend on the prompt only."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+        self.url = ""
+        self.pause_s = 0.05
+
+    def answered(self) -> int:
+        return len(self.asked)
+
+
+def choice(index: int, ids: list[int]) -> dict[str, Any]:
+    tokens = [*ids, 0]
+    scored = [None, *(-((position * token) % 17) / 4 for position, token in enumerate(tokens[1:]))]
+    logprobs = {
+        "tokens": [str(token) for token in tokens],
+        "token_logprobs": scored,
+        "top_logprobs": [None, *({str(token): -0.5} for token in tokens[1:])],
+    }
+    return {"index": index, "text": "", "logprobs": logprobs}
+
+
+@contextmanager
+def serving() -> Iterator[Counting]:
+    counting = Counting()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            prompts = body["prompt"] if isinstance(body["prompt"][0], list) else [body["prompt"]]
+            time.sleep(counting.pause_s)
+            content = json.dumps(
+                {"choices": [choice(index, ids) for index, ids in enumerate(prompts)]}
+            ).encode()
+            try:
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+            except OSError:
+                return  # whoever asked is gone
+            for ids in prompts:
+                counting.asked[json.dumps(ids)] += 1
+
+        def log_message(self, *_: Any) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    counting.url = f"http://127.0.0.1:{server.server_port}/v1/completions"
+    try:
+        yield counting
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + LONG_S
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [COMMAND, "run", *arguments],
+        cwd=folder,
+        env=dict(os.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finished(folder: Path, *arguments: str) -> tuple[int, str]:
+    process = start(folder, *arguments)
+    _, said = process.communicate(timeout=LONG_S)
+    return process.returncode, said
+
+
+def unfinished_folders(output: Path) -> list[Path]:
+    return list(output.rglob(".part-*"))
+
+
+def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
+    tmp_path: Path, tiny_models: Path
+) -> None:
+    with serving() as server:
+        (tmp_path / "served.yaml").write_text(
+            "display_name: Served\nmodel: local-completions\nmodel_args:\n"
+            f"  base_url: {server.url}\n  model: any\n  tokenizer: {tiny_models / 'gpt2'}\n"
+            "  tokenizer_backend: huggingface\n  num_concurrent: 1\nbatch_size: 1\n"
+        )
+        output = tmp_path / "out"
+        arguments = (
+            "--models", "served.yaml", "--tasks", "lieder_mini", "--output", "out", "--limit", "4",
+        )  # fmt: skip
+
+        process = start(tmp_path, *arguments)
+        until(lambda: server.answered() >= REQUESTS // 4, "a quarter is never answered")
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C reaches all of a terminal's processes
+        _, said = process.communicate(timeout=LONG_S)
+        assert process.returncode == 130
+        assert said.strip().splitlines()[-1].startswith("interrupted; the same command goes on")
+        assert "Traceback" not in said
+        assert not unfinished_folders(output)
+        assert not list(output.rglob("results_*"))
+        first = server.answered()
+        assert REQUESTS // 4 <= first < REQUESTS
+
+        process = start(tmp_path, *arguments)
+        until(lambda: server.answered() >= 3 * REQUESTS // 4, "three quarters never come")
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        time.sleep(1)
+        settled = -1
+        while settled != server.answered():  # the evaluation ends with who started it
+            settled = server.answered()
+            time.sleep(2)
+        assert settled < REQUESTS
+        assert not [file for file in output.rglob("results_*") if ".part-" not in str(file)]
+
+        status, said = finished(tmp_path, *arguments)
+        assert status == 0, said
+        assert server.answered() == REQUESTS
+        # What was under way when it was interrupted was answered into the void: one request
+        # at a time, in two interruptions.
+        assert sum(server.asked.values()) <= REQUESTS + 2
+        assert not unfinished_folders(output)
+
+        before = sum(server.asked.values())
+        status, said = finished(tmp_path, *arguments)
+        assert status == 0, said
+        assert "nothing to do, 1 of 1 tasks are there" in said
+        assert sum(server.asked.values()) == before
+
+    (results,) = output.rglob("results_*.json")
+    content = json.loads(results.read_text())
+    assert content["n-samples"]["lieder_mini"] == {"original": 48, "effective": 4}
+    assert results.parent == output / "served"
+    assert len(list(results.parent.glob("samples_lieder_mini_*.jsonl"))) == 1
+    assert (results.parent / "model.yaml").read_text() == (tmp_path / "served.yaml").read_text()
+
+
+def test_a_model_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "1-broken.yaml").write_text(
+        "display_name: Broken\nmodel: recorded\nmodel_args: {path: nowhere.jsonl}\n"
+    )
+    (models / "2-sound.yaml").write_text("display_name: Sound\nmodel: dummy\n")
+    arguments = ("--models", "models", "--output", "out", "--limit", "2", "--tasks")
+    status, said = finished(tmp_path, *arguments, "lieder_mini")
+    assert status == 1
+    last = said.strip().splitlines()[-1]
+    assert last.startswith("lm-eval-ext: error: 1 of 2 models failed: Broken: ")
+    assert "nowhere.jsonl" in last
+    assert "[2/2] Sound: done in" in said
+    assert not unfinished_folders(tmp_path / "out")
+    assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 1
+    assert not list((tmp_path / "out" / "1-broken").glob("results_*.json"))
+
+    status, said = finished(tmp_path, *arguments, "lieder_mini,cogs_mini_id")
+    assert status == 1
+    assert "[2/2] Sound: cogs_mini_id (1 of 2 tasks are there)" in said
+    assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 2
+
+
+def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text("model: dummy\n")
+    (tmp_path / "wrong.yaml").write_text("model: dummy\nbatchsize: 3\n")
+    status, said = finished(
+        tmp_path, "--models", "good.yaml", "wrong.yaml", "--tasks", "lieder_mini", "--output", "out"
+    )
+    assert status == 1
+    (line,) = said.strip().splitlines()
+    assert line.startswith("lm-eval-ext: error: wrong.yaml:2: unknown key 'batchsize'; legal are")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_launcher_starts_the_evaluation(tmp_path: Path) -> None:
+    (tmp_path / "m.yaml").write_text(
+        "model: dummy\nlauncher: accelerate launch --cpu --num_processes 1\n"
+    )
+    (tmp_path / "n.yaml").write_text("model: dummy\nlauncher: no-such-command --x\n")
+    status, said = finished(
+        tmp_path, "--models", "m.yaml", "n.yaml", "--tasks", "lieder_mini", "--output", "out",
+        "--limit", "1",
+    )  # fmt: skip
+    assert status == 1
+    assert "1 of 2 models failed: n: launcher 'no-such-command'" in said
+    assert len(list((tmp_path / "out" / "m").glob("results_*.json"))) == 1
