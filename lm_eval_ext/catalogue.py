@@ -68,12 +68,40 @@ class Reference(_Strict):
     figures: dict[str, float]
 
 
+class Figure(_Strict):
+    """A table of a benchmark's page section: what its paper shows.
+
+    Attributes:
+        title: What it shows.
+        tasks: One table for each, with the metrics as columns; or, with ``columns``, none.
+        metrics: Names as in results; a name without a variant (``mean`` for ``direct/mean``)
+            stands for all variants.
+        columns: By heading, ``task metric``: a table over several tasks.
+    """
+
+    title: str
+    tasks: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    columns: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "Figure":
+        if bool(self.columns) == bool(self.tasks and self.metrics):
+            raise ValueError("give tasks and metrics, or columns")
+        if any(len(column.split()) != 2 for column in self.columns.values()):  # noqa: PLR2004
+            raise ValueError("a column is a task and a metric, separated by a space")
+        return self
+
+
 class Card(_Strict):
     """A benchmark.
 
     Attributes:
         cluster: The unit that standard errors are clustered on.
         headline: The metrics that summarise it, first the one to rank by.
+        leading: Metrics that can stand for a task alone, the best one first; where a task has
+            none of them, the headline's first.
+        figures: What the leaderboard shows beside the headline.
         chance: What guessing reaches on the headline metrics.
         references: Published results beside which ours are shown.
         tasks: By name.
@@ -85,6 +113,8 @@ class Card(_Strict):
     paper: Paper
     cluster: str
     headline: tuple[str, ...]
+    leading: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
     chance: float | None = None
     references: tuple[Reference, ...] = ()
     tasks: dict[str, TaskFacts]

@@ -5,7 +5,20 @@ from typing import Annotated
 import typer
 
 from lm_eval_ext import __version__
-from lm_eval_ext.cli import cogs, data, demo, magnifico, show, signature, sql_score, tasks
+from lm_eval_ext.cli import (
+    cogs,
+    compare,
+    data,
+    demo,
+    diner,
+    leaderboard,
+    magnifico,
+    run,
+    show,
+    signature,
+    sql_score,
+    tasks,
+)
 
 app = typer.Typer(
     name="lm-eval-ext",
@@ -35,8 +48,12 @@ def _main(
 app.add_typer(data.app, name="data")
 app.add_typer(cogs.app, name="cogs")
 app.add_typer(magnifico.app, name="magnifico")
+app.add_typer(diner.app, name="diner")
 app.command("tasks")(tasks.tasks)
+app.command("run")(run.run)
 app.command("show")(show.show)
+app.command("compare")(compare.compare)
+app.command("leaderboard")(leaderboard.leaderboard)
 app.command("signature")(signature.signature)
 app.command("sql-score")(sql_score.sql_score)
 app.command("demo-model")(demo.demo_model)

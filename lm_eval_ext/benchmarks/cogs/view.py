@@ -1,0 +1,28 @@
+"""What a person is shown of a sample: sentence and logical form, and why examples were shown."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lm_eval_ext.results.view import AnswerView, DocumentView, Part
+
+
+def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
+    """Shows sentences; where a task asks twice, both of them."""
+    return [_document(doc) for doc in docs]
+
+
+def answers(
+    docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
+) -> list[AnswerView]:
+    """Shows the logical forms that a model wrote."""
+    del docs
+    return [AnswerView("\n".join(one)) for one in answers]
+
+
+def _document(doc: Mapping[str, Any]) -> DocumentView:
+    form = doc["form"] if "form" in doc else doc["answer"]
+    forms = form if isinstance(form, list) else [form]
+    sentence = str(doc.get("sentence") or doc.get("input") or (doc.get("context") or [""])[0])
+    whys = list(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False))
+    parts = (Part("Why each example was shown", table=(("example", "why"), *whys)),) if whys else ()
+    return DocumentView(f"{sentence} ({doc['type']})", "\n".join(map(str, forms)), parts)

@@ -1,0 +1,62 @@
+"""What a person is shown of a sample: the continuations, and how likely each one was."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lm_eval_ext.results.view import AnswerView, DocumentView, Part
+
+
+def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
+    """Shows contexts with their continuations, and which of them are felicitous."""
+    return [
+        DocumentView(
+            title=f"{doc['item']} ({doc['family']}): {doc['context'][0]}",
+            gold=", ".join(doc["felicitous"]),
+            parts=(
+                Part(
+                    "Contexts and continuations",
+                    table=(
+                        ("condition", "felicitous", "context", "continuation"),
+                        *(
+                            (name, "yes" if name in doc["felicitous"] else "", context, then)
+                            for name, context, then in zip(
+                                doc["condition"], doc["context"], doc["continuation"], strict=True
+                            )
+                        ),
+                    ),
+                ),
+            ),
+        )
+        for doc in docs
+    ]
+
+
+def answers(
+    docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
+) -> list[AnswerView]:
+    """Shows the log-probability of each continuation, the likeliest first."""
+    return [_answer(doc, one) for doc, one in zip(docs, answers, strict=True)]
+
+
+def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
+    likely = [
+        (name, value)
+        for name, answer in zip(doc["condition"], answers, strict=False)
+        if (value := _log_probability(answer)) is not None
+    ]
+    likely.sort(key=lambda one: -one[1])
+    rows = [(name, f"{value:.3f}") for name, value in likely]
+    return AnswerView(
+        answer=f"likeliest: {rows[0][0]}" if rows else "(no log-probabilities)",
+        parts=(Part("Log-probabilities", table=(("condition", "log-probability"), *rows)),),
+    )
+
+
+def _log_probability(answer: str) -> float | None:
+    """Of what lm-eval logs: a pair of log-probability and "is greedy", as text."""
+    try:
+        value = json.loads(answer.replace("'", '"').replace("True", "1").replace("False", "0"))
+        return float(value[0] if isinstance(value, list) else value)
+    except (ValueError, TypeError, IndexError):
+        return None

@@ -1,0 +1,1 @@
+"""One page that shows many models: tables, published figures, and the samples behind them."""

@@ -1,0 +1,114 @@
+"""What a run logged of one task, made small enough that many models fit into memory."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.text import one_line
+
+Key = tuple[str, int]
+"""A document: lm-eval's hash of it, and how often the same one came before."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A document, as it was asked.
+
+    Attributes:
+        doc: As lm-eval logged it.
+        prompts: One per request; of a log-probability, context and continuation.
+        target: The right answer.
+    """
+
+    doc: Mapping[str, Any]
+    prompts: tuple[str, ...]
+    target: str
+
+
+@dataclass
+class Logged:
+    """The samples of one model on one task.
+
+    Attributes:
+        answers: By document, one per request.
+        scores: By document, then by metric; None where a metric does not concern it.
+        asked: Only where it was to be kept.
+    """
+
+    answers: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    scores: dict[Key, dict[str, float | None]] = field(default_factory=dict)
+    asked: dict[Key, Asked] = field(default_factory=dict)
+
+
+def read(file: Path, metrics: tuple[str, ...], *, with_asked: bool) -> Logged:
+    """Reads a file of samples; of several filters the first one.
+
+    Args:
+        file: As lm-eval wrote it.
+        metrics: Whose scores are kept.
+        with_asked: Whether documents and prompts are.
+
+    Raises:
+        DataError: If a row cannot be read; file and line are named.
+    """
+    logged = Logged()
+    seen: Counter[str] = Counter()
+    first_filter: str | None = None
+    for number, line in _lines(file):
+        try:
+            row = json.loads(line)
+            first_filter = row["filter"] if first_filter is None else first_filter
+            if row["filter"] != first_filter:
+                continue
+            digest = str(row["doc_hash"])
+            key = (digest, seen[digest])
+            seen[digest] += 1
+            logged.answers[key] = tuple(_text(answer) for answer in row["filtered_resps"])
+            logged.scores[key] = {name: _number(row.get(name)) for name in metrics}
+            if with_asked:
+                doc = row["doc"] if isinstance(row["doc"], dict) else {}
+                prompts = tuple(_prompt(one) for one in row["arguments"].values())
+                logged.asked[key] = Asked(doc, prompts, _text(row["target"]))
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            problem = one_line(f"{type(error).__name__}: {error}", limit=200)
+            raise DataError(
+                f"{file}:{number}: not a sample that lm-eval logged ({problem})"
+            ) from None
+    return logged
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield number, line
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: cannot be read ({one_line(str(error), limit=200)})") from None
+
+
+def _text(value: Any) -> str:
+    """A response as text: generated, or a logged pair of log-probability and "is greedy"."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and len(value) == 1:
+        return _text(value[0])
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _prompt(arguments: Mapping[str, Any]) -> str:
+    context = arguments.get("arg_0", "")
+    text = context if isinstance(context, str) else json.dumps(context, ensure_ascii=False)
+    continuation = arguments.get("arg_1")
+    return f"{text}⟨…⟩{continuation}" if isinstance(continuation, str) else text
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool | int | float) and math.isfinite(value):
+        return float(value)
+    return None

@@ -1,0 +1,169 @@
+"""The samples beside the page: documents once, answers per model, in files that load alone.
+
+A page opened from a disk may not fetch files, but it may add scripts: each file calls
+``board.receive(name, content)``. The content is JSON in ASCII, so nothing in it is code.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.leaderboard.board import TaskBoard
+from lm_eval_ext.leaderboard.logged import Asked, Key, Logged
+from lm_eval_ext.log import get_logger
+from lm_eval_ext.results.view import AnswerView, DocumentView, Part, Views
+from lm_eval_ext.text import one_line
+
+_log = get_logger(__name__)
+
+CHUNK = 100
+"""Documents whose prompts lie in one file."""
+
+_LONGEST = 20_000
+"""Characters of a text that are shown; longer ones say how long they are."""
+
+_TITLE = 120
+
+
+@dataclass(frozen=True)
+class SampleFiles:
+    """Where the page finds the samples of a task.
+
+    Attributes:
+        folder: Below the page.
+        metrics: Those whose scores the files hold.
+        models: Labels, in the order of their files.
+        count: Documents.
+    """
+
+    folder: str
+    metrics: tuple[str, ...]
+    models: tuple[str, ...]
+    count: int
+
+
+def write(
+    task: TaskBoard,
+    number: int,
+    metrics: Sequence[str],
+    logged: Mapping[str, Logged],
+    site: Path,
+) -> SampleFiles:
+    """Writes the samples of a task.
+
+    Args:
+        task: Which.
+        number: Its place on the page; a part of the folder's name.
+        metrics: Whose scores are shown.
+        logged: By model; the first holds the documents.
+        site: The folder of the page.
+    """
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", task.name)[:60]
+    name = f"samples/{number:02d}-{slug}"
+    folder = site / name
+    folder.mkdir(parents=True, exist_ok=True)
+    asked = next(iter(logged.values())).asked
+    docs = [one.doc for one in asked.values()]
+    views = _views(task.benchmark)
+    shown = _documents(views, docs, task.name)
+    if shown is None:
+        shown, views = _plain(list(asked.values())), None
+    index = [[one_line(one.title, limit=_TITLE), one_line(one.gold, limit=_TITLE)] for one in shown]
+    _write(folder / "index.js", f"{name}/index", index)
+    documents = list(map(_document, shown, asked.values()))
+    for start in range(0, len(documents), CHUNK):
+        file = f"documents-{start // CHUNK}"
+        _write(folder / f"{file}.js", f"{name}/{file}", documents[start : start + CHUNK])
+    for place, of_model in enumerate(logged.values()):
+        content = _answers(of_model, list(asked), docs, metrics, views)
+        _write(folder / f"answers-{place}.js", f"{name}/answers-{place}", content)
+    return SampleFiles(name, tuple(metrics), tuple(logged), len(asked))
+
+
+def _documents(
+    views: Views | None, docs: Sequence[Mapping[str, Any]], task: str
+) -> Sequence[DocumentView] | None:
+    """The benchmark's own view; None if it has none, or the samples are not as it knows them."""
+    if views is None:
+        return None
+    try:
+        return views.documents(docs)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        problem = one_line(f"{type(error).__name__}: {error}", limit=100)
+        _log.warning("%s: documents of another version? Shown as plain text (%s)", task, problem)
+        return None
+
+
+def _document(view: DocumentView, asked: Asked) -> dict[str, Any]:
+    return {
+        "id": str(asked.doc.get("id", "")),
+        "gold": _cut(view.gold),
+        "parts": [_part(part) for part in view.parts],
+        "prompts": [_cut(prompt) for prompt in dict.fromkeys(asked.prompts)],
+    }
+
+
+def _answers(
+    logged: Logged,
+    keys: Sequence[Key],
+    docs: Sequence[Mapping[str, Any]],
+    metrics: Sequence[str],
+    views: Views | None,
+) -> dict[str, Any]:
+    there = [place for place, key in enumerate(keys) if key in logged.answers]
+    answers = [logged.answers[keys[place]] for place in there]
+    shown = (
+        views.answers([docs[place] for place in there], answers)
+        if views
+        else [AnswerView("\n".join(one)) for one in answers]
+    )
+    by_place = dict(zip(there, shown, strict=True))
+    return {
+        "answers": [_answer(by_place.get(place)) for place in range(len(keys))],
+        "scores": [[logged.scores.get(key, {}).get(metric) for metric in metrics] for key in keys],
+    }
+
+
+def _answer(view: AnswerView | None) -> Any:
+    if view is None:
+        return None
+    parts = [_part(part) for part in view.parts]
+    return [_cut(view.answer), parts] if parts else [_cut(view.answer)]
+
+
+def _views(benchmark: str) -> Views | None:
+    name = f"lm_eval_ext.benchmarks.{benchmark}.view"
+    if not benchmark or find_spec(name) is None:
+        return None
+    return cast("Views", import_module(name))
+
+
+def _plain(asked: Sequence[Asked]) -> list[DocumentView]:
+    return [
+        DocumentView(title=one.prompts[0][-_TITLE:] if one.prompts else "", gold=one.target)
+        for one in asked
+    ]
+
+
+def _part(part: Part) -> dict[str, Any]:
+    if part.table:
+        return {"title": part.title, "table": [[_cut(cell) for cell in row] for row in part.table]}
+    return {"title": part.title, "text": _cut(part.text)}
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]} … ({len(text):,} characters)"
+
+
+def _write(file: Path, name: str, content: Any) -> None:
+    with atomic_text(file) as out:
+        encoded = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
+        out.write(f"board.receive({json.dumps(name)}, {encoded});\n")

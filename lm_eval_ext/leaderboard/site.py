@@ -1,0 +1,145 @@
+"""What ``lm-eval-ext leaderboard`` does: from folders of results to a folder with a page."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.catalogue import cards
+from lm_eval_ext.compare.units import clusters_of
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.leaderboard import exports, samples, tables
+from lm_eval_ext.leaderboard.board import Board, Rank, TaskBoard
+from lm_eval_ext.leaderboard.collect import collect
+from lm_eval_ext.leaderboard.logged import Key, Logged, read
+from lm_eval_ext.leaderboard.page import Section, render
+from lm_eval_ext.leaderboard.ranks import Scored, interval_ranks, paired_ranks
+from lm_eval_ext.results.samples import Sample
+
+MOST_METRICS = 12
+"""Metrics of a task whose scores the browser of samples offers."""
+
+_SAME = 1e-9
+
+
+def build(
+    paths: Sequence[Path],
+    site: Path,
+    *,
+    title: str = "Leaderboard",
+    with_samples: bool = True,
+    progress: bool | None = None,
+) -> Path:
+    """Makes the page; returns where it lies.
+
+    The page is written last: a folder with a page is whole.
+
+    Args:
+        paths: Results files, or folders with them.
+        site: Where to; made if need be.
+        title: Of the page.
+        with_samples: Whether the samples go beside it.
+        progress: Whether to show a bar; None: if stderr is a terminal.
+
+    Raises:
+        OptionError: If there are no results, or ``site`` cannot be written.
+        DataError: If a file cannot be read.
+    """
+    board = collect(paths)
+    try:
+        site.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"cannot make the folder {site}: {error.strerror}") from None
+    written = []
+    for number, task in enumerate(_with_bar(board.tasks, progress)):
+        logged = _logged(task)
+        task.ranks.update(_ranks(task, logged))
+        if with_samples and logged:
+            files = samples.write(task, number, _metrics(task), logged, site)
+            written.append((task.name, files))
+    overview = tables.overview(board, {name: card.chance for name, card in cards().items()})
+    sections = list(_sections(board))
+    exports.write([overview, *(table for one in sections for table in one.tables)], site)
+    page = site / "index.html"
+    with atomic_text(page) as out:
+        out.write(render(board, overview, sections, written, title))
+    return page
+
+
+def _sections(board: Board) -> Iterator[Section]:
+    for name, card in cards().items():
+        tasks = [task for task in board.tasks if task.benchmark == name]
+        if tasks:
+            found = tuple(tables.of_benchmark(card, tasks))
+            paper = f"{card.paper.authors}, {card.paper.venue}"
+            unfolded = len(card.figures) or 1
+            yield Section(card.title, paper, card.paper.url, found, unfolded)
+    others = [task for task in board.tasks if not task.benchmark]
+    if others:
+        yield Section("other tasks", tables=tuple(tables.other(task) for task in others))
+
+
+def _metrics(task: TaskBoard) -> list[str]:
+    """The metrics that the browser offers: the leading one, then the headline."""
+    card = cards().get(task.benchmark)
+    there = list(dict.fromkeys(metric for run in task.runs.values() for metric in run.scores))
+    names = set(card.headline) if card else set(there)
+    headline = [one for one in there if one.rpartition(tables.VARIANT)[2] in names]
+    return list(dict.fromkeys([task.leading, *headline]))[:MOST_METRICS]
+
+
+def _logged(task: TaskBoard) -> dict[str, Logged]:
+    """The samples of the models that measured the same; documents only from the first."""
+    found: dict[str, Logged] = {}
+    for label, run in task.runs.items():
+        if run.samples is not None and run.comparable:
+            found[label] = read(run.samples, tuple(_metrics(task)), with_asked=not found)
+    return found
+
+
+def _ranks(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Rank]:
+    """By paired tests where samples of all are there and their mean is the figure."""
+    runs = {label: run for label, run in task.runs.items() if run.comparable}
+    scored = _scored(task, logged)
+    means = scored.keys() == runs.keys() and all(
+        _is_mean(scored[label], run.scores[task.leading].value)
+        for label, run in runs.items()
+        if task.leading in run.scores
+    )
+    if means:
+        return paired_ranks(scored, higher=task.higher)
+    scores = {
+        label: run.scores[task.leading] for label, run in runs.items() if task.leading in run.scores
+    }
+    return interval_ranks(scores, higher=task.higher)
+
+
+def _scored(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Scored]:
+    """The scores of all models on the documents that all of them have."""
+    if not logged:
+        return {}
+    first = next(iter(logged.values()))
+    keys: list[Key] = [
+        key
+        for key in first.asked
+        if all(one.scores.get(key, {}).get(task.leading) is not None for one in logged.values())
+    ]
+    if not keys:
+        return {}
+    rows = [Sample(key, first.asked[key].doc, "", "", {}) for key in keys]
+    _, clusters = clusters_of(task.name, rows)
+    return {
+        label: Scored([one.scores[key][task.leading] or 0.0 for key in keys], clusters)
+        for label, one in logged.items()
+    }
+
+
+def _is_mean(scored: Scored, figure: float | None) -> bool:
+    mean = sum(scored.values) / len(scored.values)
+    return figure is not None and abs(mean - figure) < _SAME
+
+
+def _with_bar(tasks: Sequence[TaskBoard], progress: bool | None) -> Iterator[TaskBoard]:  # noqa: FBT001
+    from tqdm import tqdm
+
+    disable = None if progress is None else not progress
+    yield from tqdm(tasks, desc="leaderboard", unit="task", disable=disable)

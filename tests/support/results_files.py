@@ -1,0 +1,105 @@
+"""Results and samples as lm-eval writes them, made up: for pages of many models."""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+DATE = "2026-01-02T03-04-05.000006"
+
+
+def write_run(
+    folder: Path,
+    model: str,
+    task: str,
+    rows: Sequence[dict[str, Any]],
+    *,
+    metric: str = "exact_match",
+    date: str = DATE,
+    more: dict[str, Any] | None = None,
+    data: str = "made",
+) -> Path:
+    """Writes a results file and its samples.
+
+    Args:
+        folder: Made if need be.
+        model: As lm-eval names it.
+        task: Any name.
+        rows: Each with ``doc``, ``prompt``, ``target``, ``answer`` and ``score``.
+        metric: What the scores are called.
+        date: In the files' names.
+        more: Further figures of the results.
+        data: A part of the signature.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    scores = [row["score"] for row in rows]
+    mean = sum(scores) / len(scores)
+    error = (sum((score - mean) ** 2 for score in scores) / len(scores) ** 2) ** 0.5
+    results = {
+        "results": {task: {f"{metric},none": mean, f"{metric}_stderr,none": error, **(more or {})}},
+        "configs": {task: {"task": task, "metadata": {"signature": {"task": task, "data": data}}}},
+        "versions": {task: "1.0"},
+        "n-shot": {task: 0},
+        "higher_is_better": {task: {metric: True}},
+        "n-samples": {task: {"original": len(rows), "effective": len(rows)}},
+        "config": {"model": "recorded", "model_args": {"path": model}},
+        "lm_eval_version": "0.4.13",
+        "model_name": model,
+    }
+    file = folder / f"results_{date}.json"
+    file.write_text(json.dumps(results), encoding="utf-8")
+    with (folder / f"samples_{task}_{date}.jsonl").open("w", encoding="utf-8") as out:
+        for number, row in enumerate(rows):
+            sample = {
+                "doc_id": number,
+                "doc": row["doc"],
+                "target": row["target"],
+                "arguments": {"gen_args_0": {"arg_0": row["prompt"], "arg_1": {}}},
+                "resps": [[row["answer"]]],
+                "filtered_resps": [row["answer"]],
+                "filter": "none",
+                "metrics": [metric],
+                metric: row["score"],
+                "doc_hash": f"doc{number}",
+                "prompt_hash": f"prompt{number}",
+                "target_hash": f"target{number}",
+            }
+            out.write(json.dumps(sample) + "\n")
+    return file
+
+
+def write_many(
+    folder: Path,
+    models: int,
+    tasks: int,
+    documents: int,
+    *,
+    prompt_length: int = 600,
+    skill: Callable[[int], float] = lambda model: 0.3 + 0.5 * model / 30,
+) -> None:
+    """Writes many runs of models whose skill rises with their number."""
+    for task in range(tasks):
+        base = [
+            {
+                "doc": {"id": f"t{task}-{number}"},
+                "prompt": f"question {number} of task {task} " + "word " * (prompt_length // 5),
+                "target": f"answer {number}",
+            }
+            for number in range(documents)
+        ]
+        for model in range(models):
+            drawn = random.Random(f"{task} {model}")
+            rows = []
+            for row in base:
+                right = drawn.random() < skill(model)
+                answer = row["target"] if right else f"guess {drawn.randrange(1000)}"
+                rows.append({**row, "answer": answer, "score": float(right)})
+            date = f"2026-01-02T03-04-05.{task:06d}"
+            write_run(
+                folder / f"model-{model:02d}",
+                f"model-{model:02d}",
+                f"task_{task:02d}",
+                rows,
+                date=date,
+            )
