@@ -3,11 +3,10 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-DEMO   ?= .demo
 
-# The newest results of the demo are what `show` prints.
-DEMO_MODEL   := $(DEMO)/model
-DEMO_RESULTS := $(DEMO)/results
+# The models of examples/demo lie here.
+DEMO := .demo
+DEMO_TASKS := lieder_mini,magnifico_mini,cogs_mini,conceptual_mini,diner_mini
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo demo-model test test-fast lint format docs clean
@@ -25,17 +24,18 @@ $(VENV)/installed: pyproject.toml constraints.txt hatch_build.py lm_eval_ext_aut
 install: $(VENV)/installed ## Create .venv and install the project with everything it needs.
 
 demo-model: $(VENV)/installed
-	@echo "== Training a tiny model (about a minute, once)"
-	$(BIN)/lm-eval-ext demo-model --out $(DEMO_MODEL)
+	@echo "== Training two tiny models (about a minute, once)"
+	$(BIN)/lm-eval-ext demo-model --out $(DEMO)/model
+	$(BIN)/lm-eval-ext demo-model --out $(DEMO)/short --steps 60
 
-demo: demo-model ## Train a tiny model and evaluate it on what is embedded.
-	@echo "== Evaluating it with plain lm_eval"
-	@rm -rf $(DEMO_RESULTS)
-	$(BIN)/lm_eval --tasks lieder_mini --model hf --model_args pretrained=$(DEMO_MODEL) \
-		--device cpu --batch_size 32 --output_path $(DEMO_RESULTS) --log_samples \
-		> $(DEMO)/lm_eval.log
-	@echo "== Results (lm_eval's own table: $(DEMO)/lm_eval.log)"
-	$(BIN)/lm-eval-ext show $(DEMO_RESULTS)
+demo: demo-model ## Train two tiny models, evaluate them on what is embedded, make a page of it.
+	@echo "== Evaluating both on all five benchmarks (what is there already is not asked again)"
+	$(BIN)/lm-eval-ext run --models examples/demo --tasks $(DEMO_TASKS) --limit 48 --output $(DEMO)/results
+	@echo "== LIEDER, which they were trained for"
+	$(BIN)/lm-eval-ext show --tasks lieder_mini $(DEMO)/results/long
+	$(BIN)/lm-eval-ext compare $(DEMO)/results --tasks lieder_mini --metric mean
+	@echo "== A page with everything"
+	$(BIN)/lm-eval-ext leaderboard $(DEMO)/results -o $(DEMO)/site --title "The demonstration's two models"
 
 test: $(VENV)/installed ## Run the whole test suite.
 	$(BIN)/python -m pytest -n auto

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 SWITCH = "LM_EVAL_EXT_AUTOLOAD"
 OFF = ("0", "false", "no", "off")
-MODELS = {"recorded": "lm_eval_ext.models.recorded:RecordedLM"}
+MODELS = {
+    "recorded": "lm_eval_ext.models.recorded:RecordedLM",
+    "hf-prefix": "lm_eval_ext.models.prefix.model:PrefixHFLM",
+}
 """Model types by the name that ``--model`` takes, as lm-eval's lazy registry wants them."""
 
 

@@ -1,6 +1,7 @@
 """A results file as tables that a person can read in a terminal."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.catalogue import Card, card_of
@@ -16,16 +17,21 @@ VARIANT = "/"
 """A metric called ``direct/mean`` is row ``mean`` in column ``direct``."""
 
 
-def tables(results: ResultsFile, *, every_metric: bool = False) -> "Iterable[RenderableType]":
+def tables(
+    results: ResultsFile, *, every_metric: bool = False, only: Sequence[str] = ()
+) -> "Iterable[RenderableType]":
     """Yields one table per task, with the signature below it.
 
     Args:
         results: What to show.
         every_metric: All metrics instead of the benchmark's headline ones.
+        only: Names of tasks, or patterns with ``*``; all if empty.
     """
     from rich.text import Text
 
     for task in results.tasks:
+        if only and not any(fnmatchcase(task, one) for one in only):
+            continue
         card = card_of(task)
         scores = results.scores(task)
         scored, total = results.documents(task)

@@ -248,3 +248,11 @@ def test_published_figures_of_each_variant_stand_side_by_side(tmp_path: Path) ->
     shown = console.export_text()
     random, concept = (reference.figures[f"{name}/{metric}"] for name in ("random", "concept"))
     assert f"random {random:.3f}, concept {concept:.3f}" in shown
+
+
+def test_only_some_tasks(cli: Callable[..., Any], tmp_path: Path) -> None:
+    a_file(tmp_path)
+    assert "lieder_base" in cli("show", str(tmp_path), "--tasks", "lieder_*").stdout
+    none = cli("show", str(tmp_path), "--tasks", "cogs_mini")
+    assert none.returncode == 1
+    assert "not in these results; there is lieder_base" in none.stderr

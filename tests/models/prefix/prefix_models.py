@@ -1,0 +1,92 @@
+"""Tiny random models of several families, and requests for them."""
+
+from pathlib import Path
+from typing import Any
+
+from lm_eval.api.instance import Instance
+from support.tiny import _tokenizer
+
+LENGTH = 1024
+
+SHARING = ("gpt2", "llama", "mistral", "gemma2")
+"""Plain positions; rotary with grouped-query attention; sliding windows in all layers, which are
+shorter than most prompts; sliding windows in every other layer."""
+
+OTHERS = ("bloom", "gpt_neo", "mamba")
+"""Positions by distance of slots; local attention by slots; a state instead of a cache."""
+
+
+def make(family: str, folder: Path) -> str:
+    """Saves a random model and its tokenizer; the same weights every time."""
+    import torch
+    import transformers
+
+    tokenizer: Any = _tokenizer(bos=family in ("llama", "mistral", "gemma2"))
+    tokenizer.model_max_length = LENGTH
+    tokenizer.chat_template = (
+        "{% for turn in messages %}[{{ turn['role'] }}] {{ turn['content'] }}\n{% endfor %}"
+        "{% if add_generation_prompt %}[assistant] {% endif %}"
+    )
+    torch.manual_seed(7)
+    config = _config(family, len(tokenizer))
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3.0)  # initial weights give nearly the same probability everywhere
+    model.eval().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def _config(family: str, size: int) -> Any:
+    import transformers
+
+    ids = {"vocab_size": size, "bos_token_id": 2, "eos_token_id": 1, "pad_token_id": 0}
+    if family == "gpt2":
+        return transformers.GPT2Config(n_positions=LENGTH, n_embd=32, n_layer=2, n_head=2, **ids)
+    if family in OTHERS:
+        return _other_config(family, ids)
+    shape: dict[str, Any] = {
+        "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": LENGTH,
+    }  # fmt: skip
+    if family == "mistral":
+        return transformers.MistralConfig(sliding_window=24, **shape, **ids)
+    if family == "gemma2":
+        return transformers.Gemma2Config(
+            sliding_window=24, head_dim=8, query_pre_attn_scalar=8, **shape, **ids
+        )
+    return transformers.LlamaConfig(**shape, **ids)
+
+
+def _other_config(family: str, ids: dict[str, int]) -> Any:
+    import transformers
+
+    if family == "bloom":
+        return transformers.BloomConfig(hidden_size=32, n_layer=2, n_head=2, **ids)
+    if family == "gpt_neo":
+        return transformers.GPTNeoConfig(
+            hidden_size=32, num_layers=2, num_heads=2, attention_types=[[["local"], 2]],
+            window_size=16, max_position_embeddings=LENGTH, **ids,
+        )  # fmt: skip
+    return transformers.MambaConfig(hidden_size=32, num_hidden_layers=2, state_size=8, **ids)
+
+
+def instances(kind: str, *arguments: tuple[Any, ...]) -> list[Instance]:
+    """Requests of one kind."""
+    return [
+        Instance(request_type=kind, doc={}, arguments=one, idx=0)  # type: ignore[arg-type]
+        for one in arguments
+    ]
+
+
+def of_task(name: str, limit: int) -> list[Instance]:
+    """The requests of a task's first documents."""
+    from lm_eval.tasks import TaskManager
+
+    from lm_eval_ext._autoload import tasks_folder
+
+    manager = TaskManager(include_defaults=False, include_path=tasks_folder())
+    task = next(iter(manager.load([name])["tasks"].values()))
+    task.build_all_requests(limit=limit, rank=0, world_size=1)
+    return list(task.instances)

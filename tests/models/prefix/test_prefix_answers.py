@@ -1,0 +1,191 @@
+"""hf-prefix beside hf, both in float32: the same log-probabilities, greedy flags and texts."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import prefix_models
+import pytest
+from lm_eval.api.instance import Instance
+from lm_eval.models.huggingface import HFLM
+from prefix_models import instances
+
+from lm_eval_ext.models.prefix.model import PrefixHFLM
+
+NOISE = 1e-4
+Models = Callable[..., tuple[HFLM, PrefixHFLM]]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
+    """Builds hf and hf-prefix of a family with the same arguments."""
+    folder = tmp_path_factory.mktemp("prefix")
+
+    @cache
+    def saved(family: str) -> str:
+        return prefix_models.make(family, folder / family)
+
+    def build(family: str, **arguments: Any) -> tuple[HFLM, PrefixHFLM]:
+        arguments = {"device": "cpu", "dtype": "float32", "max_batch_size": 2} | arguments
+        path = saved(family)
+        return HFLM(path, **arguments), PrefixHFLM(path, **arguments)
+
+    return build
+
+
+def shared_for_sure(caplog: pytest.LogCaptureFixture) -> bool:
+    """Nothing was left to hf."""
+    return not any("hf-prefix" in r.getMessage() for r in caplog.records if r.levelname != "INFO")
+
+
+def same_logprobs(models: tuple[HFLM, PrefixHFLM], requests: list[Instance]) -> None:
+    expected, found = (model.loglikelihood(requests, disable_tqdm=True) for model in models)
+    assert len(expected) == len(found) == len(requests)
+    for (one, one_greedy), (other, other_greedy) in zip(expected, found, strict=True):
+        assert other == pytest.approx(one, abs=NOISE)
+        assert isinstance(other, float)
+        assert other_greedy is one_greedy
+
+
+def same_texts(models: tuple[HFLM, PrefixHFLM], requests: list[Instance]) -> list[str]:
+    expected, found = (model.generate_until(requests, disable_tqdm=True) for model in models)
+    assert found == expected
+    return found
+
+
+def few_shot(count: int) -> list[str]:
+    """Prompts like a stock few-shot task's: the same examples, questions of unequal length."""
+    examples = "".join(
+        f"Question: What is {n} and {n + 3}?\nAnswer: {2 * n + 3}\n\n" for n in range(5)
+    )
+    return [
+        f"{examples}Question: What is {' and '.join(str(n * k) for k in range(2, 3 + n % 4))}?\n"
+        "Answer:"
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("family", "batch_size"),
+    [
+        *((family, 8) for family in prefix_models.SHARING),
+        ("gpt2", 1),
+        ("mistral", 1),
+        ("llama", "auto"),
+    ],
+)
+def test_few_shot(
+    family: str, batch_size: Any, models: Models, caplog: pytest.LogCaptureFixture
+) -> None:
+    both = models(family, batch_size=batch_size)
+    choices = [" 7", " 12", " about a hundred", " it depends on the cats"]
+    same_logprobs(
+        both,
+        instances("loglikelihood", *((p, choice) for p in few_shot(6) for choice in choices)),
+    )
+    settings = {"until": ["\n", "Question:"], "max_gen_toks": 12}
+    texts = same_texts(both, instances("generate_until", *((p, settings) for p in few_shot(13))))
+    assert len(set(texts)) > 1
+    assert shared_for_sure(caplog)
+
+
+@pytest.mark.parametrize("family", prefix_models.SHARING)
+@pytest.mark.parametrize(
+    ("task", "limit"), [("lieder_mini", 8), ("magnifico_mini", 6), ("conceptual_mini", 8)]
+)
+def test_our_tasks(family: str, task: str, limit: int, models: Models) -> None:
+    both = models(family, batch_size=8)
+    requests = prefix_models.of_task(task, limit)
+    if requests[0].request_type == "loglikelihood":
+        same_logprobs(both, requests)
+        return
+    for request in requests:
+        request.arguments = (request.args[0], {**request.args[1], "max_gen_toks": 8})
+    same_texts(both, requests)
+
+
+@pytest.mark.parametrize("family", prefix_models.SHARING)
+def test_truncated_prompts(family: str, models: Models, caplog: pytest.LogCaptureFixture) -> None:
+    """Truncated from the left, prompts lose what they shared; some here are, some are not."""
+    both = models(family, batch_size=8, max_length=160)
+    prompts = [*few_shot(4), *(prompt[60:] for prompt in few_shot(8))]
+    assert {len(both[0].tok_encode(prompt)) > 150 for prompt in prompts} == {True, False}
+    same_logprobs(
+        both,
+        instances("loglikelihood", *((p, c) for p in prompts for c in (" 7", " the cats"))),
+    )
+    settings = {"until": ["\n"], "max_gen_toks": 10}
+    same_texts(both, instances("generate_until", *((p, settings) for p in prompts)))
+    assert shared_for_sure(caplog)
+
+
+def test_one_token_and_empty_contexts(models: Models) -> None:
+    """Equal inputs with different last tokens, and contexts that begin each other."""
+    both = models("llama", batch_size=2)
+    pairs = [(c, t) for c in ("The dog", "The dog is", "") for t in (" is", " a", " is a cat")]
+    same_logprobs(both, instances("loglikelihood", *pairs, *pairs[:2]))
+
+
+def test_equal_tokens_split_in_different_places(models: Models) -> None:
+    """With its cache of logits, lm-eval 0.4.13 scores the shorter continuation elsewhere."""
+    hf, ours = models("llama", batch_size=2, logits_cache=False)
+    pairs = [
+        ("The dog", " is a"),
+        ("The dog is", " a"),
+        ("The dog is", " the"),
+        ("The", " dog is a"),
+    ]
+    same_logprobs((hf, ours), instances("loglikelihood", *pairs))
+
+
+@pytest.mark.parametrize("arguments", [{"add_bos_token": True}, {"add_bos_token": False}, {}])
+def test_beginning_of_sequence(arguments: dict[str, Any], models: Models) -> None:
+    both = models("llama", batch_size=4, **arguments)
+    same_logprobs(both, instances("loglikelihood", *((p, " 7") for p in few_shot(4))))
+    settings = {"until": [], "max_gen_toks": 6}
+    prompts = [*few_shot(4), *("<s>" + prompt for prompt in few_shot(3))]
+    same_texts(models("llama", batch_size=1, **arguments),
+               instances("generate_until", *((p, settings) for p in prompts)))  # fmt: skip
+
+
+def test_chat_template(models: Models) -> None:
+    both = models("llama", batch_size=4)
+    turns = [[{"role": "user", "content": prompt}] for prompt in few_shot(5)]
+    prompts = [both[1].apply_chat_template(turn) for turn in turns]
+    assert prompts[0].endswith("[assistant] ")
+    settings = {"until": ["\n"], "max_gen_toks": 6}
+    same_texts(both, instances("generate_until", *((p, settings) for p in prompts)))
+
+
+def test_texts_end_where_hfs_do(models: Models) -> None:
+    """A frequent stop sequence, a short one after one token, none at all, and equal prompts."""
+    both = models("gpt2", batch_size=8)
+    free = both[0].generate_until(
+        instances("generate_until", *((p, {"until": [], "max_gen_toks": 20}) for p in few_shot(6))),
+        disable_tqdm=True,
+    )
+    frequent = max(set("".join(free)), key="".join(free).count)
+    for until in ([frequent], [free[0][3:6], free[1][:1]], [], frequent):
+        for length in (1, 2, 20):
+            settings = {"until": until, "max_gen_toks": length}
+            prompts = few_shot(6) + few_shot(2)
+            same_texts(both, instances("generate_until", *((p, settings) for p in prompts)))
+
+
+def test_mixed_settings_come_back_in_order(models: Models) -> None:
+    both = models("gpt2", batch_size=4)
+    requests = instances(
+        "generate_until",
+        *((p, {"until": ["\n"], "max_gen_toks": 3 + n % 3}) for n, p in enumerate(few_shot(9))),
+    )
+    same_texts(both, requests)
+
+
+def test_a_tight_bound_changes_nothing(models: Models) -> None:
+    """Memory for less than one prompt: every leaf is a group of its own."""
+    hf, _ = models("llama", batch_size=8)
+    tight = PrefixHFLM(hf.pretrained, device="cpu", dtype="float32", batch_size=8,
+                       prefix_cache_mb=0.001)  # fmt: skip
+    same_logprobs((hf, tight), instances("loglikelihood", *((p, " 7") for p in few_shot(4))))
+    settings = {"until": [], "max_gen_toks": 5}
+    same_texts((hf, tight), instances("generate_until", *((p, settings) for p in few_shot(4))))
