@@ -58,11 +58,17 @@ def read(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, str]]:
 
 
 def _rows(file: Path) -> Iterator[tuple[str, Any]]:
-    with file.open(encoding="utf-8") as lines:
+    try:
+        lines = file.open("rb")
+    except OSError as error:
+        raise OptionError(
+            f"diner_components_file: cannot read {file}: {error.strerror}; {WANTED}"
+        ) from error
+    with lines:
         for number, line in enumerate(lines, start=1):
             place = f"{file}, line {number}"
             try:
-                yield place, json.loads(line)
+                yield place, json.loads(line.decode("utf-8"))
             except (ValueError, RecursionError):
                 raise DataError(f"{place}: no JSON; {WANTED}") from None
 

@@ -62,6 +62,8 @@ def dataset(
     """
     from datasets import Dataset, DatasetDict
 
+    _check_place("diner_dir", diner_dir)
+    _check_place("diner_components_file", diner_components_file)
     _check(diner_ask, diner_components_file, diner_demonstrations, diner_per_dish)
     split, info = files.read(diner_corpus, diner_split, diner_dir)
     parsed = [recipe for recipe in split.test if split.glossary.parse(recipe.name)]
@@ -109,6 +111,11 @@ def _check(
         check_installed()
     if isinstance(per_dish, bool) or not isinstance(per_dish, int) or per_dish < 0:
         raise OptionError(f"diner_per_dish is {per_dish!r}; use 0 (all), 1 or more")
+
+
+def _check_place(option: str, place: object) -> None:
+    if not isinstance(place, str | None):
+        raise OptionError(f"{option} is {place!r}; write a path as a text, or leave it out")
 
 
 def split_of(options: Mapping[str, Any]) -> Split:

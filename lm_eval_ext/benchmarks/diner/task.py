@@ -11,11 +11,12 @@ from lm_eval.api.registry import register_filter
 from lm_eval_ext.benchmarks.diner import load, score
 from lm_eval_ext.benchmarks.diner.categories import CATEGORIES
 from lm_eval_ext.benchmarks.diner.component_answers import name_after_components
-from lm_eval_ext.benchmarks.diner.demonstrations import choose
+from lm_eval_ext.benchmarks.diner.demonstrations import INSTRUCTION, ORACLE, choose
 from lm_eval_ext.benchmarks.diner.extract import name_of
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.diner.records import Recipe
 from lm_eval_ext.data.inspection import sha256_of
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.demonstrations import Chosen, DemonstratedTask, Prompt, Turn
 from lm_eval_ext.harness.grouped import GroupedGenerationTask
@@ -53,11 +54,25 @@ class LastLineFilter(Filter):
 
 
 class _Scored(ExtTask):
-    """What all DiNeR tasks do: hold the split, sign it, and score by its glossary."""
+    """What all DiNeR tasks do: hold the split, sign it, and score by its glossary.
+
+    Attributes:
+        asks: What the class can score, and so the only legal ``diner_ask``.
+        shows: Of demonstrations, likewise: no task is another one under its own name.
+    """
+
+    asks: str = load.NAME
+    shows: str | None = None
 
     def __init__(self, config: dict[str, Any]) -> None:
         metadata = config.get("metadata") or {}
         self._options = config["custom_dataset"].options(metadata)
+        for option, own in (("diner_ask", self.asks), ("diner_demonstrations", self.shows)):
+            if self._options[option] != own:
+                raise OptionError(
+                    f"{option} is {self._options[option]!r}, but {config['task']} has {own!r} of "
+                    "its own; leave it out"
+                )
         documents = load.dataset(**metadata)["test"]
         self.split = load.split_of(self._options)
         present = set(documents["category"])
@@ -111,8 +126,16 @@ class NameTask(_Scored):
     """Asks for the name of a recipe's dish."""
 
 
+class CompositionalTask(_Scored):
+    """Asks for the components first, or states them, and then for the name."""
+
+    asks = load.COMPOSITIONAL
+
+
 class ComponentsTask(_Scored, GroupedGenerationTask):
     """Asks for the components of the name, one kind after the other."""
+
+    asks = load.COMPONENTS
 
     def metric_list(self) -> list[dict[str, Any]]:
         """lm-eval's."""
@@ -126,13 +149,15 @@ class ComponentsTask(_Scored, GroupedGenerationTask):
 class InContextTask(_Scored, DemonstratedTask):
     """Asks for the name after demonstrations from the training set."""
 
+    shows: str = INSTRUCTION
+
     def choose(self, samples: "Dataset", k: int, seed: int) -> Chosen:
         """Makes documents that say what is shown and why."""
         from datasets import Dataset
 
         rows = list(samples)
         recipes = [Recipe(row["id"], row["instruction"], row["answer"]) for row in rows]
-        choices = choose(self.split, recipes, self._options["diner_demonstrations"], k, seed)
+        choices = choose(self.split, recipes, self.shows, k, seed)
         documents = [
             {
                 **row,
@@ -150,3 +175,9 @@ class InContextTask(_Scored, DemonstratedTask):
         shown = (self.split.by_id[name] for name in doc["demonstrations"])
         turns = tuple(Turn(name_prompt(one.instruction), one.name) for one in shown)
         return [Prompt(turns, doc["input"])]
+
+
+class OracleTask(InContextTask):
+    """The same with the paper's demonstrations, which the gold name chooses."""
+
+    shows = ORACLE

@@ -18,11 +18,16 @@ PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner.md"
 MARKS = {"⏎": "\n", "␀": "\0", "·": "\u200b", "\\|": "|"}
 
 
+def section() -> str:
+    """The page from the table of cases to the next heading."""
+    page = PAGE.read_text(encoding="utf-8")
+    return page.split("<!-- tested: extraction -->")[1].split("\n## ")[0]
+
+
 def documented() -> list[tuple[str, str]]:
     """The page's cases: answer and name."""
-    table = PAGE.read_text(encoding="utf-8").split("<!-- tested: extraction -->")[1]
     cases = []
-    for answer, name in re.findall(r"^\| (`+ ?.+? ?`+) \| (.*?) ?\|$", table, re.MULTILINE):
+    for answer, name in re.findall(r"^\| (`+ ?.+? ?`+) \| (.*?) ?\|$", section(), re.MULTILINE):
         cases.append((re.sub(r"^(`+ (?=`))?`?|(?(1)(?<=`) `+|`)$", "", answer), name))
     return cases
 
@@ -31,8 +36,7 @@ CASES = documented()
 
 
 def test_the_page_has_its_cases() -> None:
-    lines = PAGE.read_text(encoding="utf-8").split("<!-- tested: extraction -->")[1].splitlines()
-    assert len(CASES) == sum(line.startswith("| `") for line in lines) >= 40
+    assert len(CASES) == sum(line.startswith("| `") for line in section().splitlines()) >= 40
 
 
 @pytest.mark.parametrize(("answer", "name"), CASES)

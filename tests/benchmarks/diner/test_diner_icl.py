@@ -4,6 +4,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -103,6 +104,16 @@ def test_by_instruction_shows_the_highest_scores(seed: int) -> None:
                 best.append(scores[recipe])
         found = [scores[recipe] for recipe in shown(split, choices.by_sample[sample.id])]
         assert found == pytest.approx(best[:2], rel=1e-6)
+
+
+def test_only_the_oracle_looks_at_the_gold_name() -> None:
+    split = mini_split()
+    unlike = sorted({recipe.name for recipe in split.test})
+    renamed = [replace(one, name=unlike[n % len(unlike)]) for n, one in enumerate(split.test)]
+    assert sum(one != two for one, two in zip(renamed, split.test, strict=True)) > 12
+    for how in SELECTIONS:
+        chosen = [choose(split, samples, how, 2, seed=1) for samples in (split.test, renamed)]
+        assert (chosen[0] == chosen[1]) == (how == INSTRUCTION)
 
 
 @settings(max_examples=15)

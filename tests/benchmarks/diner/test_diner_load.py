@@ -150,6 +150,8 @@ def test_no_json_is_refused(tmp_path: Path) -> None:
         ({"diner_per_dish": True}, "diner_per_dish is True"),
         ({"diner_components_file": "x"}, "diner_components_file is for diner_cp alone"),
         ({"diner_corpus": "mini", "diner_dir": "x"}, "diner_dir is not for the mini tasks"),
+        ({"diner_dir": 5}, "diner_dir is 5; write a path as a text"),
+        ({"diner_ask": "cp", "diner_components_file": ["x"]}, "write a path as a text"),
         ({"diner_foo": 1}, "unknown metadata key diner_foo"),
     ],
 )

@@ -190,6 +190,7 @@ def test_files_that_are_no_such_answers(tmp_path: Path) -> None:
     file.write_text("[1]\n")
     with pytest.raises(DataError, match="line 1: no answers"):
         answers.read(file, recipes)
-    file.write_text("{\n")
-    with pytest.raises(DataError, match="line 1: no JSON"):
-        answers.read(file, recipes)
+    for broken_bytes in (b"{\n", b"\xff\xfe{}\n", "{}".encode("utf-16")):
+        file.write_bytes(broken_bytes)
+        with pytest.raises(DataError, match="line 1: no JSON"):
+            answers.read(file, recipes)

@@ -8,7 +8,7 @@ import gzip
 import json
 from pathlib import Path
 
-from lm_eval_ext.benchmarks.diner.build.engine import Engine, first_line, literal
+from lm_eval_ext.benchmarks.diner.build.engine import Engine, first_line, literal, only
 from lm_eval_ext.benchmarks.diner.names import BRACKETED, NESTING, NOT_CHINESE
 from lm_eval_ext.data.inspection import sha256_of
 from lm_eval_ext.errors import DataError
@@ -81,7 +81,7 @@ def _select(corpus: Path) -> str:
             SELECT name, recipeIngredient AS ingredients,
                    list_filter({steps}, lambda s: s <> '') AS steps
             FROM read_json(
-                {literal(corpus)}, format = 'newline_delimited',
+                {only(corpus)}, format = 'newline_delimited', hive_partitioning = false,
                 columns = {{name: 'VARCHAR', recipeIngredient: 'VARCHAR[]',
                             recipeInstructions: 'VARCHAR[]'}}
             )

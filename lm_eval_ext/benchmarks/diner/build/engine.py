@@ -1,5 +1,6 @@
 """DuckDB, kept within bounds: memory, spilling, progress, interruption."""
 
+import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -111,6 +112,16 @@ class Engine:
 def first_line(error: BaseException) -> str:
     """What a message of DuckDB says first; the rest is advice on its options."""
     return one_line(str(error).strip().split("\n", 1)[0], limit=300)
+
+
+def only(path: Path) -> str:
+    """A path as SQL writes it where patterns are legal: it stands for the file of this name."""
+    return literal(re.sub(r"[*?\[]", r"[\g<0>]", str(path)))
+
+
+def table_of(path: Path) -> str:
+    """A Parquet file as SQL reads it: its own columns, none from folders such as ``name=x``."""
+    return f"read_parquet({only(path)}, hive_partitioning = false)"
 
 
 def literal(value: str | Path) -> str:

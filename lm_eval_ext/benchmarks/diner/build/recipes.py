@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from lm_eval_ext.benchmarks.diner.build.engine import Engine, literal
+from lm_eval_ext.benchmarks.diner.build.engine import Engine, table_of
 
 MIN_OCCURRENCES = 20
 """Of a cleaned title, before anything is dropped, to be a dish name."""
@@ -55,7 +55,7 @@ def title_counts(engine: Engine, table: Path) -> tuple[dict[str, int], tuple[int
         The dish names with their occurrences; the numbers of recipes, of recipes with a title,
         and of titles.
     """
-    titles = f"SELECT name, count(*) AS n FROM read_parquet({literal(table)}) GROUP BY name"
+    titles = f"SELECT name, count(*) AS n FROM {table_of(table)} GROUP BY name"
     rows = engine.run(
         f"SELECT name, n FROM ({titles}) WHERE name <> '' AND n >= {MIN_OCCURRENCES} ORDER BY name",
         title="Counting titles",
@@ -76,7 +76,7 @@ def ingredients(engine: Engine, table: Path, names: Collection[str]) -> list[str
     rows = engine.run(
         f"""SELECT entry FROM (
                 SELECT regexp_replace(unnest(ingredients), '[0-9\\s]+', '', 'g') AS entry
-                FROM read_parquet({literal(table)}) SEMI JOIN wanted USING (name))
+                FROM {table_of(table)} SEMI JOIN wanted USING (name))
             GROUP BY entry HAVING count(*) > 1 ORDER BY entry""",
         title="Collecting ingredients",
     ).fetchall()
@@ -93,7 +93,7 @@ def collect(engine: Engine, table: Path, names: Collection[str]) -> dict[str, tu
     engine.run(
         f"""CREATE OR REPLACE TABLE samples AS
             SELECT name, instruction, min(steps) AS steps, count(*) AS copies
-            FROM read_parquet({literal(table)}) SEMI JOIN wanted USING (name)
+            FROM {table_of(table)} SEMI JOIN wanted USING (name)
             WHERE length(instruction) >= {MIN_CHARACTERS} GROUP BY name, instruction""",
         title="Collecting recipes",
     )

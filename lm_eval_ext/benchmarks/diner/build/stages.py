@@ -105,7 +105,8 @@ def _collect(
 def _split(engine: Engine, names: tmcd.Names, new: Path, options: Options) -> Report:
     found = _search(names, options)
     sizes = parts.divide(engine, found.test, seed=options.seed, proportion=options.proportion)
-    sides = {parts.TMCD: (found.train, found.test), parts.RANDOM: parts.names(engine, parts.RANDOM)}
+    # Of what is written: a small proportion may leave no recipe of a dish.
+    sides = {split: parts.names(engine, split) for split in parts.SPLITS}
     for split in parts.SPLITS:
         parts.write(engine, split, new / f"{split}_data.json")
     return {
@@ -113,7 +114,7 @@ def _split(engine: Engine, names: tmcd.Names, new: Path, options: Options) -> Re
             split: {**statistics.sides(names, *sides[split]), "recipes": sizes[split]}
             for split in parts.SPLITS
         },
-        "categories": statistics.categories(names, found.train, found.test),
+        "categories": statistics.categories(names, *sides[parts.TMCD]),
         "course": list(found.course),
     }
 

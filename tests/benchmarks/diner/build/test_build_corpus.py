@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lm_eval_ext.benchmarks.diner.build import corpus
+from lm_eval_ext.benchmarks.diner.build import corpus, recipes
 from lm_eval_ext.benchmarks.diner.build.engine import Engine
 from lm_eval_ext.benchmarks.diner.names import clean_name
 from lm_eval_ext.errors import DataError, OptionError
@@ -49,6 +49,31 @@ def cleaned(engine: Engine, folder: Path, *lines: str | dict[str, Any]) -> list[
     path.write_text("\n".join(texts) + "\n", encoding="utf-8")
     table, _ = corpus.clean(engine, path, folder)
     return engine.run(f"SELECT * FROM read_parquet('{table}') ORDER BY ALL").fetchall()
+
+
+@pytest.mark.parametrize(
+    "name", ["a[1].jsonl", "a*.jsonl", "a?.jsonl", "a[!x].jsonl", "a[[]].jsonl"]
+)
+def test_a_corpus_is_the_file_of_its_name(engine: Engine, tmp_path: Path, name: str) -> None:
+    """Not the files that fit its name where the database takes it for a pattern."""
+    for other in ("a1.jsonl", "ab.jsonl", "a[.jsonl"):
+        (tmp_path / other).write_text('{"name": "别的"}\n', encoding="utf-8")
+    (tmp_path / name).write_text('{"name": "红烧肉"}\n', encoding="utf-8")
+    table, _ = corpus.clean(engine, tmp_path / name, tmp_path)
+    assert engine.run(f"SELECT name FROM read_parquet('{table}')").fetchall() == [("红烧肉",)]
+
+
+@pytest.mark.parametrize("folder", ["name=x", "instruction=2024-01-01"])
+def test_the_names_of_folders_are_no_columns(engine: Engine, tmp_path: Path, folder: str) -> None:
+    """Though the database would read ``name=x`` so."""
+    place = tmp_path / folder
+    place.mkdir()
+    title, text = "红烧肉", "把肉切成块放进锅里慢慢煮到软烂为止再加盐"
+    row = {"name": title, "recipeInstructions": [text]}
+    (place / "corpus.jsonl").write_text(f"{json.dumps(row)}\n" * 20, encoding="utf-8")
+    table, _ = corpus.clean(engine, place / "corpus.jsonl", place)
+    assert recipes.title_counts(engine, table) == ({title: 20}, (20, 20, 1))
+    assert recipes.collect(engine, table, [title]) == {title: (1, 20)}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

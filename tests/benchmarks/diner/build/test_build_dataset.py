@@ -173,6 +173,28 @@ def test_a_proportion_is_part_of_every_larger_one(built: Path, tmp_path: Path) -
         larger = smaller
 
 
+def test_the_report_of_a_small_proportion_counts_what_is_left(built: Path, tmp_path: Path) -> None:
+    """Some dishes have no recipe any more, neither in the files nor in the report."""
+    shutil.copytree(built / "out", tmp_path / "out")
+    options = Options(divergence=0.9, proportion=0.02, memory_gib=0.5)
+    report = build_dataset(built / "corpus.jsonl", tmp_path / "out", built / "words.json", options)
+    glossary = Glossary.read(tmp_path / "out" / "glossary.json")
+    parsed = {}
+    for split in ("tmcd", "random"):
+        data = read(tmp_path / "out", f"{split}_data.json")
+        sides = [{*data["train"]["names"], *data["valid"]["names"]}, {*data["test"]["names"]}]
+        parsed[split] = [[frozenset(glossary.parse(name) or ()) for name in side] for side in sides]
+        found = report["splits"][split]
+        assert found["dishes"] == [len(side) for side in sides]
+        have, asked = (frozenset().union(*side) for side in parsed[split])
+        assert found["missing"] == sorted(part.name for part in asked - have)
+    before = read(built / "out", "report.json")["splits"]["tmcd"]["dishes"]
+    assert report["splits"]["tmcd"]["dishes"][0] < before[0]
+    known = Categories(parsed["tmcd"][0])
+    counted = Counter(known.of(name) or "none" for name in parsed["tmcd"][1])
+    assert {key: n for key, n in report["categories"].items() if n} == counted
+
+
 def test_another_seed_gives_other_splits(built: Path, tmp_path: Path) -> None:
     shutil.copytree(built / "out", tmp_path / "out")
     options = Options(divergence=0.9, seed=5, memory_gib=0.5)
