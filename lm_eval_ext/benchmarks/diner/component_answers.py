@@ -1,9 +1,9 @@
 """Answers that hold more than a name: the components of a recipe, or components and name.
 
 :func:`parts` reads an answer to a component question: of its first sentence, what stands between
-commas, after 是, 为 or a colon, without brackets, quotation marks and other signs; 无, 没有, and
-what begins or ends so say that there is none. :func:`name_after_components` reads the four lines of
-compositional prompting.
+commas, after 是, 为, 叫 or a colon, without brackets, quotation marks and other signs. That there
+is none is said by 无, by 没有 at the beginning or end, and by 没有特别 and the like anywhere.
+:func:`name_after_components` reads the four lines of compositional prompting.
 """
 
 import re
@@ -19,9 +19,11 @@ UNKNOWN = "unknown"
 _SENTENCE_END = re.compile(r"[。!?\n]")
 _BETWEEN = re.compile(r"[,、;/|+\s]+")
 _JOINED = re.compile(r"以及|[和与及]")
-_BEFORE = re.compile(r"^.*(?:是|为|:)")
+_BEFORE = re.compile(r"^.*(?:是|为|叫做?(?!花)|:)")
 _NOTHING = re.compile(
-    r"^(?:无|空|没|暂无|无明显.*|不明显|没有.*|.*没有|none|null|n/?a|no)?$", re.IGNORECASE
+    r"^(?:无|空|没|暂无|无明显.*|不明显|没有.*|.*没有|.*没有(?:特别|明显|突出|什么).*"
+    r"|none|null|n/?a|no)?$",
+    re.IGNORECASE,
 )
 _NAME_LINE = re.compile(rf"{NAME_LABEL}[^\n:：]{{0,6}}[:：]")  # noqa: RUF001
 

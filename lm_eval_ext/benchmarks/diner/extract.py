@@ -19,7 +19,8 @@ The rule, in the order in which it is applied:
    front, 的做法 and 吧 behind go.
 5. *Name*: what stands in brackets and every character that is not Chinese go, as from the titles
    of which the gold names were made (:func:`.names.clean_name`); a name wholly in brackets loses
-   the brackets only. A text without a Chinese character stays as it is, one of signs alone is none.
+   the brackets only. Of a text without a Chinese character the first sentence stays as it is; signs
+   alone are none.
 
 A gold name given back as an answer comes back as it is.
 """
@@ -41,8 +42,10 @@ _THOUGHT = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _THINKING = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 _LINE_END = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _STOP = re.compile(r"<\||</?s>|<(?:eos|end_of_turn|eot)>")
-_QUESTION = r"(?:(?:这个菜谱|这道菜)的?)?(?:菜名|名字)(?:是|叫)什么"
-_ASKED_FIRST = re.compile(rf"[\s\"“「]*{_QUESTION}[\s?\"”」]*")
+_QUESTION = (
+    r"(?:(?:这个菜谱|这道菜)的?)?(?:菜名|名字)(?:是|叫)什么|(?:这个菜谱|这道菜)叫什么(?:名字|菜)?"
+)
+_ASKED_FIRST = re.compile(rf"[\s\"“「]*(?:{_QUESTION})[\s?\"”」]*")
 _ASKED_AGAIN = re.compile(_QUESTION)
 _MARKDOWN = re.compile(r"`{3,}[a-z]*|`|\*+|__|^[ \t]*(?:#+|>+|[-+])[ \t]+", re.MULTILINE)
 _CHINESE = re.compile(NOT_CHINESE.replace("^", "").replace("+", ""))
@@ -50,7 +53,7 @@ _RUN = re.compile(f"{_CHINESE.pattern}{{1,50}}")
 _BRACKETED = re.compile(BRACKETED)
 
 _SURELY = "(?:应该|应当|很可能|可能|大概|就|一般|可以|通常)?"
-_LABEL = "(?:菜名|菜品名称?|菜肴名称?|菜谱名称?|名称|名字|答案|回答|(?:dish[ _]?)?name|answer)"
+_LABEL = "(?:菜名|菜品(?:名称?)?|菜肴名称?|菜谱名称?|名称|名字|答案|回答|(?:dish[ _]?)?name|answer)"
 _THIS_DISH = "(?:这|该|此)(?:一?[道个份款])?(?:菜谱|食谱|菜品|菜肴|菜|料理|美食)"
 _THIS = f"(?:{_THIS_DISH}|[这该此](?:一?[道个份款])?)"
 _BECAUSE = "(?:根据|按|从|由|综合|通过|经过|看|所以|因此|那么)"
@@ -58,7 +61,9 @@ _BY_LABEL = re.compile(
     rf"(?:{_LABEL}[\"'”」』)\]]*\s*(?:{_SURELY}(?:是|为|叫做|叫作|叫)\s*:?|[:=])|^答\s*:)\s*(?!什么)",
     re.IGNORECASE,
 )
-_BY_CALL = re.compile(rf"(?:[道菜谱品肴它,]|做的){_SURELY}(?:叫做|叫作|叫|称为|名为)\s*:?\s*")
+_BY_CALL = re.compile(
+    rf"(?:[道菜谱品肴它,]|做的){_SURELY}被?(?:叫做|叫作|叫|称为|名为)\s*:?\s*(?!什么)"
+)
 _BY_THIS = re.compile(
     rf"(?:^(?:{_BECAUSE}.{{0,80}}?,)?(?:我认为|我觉得|我猜|看起来|看来)?,?(?:{_THIS}|它)?{_SURELY}是"
     rf"|(?:{_THIS_DISH}|做的){_SURELY}是(?!一[道种款份]))\s*:?\s*"
@@ -70,6 +75,7 @@ _OPENING = re.compile("^(?:好的|好|当然|没问题|可以|嗯|是的|您好|
 _ONLY_LABEL = re.compile(rf"{_LABEL}\s*", re.IGNORECASE)
 _AROUND = re.compile("^一[道份款种个]|(?:的(?:家常)?(?:做法|制作方法)|吧)$")
 _END = re.compile(r"[,.!?;:、。/|~\t]|\s[-–]+\s|—|--|或者?")  # noqa: RUF001
+_PLAIN_END = re.compile(r"[.!?;:]\s")
 _QUOTES = ('""', "''", "“”", "‘’", "「」", "『』", "《》", "«»", "„“", "””", "〝〞")  # noqa: RUF001
 _QUOTED = re.compile("|".join(f"{q[0]}([^{q}]{{1,60}}){q[1]}" for q in _QUOTES))
 
@@ -81,13 +87,14 @@ def name_of(answer: str) -> str:
         answer: Any text.
 
     Returns:
-        Chinese characters alone; or, where the answer has none, its first line; "" for an
+        Chinese characters alone; or, where the answer has none, its first sentence; "" for an
         answer that says nothing.
     """
     line = _line(plain(answer))
     if _CHINESE.search(line):
         return _name(_place(line))
-    return line.strip("\"' .!?") if any(map(str.isalnum, line)) else ""
+    sentence = _PLAIN_END.split(line.strip("\"' .!?"), maxsplit=1)[0]
+    return sentence.strip("\"' ") if any(map(str.isalnum, sentence)) else ""
 
 
 def plain(answer: str) -> str:
