@@ -30,9 +30,10 @@ def as_markdown(report: Report) -> str:
     """The same tables in Markdown."""
     lines: list[str] = []
     for heading, columns, rows in sections(report):
-        lines += [_escaped(line) for line in heading.splitlines()]
+        lines += [escaped(line) for line in heading.splitlines()]
         if columns:
-            lines += ["", _line(columns), _line(["---"] * len(columns)), *map(_line, rows)]
+            rule = markdown_line(["---"] * len(columns))
+            lines += ["", markdown_line(columns), rule, *map(markdown_line, rows)]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
@@ -44,7 +45,7 @@ def as_csv(report: Report) -> str:
     writer.writeheader()
     for table in report.tables:
         for pair in table.pairs:
-            writer.writerow({key: _guarded(value) for key, value in pair_row(table, pair).items()})
+            writer.writerow({key: guarded(value) for key, value in pair_row(table, pair).items()})
     return out.getvalue()
 
 
@@ -85,18 +86,19 @@ def _rich(columns: list[str], rows: list[list[str]]) -> Any:
     return table
 
 
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(map(_escaped, cells))} |"
+def markdown_line(cells: Iterable[str]) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(map(escaped, cells))} |"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Text as Markdown shows it: no mark-up, no column, no HTML of a model's name."""
     for character in "\\`*_[]<>|#~":
         text = text.replace(character, "\\" + character)
     return text
 
 
-def _guarded(value: Any) -> Any:
+def guarded(value: Any) -> Any:
     """A text that a spreadsheet would take for a formula starts with an apostrophe."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")):
         return "'" + value

@@ -56,7 +56,7 @@ class TaskBoard:
         name: Of the task.
         benchmark: Its benchmark's name, or "" where the task is not ours.
         leading: The metric that stands for the task in the overview.
-        higher: Whether more of it is better.
+        lower: The metrics of which less is better.
         runs: By the model's label.
         ranks: By the model's label, on the leading metric; models that are not comparable have
             none.
@@ -65,7 +65,7 @@ class TaskBoard:
     name: str
     benchmark: str
     leading: str
-    higher: bool
+    lower: frozenset[str] = frozenset()
     runs: dict[str, Run] = field(default_factory=dict)
     ranks: dict[str, Rank] = field(default_factory=dict)
 

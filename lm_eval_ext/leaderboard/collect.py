@@ -62,7 +62,12 @@ def _task_board(task: str, models: Sequence[reading.Model]) -> TaskBoard:
         name=one_line(task),
         benchmark=card.name if card else "",
         leading=leading,
-        higher=better.get(leading) is not False,
+        lower=frozenset(
+            metric
+            for run in runs.values()
+            for metric in run.scores(task)
+            if better.get(metric.partition(",")[0]) is False
+        ),
         runs={
             label: Run(
                 scores=run.scores(task),

@@ -1,14 +1,12 @@
 """The tables as files for papers and spreadsheets."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.compare.output import escaped, guarded, markdown_line
 from lm_eval_ext.leaderboard.tables import Cell, Column, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _PERCENT = 1.5
 """Figures above it have one decimal, others three."""
@@ -35,15 +33,15 @@ def write(tables: Sequence[Table], site: Path) -> list[Path]:
 
 
 def csv(tables: Sequence[Table]) -> str:
-    """All figures, one per line, with all their digits."""
+    """All figures, one per line, with all their digits; no text is a spreadsheet's formula."""
     import pandas as pd
 
     lines = [
         {
-            "table": table.title,
-            "model": row.label,
+            "table": guarded(table.title),
+            "model": guarded(row.label),
             "published": row.published,
-            "column": heading(column),
+            "column": guarded(heading(column)),
             "value": cell.value,
             "low": cell.low,
             "high": cell.high,
@@ -59,29 +57,33 @@ def csv(tables: Sequence[Table]) -> str:
 
 
 def markdown(table: Table) -> str:
-    """A table under its title."""
-    from pytablewriter import MarkdownTableWriter
-
-    frame = _frame(table)
-    writer = MarkdownTableWriter(
-        table_name=table.title, headers=list(frame.columns), value_matrix=frame.values.tolist()
-    )
-    return str(writer.dumps())
+    """A table under its title; names are text, whatever signs they hold."""
+    columns, lines = _lines(table)
+    rule = f"|---|{'---:|' * len(table.columns)}"
+    # The brackets of an interval are no link; escaped they would be hard to read as they stand.
+    body = [f"| {escaped(name)} | {' | '.join(figures)} |" for name, *figures in lines]
+    rows = [markdown_line(columns), rule, *body]
+    return "\n".join([f"# {escaped(table.title)}", "", *rows, ""])
 
 
 def latex(table: Table) -> str:
     """A table with booktabs' rules and its title as a comment; special characters are escaped."""
-    return f"% {table.title}\n{_frame(table).to_latex(index=False, escape=True)}"
-
-
-def _frame(table: Table) -> "pd.DataFrame":
     import pandas as pd
 
+    columns, lines = _lines(table)
+    text = pd.DataFrame(lines, columns=columns).to_latex(index=False, escape=True)
+    # After a line's end a bracket or an asterisk would be an argument of the end.
+    text = re.sub(r"^(?=[\[*])", "{}", text, flags=re.MULTILINE)
+    return f"% {table.title}\n{text}"
+
+
+def _lines(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Headings, and a line per model."""
     lines = [
         [row.label + (" (published)" if row.published else ""), *map(figure, row.cells)]
         for row in table.rows
     ]
-    return pd.DataFrame(lines, columns=["model", *map(heading, table.columns)])
+    return ["model", *map(heading, table.columns)], lines
 
 
 def heading(column: Column) -> str:

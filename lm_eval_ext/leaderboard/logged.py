@@ -37,44 +37,56 @@ class Logged:
     Attributes:
         answers: By document, one per request.
         scores: By document, then by metric; None where a metric does not concern it.
-        asked: Only where it was to be kept.
+        asked: Only of the first model.
+        prompts: By document, where a model was asked otherwise than the first one.
     """
 
     answers: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     scores: dict[Key, dict[str, float | None]] = field(default_factory=dict)
     asked: dict[Key, Asked] = field(default_factory=dict)
+    prompts: dict[Key, tuple[str, ...]] = field(default_factory=dict)
 
 
-def read(file: Path, metrics: tuple[str, ...], *, with_asked: bool) -> Logged:
-    """Reads a file of samples; of several filters the first one.
+_ROW = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a row that lm-eval did not write can raise."""
+
+
+def read(file: Path, metrics: tuple[str, ...], *, first: "Logged | None" = None) -> Logged:
+    """Reads a file of samples; of several filters the answers of the first one.
 
     Args:
         file: As lm-eval wrote it.
-        metrics: Whose scores are kept.
-        with_asked: Whether documents and prompts are.
+        metrics: Whose scores are kept; of several filters each metric names its own.
+        first: The first model's samples, which hold the documents; None for its own.
 
     Raises:
         DataError: If a row cannot be read; file and line are named.
     """
     logged = Logged()
-    seen: Counter[str] = Counter()
+    seen: Counter[tuple[str, str]] = Counter()
+    of_filter = {name: name.partition(",")[::2] for name in metrics}
     first_filter: str | None = None
     for number, line in _lines(file):
         try:
             row = json.loads(line)
-            first_filter = row["filter"] if first_filter is None else first_filter
-            if row["filter"] != first_filter:
+            filter_name, digest = str(row["filter"]), str(row["doc_hash"])
+            key = (digest, seen[filter_name, digest])
+            seen[filter_name, digest] += 1
+            scores = logged.scores.setdefault(key, dict.fromkeys(metrics))
+            for name, (metric, of) in of_filter.items():
+                if of in ("", filter_name):
+                    scores[name] = _number(row.get(metric))
+            first_filter = filter_name if first_filter is None else first_filter
+            if filter_name != first_filter:
                 continue
-            digest = str(row["doc_hash"])
-            key = (digest, seen[digest])
-            seen[digest] += 1
             logged.answers[key] = tuple(_text(answer) for answer in row["filtered_resps"])
-            logged.scores[key] = {name: _number(row.get(name)) for name in metrics}
-            if with_asked:
+            prompts = tuple(_prompt(one) for one in row["arguments"].values())
+            if first is None:
                 doc = row["doc"] if isinstance(row["doc"], dict) else {}
-                prompts = tuple(_prompt(one) for one in row["arguments"].values())
                 logged.asked[key] = Asked(doc, prompts, _text(row["target"]))
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            elif key in first.asked and prompts != first.asked[key].prompts:
+                logged.prompts[key] = prompts
+        except _ROW as error:
             problem = one_line(f"{type(error).__name__}: {error}", limit=200)
             raise DataError(
                 f"{file}:{number}: not a sample that lm-eval logged ({problem})"

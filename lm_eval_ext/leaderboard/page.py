@@ -85,9 +85,10 @@ def number(value: float, *, sign: bool = False) -> str:
     return f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
 
 
-def position(value: float, top: float) -> str:
-    """Where on an axis from 0 to ``top`` a figure lies, in hundredths; never outside."""
-    return f"{100 * min(max(value / top, 0.0), 1.0):.1f}"
+def position(value: float, ends: tuple[float, float]) -> str:
+    """Where on an axis a figure lies, in hundredths of its length; never outside."""
+    start, end = ends
+    return f"{100 * min(max((value - start) / (end - start), 0.0), 1.0):.1f}"
 
 
 def _asset(name: str) -> str:

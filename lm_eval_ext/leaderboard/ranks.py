@@ -80,10 +80,14 @@ def interval_ranks(scores: Mapping[str, Score], *, higher: bool = True) -> dict[
     may share a rank that a test would tell apart.
 
     Args:
-        scores: By model; those without a value get no rank.
+        scores: By model; those without a finite value get no rank.
         higher: Whether a higher score is better.
     """
-    known = {label: score for label, score in scores.items() if score.value is not None}
+    known = {
+        label: score
+        for label, score in scores.items()
+        if score.value is not None and math.isfinite(score.value)
+    }
     labels = list(known)
     bounds = [interval_of(known[label]) for label in labels]
     told = {}
@@ -97,7 +101,7 @@ def interval_of(score: Score) -> tuple[float, float] | None:
     """The 95 % interval: its own, or two standard errors around the value."""
     if score.interval is not None:
         return score.interval
-    if score.value is None or score.stderr is None:
+    if score.value is None or score.stderr is None or not math.isfinite(score.stderr):
         return None
     return score.value - Z95 * score.stderr, score.value + Z95 * score.stderr
 

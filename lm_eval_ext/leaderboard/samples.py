@@ -125,15 +125,19 @@ def _answers(
     )
     by_place = dict(zip(there, shown, strict=True))
     return {
-        "answers": [_answer(by_place.get(place)) for place in range(len(keys))],
+        "answers": [
+            _answer(by_place.get(place), logged.prompts.get(key, ()))
+            for place, key in enumerate(keys)
+        ],
         "scores": [[logged.scores.get(key, {}).get(metric) for metric in metrics] for key in keys],
     }
 
 
-def _answer(view: AnswerView | None) -> Any:
+def _answer(view: AnswerView | None, own_prompts: Sequence[str]) -> Any:
     if view is None:
         return None
     parts = [_part(part) for part in view.parts]
+    parts += [_part(Part("Prompt of this model", text)) for text in dict.fromkeys(own_prompts)]
     return [_cut(view.answer), parts] if parts else [_cut(view.answer)]
 
 

@@ -6,14 +6,19 @@ from pathlib import Path
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.catalogue import cards
 from lm_eval_ext.compare.units import clusters_of
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, samples, tables
 from lm_eval_ext.leaderboard.board import Board, Rank, TaskBoard
 from lm_eval_ext.leaderboard.collect import collect
 from lm_eval_ext.leaderboard.logged import Key, Logged, read
 from lm_eval_ext.leaderboard.page import Section, render
+from lm_eval_ext.leaderboard.published import VARIANT
 from lm_eval_ext.leaderboard.ranks import Scored, interval_ranks, paired_ranks
+from lm_eval_ext.leaderboard.stale import remove_samples
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.samples import Sample
+
+_log = get_logger(__name__)
 
 MOST_METRICS = 12
 """Metrics of a task whose scores the browser of samples offers."""
@@ -31,7 +36,8 @@ def build(
 ) -> Path:
     """Makes the page; returns where it lies.
 
-    The page is written last: a folder with a page is whole.
+    An earlier page and its samples go first, and the new page is written last: a folder with a
+    page is whole.
 
     Args:
         paths: Results files, or folders with them.
@@ -45,10 +51,26 @@ def build(
         DataError: If a file cannot be read.
     """
     board = collect(paths)
+    page = site / "index.html"
     try:
         site.mkdir(parents=True, exist_ok=True)
+        page.unlink(missing_ok=True)
+        remove_samples(site)
+        written = _write_samples(board, site, with_samples=with_samples, progress=progress)
+        overview = tables.overview(board, {name: card.chance for name, card in cards().items()})
+        sections = list(_sections(board))
+        exports.write([overview, *(table for one in sections for table in one.tables)], site)
     except OSError as error:
-        raise OptionError(f"cannot make the folder {site}: {error.strerror}") from None
+        raise OptionError(f"cannot write {error.filename or site}: {error.strerror}") from None
+    with atomic_text(page) as out:
+        out.write(render(board, overview, sections, written, title))
+    return page
+
+
+def _write_samples(
+    board: Board, site: Path, *, with_samples: bool, progress: bool | None
+) -> list[tuple[str, samples.SampleFiles]]:
+    """Ranks the models of every task and writes its samples, a task at a time."""
     written = []
     for number, task in enumerate(_with_bar(board.tasks, progress)):
         logged = _logged(task)
@@ -56,13 +78,7 @@ def build(
         if with_samples and logged:
             files = samples.write(task, number, _metrics(task), logged, site)
             written.append((task.name, files))
-    overview = tables.overview(board, {name: card.chance for name, card in cards().items()})
-    sections = list(_sections(board))
-    exports.write([overview, *(table for one in sections for table in one.tables)], site)
-    page = site / "index.html"
-    with atomic_text(page) as out:
-        out.write(render(board, overview, sections, written, title))
-    return page
+    return written
 
 
 def _sections(board: Board) -> Iterator[Section]:
@@ -83,7 +99,7 @@ def _metrics(task: TaskBoard) -> list[str]:
     card = cards().get(task.benchmark)
     there = list(dict.fromkeys(metric for run in task.runs.values() for metric in run.scores))
     names = set(card.headline) if card else set(there)
-    headline = [one for one in there if one.rpartition(tables.VARIANT)[2] in names]
+    headline = [one for one in there if one.rpartition(VARIANT)[2] in names]
     return list(dict.fromkeys([task.leading, *headline]))[:MOST_METRICS]
 
 
@@ -92,7 +108,8 @@ def _logged(task: TaskBoard) -> dict[str, Logged]:
     found: dict[str, Logged] = {}
     for label, run in task.runs.items():
         if run.samples is not None and run.comparable:
-            found[label] = read(run.samples, tuple(_metrics(task)), with_asked=not found)
+            first = next(iter(found.values()), None)
+            found[label] = read(run.samples, tuple(_metrics(task)), first=first)
     return found
 
 
@@ -106,11 +123,11 @@ def _ranks(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Rank]:
         if task.leading in run.scores
     )
     if means:
-        return paired_ranks(scored, higher=task.higher)
+        return paired_ranks(scored, higher=task.leading not in task.lower)
     scores = {
         label: run.scores[task.leading] for label, run in runs.items() if task.leading in run.scores
     }
-    return interval_ranks(scores, higher=task.higher)
+    return interval_ranks(scores, higher=task.leading not in task.lower)
 
 
 def _scored(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Scored]:
@@ -126,7 +143,11 @@ def _scored(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Scored]:
     if not keys:
         return {}
     rows = [Sample(key, first.asked[key].doc, "", "", {}) for key in keys]
-    _, clusters = clusters_of(task.name, rows)
+    try:
+        _, clusters = clusters_of(task.name, rows)
+    except DataError as error:  # of an earlier version of the task: no paired test, but a page
+        _log.warning("%s; ranked by intervals", error)
+        return {}
     return {
         label: Scored([one.scores[key][task.leading] or 0.0 for key in keys], clusters)
         for label, one in logged.items()

@@ -1,15 +1,15 @@
 """Tables of the page: models in rows, what was measured in columns."""
 
-import re
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lm_eval_ext.catalogue import Card, Figure, Reference
+from lm_eval_ext.catalogue import Card, Figure
 from lm_eval_ext.leaderboard.board import Board, Rank, Run, TaskBoard
+from lm_eval_ext.leaderboard.published import VARIANT, figure_of, plain_name
 from lm_eval_ext.leaderboard.ranks import interval_of
 from lm_eval_ext.results.files import Score
 
-VARIANT = "/"
 _PERCENT = 1.5
 """Figures above it are taken for percentages: their axis ends at 100."""
 
@@ -42,7 +42,6 @@ class Row:
     label: str
     cells: tuple[Cell, ...]
     published: bool = False
-    notes: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,14 +52,14 @@ class Column:
         label: Its heading.
         group: What it belongs to: a benchmark, or a variant of metrics.
         chance: What guessing reaches, where it is known.
-        top: Where the axis of its figures ends.
+        ends: Where the axis of its figures starts and ends.
         higher: Whether more is better.
     """
 
     label: str
     group: str = ""
     chance: float | None = None
-    top: float = 1.0
+    ends: tuple[float, float] = (0.0, 1.0)
     higher: bool = True
 
 
@@ -86,14 +85,14 @@ def overview(board: Board, chances: Mapping[str, float | None]) -> Table:
         for task in board.tasks:
             run = task.runs.get(model.label)
             cells.append(_cell(run, task.leading, task.ranks.get(model.label)))
-        rows.append(Row(model.label, tuple(cells), notes=model.notes))
+        rows.append(Row(model.label, tuple(cells)))
     columns = [
         Column(
             f"{task.name} · {task.leading}",
             task.benchmark or "other tasks",
             chances.get(task.benchmark),
-            _top(row.cells[place] for row in rows),
-            task.higher,
+            _ends(row.cells[place] for row in rows),
+            task.leading not in task.lower,
         )
         for place, task in enumerate(board.tasks)
     ]
@@ -140,10 +139,11 @@ def _across(figure: Figure, card: Card, tasks: Mapping[str, TaskBoard]) -> Table
     published: dict[str, dict[int, float]] = {}
     for place, (_, task, metric) in enumerate(there):
         for reference in card.references:
-            figure_ = _figure_of(reference, task, metric)
+            figure_ = figure_of(reference, task, metric)
             if figure_ is not None:
                 published.setdefault(reference.label, {})[place] = figure_
-    return _finished(figure.title, [heading for heading, _, _ in there], rows, published, card)
+    headings = [(heading, metric not in task.lower) for heading, task, metric in there]
+    return _finished(figure.title, headings, rows, published, card)
 
 
 def _task_table(title: str, task: TaskBoard, metrics: Sequence[str], card: Card | None) -> Table:
@@ -160,20 +160,24 @@ def _task_table(title: str, task: TaskBoard, metrics: Sequence[str], card: Card 
     published: dict[str, dict[int, float]] = {}
     for place, metric in enumerate(metrics):
         for reference in card.references if card else ():
-            figure = _figure_of(reference, task, metric)
+            figure = figure_of(reference, task, metric)
             if figure is not None:
                 published.setdefault(reference.label, {})[place] = figure
-    return _finished(title, metrics, rows, published, card)
+    headings = [(metric, metric not in task.lower) for metric in metrics]
+    return _finished(title, headings, rows, published, card)
 
 
 def _finished(
     title: str,
-    headings: Sequence[str],
+    headings: Sequence[tuple[str, bool]],
     rows: Sequence[Row],
     published: Mapping[str, Mapping[int, float]],
     card: Card | None,
 ) -> Table:
-    """Adds published rows, and to each model's figures the published ones of the same model."""
+    """Adds published rows, and to each model's figures the published ones of the same model.
+
+    Headings come with whether more is better.
+    """
     rows = [_beside_published(row, published) for row in rows]
     width = range(len(headings))
     rows += [
@@ -185,41 +189,24 @@ def _finished(
             heading.rpartition(VARIANT)[2],
             heading.rpartition(VARIANT)[0],
             card.chance if card else None,
-            _top(row.cells[place] for row in rows),
+            _ends(row.cells[place] for row in rows),
+            higher,
         )
-        for place, heading in enumerate(headings)
+        for place, (heading, higher) in enumerate(headings)
     ]
     return Table(title, tuple(columns), tuple(rows))
 
 
 def _beside_published(row: Row, published: Mapping[str, Mapping[int, float]]) -> Row:
-    same = [figures for label, figures in published.items() if _plain(label) == _plain(row.label)]
+    name = plain_name(row.label)
+    same = [figures for label, figures in published.items() if plain_name(label) == name]
     if not same:
         return row
     cells = [
         Cell(cell.value, cell.low, cell.high, cell.rank, same[0].get(place), cell.note)
         for place, cell in enumerate(row.cells)
     ]
-    return Row(row.label, tuple(cells), notes=row.notes)
-
-
-def _plain(label: str) -> str:
-    """A model's name without what tells its sources apart: case, signs, "(paper)"."""
-    name = label.casefold().replace("(paper)", "").rpartition("/")[2]
-    return re.sub(r"[^a-z0-9]+", "", name)
-
-
-def _figure_of(reference: Reference, task: TaskBoard, metric: str) -> float | None:
-    """A published figure for a metric; one without a variant belongs to the task's first."""
-    if task.name not in reference.tasks:
-        return None
-    if metric in reference.figures:
-        return reference.figures[metric]
-    variant, _, name = metric.rpartition(VARIANT)
-    some: Iterable[str] = next(iter(task.runs.values())).scores if task.runs else ()
-    first = next((one for one in some if one.rpartition(VARIANT)[2] == name), None)
-    is_first = first is not None and first.rpartition(VARIANT)[0] == variant
-    return reference.figures.get(name) if is_first else None
+    return Row(row.label, tuple(cells))
 
 
 def _wanted(task: TaskBoard, names: Sequence[str]) -> list[str]:
@@ -241,6 +228,8 @@ def _cell(run: Run | None, metric: str, rank: Rank | None = None) -> Cell:
     score = run.scores.get(metric) if run else None
     if run is None or score is None:
         return Cell()
+    if score.value is not None and not math.isfinite(score.value):
+        return Cell(note=f"not a finite number ({score.value})")
     low, high = interval_of(score) or (None, None)
     return Cell(score.value, low, high, rank, note=_note(run, score))
 
@@ -252,9 +241,10 @@ def _note(run: Run, score: Score) -> str:
     return "" if score.value is not None else "not defined here"
 
 
-def _top(cells: Iterable[Cell]) -> float:
-    figures = [figure for cell in cells for figure in (cell.value, cell.high) if figure is not None]
-    most = max(figures, default=1.0)
+def _ends(cells: Iterable[Cell]) -> tuple[float, float]:
+    """From 0, or below it for differences, to 1 or 100, or above it."""
+    figures = [f for cell in cells for f in (cell.value, cell.low, cell.high) if f is not None]
+    least, most = min([0.0, *figures]), max([0.0, *figures])
     if most <= _PERCENT:
-        return 1.0
-    return 100.0 if most <= 100 else most  # noqa: PLR2004
+        return least, 1.0
+    return least, 100.0 if most <= 100 else most  # noqa: PLR2004

@@ -150,7 +150,9 @@ def _read(file: Path) -> ResultsFile:
         for task in results.tasks:
             results.signature(task), results.documents(task), results.scores(task)
             results.not_scorable(task)
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
+    ) as error:  # fmt: skip
         raise DataError(
             f"{file}: not a results file of lm-eval ({one_line(str(error), limit=200)})"
         ) from None

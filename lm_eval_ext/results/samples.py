@@ -45,7 +45,8 @@ class Sample:
 def samples_file(results: ResultsFile, task: str) -> Path:
     """Where lm-eval logged the samples of a task, beside its results file."""
     date = results.path.stem.rpartition("_")[2]
-    return results.path.with_name(f"samples_{task}_{date}.jsonl")
+    name = f"samples_{task}_{date}.jsonl".replace("/", "_")  # a name from a file leads nowhere else
+    return results.path.with_name(name)
 
 
 def read_samples(results: ResultsFile, task: str) -> dict[str, dict[Key, Sample]]:
@@ -71,7 +72,7 @@ def read_samples(results: ResultsFile, task: str) -> dict[str, dict[Key, Sample]
             seen[name, doc_hash] += 1
             if row["metrics"]:
                 found.setdefault(name, {})[key] = _sample(row, key)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             problem = one_line(f"{type(error).__name__}: {error}", limit=200)
             raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
     return found

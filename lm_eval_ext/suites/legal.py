@@ -6,8 +6,11 @@ a newer lm-eval brings its own.
 
 import argparse
 import functools
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -87,17 +90,26 @@ def problem_with_key(key: Any) -> str | None:
 def problem_with_value(key: str, value: Any) -> str | None:
     """What is wrong with the value of a legal key, or None."""
     if key in OWN:
-        return None if isinstance(value, str) else f"{key} must be a text, not {_shown(value)}"
+        return _problem_with_own(key, value)
     if key == "model":
         if value in model_types():
             return None
         return f"no model type {_shown(value)}; legal are {', '.join(model_types())}"
     if key == "batch_size" and not _is_batch_size(value):
         return f"batch_size must be a number from 1, auto or auto:N, not {_shown(value)}"
+    if key == "include_path" and isinstance(value, str) and not Path(value).is_dir():
+        return f"include_path must be a folder that is there, not {_shown(value)}"
     option = options()[key]
-    if _fits(option, value):
-        return None
-    return f"{key} must be {_described(option.hint)}, not {_shown(value)}"
+    fits = _fits(option, value)
+    return None if fits else f"{key} must be {_described(option.hint)}, not {_shown(value)}"
+
+
+def _problem_with_own(key: str, value: Any) -> str | None:
+    if not isinstance(value, str):
+        return f"{key} must be a text, not {_shown(value)}"
+    if key == "launcher" and not _is_command(value):
+        return f"launcher must be a command with its quotes closed, not {_shown(value)}"
+    return None
 
 
 def _fits(option: Option, value: Any) -> bool:
@@ -128,10 +140,16 @@ def _is_flag(hint: Any) -> bool:
 
 
 def _is_batch_size(value: Any) -> bool:
-    text = str(value)
     if isinstance(value, bool):
         return False
-    return text == "auto" or (text.removeprefix("auto:").isdecimal() and not text.endswith(":0"))
+    return re.fullmatch(r"auto|(auto:)?0*[1-9][0-9]*", str(value)) is not None
+
+
+def _is_command(text: str) -> bool:
+    try:
+        return bool(shlex.split(text)) or not text
+    except ValueError:
+        return False
 
 
 def _described(hint: Any) -> str:

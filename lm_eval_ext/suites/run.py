@@ -40,7 +40,7 @@ def run(
         DataError: If data are missing or broken, or a folder holds another model's results.
         FailedError: If models failed; it says which and why.
     """
-    if limit is not None and not (0 < limit < 1 or (limit >= 1 and limit == int(limit))):
+    if limit is not None and not (0 < limit < 1 or (limit >= 1 and float(limit).is_integer())):
         raise OptionError(f"--limit {limit:g} must be a number of documents or a share below 1")
     models = read_model_files(paths)
     selections = _select_all(models, tasks)

@@ -96,13 +96,19 @@ def test_the_wheel_holds_package_tasks_and_start_up_file(wheel: Path) -> None:
         "data/sources.yaml",
         "benchmarks/lieder/card.yaml",
         "benchmarks/lieder/mini.yaml",
+        "benchmarks/diner/mini/recipes.yaml",
+        "leaderboard/assets/page.html",
     ):
         assert f"lm_eval_ext/{data_file}" in names
     assert not [name for name in names if name.startswith(("tests/", "docs/", "tasks/"))]
     (entry_points,) = [name for name in names if name.endswith("entry_points.txt")]
     text = zipfile.ZipFile(wheel).read(entry_points).decode()
     assert "[lm_eval.tasks]\nlm_eval_ext = lm_eval_ext.tasks" in text
-    assert "[lm_eval.models]\nrecorded = lm_eval_ext.models.recorded:RecordedLM" in text
+    for entry_point in (
+        "recorded = lm_eval_ext.models.recorded:RecordedLM",
+        "hf-prefix = lm_eval_ext.models.prefix.model:PrefixHFLM",
+    ):
+        assert entry_point in text.partition("[lm_eval.models]")[2]
 
 
 def test_a_wheel_from_the_source_archive_is_the_same(wheel: Path, tmp_path: Path) -> None:

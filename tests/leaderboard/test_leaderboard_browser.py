@@ -91,7 +91,7 @@ def test_text_of_models_stays_text(page: Any) -> None:
     for place, text in ((0, HOSTILE), (1, "מה שלום הכלב"), (2, "红烧牛肉面"), (3, HOSTILE)):
         page.locator("#s-list button").nth(place).click()
         page.wait_for_function(
-            f"document.querySelector('#s-detail h3').textContent.includes('d{place}')"
+            f"document.querySelector('#s-detail h3')?.textContent.includes('d{place}')"
         )
         assert text in page.locator("#s-detail").inner_text()
     assert page.evaluate("window.hurt") is None

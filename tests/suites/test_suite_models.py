@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.suites.job import Screen
 from lm_eval_ext.suites.legal import SET_BY_RUN, options
 from lm_eval_ext.suites.model_files import read_model_files
+from lm_eval_ext.suites.run import run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "models"
 
@@ -60,6 +62,10 @@ def test_options_are_lm_evals_own() -> None:
         ("model: hf\nbatch_size: many\n", 2, "batch_size must be a number from 1, auto"),
         ("model: hf\nbatch_size: auto:0\n", 2, "batch_size must be"),
         ("model: hf\nbatch_size: true\n", 2, "batch_size must be"),
+        ("model: hf\nbatch_size: 0\n", 2, "batch_size must be"),
+        ("model: hf\nlauncher: accelerate 'x\n", 2, "launcher must be a command"),
+        ("model: hf\nlauncher: ' '\n", 2, "launcher must be a command"),
+        ("model: hf\ninclude_path: no/such/folder\n", 2, "include_path must be a folder"),
         ("model: hf\nnum_fewshot: five\n", 2, "num_fewshot must be a whole number"),
         ("model: hf\nnum_fewshot: 1.5\n", 2, "num_fewshot must be a whole number"),
         ("model: hf\nmodel_args: [pretrained]\n", 2, "model_args must be a mapping"),
@@ -130,3 +136,13 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
 def test_the_examples_are_legal() -> None:
     names = {model.name for model in read_model_files([EXAMPLES])}
     assert names == {"accelerate", "hf", "local-completions", "recorded", "vllm"}
+
+
+@pytest.mark.parametrize("limit", [float("inf"), float("nan"), 0.0, -1.0, 1.5])
+def test_a_limit_that_is_no_number_of_documents(
+    write: Callable[..., Path], tmp_path: Path, limit: float
+) -> None:
+    screen = Screen(say=lambda _: None, tell=lambda _: None)
+    with pytest.raises(OptionError, match=f"--limit {limit:g} must be"):
+        run([write(GOOD)], "lieder_mini", tmp_path / "out", limit, screen)
+    assert not (tmp_path / "out").exists()
