@@ -57,6 +57,7 @@ def render(
                 "name": name,
                 "folder": one.folder,
                 "metrics": one.metrics,
+                "kinds": one.kinds,
                 "models": one.models,
             }
             for name, one in samples

@@ -30,6 +30,9 @@ _LONGEST = 20_000
 
 _TITLE = 120
 
+_DIFFERENCES = ("gain/", "difference/", "error_change/")
+"""Variants of metrics that compare two answers: 0 says that they are alike, right or wrong."""
+
 
 @dataclass(frozen=True)
 class SampleFiles:
@@ -38,12 +41,14 @@ class SampleFiles:
     Attributes:
         folder: Below the page.
         metrics: Those whose scores the files hold.
+        kinds: What a score of each metric says, see ``kind_of``.
         models: Labels, in the order of their files.
         count: Documents.
     """
 
     folder: str
     metrics: tuple[str, ...]
+    kinds: tuple[str, ...]
     models: tuple[str, ...]
     count: int
 
@@ -83,7 +88,15 @@ def write(
     for place, of_model in enumerate(logged.values()):
         content = _answers(of_model, list(asked), docs, metrics, views)
         _write(folder / f"answers-{place}.js", f"{name}/answers-{place}", content)
-    return SampleFiles(name, tuple(metrics), tuple(logged), len(asked))
+    kinds = tuple(kind_of(task, metric) for metric in metrics)
+    return SampleFiles(name, tuple(metrics), kinds, tuple(logged), len(asked))
+
+
+def kind_of(task: TaskBoard, metric: str) -> str:
+    """Whether 1 is right ("more") or 0 ("less"), or a score is no verdict ("difference")."""
+    if metric.startswith(_DIFFERENCES):
+        return "difference"
+    return "less" if metric in task.lower else "more"
 
 
 def _documents(

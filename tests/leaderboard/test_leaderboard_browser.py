@@ -1,11 +1,12 @@
 """The page in a real browser: sorting, filtering, samples, keyboard, hostile text."""
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.results_files import write_many
+from support.results_files import write_many, write_run
 
 from lm_eval_ext.leaderboard.site import build
 
@@ -173,4 +174,36 @@ def test_many_models_and_tasks(browser: Any, tmp_path: Path) -> None:
     opened.goto((tmp_path / "site" / "index.html").as_uri())
     assert opened.locator("#t-overview tbody tr").count() == 12
     assert opened.locator("#t-overview thead th").count() == 16
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    ("metric", "verdicts", "right"),
+    [
+        ("exact_match", ["wrong", "partly", "right"], 1),
+        ("no_query", ["right", "partly", "wrong"], 1),
+        ("gain/rouge_l", ["0", "+0.5", "+1"], 2),
+    ],
+)
+def test_verdicts_say_what_a_score_means(
+    browser: Any, tmp_path: Path, metric: str, verdicts: list[str], right: int
+) -> None:
+    """Less can be better, and a difference of 0 is no wrong answer."""
+    rows = [
+        {"doc": {}, "prompt": f"p{score}", "target": "x", "answer": "y", "score": score}
+        for score in (0.0, 0.5, 1.0)
+    ]
+    file = write_run(tmp_path / "one", "one", "some_task", rows, metric=metric)
+    content = json.loads(file.read_text())
+    content["higher_is_better"]["some_task"][metric] = metric != "no_query"
+    file.write_text(json.dumps(content))
+    build([tmp_path / "one"], tmp_path / "site")
+    opened = browser.new_page()
+    opened.goto((tmp_path / "site" / "index.html").as_uri())
+    opened.wait_for_function("document.querySelectorAll('#s-list button').length === 3")
+    assert opened.locator("#s-list .verdict").all_inner_texts() == verdicts
+    choose(opened, which="A is right")
+    assert said(opened) == f"{right} of 3 samples"
+    choose(opened, which="A is wrong")
+    assert said(opened) == f"{3 - right} of 3 samples"
     opened.close()

@@ -103,7 +103,14 @@ const board = (() => {
 
 const MOST_SHOWN = 300;
 const RIGHT = 1 - 1e-9;
-const verdict = (score) => (score === null || score === undefined ? "–" : score >= RIGHT ? "right" : score <= 0 ? "wrong" : "partly");
+// A score of kind "more" is right at 1, of kind "less" at 0; a difference is no verdict.
+const isRight = (score, kind) => (kind === "difference" ? score > 0 : kind === "less" ? score <= 0 : score >= RIGHT);
+function verdict(score, kind) {
+  if (score === null || score === undefined) return "–";
+  if (kind === "difference") return `${score > 0 ? "+" : ""}${Number(score.toFixed(3))}`;
+  if (isRight(score, kind)) return "right";
+  return (kind === "less" ? score >= RIGHT : score <= 0) ? "wrong" : "partly";
+}
 const CLASSES = { right: "good", wrong: "bad", partly: "part", "–": "" };
 
 function startBrowser(tasks) {
@@ -139,13 +146,15 @@ function startBrowser(tasks) {
     detail.replaceChildren();
     show();
   }
+  const kind = () => here().kinds[Number(metric.value)];
   const score = (answers, place) => (answers ? answers.scores[place][Number(metric.value)] : null);
   function fits(place) {
     const [one, two] = [score(at.a, place), score(at.b, place)];
+    const [good, fine] = [one, two].map((value) => isRight(value, kind()));
     const rules = {
-      all: true, right: one >= RIGHT && one !== null, wrong: one !== null && one < RIGHT,
-      a: one !== null && two !== null && one >= RIGHT && two < RIGHT,
-      b: one !== null && two !== null && two >= RIGHT && one < RIGHT,
+      all: true, right: one !== null && good, wrong: one !== null && !good,
+      a: one !== null && two !== null && good && !fine,
+      b: one !== null && two !== null && fine && !good,
       differ: one !== null && two !== null && one !== two,
     };
     if (!rules[which.value]) return false;
@@ -163,8 +172,8 @@ function startBrowser(tasks) {
     const entry = make("li");
     const button = make("button", undefined, { type: "button" });
     for (const answers of [at.a, at.b]) if (answers) {
-      const said = verdict(score(answers, place));
-      button.append(make("span", said, { class: `verdict ${CLASSES[said]}` }));
+      const said = verdict(score(answers, place), kind());
+      button.append(make("span", said, { class: `verdict ${CLASSES[said] ?? ""}` }));
     }
     button.append(make("span", at.index[place][0] || `sample ${place + 1}`, { dir: "auto" }));
     button.addEventListener("click", () => open(place, button).catch(fail));
@@ -187,10 +196,10 @@ function startBrowser(tasks) {
   function answered(name, answers, place) {
     const answer = answers.answers[place];
     if (!answer) return texts(`Answer of ${name}`, "(none was logged)");
-    const said = verdict(score(answers, place));
+    const said = verdict(score(answers, place), kind());
     const [heading, text] = texts(`Answer of ${name}`, answer[0]);
     const value = score(answers, place);
-    heading.append(" ", make("span", value === null || value === undefined ? said : `${said} (${Number(value.toFixed(3))})`, { class: `verdict ${CLASSES[said]}` }));
+    heading.append(" ", make("span", value === null || value === undefined || kind() === "difference" ? said : `${said} (${Number(value.toFixed(3))})`, { class: `verdict ${CLASSES[said] ?? ""}` }));
     return [heading, text, ...(answer[1] ?? []).flatMap(shown)];
   }
   const texts = (title, text) => [make("h3", title), make("pre", text, { dir: "auto", tabindex: "0" })];
