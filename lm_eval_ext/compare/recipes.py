@@ -48,14 +48,14 @@ def _relative_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[
         )
         for sample, cluster in zip(samples, clusters, strict=True)
     ]
-    _, by_cluster = relative._tabulate(outcomes)
+    _, by_cluster = relative.tabulate(outcomes)
     return {name: np.array(table, dtype=np.float64) for name, table in by_cluster.items()}
 
 
 def _relative(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
     from lm_eval_ext.benchmarks.magnifico import relative
 
-    return relative._relative(sums)
+    return relative.relative_of(sums)
 
 
 def _change_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:

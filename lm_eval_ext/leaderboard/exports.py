@@ -6,10 +6,8 @@ from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare.output import escaped, guarded, markdown_line
+from lm_eval_ext.leaderboard.digits import number
 from lm_eval_ext.leaderboard.tables import Cell, Column, Table
-
-_PERCENT = 1.5
-"""Figures above it have one decimal, others three."""
 
 
 def write(tables: Sequence[Table], site: Path) -> list[Path]:
@@ -95,8 +93,7 @@ def figure(cell: Cell) -> str:
     """A figure with its interval, as a person reads it; "" where there is none."""
     if cell.value is None:
         return ""
-    digits = 1 if abs(cell.value) > _PERCENT else 3
-    text = f"{cell.value:.{digits}f}"
+    text = number(cell.value)
     if cell.low is not None and cell.high is not None:
-        text += f" [{cell.low:.{digits}f}, {cell.high:.{digits}f}]"
+        text += f" [{number(cell.low, like=cell.value)}, {number(cell.high, like=cell.value)}]"
     return text

@@ -3,16 +3,14 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.results.samples import Key, logged_rows
 from lm_eval_ext.text import one_line
-
-Key = tuple[str, int]
-"""A document: lm-eval's hash of it, and how often the same one came before."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +64,8 @@ def read(file: Path, metrics: tuple[str, ...], *, first: "Logged | None" = None)
     seen: Counter[tuple[str, str]] = Counter()
     of_filter = {name: name.partition(",")[::2] for name in metrics}
     first_filter: str | None = None
-    for number, line in _lines(file):
+    for place, row in logged_rows(file):
         try:
-            row = json.loads(line)
             filter_name, digest = str(row["filter"]), str(row["doc_hash"])
             key = (digest, seen[filter_name, digest])
             seen[filter_name, digest] += 1
@@ -88,20 +85,8 @@ def read(file: Path, metrics: tuple[str, ...], *, first: "Logged | None" = None)
                 logged.prompts[key] = prompts
         except _ROW as error:
             problem = one_line(f"{type(error).__name__}: {error}", limit=200)
-            raise DataError(
-                f"{file}:{number}: not a sample that lm-eval logged ({problem})"
-            ) from None
+            raise DataError(f"{place}: not a sample that lm-eval logged ({problem})") from None
     return logged
-
-
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    try:
-        with file.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield number, line
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: cannot be read ({one_line(str(error), limit=200)})") from None
 
 
 def _text(value: Any) -> str:

@@ -8,10 +8,9 @@ from importlib.resources import files
 from typing import Any
 
 from lm_eval_ext.leaderboard.board import Board
+from lm_eval_ext.leaderboard.digits import number
 from lm_eval_ext.leaderboard.samples import CHUNK, SampleFiles
 from lm_eval_ext.leaderboard.tables import Table
-
-_PERCENT = 1.5
 
 
 @dataclass(frozen=True)
@@ -78,12 +77,6 @@ def render(
         signed=partial(number, sign=True),
         x=position,
     )
-
-
-def number(value: float, *, sign: bool = False) -> str:
-    """A figure with the digits that a reader needs: three below 1.5, one above."""
-    digits = 1 if abs(value) > _PERCENT else 3
-    return f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
 
 
 def position(value: float, ends: tuple[float, float]) -> str:

@@ -15,8 +15,9 @@ from typing import Any, cast
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.leaderboard.board import TaskBoard
-from lm_eval_ext.leaderboard.logged import Asked, Key, Logged
+from lm_eval_ext.leaderboard.logged import Asked, Logged
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.results.samples import Key
 from lm_eval_ext.results.view import AnswerView, DocumentView, Part, Views
 from lm_eval_ext.text import one_line
 

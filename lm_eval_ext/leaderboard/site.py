@@ -10,13 +10,13 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, samples, tables
 from lm_eval_ext.leaderboard.board import Board, Rank, TaskBoard
 from lm_eval_ext.leaderboard.collect import collect
-from lm_eval_ext.leaderboard.logged import Key, Logged, read
+from lm_eval_ext.leaderboard.logged import Logged, read
 from lm_eval_ext.leaderboard.page import Section, render
 from lm_eval_ext.leaderboard.published import VARIANT
 from lm_eval_ext.leaderboard.ranks import Scored, interval_ranks, paired_ranks
 from lm_eval_ext.leaderboard.stale import remove_samples
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.results.samples import Sample
+from lm_eval_ext.results.samples import Key, Sample
 
 _log = get_logger(__name__)
 

@@ -65,7 +65,7 @@ def read_samples(results: ResultsFile, task: str) -> dict[str, dict[Key, Sample]
         )
     found: dict[str, dict[Key, Sample]] = {}
     seen: Counter[tuple[str, str]] = Counter()
-    for place, row in _rows(file):
+    for place, row in logged_rows(file):
         try:
             name, doc_hash = str(row["filter"]), str(row["doc_hash"])
             key = (doc_hash, seen[name, doc_hash])
@@ -78,7 +78,12 @@ def read_samples(results: ResultsFile, task: str) -> dict[str, dict[Key, Sample]
     return found
 
 
-def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def logged_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the rows of a file of samples, each with its place (file and line).
+
+    Raises:
+        DataError: If the file cannot be read, or a line is no JSON.
+    """
     try:
         with file.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.results_files import write_run
+from support.results_files import rows, write_run
 
 from lm_eval_ext.catalogue import cards
 from lm_eval_ext.errors import DataError, OptionError
@@ -14,19 +14,6 @@ from lm_eval_ext.leaderboard import exports, tables
 from lm_eval_ext.leaderboard.collect import collect
 from lm_eval_ext.leaderboard.page import position
 from lm_eval_ext.leaderboard.site import build
-
-
-def rows(count: int, right: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "doc": {"id": str(number), "item": f"noun{number}", "type": "t"},
-            "prompt": f"p{number}",
-            "target": "x",
-            "answer": "x" if number < right else "y",
-            "score": float(number < right),
-        }
-        for number in range(count)
-    ]
 
 
 def test_exports_show_names_as_text(tmp_path: Path) -> None:

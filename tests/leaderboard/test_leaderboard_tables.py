@@ -4,10 +4,9 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.results_files import DATE, write_run
+from support.results_files import DATE, rows, write_run
 from typer.testing import CliRunner
 
 from lm_eval_ext.catalogue import cards
@@ -16,19 +15,6 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, tables
 from lm_eval_ext.leaderboard.collect import collect
 from lm_eval_ext.leaderboard.site import build
-
-
-def rows(count: int, right: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "doc": {"id": str(number), "item": f"noun{number}", "type": "t"},
-            "prompt": f"p{number}",
-            "target": "x",
-            "answer": "x" if number < right else "y",
-            "score": float(number < right),
-        }
-        for number in range(count)
-    ]
 
 
 def test_a_run_on_fewer_documents_says_so_and_has_no_rank(tmp_path: Path) -> None:
@@ -103,7 +89,7 @@ def test_a_broken_sample_is_one_line_and_leaves_no_page(tmp_path: Path) -> None:
     write_run(tmp_path / "one", "one", "some_task", rows(3, 1))
     file = next((tmp_path / "one").glob("samples_*"))
     file.write_text(file.read_text() + "{not json\n")
-    with pytest.raises(DataError, match=rf"{file.name}:4: not a sample"):
+    with pytest.raises(DataError, match=rf"{file.name}:4: not JSON"):
         build([tmp_path], tmp_path / "site")
     assert not (tmp_path / "site" / "index.html").exists()
 

@@ -69,6 +69,20 @@ def write_run(
     return file
 
 
+def rows(count: int, right: int) -> list[dict[str, Any]]:
+    """Documents of which the first ones are answered right."""
+    return [
+        {
+            "doc": {"id": str(number), "item": f"noun{number}", "type": "t"},
+            "prompt": f"p{number}",
+            "target": "x",
+            "answer": "x" if number < right else "y",
+            "score": float(number < right),
+        }
+        for number in range(count)
+    ]
+
+
 def write_many(
     folder: Path,
     models: int,

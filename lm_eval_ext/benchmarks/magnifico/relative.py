@@ -53,7 +53,7 @@ def relative_performance(outcomes: Iterable[Outcome]) -> float | None:
     With one form it is the paper's figure; over several forms, their mean, since they share
     their interpretations. None where the model answers too few base examples of all of them.
     """
-    table, _ = _tabulate(outcomes)
+    table, _ = tabulate(outcomes)
     ratios = [
         min(novel_right / novel / (base_right / base), 1.0)
         for base_right, base, novel_right, novel in table
@@ -69,12 +69,12 @@ def spread(outcomes: Iterable[Outcome]) -> Spread | None:
     """
     import numpy as np
 
-    _, by_cluster = _tabulate(outcomes)
+    _, by_cluster = tabulate(outcomes)
     totals = {name: np.array(table, dtype=np.float64) for name, table in by_cluster.items()}
-    return cluster_bootstrap(totals, _relative)
+    return cluster_bootstrap(totals, relative_of)
 
 
-def _relative(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def relative_of(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
     """The figure for sums of shape (resample, pair, 4); NaN where no pair counts."""
     import numpy as np
 
@@ -91,7 +91,7 @@ def _relative(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
 _Counts = Sequence[int]
 
 
-def _tabulate(outcomes: Iterable[Outcome]) -> tuple[list[_Counts], dict[str, list[_Counts]]]:
+def tabulate(outcomes: Iterable[Outcome]) -> tuple[list[_Counts], dict[str, list[_Counts]]]:
     """Counts correct and all answers, of base and novel examples, for each pair.
 
     Returns:
