@@ -24,8 +24,8 @@ from lm_eval_ext.demo.cogs_tokenizer import (
     tokenizer_of,
     vocabulary_of_mini,
 )
+from lm_eval_ext.demo.fitting import IGNORED_LABEL, check_options, fit, report_of
 from lm_eval_ext.demo.runtime import no_transformers_bars, reproducible
-from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
 
 __all__ = ["DEFAULT_STEPS", "train"]
@@ -35,9 +35,6 @@ DEFAULT_STEPS = 1700
 
 BUCKET = 16
 """Batches are cut from this many sorted by length, so that little is padding."""
-
-IGNORED_LABEL = -100
-LAST_STEPS = 20
 
 logger = get_logger(__name__)
 
@@ -63,10 +60,7 @@ def train(
         OptionError: A value is not legal, or ``out`` is something else or cannot be written.
     """
     steps = DEFAULT_STEPS if steps is None else steps
-    if steps < 1:
-        raise OptionError(f"steps is {steps}: it must be at least 1")
-    if not 0 <= seed < 2**32:
-        raise OptionError(f"seed is {seed}: it must be from 0 to {2**32 - 1}")
+    check_options(seed, steps)
     out = out.expanduser().resolve()
     vocabulary = vocabulary_of_mini()
     settings = _settings(seed, steps, vocabulary)
@@ -83,16 +77,11 @@ def train(
     with reproducible(seed):
         tokenizer = tokenizer_of(vocabulary)
         model = _new_model(settings)
-        losses = _fit(model, encode(tokenizer, "train"), settings, progress=progress)
+        batches = _batches(encode(tokenizer, "train"), settings)
+        losses = fit(model, batches, _loss, settings, progress=progress)
         with torch.no_grad():
             held_out_loss = float(_loss(model, encode(tokenizer, "dev")).item())
-    report = TrainingReport(
-        steps=steps,
-        seconds=time.monotonic() - start,
-        final_loss=sum(losses[-LAST_STEPS:]) / len(losses[-LAST_STEPS:]),
-        held_out_loss=held_out_loss,
-        parameters=model.num_parameters(),
-    )
+    report = report_of(model, losses, held_out_loss, start)
     made_with = {
         module.__name__: module.__version__ for module in (tokenizers, torch, transformers)
     }
@@ -154,29 +143,3 @@ def _loss(model: Any, rows: list[Row]) -> Any:
     ids = padded([sentence for sentence, _ in rows], PAD_ID)
     labels = padded([form for _, form in rows], IGNORED_LABEL)
     return model(input_ids=ids, attention_mask=(ids != PAD_ID).long(), labels=labels).loss
-
-
-def _fit(model: Any, rows: list[Row], settings: Settings, *, progress: bool) -> list[float]:
-    """Trains in place; returns the loss of every step."""
-    import torch
-    from tqdm import tqdm
-
-    optimizer = torch.optim.AdamW(model.parameters(), settings.learning_rate, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, settings.learning_rate, total_steps=settings.steps + 1, pct_start=0.1
-    )
-    losses = []
-    model.train()
-    batches = _batches(rows, settings)
-    bar = tqdm(range(settings.steps), desc="training", unit="step", disable=not progress)
-    for _ in bar:
-        loss = _loss(model, next(batches))
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-        bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
-    model.eval()
-    return losses

@@ -8,6 +8,7 @@ from typing import Any
 from lm_eval_ext.benchmarks.lieder import mini
 from lm_eval_ext.demo import checkpoint, corpus
 from lm_eval_ext.demo.checkpoint import Settings, TrainingReport
+from lm_eval_ext.demo.fitting import IGNORED_LABEL, SEEDS, check_options, fit, report_of
 from lm_eval_ext.demo.runtime import no_transformers_bars, reproducible
 from lm_eval_ext.demo.tokenizer import (
     BOS_ID,
@@ -17,7 +18,6 @@ from lm_eval_ext.demo.tokenizer import (
     encode,
     train_tokenizer,
 )
-from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
 
 __all__ = ["DEFAULT_STEPS", "TrainingReport", "train"]
@@ -30,14 +30,8 @@ CONTEXT_LENGTH = 1024
 """Tokens. Far more than training shows; room for other tasks' prompts."""
 
 FINGERPRINT_TEXTS, HELD_OUT_TEXTS = 2000, 512
-HELD_OUT_SEED_OFFSET = 2**32
+HELD_OUT_SEED_OFFSET = SEEDS
 """Added to the seed for the held-out texts; no legal seed is as large."""
-
-IGNORED_LABEL = -100
-"""Marks padding for torch's cross entropy."""
-
-LAST_STEPS = 20
-"""Steps whose mean loss is reported as the final one: a single batch is noisy."""
 
 logger = get_logger(__name__)
 
@@ -79,41 +73,6 @@ def _loss(model: Any, batch: list[list[int]]) -> Any:
     return model(input_ids=ids, labels=labels).loss
 
 
-def _fit(model: Any, rows: list[list[int]], settings: Settings, *, progress: bool) -> list[float]:
-    """Runs one pass over the rows.
-
-    Args:
-        model: Changed in place.
-        rows: Token ids, ``steps * batch_size`` rows.
-        settings: Steps, batch size and learning rate.
-        progress: Whether to show a bar with the loss and the time left.
-
-    Returns:
-        The loss of every step, in nats per token.
-    """
-    import torch
-    from tqdm import tqdm
-
-    optimizer = torch.optim.AdamW(model.parameters(), settings.learning_rate, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, settings.learning_rate, total_steps=settings.steps + 1, pct_start=0.1
-    )
-    losses = []
-    model.train()
-    bar = tqdm(range(settings.steps), desc="training", unit="step", disable=not progress)
-    for step in bar:
-        loss = _loss(model, rows[step * settings.batch_size : (step + 1) * settings.batch_size])
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-        bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
-    model.eval()
-    return losses
-
-
 def _held_out_loss(model: Any, tokenizer: Any, seed: int, seen: set[str]) -> float:
     """Loss on fresh texts, in nats per token."""
     import torch
@@ -145,10 +104,7 @@ def train(
         OptionError: A value is not legal, or ``out`` is something else or cannot be written.
     """
     steps = DEFAULT_STEPS if steps is None else steps
-    if steps < 1:
-        raise OptionError(f"steps is {steps}: it must be at least 1")
-    if not 0 <= seed < HELD_OUT_SEED_OFFSET:
-        raise OptionError(f"seed is {seed}: it must be from 0 to {HELD_OUT_SEED_OFFSET - 1}")
+    check_options(seed, steps)
     out = out.expanduser().resolve()
     settings = _settings(seed, steps)
     if found := checkpoint.find(out, settings):
@@ -165,15 +121,12 @@ def train(
         tokenizer = train_tokenizer(settings.vocabulary)
         texts = list(corpus.sentences(seed, steps * settings.batch_size))
         model = _new_model(settings, tokenizer.get_vocab_size())
-        losses = _fit(model, encode(tokenizer, texts), settings, progress=progress)
+        rows = encode(tokenizer, texts)
+        size = settings.batch_size
+        batches = (rows[place : place + size] for place in range(0, len(rows), size))
+        losses = fit(model, batches, _loss, settings, progress=progress)
         held_out_loss = _held_out_loss(model, tokenizer, seed, set(texts))
-    report = TrainingReport(
-        steps=steps,
-        seconds=time.monotonic() - start,
-        final_loss=sum(losses[-LAST_STEPS:]) / len(losses[-LAST_STEPS:]),
-        held_out_loss=held_out_loss,
-        parameters=model.num_parameters(),
-    )
+    report = report_of(model, losses, held_out_loss, start)
     made_with = {
         module.__name__: module.__version__ for module in (tokenizers, torch, transformers)
     }

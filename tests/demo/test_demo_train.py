@@ -124,7 +124,7 @@ def test_another_seed_gives_another_model(trained: Trained, tmp_path: Path) -> N
 
 def test_a_second_run_does_not_train(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
     before = snapshot(trained[0])
-    monkeypatch.setattr(train, "_fit", never)
+    monkeypatch.setattr(train, "fit", never)
     again = train.train(trained[0], seed=5, steps=STEPS)
     assert again == replace(trained[1], reused=True)
     assert snapshot(trained[0]) == before
@@ -135,7 +135,7 @@ def test_another_model_is_not_overwritten(
     trained: Trained, options: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = snapshot(trained[0])
-    monkeypatch.setattr(train, "_fit", never)
+    monkeypatch.setattr(train, "fit", never)
     with pytest.raises(OptionError, match=f"seed 5, {STEPS} steps.*nothing was changed"):
         train.train(trained[0], seed=options.get("seed", 0), steps=options.get("steps"))
     assert snapshot(trained[0]) == before
@@ -146,7 +146,7 @@ def test_a_foreign_folder_is_not_overwritten(
 ) -> None:
     (tmp_path / "config.json").write_text("{}")
     before = snapshot(tmp_path)
-    monkeypatch.setattr(train, "_fit", never)
+    monkeypatch.setattr(train, "fit", never)
     with pytest.raises(OptionError, match="no demonstration model"):
         train.train(tmp_path)
     assert snapshot(tmp_path) == before
