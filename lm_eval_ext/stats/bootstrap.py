@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lm_eval_ext.stats.resampling import resampled_sums
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -59,9 +61,7 @@ def cluster_bootstrap(
     if len(names) < 2:  # noqa: PLR2004
         return None
     stacked: Any = np.stack([totals[name] for name in names])
-    rng = np.random.default_rng(seed)
-    weights = rng.multinomial(len(names), [1 / len(names)] * len(names), size=iterations)
-    values = statistic(np.tensordot(weights.astype(np.float64), stacked, axes=1))
+    values = statistic(resampled_sums(stacked, iterations, seed))
     values = values[~np.isnan(values)]
     if len(values) < iterations / 2:
         return None

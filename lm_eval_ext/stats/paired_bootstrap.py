@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.stats.paired import Difference, share_as_far
+from lm_eval_ext.stats.resampling import resampled_sums
 
 if TYPE_CHECKING:
     import numpy as np
@@ -11,8 +12,6 @@ if TYPE_CHECKING:
 
 PAIRED_ITERATIONS = 10_000
 """Resamples: bounds are good to a few per cent of the interval's width."""
-
-_AT_A_TIME = 500
 
 
 def paired_cluster_bootstrap(
@@ -58,14 +57,7 @@ def paired_cluster_bootstrap(
         return None
     if len(names) < 2:  # noqa: PLR2004
         return Difference(float(value))
-    rng = np.random.default_rng(seed)
-    found = []
-    for start in range(0, iterations, _AT_A_TIME):
-        size = min(_AT_A_TIME, iterations - start)
-        weights = rng.multinomial(len(names), [1 / len(names)] * len(names), size=size)
-        sums = np.tensordot(weights.astype(np.float64), both, axes=1)
-        found.append(_differences(sums, statistic))
-    values = np.concatenate(found)
+    values = _differences(resampled_sums(both, iterations, seed), statistic)
     values = values[~np.isnan(values)]
     if len(values) < iterations / 2:
         return Difference(float(value))
@@ -91,13 +83,10 @@ def _swap(
     total = both.sum(axis=0)
 
     def totals(codes: "NDArray[np.int8]") -> "NDArray[np.float64]":
-        found = []
-        for start in range(0, len(codes), _AT_A_TIME):
-            part = codes[start : start + _AT_A_TIME].astype(np.float64)
-            exchanged = np.tensordot(part, moved, axes=1)
-            sums = np.stack([total[0] + exchanged, total[1] - exchanged], axis=1)
-            found.append(_differences(sums, statistic))
-        return np.concatenate(found)
+        exchanged = np.tensordot(codes.astype(np.float64), moved, axes=1)
+        return _differences(
+            np.stack([total[0] + exchanged, total[1] - exchanged], axis=1), statistic
+        )
 
     return share_as_far(totals, len(moved), seen, seed=seed)
 

@@ -58,9 +58,13 @@ class Index:
 
     def scores(self, text: str) -> "NDArray[np.float32]":
         """BM25 of every text of the index for this one; 0 where no word is common."""
+        return self.scores_of_words(segment.words(text))
+
+    def scores_of_words(self, words: Sequence[str]) -> "NDArray[np.float32]":
+        """The same for a text that is words already."""
         import numpy as np
 
-        ids = self._bm25.get_tokens_ids(segment.words(text))
+        ids = self._bm25.get_tokens_ids(words)
         if not ids:
             return np.zeros(self.size, dtype=np.float32)
         found: NDArray[np.float32] = self._bm25.get_scores_from_ids(ids)
@@ -73,16 +77,23 @@ def build(texts: Sequence[str]) -> Index:
     Raises:
         DataError: There is no word in any of them.
     """
-    import bm25s
     from tqdm import tqdm
 
-    vocabulary: dict[str, int] = {}
     # disable=None: a bar on terminals only.
     bar = tqdm(texts, "Indexing recipes", unit="recipe", disable=None)
-    ids = [
-        [vocabulary.setdefault(word, len(vocabulary)) for word in segment.words(text)]
-        for text in bar
-    ]
+    return build_from_words(segment.words(text) for text in bar)
+
+
+def build_from_words(texts: Iterable[Sequence[str]]) -> Index:
+    """Indexes texts that are words already.
+
+    Raises:
+        DataError: There is no word in any of them.
+    """
+    import bm25s
+
+    vocabulary: dict[str, int] = {}
+    ids = [[vocabulary.setdefault(word, len(vocabulary)) for word in words] for words in texts]
     if not vocabulary:
         raise DataError("no recipe to search has a word; are these instructions?")
     bm25 = bm25s.BM25(k1=K1, b=B, method=METHOD)
