@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,9 +20,23 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("steady")
 
+# A shell that starts the tests in the background lets them ignore Ctrl-C, and so would all
+# processes that the tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ROOT = Path(__file__).resolve().parent.parent
 TEST_CACHE = os.environ.get("LM_EVAL_EXT_TEST_CACHE")
 SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on populated databases run in one worker: the others would wait while it builds."""
+    for item in items:
+        grouped = item.get_closest_marker("xdist_group")
+        if not grouped and "populated" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("populated"))
 
 
 @pytest.fixture(autouse=True)
@@ -124,13 +139,29 @@ class Completed:
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.fixture(scope="session")
+def small_lm_eval(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder to import lm-eval from that has one task of its own."""
+    from support import small_lm_eval as small
+
+    return small.copy_to(tmp_path_factory.mktemp("small-lm-eval"))
+
+
 @pytest.fixture
-def lm_eval(tmp_path: Path) -> Callable[..., Completed]:
-    """Runs plain ``lm_eval`` in a process of its own, as a user does."""
+def lm_eval(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
+    """Runs plain ``lm_eval`` in a process of its own, as a user does.
+
+    ``whole=True`` runs it with all of its own tasks, whose index takes seconds.
+    """
 
     def run(
-        *arguments: str, env: dict[str, str] | None = None, output: Path | None = None
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        output: Path | None = None,
+        whole: bool = False,
     ) -> Completed:
+        paths = [] if whole else [str(small_lm_eval)]
+        paths += [path for path in [os.environ.get("PYTHONPATH")] if path]
         output = output or tmp_path / "output"
         process = subprocess.run(
             [
@@ -142,7 +173,7 @@ def lm_eval(tmp_path: Path) -> Callable[..., Completed]:
                     else []
                 ),
             ],
-            env={**os.environ, **(env or {})},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(env or {})},
             cwd=tmp_path,
             capture_output=True,
             text=True,

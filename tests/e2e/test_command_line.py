@@ -53,6 +53,15 @@ def test_a_request_without_an_answer_is_quoted_in_one_line(
     assert "Traceback" not in done.stderr
 
 
+def test_our_names_are_nobody_elses(lm_eval: Callable[..., Any]) -> None:
+    """With all of lm-eval's own tasks, unlike the other tests."""
+    done = lm_eval("ls", "groups", whole=True)
+    assert done.returncode == 0
+    assert "lieder/lieder.yaml" in done.stdout
+    assert "mmlu" in done.stdout
+    assert "overrides existing" not in done.stdout + done.stderr
+
+
 def test_defects_keep_their_traceback(lm_eval: Callable[..., Any]) -> None:
     done = lm_eval("--tasks", "lieder_mini", "--model", "hf", "--model_args", "pretrained=/no/such")
     assert done.returncode == 1

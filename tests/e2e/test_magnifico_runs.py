@@ -16,7 +16,7 @@ from lm_eval_ext.benchmarks.magnifico import load
 from lm_eval_ext.catalogue import cards
 from lm_eval_ext.errors import OptionError
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("magnifico_runs")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("populated")]
 
 WRONG = "COUNT(*) FROM sqlite_master WHERE 1 = 0"
 

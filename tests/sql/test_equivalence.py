@@ -28,6 +28,8 @@ from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 from lm_eval_ext.sql.values import Failure
 
+Pairs = list[tuple[Path, str, Schema, list[NearMiss]]]
+
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -242,24 +244,28 @@ def test_nothing_is_proven_of_what_no_rule_knows(schema: Schema, sql: str) -> No
     assert unsatisfiable(sql, schema) is None
 
 
-def real_pairs(data: Path) -> Iterator[tuple[Path, str, Schema, list[NearMiss]]]:
+@pytest.fixture(scope="module")
+def real_pairs(shared_data: Path) -> Pairs:
     """Each real gold that can be read, with those of its near misses that are proven the same."""
     schemas: dict[Path, Schema] = {}
-    for path, gold in distinct(data):
+    pairs = []
+    for path, gold in distinct(shared_data):
         schema = schemas.setdefault(path, read_schema(path))
         try:
             found = [n for n in near_misses(gold, schema) if equivalent(gold, n, schema)]
         except UnparsedQuery:
             continue
         if found:
-            yield path, gold, schema, found
+            pairs.append((path, gold, schema, found))
+    return pairs
 
 
-def test_real_pairs_called_equivalent_are_never_told_apart(real_data: Path) -> None:
+@pytest.mark.xdist_group("real_pairs")
+def test_real_pairs_called_equivalent_are_never_told_apart(real_pairs: Pairs) -> None:
     """Those of the first grade, on the original databases and on random ones."""
     engine = Engine(Limits(timeout_s=5.0))
     proven = 0
-    for path, gold, schema, pairs in real_pairs(real_data):
+    for path, gold, schema, pairs in real_pairs:
         found = [n for n in pairs if equivalent(gold, n, schema, first_grade_only=True)]
         result = engine.run(str(path), gold)
         if not found or isinstance(result, Failure):
@@ -276,11 +282,12 @@ def test_real_pairs_called_equivalent_are_never_told_apart(real_data: Path) -> N
     assert proven > 450
 
 
+@pytest.mark.xdist_group("real_pairs")
 def test_real_pairs_of_the_other_grades_are_told_apart_by_what_is_open_only(
-    real_data: Path,
+    real_pairs: Pairs,
 ) -> None:
     proven = {True: 0, False: 0}
-    for path, gold, schema, pairs in real_pairs(real_data):
+    for path, gold, schema, pairs in real_pairs:
         found = [n for n in pairs if not equivalent(gold, n, schema, first_grade_only=True)]
         for near_miss in found:
             where_empty = equivalent(gold, near_miss, schema) == WHERE_EMPTY

@@ -89,6 +89,7 @@ def test_few_shot(
     assert shared_for_sure(caplog)
 
 
+@pytest.mark.usefixtures("kept_cache")
 @pytest.mark.parametrize("family", prefix_models.SHARING)
 @pytest.mark.parametrize(
     ("task", "limit"), [("lieder_mini", 8), ("magnifico_mini", 6), ("conceptual_mini", 8)]

@@ -17,7 +17,7 @@ from lm_eval_ext import data
 from lm_eval_ext.benchmarks.magnifico import load
 from lm_eval_ext.sql.populate import GoldReport, Report, check
 
-pytestmark = [pytest.mark.timeout(3600), pytest.mark.xdist_group("populate_magnifico")]
+pytestmark = [pytest.mark.timeout(3600), pytest.mark.xdist_group("populated")]
 
 MOST_TIES = 0.02
 """Share of plausible-form golds that may tie with a near miss not proven to be equivalent."""
