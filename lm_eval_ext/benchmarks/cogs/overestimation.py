@@ -8,11 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lm_eval.api.registry import register_aggregation
-
 from lm_eval_ext.benchmarks.cogs.records import types_of
 from lm_eval_ext.benchmarks.cogs.score import ALL, EXACT, results_by_scope, scopes, score
-from lm_eval_ext.harness.metrics import HIGH, LOW, NONE, metric_entries
+from lm_eval_ext.harness.aggregations import register_spread
+from lm_eval_ext.harness.metrics import HIGH, LOW, metric_entries
 from lm_eval_ext.stats import ClusteredValue, Spread, cluster_bootstrap
 
 WITHOUT, WITH, DIFFERENCE = "without", "with", "difference"
@@ -22,7 +21,7 @@ BOOTSTRAP = "lm_eval_ext_cogs_bootstrap"
 """What the interval's aggregations are called in lm-eval's registry."""
 
 
-def interval(values: Iterable[ClusteredValue | None]) -> Spread | None:
+def interval(values: Iterable[ClusteredValue]) -> Spread | None:
     """The spread of the mean over whole clusters drawn with replacement.
 
     None where there are fewer than two clusters.
@@ -31,24 +30,14 @@ def interval(values: Iterable[ClusteredValue | None]) -> Spread | None:
 
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for value in values:
-        if value is not None:
-            # Differences of verdicts are whole numbers, so their order changes nothing.
-            sums[value.cluster][0] += value
-            sums[value.cluster][1] += 1
+        # Differences of verdicts are whole numbers, so their order changes nothing.
+        sums[value.cluster][0] += value
+        sums[value.cluster][1] += 1
     totals = {cluster: np.array(pair) for cluster, pair in sums.items()}
     return cluster_bootstrap(totals, lambda resampled: resampled[:, 0] / resampled[:, 1])
 
 
-@register_aggregation(BOOTSTRAP + LOW)  # type: ignore[untyped-decorator]
-def _aggregate_low(values: Iterable[ClusteredValue | None]) -> float | str:
-    spread = interval(values)
-    return NONE if spread is None else spread.low
-
-
-@register_aggregation(BOOTSTRAP + HIGH)  # type: ignore[untyped-decorator]
-def _aggregate_high(values: Iterable[ClusteredValue | None]) -> float | str:
-    spread = interval(values)
-    return NONE if spread is None else spread.high
+register_spread(BOOTSTRAP, interval)
 
 
 def _reported(corpus: str, split: str) -> tuple[str, ...]:

@@ -3,17 +3,17 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
-
-from lm_eval.api.registry import register_aggregation
 
 from lm_eval_ext.benchmarks.conceptual import paired
 from lm_eval_ext.benchmarks.conceptual.documents import CONCEPT, RANDOM
 from lm_eval_ext.benchmarks.conceptual.paired import ERROR_CHANGE, GAIN, VIEWS, Pair
 from lm_eval_ext.benchmarks.conceptual.score import ACCURACY, ROUGE_L, SCORES
+from lm_eval_ext.harness.aggregations import once, register_figure, register_spread
 from lm_eval_ext.harness.metrics import metric_entries
-from lm_eval_ext.harness.names import HIGH, LOW, NONE, STDERR
-from lm_eval_ext.stats import Spread, clustered_standard_error
+from lm_eval_ext.harness.names import HIGH, LOW, STDERR
+from lm_eval_ext.stats import clustered_standard_error
 
 PAPER = "_100x200"
 """Ending of the figures by the paper's bootstrap: their median, as in its figure 4."""
@@ -35,11 +35,6 @@ def _quantile(values: Any, share: float) -> float:
     return float(np.quantile(values, share))
 
 
-def _part(name: str) -> Callable[[Spread], float]:
-    return lambda spread: float(getattr(spread, name))
-
-
-_OF_SPREAD = {STDERR: _part("stderr"), LOW: _part("low"), HIGH: _part("high")}
 _OF_BOOTSTRAP: dict[str, Callable[[Any], float]] = {
     "": lambda values: _quantile(values, 0.5),
     STDERR: lambda values: float(values.std(ddof=1)),
@@ -49,15 +44,15 @@ _OF_BOOTSTRAP: dict[str, Callable[[Any], float]] = {
 
 
 def _register() -> None:
-    """Gives every aggregation a name in lm-eval's registry: results files show names."""
+    """Gives every aggregation a name in lm-eval's registry."""
     for kind, spread in (("mean", paired.mean_spread), ("change", paired.change_spread)):
-        for ending, part in _OF_SPREAD.items():
-            register_aggregation(_all(kind, ending))(_aggregation(spread, part))
-        for ending, of_values in _OF_BOOTSTRAP.items():
-            register_aggregation(_paper(kind, ending))(_bootstrap(kind == "change", of_values))
-    register_aggregation(_all("change", ""))(_aggregation(paired.change, float))
-    register_aggregation(BY_CONCEPT)(_aggregation(_mean_of_enough, float))
-    register_aggregation(BY_CONCEPT + STDERR)(_aggregation(_error_of_enough, float))
+        register_spread(_all(kind, ""), spread)
+        bootstrap = once(partial(paired.paper_bootstrap, of_change=kind == "change"))
+        for ending, part in _OF_BOOTSTRAP.items():
+            register_figure(_paper(kind, ending), _part_of(bootstrap, part))
+    register_figure(_all("change", ""), paired.change)
+    register_figure(BY_CONCEPT, _mean_of_enough)
+    register_figure(BY_CONCEPT + STDERR, _error_of_enough)
 
 
 def _mean_of_enough(pairs: list[Pair]) -> float | None:
@@ -76,21 +71,14 @@ def _paper(kind: str, ending: str) -> str:
     return f"lm_eval_ext_100x200_{kind}{ending}"
 
 
-def _aggregation(
-    figure: Callable[[list[Pair]], Any], part: Callable[[Any], float]
-) -> Callable[[Iterable[Pair | None]], float | str]:
-    def aggregate(values: Iterable[Pair | None]) -> float | str:
-        found = figure([value for value in values if value is not None])
-        return NONE if found is None else part(found)
+def _part_of(
+    bootstrap: Callable[[list[Pair]], Any], part: Callable[[Any], float]
+) -> Callable[[list[Pair]], float | None]:
+    def figure(pairs: list[Pair]) -> float | None:
+        values = bootstrap(pairs)
+        return None if values is None else part(values)
 
-    return aggregate
-
-
-def _bootstrap(
-    of_change: bool,  # noqa: FBT001
-    part: Callable[[Any], float],
-) -> Callable[[Iterable[Pair | None]], float | str]:
-    return _aggregation(lambda pairs: paired.paper_bootstrap(pairs, of_change=of_change), part)
+    return figure
 
 
 _register()

@@ -8,17 +8,15 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from lm_eval.api.registry import register_aggregation
-
 from lm_eval_ext.benchmarks.diner.component_answers import components_in
 from lm_eval_ext.benchmarks.diner.f1 import Counts, micro_f1, micro_f1_spread
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 from lm_eval_ext.benchmarks.diner.scoring import counts, counts_by_kind, exact_match, set_counts
+from lm_eval_ext.harness.aggregations import register_figure, register_spread
 from lm_eval_ext.harness.metrics import (
     HIGH,
     LOW,
-    NONE,
     STDERR,
     document_results,
     metric_entries,
@@ -53,38 +51,21 @@ class Counted(float):
         return (Counted, (self.counts, self.cluster))
 
 
-@register_aggregation(_MICRO)  # type: ignore[untyped-decorator]
-def _aggregate_micro(values: Iterable[Counted | None]) -> float | str:
-    found = micro_f1(value.counts for value in _something(values))
-    return NONE if found is None else found
+def _micro_of(values: Iterable[Counted]) -> float | None:
+    return micro_f1(value.counts for value in _something(values))
 
 
-@register_aggregation(_MICRO + STDERR)  # type: ignore[untyped-decorator]
-def _aggregate_stderr(values: Iterable[Counted | None]) -> float | str:
-    spread = _spread(values)
-    return NONE if spread is None else spread.stderr
-
-
-@register_aggregation(_MICRO + LOW)  # type: ignore[untyped-decorator]
-def _aggregate_low(values: Iterable[Counted | None]) -> float | str:
-    spread = _spread(values)
-    return NONE if spread is None else spread.low
-
-
-@register_aggregation(_MICRO + HIGH)  # type: ignore[untyped-decorator]
-def _aggregate_high(values: Iterable[Counted | None]) -> float | str:
-    spread = _spread(values)
-    return NONE if spread is None else spread.high
-
-
-def _spread(values: Iterable[Counted | None]) -> Spread | None:
+def _spread(values: Iterable[Counted]) -> Spread | None:
     return micro_f1_spread((value.cluster, value.counts) for value in _something(values))
 
 
-def _something(values: Iterable[Counted | None]) -> list[Counted]:
+def _something(values: Iterable[Counted]) -> list[Counted]:
     """The values in which there is something to count: gold or predicted components."""
-    counted = (value for value in values if value is not None)
-    return [value for value in counted if value.counts.gold or value.counts.predicted]
+    return [value for value in values if value.counts.gold or value.counts.predicted]
+
+
+register_figure(_MICRO, _micro_of)
+register_spread(_MICRO, _spread)
 
 
 def by_glossary(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:

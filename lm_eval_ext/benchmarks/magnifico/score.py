@@ -4,15 +4,14 @@ Two databases judge every answer: the populated copy, whose rows tell queries ap
 original. Metrics of each stand under its name: ``populated/relative_performance``.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from lm_eval.api.registry import register_aggregation
-
 from lm_eval_ext.benchmarks.magnifico.records import BASE
 from lm_eval_ext.benchmarks.magnifico.relative import Outcome, relative_performance, spread
-from lm_eval_ext.harness.metrics import HIGH, LOW, NONE, STDERR, metric_entries
+from lm_eval_ext.harness.aggregations import register_figure, register_spread
+from lm_eval_ext.harness.metrics import HIGH, LOW, STDERR, metric_entries
 from lm_eval_ext.sql import Status
 
 POPULATED, ORIGINAL = "populated", "original"
@@ -36,32 +35,8 @@ FAILURES: Mapping[str, Status] = MappingProxyType(
 _RELATIVE = "magnifico_relative_performance"
 
 
-@register_aggregation(_RELATIVE)  # type: ignore[untyped-decorator]
-def _aggregate_relative(values: Iterable[Outcome | None]) -> float | str:
-    value = relative_performance(_counted(values))
-    return NONE if value is None else value
-
-
-@register_aggregation(_RELATIVE + STDERR)  # type: ignore[untyped-decorator]
-def _aggregate_stderr(values: Iterable[Outcome | None]) -> float | str:
-    found = spread(_counted(values))
-    return NONE if found is None else found.stderr
-
-
-@register_aggregation(_RELATIVE + LOW)  # type: ignore[untyped-decorator]
-def _aggregate_low(values: Iterable[Outcome | None]) -> float | str:
-    found = spread(_counted(values))
-    return NONE if found is None else found.low
-
-
-@register_aggregation(_RELATIVE + HIGH)  # type: ignore[untyped-decorator]
-def _aggregate_high(values: Iterable[Outcome | None]) -> float | str:
-    found = spread(_counted(values))
-    return NONE if found is None else found.high
-
-
-def _counted(values: Iterable[Outcome | None]) -> list[Outcome]:
-    return [value for value in values if value is not None]
+register_figure(_RELATIVE, relative_performance)
+register_spread(_RELATIVE, spread)
 
 
 def by_execution(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
