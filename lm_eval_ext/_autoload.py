@@ -233,7 +233,7 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
 
         preflight = import_module("lm_eval_ext.harness.preflight")
         try:
-            preflight.check(manager, self.tasks)
+            preflight.check(manager, self.tasks, self.num_fewshot)
         except preflight.USERS_ERRORS:
             raise
         except Exception as error:  # noqa: BLE001 (a defect of the check must not stop a run)

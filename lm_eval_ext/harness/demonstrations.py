@@ -60,6 +60,23 @@ class Chosen:
     left_out: Mapping[str, Sequence[str]]
 
 
+def check_number(kind: Any, name: str, number: int) -> None:
+    """Checks a number of demonstrations.
+
+    Args:
+        kind: The class of a task, or whatever stands for one.
+        name: The task's.
+        number: Demonstrations for each prompt.
+
+    Raises:
+        OptionError: It is 0 or less, and the task is asked with demonstrations.
+    """
+    if number < 1 and isinstance(kind, type) and issubclass(kind, DemonstratedTask):
+        raise OptionError(
+            f"{name} is asked with demonstrations: give --num_fewshot 1 or more, or leave it out"
+        )
+
+
 class GivenDemonstrations:
     """Stands where lm-eval has its sampler, and returns what it was given."""
 
@@ -119,11 +136,7 @@ class DemonstratedTask(GroupedGenerationTask):
         """
         key = (self.config.num_fewshot or 0, self._seed)
         if key not in self._chosen:
-            if key[0] < 1:
-                raise OptionError(
-                    f"{self.config.task} is asked with demonstrations: give --num_fewshot 1 or "
-                    "more, or leave it out"
-                )
+            check_number(type(self), self.config.task, key[0])
             chosen = self.choose(self.dataset[self.config.test_split], *key)
             counted = ", ".join(f"{cause}: {len(ids)}" for cause, ids in chosen.left_out.items())
             if not len(chosen.documents):

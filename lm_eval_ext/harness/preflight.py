@@ -18,22 +18,30 @@ YAML_PATH = "__yaml_path__"
 """Where a configuration of the index remembers its file; its functions are names there."""
 
 
-def check(manager: Any, tasks: Iterable[Any]) -> None:
+def check(manager: Any, tasks: Iterable[Any], num_fewshot: int | None = None) -> None:
     """Loads the documents of every task of ours among ``tasks`` (lm-eval finds them cached).
 
     Args:
         manager: lm-eval's ``TaskManager``.
         tasks: What the user asked for: names of tasks, groups and tags, or configurations.
+        num_fewshot: The user's number of demonstrations; None leaves it to the tasks.
 
     Raises:
-        LmEvalExtError: Whatever the benchmark's loading function has to complain about.
+        LmEvalExtError: Whatever the benchmark's loading function has to complain about; no
+            demonstrations for a task that is asked with some.
     """
     from lm_eval.tasks._yaml_loader import load_yaml
 
     for config in _leaf_configs(manager.task_index, tasks):
         function: Any = config.get("custom_dataset")
+        kind: Any = config.get("class")
         if isinstance(function, str) and "lm_eval_ext." in function and YAML_PATH in config:
-            function = load_yaml(config[YAML_PATH], resolve_func=True)["custom_dataset"]
+            resolved = load_yaml(config[YAML_PATH], resolve_func=True)
+            function, kind = resolved["custom_dataset"], resolved.get("class")
+        if num_fewshot is not None and isinstance(function, Loader):
+            from lm_eval_ext.harness.demonstrations import check_number
+
+            check_number(kind, str(config.get("task")), num_fewshot)
         if isinstance(function, Loader):
             own = config.get("metadata")
             metadata = {**(own if isinstance(own, dict) else {}), **(manager.metadata or {})}
