@@ -35,6 +35,10 @@ def said(page: Any) -> str:
     return text
 
 
+def wait_until_said(page: Any, text: str) -> None:
+    page.wait_for_function(f"document.querySelector('#s-said').innerText === {json.dumps(text)}")
+
+
 def test_a_click_on_a_heading_sorts(page: Any) -> None:
     assert names(page) == ["model A", "model B"]
     # A is right on 30 of 40, B on 20: highest first, then lowest first.
@@ -70,6 +74,7 @@ def test_samples_where_one_is_right_and_the_other_wrong(page: Any) -> None:
     page.select_option("#s-b", index=2)
     page.wait_for_function("document.querySelectorAll('#s-list button').length === 40")
     choose(page, which="A is right and B is wrong")
+    wait_until_said(page, "20 of 40 samples")  # B's samples are read from a file beside the page
     assert said(page) == "20 of 40 samples"
     choose(page, which="B is right and A is wrong")
     assert said(page) == "10 of 40 samples"

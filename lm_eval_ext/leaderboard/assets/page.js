@@ -117,7 +117,7 @@ function startBrowser(tasks) {
   const [task, a, b, metric, which, search] = ["task", "a", "b", "metric", "which", "search"].map((name) => $(`s-${name}`));
   const list = $("s-list");
   const detail = $("s-detail");
-  let at = { index: [], a: null, b: null, open: null };
+  let at = null;
   let turn = 0;
   const options = (select, names, first = []) => {
     const before = select.value;
@@ -136,14 +136,18 @@ function startBrowser(tasks) {
   async function chooseModels() {
     const mine = ++turn;
     const { folder } = here();
+    // Until these models' answers are here, nobody's are shown under their names.
+    at = null;
+    list.replaceChildren();
+    detail.replaceChildren();
+    $("s-said").textContent = "Reading samples …";
     const [index, one, two] = await Promise.all([
       board.get(`${folder}/index`),
       board.get(`${folder}/answers-${a.value}`),
       b.value === "" ? null : board.get(`${folder}/answers-${b.value}`),
     ]);
     if (mine !== turn) return;
-    at = { index, a: one, b: two, open: null };
-    detail.replaceChildren();
+    at = { index, a: one, b: two };
     show();
   }
   const kind = () => here().kinds[Number(metric.value)];
@@ -163,6 +167,7 @@ function startBrowser(tasks) {
     return [at.index[place].join(" "), at.a.answers[place]?.[0] ?? "", at.b?.answers[place]?.[0] ?? ""].some((text) => text.toLowerCase().includes(wanted));
   }
   function show() {
+    if (at === null) return;
     const found = [...at.index.keys()].filter(fits);
     list.replaceChildren(...found.slice(0, MOST_SHOWN).map(item));
     const more = found.length > MOST_SHOWN ? `, the first ${MOST_SHOWN} are listed` : "";
@@ -183,7 +188,9 @@ function startBrowser(tasks) {
   async function open(place, button) {
     for (const other of list.querySelectorAll("[aria-current]")) other.removeAttribute("aria-current");
     button.setAttribute("aria-current", "true");
+    const asked = at;
     const chunk = await board.get(`${here().folder}/documents-${Math.floor(place / content.chunk)}`);
+    if (at !== asked) return; // other models were chosen meanwhile
     const doc = chunk[place % content.chunk];
     const parts = [make("h3", doc.id ? `Sample ${place + 1}: ${doc.id}` : `Sample ${place + 1}`)];
     parts.push(...texts("Right answer", doc.gold));
