@@ -9,7 +9,7 @@ DEMO := .demo
 DEMO_TASKS := lieder_mini,magnifico_mini,cogs_mini,conceptual_mini,diner_mini
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-model test test-fast lint format docs clean
+.PHONY: help install demo demo-model test test-fast bench lint format docs clean
 
 help: ## Print this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -42,6 +42,9 @@ test: $(VENV)/installed ## Run the whole test suite.
 
 test-fast: $(VENV)/installed ## Run the tests that start no subprocess.
 	$(BIN)/python -m pytest -m "not e2e"
+
+bench: $(VENV)/installed ## Measure what is claimed to be fast (50 minutes, nothing else running).
+	$(BIN)/python -m benchmarks_perf --keep
 
 lint: $(VENV)/installed ## Check style, types and the layers of the package.
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """Wall time and memory of ``diner build`` against the number of recipes.
 
-    python benchmarks_perf/diner_build.py [--recipes 150000 500000 1500000] [--folder DIR]
+    python -m benchmarks_perf.diner_build [--recipes 150000 500000 1500000] [--folder DIR]
 
 Each size is built in a process of its own from a synthetic corpus (diner_corpus.py, made where it
 is not there yet); making it is not counted. Two processors are given to the process. A second
@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import diner_corpus
+from benchmarks_perf import diner_corpus
 
 # ruff: noqa: T201 (a script that prints)
 

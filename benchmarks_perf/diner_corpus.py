@@ -5,7 +5,7 @@ combined at random, so the recipes are nonsense; what is realistic is how long t
 characters in 8 steps on average), how titles are decorated, and how many of them recur: about
 one recipe in seven has a name that parses, as in the DiNeR paper.
 
-    python benchmarks_perf/diner_corpus.py --recipes 1500000 --out corpus.jsonl
+    python -m benchmarks_perf.diner_corpus --recipes 1500000 --out corpus.jsonl
 """
 
 import argparse

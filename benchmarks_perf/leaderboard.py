@@ -1,6 +1,6 @@
 """How long a page of many models takes to build, and how large it is.
 
-python benchmarks_perf/leaderboard.py [--models 30] [--tasks 40] [--documents 500]
+python -m benchmarks_perf.leaderboard [--models 30] [--tasks 40] [--documents 500]
 """
 
 import argparse

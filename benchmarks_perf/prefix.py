@@ -1,146 +1,178 @@
-"""hf-prefix beside hf: the same requests, in turn, each in a process of its own.
+"""``hf-prefix`` beside ``hf``: the same requests, each model in a process of its own.
 
-    python benchmarks_perf/prefix.py --task magnifico_desc_plausible --requests 384 --new-tokens 24
-
-The model is random: Llama's shape, 6.5 million parameters, a byte-level BPE trained on the
-requests. Printed are the ratio of the two times (of requests only, without loading), its
-spread over the rounds, the limit (total over distinct tokens), peak memory, and whether the
-answers are the same. Give hf its best batch size with --batch-size.
+``hf`` has the batch size at which it is fastest, found on the smallest number of requests;
+``hf-prefix`` gets the same.
 """
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-# ruff: noqa: T201 (a script that prints)
+from benchmarks_perf import prefix_model
+from benchmarks_perf.data import originals
+from benchmarks_perf.rows import DifferError, Row, turns
+
+
+@dataclass(frozen=True)
+class Work:
+    """Requests of a task.
+
+    Attributes:
+        task: Its name.
+        data: Where its original data lie.
+        title: What the table calls it.
+        sizes: How many requests.
+        tried: Requests that batch sizes of ``hf`` are tried with.
+        new_tokens: What a generated text may have; 0 where probabilities are asked for.
+        times: How many times as many rounds as others it needs: it takes a second or two, of
+            which a busy moment is a large part.
+    """
+
+    task: str
+    data: str
+    title: str
+    sizes: tuple[int, int, int]
+    tried: int
+    new_tokens: int = 0
+    times: int = 1
+
+
+WORK = (
+    Work("magnifico_desc_plausible", "magnifico", "MAGNIFICo, description", (96, 192, 384), 32, 24),
+    Work("magnifico_fewshot_plausible", "magnifico", "MAGNIFICo, few-shot", (24, 48, 96), 24, 24),
+    Work("conceptual_glue", "conceptual", "conceptual few-shot, GLUE", (48, 96, 192), 64, 8),
+    Work("cogs_icl_unmodified_gen", "cogs", "COGS in context, Gen", (24, 48, 96), 24, 24),
+    Work("lieder_base", "lieder", "LIEDER base", (144, 288, 576), 288, times=4),
+)
+
+BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Tried for ``hf``, until one is four times the best so far."""
 
 NOISE = 1e-4
+"""Largest difference of log-probabilities."""
+
+LEAST_DISTINCT = 0.4
+"""Share of the answers: equal texts say little where a model says the same to every prompt."""
 
 
-def requests_of(task: str, count: int, new_tokens: int) -> list[Any]:
-    """Returns the first requests of a task."""
-    from lm_eval.tasks import TaskManager
+class Worker:
+    """A model in a process."""
 
-    from lm_eval_ext._autoload import tasks_folder
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
 
-    manager = TaskManager(include_defaults=False, include_path=tasks_folder())
-    loaded = next(iter(manager.load([task])["tasks"].values()))
-    loaded.build_all_requests(limit=count, rank=0, world_size=1)
-    found = loaded.instances[:count]
-    for one in found:
-        if one.request_type == "generate_until":
-            one.arguments = (one.args[0], {**one.args[1], "max_gen_toks": new_tokens})
-    return [[one.request_type, one.args] for one in found]
+    def answer(self, count: int, batch_size: int) -> dict[str, Any]:
+        """Answers the first requests; seconds, peak of memory, answers."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{count} {batch_size}\n")
+        self.process.stdin.flush()
+        return dict(json.loads(self.line()))
+
+    def line(self) -> str:
+        """The next line that the process says."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit("the process of a model has ended")
+        return line
 
 
-def make_model(requests: list[Any], folder: str) -> float:
-    """Saves the model; returns the limit: tokens for each distinct token of the requests."""
-    import torch
-    import transformers
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    from lm_eval_ext.models.prefix.tree import grow
-
-    texts = [" ".join(part for part in args if isinstance(part, str)) for _, args in requests]
-    core = Tokenizer(models.BPE())
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    core.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=4096,
-        special_tokens=["<pad>", "</s>"],
-        initial_alphabet=alphabet,
-        show_progress=False,
+@contextmanager
+def started(kind: str, folder: str) -> Iterator[Worker]:
+    """Yields a worker that has loaded its model."""
+    script = Path(__file__).with_name("prefix_worker.py")
+    process = subprocess.Popen(
+        [sys.executable, str(script), kind, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    core.train_from_iterator(texts[::8], trainer)
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=core, pad_token="<pad>", eos_token="</s>", model_max_length=8192
+    with process:
+        worker = Worker(process)
+        while worker.line() != "ready\n":
+            pass
+        yield worker
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def rows(rounds: int, share: float) -> Iterator[Row]:
+    """Yields three rows for each task.
+
+    Args:
+        rounds: How often each is measured.
+        share: Of the sizes: 1 for all of them.
+
+    Raises:
+        NotAtHandError: The original data are not there.
+        DifferError: The two models gave different answers.
+    """
+    for work in WORK:
+        originals(work.data)
+        with tempfile.TemporaryDirectory() as folder:
+            requests = prefix_model.requests_of(work.task, work.sizes[-1], work.new_tokens)
+            Path(folder, "requests.json").write_text(json.dumps(requests), encoding="utf-8")
+            model = Path(folder, "model")
+            prefix_model.save_model(requests, model)
+            counts = [max(2, round(size * share)) for size in work.sizes]
+            best = best_batch_size(folder, max(2, round(work.tried * share)))
+            with started("hf", folder) as theirs, started("hf-prefix", folder) as ours:
+                for count in counts:
+                    limit = prefix_model.sharing(requests[:count], model)
+                    row = measured(work, (theirs, ours), count, best, rounds * work.times)
+                    yield replace(row, limit=limit)
+
+
+def best_batch_size(folder: str, count: int) -> int:
+    """Returns the batch size at which ``hf`` is fastest; each is tried twice."""
+    seconds: dict[int, float] = {}
+    with started("hf", folder) as worker:
+        for size in BATCH_SIZES:
+            seconds[size] = min(worker.answer(count, size)["seconds"] for _ in range(2))
+            best = min(seconds, key=lambda size: seconds[size])
+            if size >= 4 * best or size >= count:
+                break
+    return best
+
+
+def measured(
+    work: Work, workers: tuple[Worker, Worker], count: int, batch_size: int, rounds: int
+) -> Row:
+    """Lets both answer in turn.
+
+    Raises:
+        DifferError: Their answers differ, or are so much alike that this says nothing.
+    """
+    found: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+    for side in turns(rounds):
+        found[side].append(workers[side].answer(count, batch_size))
+    answers = [run["answers"] for run in found[0]]
+    if not all(same(a, run["answers"]) for a, run in zip(answers, found[1], strict=True)):
+        raise DifferError(f"{work.title}: the answers of hf and hf-prefix differ")
+    distinct = len({json.dumps(answer) for answer in answers[0]})
+    if distinct < count * LEAST_DISTINCT:
+        raise DifferError(f"{work.title}: only {distinct} of {count} answers are distinct")
+    return Row(
+        work=f"{work.title}, {work.new_tokens} new tokens" if work.new_tokens else work.title,
+        size=len(answers[0]),
+        unit="requests",
+        baseline=f"hf, batch size {batch_size}",
+        theirs=[run["seconds"] for run in found[0]],
+        ours=[run["seconds"] for run in found[1]],
+        same="texts identical" if work.new_tokens else f"log-probabilities within {NOISE:g}",
+        peak=[max(run["peak"] for run in side) for side in found],
+        note="; ".join(found[1][-1]["said"]),
     )
-    torch.manual_seed(7)
-    config = transformers.LlamaConfig(
-        vocab_size=4096, hidden_size=256, intermediate_size=704, num_hidden_layers=6,
-        num_attention_heads=8, num_key_value_heads=4, max_position_embeddings=8192,
-        bos_token_id=1, eos_token_id=1, pad_token_id=0,
-    )  # fmt: skip
-    model = transformers.LlamaForCausalLM(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim > 1:
-                parameter.mul_(3.0)  # initial weights say nearly the same to every prompt
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return grow((n, tokenizer.encode(text), 0) for n, text in enumerate(texts)).sharing()
 
 
-def answer(kind: str, folder: str, batch_size: str) -> None:
-    """Runs in a process of its own: prints time, peak memory and answers as JSON."""
-    import resource
-
-    from lm_eval.api.instance import Instance
-    from lm_eval.api.registry import get_model
-
-    size: Any = batch_size if batch_size == "auto" else int(batch_size)
-    model = get_model(kind)(f"{folder}/model", device="cpu", batch_size=size)
-    rows = json.loads(Path(folder, "requests.json").read_text(encoding="utf-8"))
-    requests = [Instance(kind, {}, tuple(args), 0) for kind, args in rows]
-    begin, cpu = time.perf_counter(), time.process_time()
-    answers = getattr(model, rows[0][0])(requests, disable_tqdm=True)
-    seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak, "answers": answers}))
-
-
-def same(one: list[Any], other: list[Any]) -> bool:
+def same(one: Any, other: Any) -> bool:
     """Whether texts are equal, or log-probabilities within noise with equal greedy flags."""
     if isinstance(one[0], str):
-        return one == other
+        return bool(one == other)
     return all(abs(a - b) < NOISE and x == y for (a, x), (b, y) in zip(one, other, strict=True))
-
-
-def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description="hf-prefix beside hf.")
-    parser.add_argument("--task", default="magnifico_desc_plausible")
-    parser.add_argument("--requests", type=int, default=384)
-    parser.add_argument("--new-tokens", type=int, default=24)
-    parser.add_argument("--batch-size", default="8")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--answer", nargs=2, help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.answer:
-        answer(*args.answer, args.batch_size)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        requests = requests_of(args.task, args.requests, args.new_tokens)
-        Path(folder, "requests.json").write_text(json.dumps(requests), encoding="utf-8")
-        limit = make_model(requests, f"{folder}/model")
-        rounds: list[dict[str, Any]] = []
-        for _ in range(args.rounds):
-            rounds.append({})
-            for kind in ("hf", "hf-prefix"):
-                command = [sys.executable, __file__, "--answer", kind, folder]
-                command += ["--batch-size", args.batch_size]
-                done = subprocess.run(command, stdout=subprocess.PIPE, env=os.environ, check=True)
-                rounds[-1][kind] = json.loads(done.stdout.splitlines()[-1])
-    print(f"{args.task}: {len(requests)} requests, batch size {args.batch_size}")
-    for figure in ("seconds", "cpu", "peak"):
-        ratios = [one["hf"][figure] / one["hf-prefix"][figure] for one in rounds]
-        middle = {kind: median(one[kind][figure] for one in rounds) for kind in rounds[0]}
-        print(
-            f"{figure:8} hf {middle['hf']:.1f}  hf-prefix {middle['hf-prefix']:.1f}  ratio "
-            f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        )
-    print(f"limit    {limit:.2f} (total over distinct tokens of the prompts)")
-    equal = all(same(one["hf"]["answers"], one["hf-prefix"]["answers"]) for one in rounds)
-    print(f"answers  {'the same' if equal else 'DIFFERENT'}")
-
-
-if __name__ == "__main__":
-    main()

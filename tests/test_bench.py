@@ -1,0 +1,142 @@
+"""The measurements of ``make bench``: their arithmetic, their page, and that they run."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks_perf import page, prefix  # noqa: E402
+from benchmarks_perf.__main__ import LAST, PAGE, keep, main  # noqa: E402
+from benchmarks_perf.rows import DifferError, Row, growth, in_turn  # noqa: E402
+
+ABOUT = {
+    "date": "2026-01-01", "processor": "a processor", "cores": 2, "threads": 2,
+    "python": "3.11.7", "versions": {"torch": "2"},
+}  # fmt: skip
+
+
+def row(size: int, theirs: list[float], ours: list[float]) -> Row:
+    return Row("work", size, "prompts", "hf", theirs, ours, "texts")
+
+
+def test_a_row_is_the_median_of_ratios_not_a_ratio_of_medians() -> None:
+    one = row(10, [2.0, 9.0, 4.0], [1.0, 3.0, 4.0])
+    assert one.ratios == [2.0, 3.0, 1.0]
+    assert one.ratio == 2.0
+    assert one.seconds_more == -1.0
+
+
+@pytest.mark.parametrize(("last", "power"), [(4.0, 1.0), (16.0, 2.0), (1.0, 0.0)])
+def test_growth_is_the_power_of_the_size(last: float, power: float) -> None:
+    assert growth([row(100, [1], [1.0]), row(400, [1], [last])]) == pytest.approx(power)
+    assert growth([row(2, [1], [1.0]), row(2, [1], [last])]) is None
+
+
+def test_the_two_take_turns_in_going_first() -> None:
+    order: list[str] = []
+    theirs, ours, one, other = in_turn(3, lambda: order.append("t"), lambda: order.append("o"))
+    assert "".join(order) == "tootto"
+    assert (len(theirs), len(ours), one, other) == (3, 3, None, None)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        (["a", "b"], ["a", "b"], True),
+        (["a", "b"], ["a", "c"], False),
+        ([[-1.0, True]], [[-1.00009, True]], True),
+        ([[-1.0, True]], [[-1.0002, True]], False),
+        ([[-1.0, True]], [[-1.0, False]], False),
+    ],
+)
+def test_answers_that_differ_are_seen(one: list[object], other: list[object], equal: bool) -> None:
+    assert prefix.same(one, other) is equal
+
+
+def test_the_page_shows_the_last_results() -> None:
+    record = json.loads(LAST.read_text(encoding="utf-8"))
+    inside = PAGE.read_text(encoding="utf-8").partition(page.BEGIN)[2].partition(page.END)[0]
+    assert inside.strip() == page.render(record).strip()
+    assert set(record) == set(page.TITLES), "a part was never measured"
+    for found in record.values():
+        assert found["rows"] and not found["problem"]
+        assert all(len(one["theirs"]) == len(one["ours"]) > 2 for one in found["rows"])
+
+
+def test_results_of_one_part_leave_the_others_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, text = tmp_path / "last.json", tmp_path / "speed.md"
+    text.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", encoding="utf-8")
+    monkeypatch.setattr("benchmarks_perf.__main__.LAST", file)
+    monkeypatch.setattr("benchmarks_perf.__main__.PAGE", text)
+
+    def found(theirs: float, date: str) -> dict[str, Any]:
+        about = {**ABOUT, "date": date}
+        rows = [row(10, [theirs], [1.0]).as_dict()]
+        return {"machine": about, "rounds": 1, "rows": rows, "problem": ""}
+
+    keep("prefix", found(2.0, "2026-01-01"))
+    keep("sql", found(3.0, "2026-01-02"))
+    keep("prefix", found(123.4, "2026-01-03"))
+    kept = json.loads(file.read_text("utf-8"))
+    assert {name: one["rows"][0]["theirs"] for name, one in kept.items()} == {
+        "prefix": [123.4], "sql": [3.0],
+    }  # fmt: skip
+    shown = text.read_text(encoding="utf-8")
+    assert shown.startswith("before\n") and shown.endswith("\nafter\n")
+    assert "**123** (123 to 123)" in shown and "**3.00** (3.00 to 3.00)" in shown
+    assert "2026-01-02" in shown and "2026-01-03" in shown and "2026-01-01" not in shown
+    assert "Never measured." in shown and "old" not in shown
+
+
+def test_different_results_are_no_row_and_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows(_rounds: int, _share: float) -> Iterator[Row]:
+        yield row(10, [2.0], [1.0])
+        raise DifferError("they differ")
+
+    monkeypatch.setattr("benchmarks_perf.sql.rows", rows)
+    monkeypatch.setattr("sys.argv", ["bench", "--only", "sql"])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 1
+    said = capsys.readouterr()
+    assert "| 10 prompts |" in said.out
+    assert "sql: not measured: they differ" in said.err
+
+
+@pytest.mark.parametrize(
+    ("given", "why"), [(["--share", "0.1", "--keep"], "whole sizes"), (["--rounds", "0"], "1 or")]
+)
+def test_options_that_make_no_sense(
+    given: list[str], why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", *given])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.e2e
+def test_a_small_run_prints_ratios_and_says_what_it_cannot_measure(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks_perf", "--only", "aggregation", "sql", "--rounds", "1",
+         "--share", "0.01"],
+        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "LM_EVAL_EXT_DATA": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    table = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert len([line for line in table if "lm-eval's bootstrap_stderr" in line]) == 3
+    assert "sql: not measured: it needs the original data" in done.stderr
