@@ -18,8 +18,12 @@ from typing import Any
 from benchmarks_perf import machine, page
 from benchmarks_perf.data import NotAtHandError
 from benchmarks_perf.rows import DifferError
+from lm_eval_ext.atomic import atomic_text
 
 ROOMS = tuple(page.TITLES)
+LEAST_KEPT = 3
+"""Rounds from which a spread says something."""
+
 LAST = Path(__file__).with_name("last.json")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
 
@@ -39,8 +43,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.rounds < 1 or not 0 < options.share <= 1:
         parser.error("--rounds must be 1 or more, --share above 0 and at most 1")
-    if options.keep and options.share != 1:
-        parser.error("--keep is for the whole sizes: leave --share out")
+    if options.keep and (options.share != 1 or options.rounds < LEAST_KEPT):
+        parser.error(f"--keep is for whole sizes and {LEAST_KEPT} rounds or more")
     differed = False
     for name in options.only:
         found, problem = measure(name, options.rounds, options.share)
@@ -77,7 +81,8 @@ def keep(name: str, found: dict[str, Any]) -> None:
     """Puts a room's results in the place of its last ones."""
     record = json.loads(LAST.read_text(encoding="utf-8")) if LAST.exists() else {}
     record[name] = found
-    LAST.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    with atomic_text(LAST) as file:
+        file.write(json.dumps(record, indent=1) + "\n")
     page.put(PAGE, record)
 
 

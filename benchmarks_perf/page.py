@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks_perf.rows import Row, growth
+from lm_eval_ext.atomic import atomic_text
 
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
@@ -36,7 +37,8 @@ def put(page: Path, record: Mapping[str, Any]) -> None:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"{page} has no {BEGIN} ... {END}")
-    page.write_text(f"{before}{BEGIN}\n{render(record)}\n{END}{after}", encoding="utf-8")
+    with atomic_text(page) as file:
+        file.write(f"{before}{BEGIN}\n{render(record)}\n{END}{after}")
 
 
 def render(record: Mapping[str, Any]) -> str:

@@ -116,7 +116,12 @@ def test_different_results_are_no_row_and_an_error(
 
 
 @pytest.mark.parametrize(
-    ("given", "why"), [(["--share", "0.1", "--keep"], "whole sizes"), (["--rounds", "0"], "1 or")]
+    ("given", "why"),
+    [
+        (["--share", "0.1", "--keep"], "whole sizes"),
+        (["--rounds", "2", "--keep"], "3 rounds"),
+        (["--rounds", "0"], "1 or"),
+    ],
 )
 def test_options_that_make_no_sense(
     given: list[str], why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
