@@ -6,7 +6,7 @@ break nothing: only what Python has loaded anyway is used here, nothing of lm-ev
 and nothing happens until lm-eval itself imports one of the modules in ``_HOOKS``. Then:
 
 * ``lm_eval.tasks.manager``: our task folder is indexed, before the user's
-  ``--include_path``, which still overrides it;
+  ``--include_path``, which still overrides it, and each shared file is read once;
 * ``lm_eval.models``: our model types are registered, by name, unimported;
 * ``lm_eval.config.evaluate_config`` and ``lm_eval._cli.harness``: the data of our tasks are
   checked before the model is loaded, and our errors are one line instead of a traceback.
@@ -145,14 +145,17 @@ def _add_tasks(manager: ModuleType) -> None:
         **others: Any,
     ) -> None:
         def build(path: Any) -> None:
-            original(
-                self,
-                verbosity,
-                include_path=path,
-                include_defaults=include_defaults,
-                metadata=metadata,
-                **others,
-            )
+            from importlib import import_module
+
+            with import_module("lm_eval_ext.harness.includes").read_once():
+                original(
+                    self,
+                    verbosity,
+                    include_path=path,
+                    include_defaults=include_defaults,
+                    metadata=metadata,
+                    **others,
+                )
 
         if not include_defaults:
             build(include_path)
