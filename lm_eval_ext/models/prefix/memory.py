@@ -60,14 +60,16 @@ def limits(
     Args:
         device: Where the model runs.
         slots: Tokens whose keys and values fit into the bound.
-        batch_size: A group has no more new tokens than ``hf`` has in a batch of this size, so
-            that the argument bounds memory as it does there; ``auto`` leaves it to the bound.
+        batch_size: A group has no more new tokens than ``hf`` has in a batch of this size, up
+            to a whole forward pass, so that the argument bounds memory as it does there;
+            ``auto`` leaves it to the bound.
         longest: Tokens of the longest sequence.
         generated: Tokens that each leaf may generate.
     """
     pack = PACK.get(device.type, PACK_OF_OTHERS)
     if isinstance(batch_size, str):
         return Limits(pack, slots, generated, generated_slots=2 * pack)
-    new_tokens = min(pack, batch_size * longest)
+    passes = -(-batch_size * longest // step(device))
+    new_tokens = min(pack, passes * step(device))
     rows = max(batch_size * generated, 4 * new_tokens)
     return Limits(new_tokens, slots, generated, generated_slots=min(2 * pack, rows))

@@ -8,12 +8,14 @@ from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from lm_eval.models.utils import (
     handle_stop_sequences,
+    has_bos_prefix,
     normalize_gen_kwargs,
     postprocess_generated_text,
 )
 from tqdm import tqdm
 
 from lm_eval_ext.models.prefix import memory, seq2seq, settings
+from lm_eval_ext.models.prefix.ahead import Ahead, Text, texts_of
 from lm_eval_ext.models.prefix.generation import generate
 from lm_eval_ext.models.prefix.loglikelihood import Answer, score
 from lm_eval_ext.models.prefix.sharing import Sharing
@@ -42,6 +44,54 @@ class PrefixHFLM(HFLM):
         super().__init__(pretrained, **others)
         bound = memory.bound_bytes(prefix_cache_mb, self.device)
         self.sharing = Sharing(self.model, self.device, self.mixed_precision_dtype, bound)
+        self._ahead: Ahead | None = None
+
+    def loglikelihood(
+        self,
+        requests: list[Instance],
+        disable_tqdm: bool = False,  # noqa: FBT001, FBT002 (lm-eval's signature)
+    ) -> list[Answer]:
+        """Returns ``(log-probability, whether greedy)`` for each context and continuation."""
+        if self.tokenizer.is_fast:  # a slow one, which may do as it likes, has no use for batches
+            pairs = (request.args for request in requests)
+            texts = texts_of(pairs, causal=self.backend == "causal")
+            self._ahead = Ahead(texts, self._encode_all)
+        try:
+            answers: list[Answer] = super().loglikelihood(requests, disable_tqdm=disable_tqdm)
+        finally:
+            self._ahead = None
+        return answers
+
+    def tok_encode(
+        self,
+        string: str,
+        add_special_tokens: bool | None = None,  # noqa: FBT001 (HFLM's signature)
+        left_truncate_len: int | None = None,
+        **others: Any,
+    ) -> list[int]:
+        """Returns the text's tokens, as HFLM's."""
+        if self._ahead is not None and left_truncate_len is None and not others:
+            found = self._ahead.get((string, add_special_tokens))
+            if found is not None:
+                return found
+        tokens: list[int] = super().tok_encode(
+            string, add_special_tokens, left_truncate_len, **others
+        )
+        return tokens
+
+    def _encode_all(self, texts: list[Text]) -> list[list[int]]:
+        """Encodes texts; whether with special tokens is decided as by HFLM, text by text."""
+        beginning = self.tokenizer.decode(self.prefix_token_id)
+        alike: dict[bool | None, list[int]] = {}
+        for number, (text, asked) in enumerate(texts):
+            usual = False if has_bos_prefix(text, beginning) else self.add_bos_token
+            alike.setdefault(usual if asked is None else asked, []).append(number)
+        tokens: dict[int, list[int]] = {}
+        for special, numbers in alike.items():
+            options = {} if special is None else {"add_special_tokens": special}
+            found = self.tokenizer([texts[number][0] for number in numbers], **options)
+            tokens.update(zip(numbers, found["input_ids"], strict=True))
+        return [tokens[number] for number in range(len(texts))]
 
     def _loglikelihood_tokens(
         self,

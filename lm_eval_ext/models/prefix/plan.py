@@ -36,18 +36,20 @@ def cut(tree: Tree[Key], limits: Limits) -> Iterator[Group[Key]]:
     """Yields the groups in order; every leaf is in one."""
     members: list[Leaf[Key]] = []
     kept = lowest = 0
+    end = 0  # the group's tokens from its first leaf's beginning on, each once
     for leaf in tree.leaves:
+        added = len(leaf.tokens) - leaf.common
         if members:
             joint = min(lowest, leaf.common)
             start = _start(kept, joint, leaf)
-            new = sum(len(one.tokens) - one.common for one in members[1:])
-            new += len(members[0].tokens) - start + len(leaf.tokens) - leaf.common
-            if _fits(start, new, len(members) + 1, limits):
+            if _fits(start, end - start + added, len(members) + 1, limits):
                 kept, lowest = start, joint
+                end += added
                 members.append(leaf)
                 continue
             yield Group(kept, tuple(members))
         members = [leaf]
+        end = len(leaf.tokens)
         # The prediction after the last kept token is gone with the group before.
         kept, lowest = min(leaf.common, leaf.first), leaf.common
     if members:

@@ -1,0 +1,107 @@
+"""Texts that are encoded ahead have the tokens that HFLM gives them one by one."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import prefix_models
+import pytest
+from lm_eval.models.huggingface import HFLM
+from prefix_models import instances
+from test_prefix_limits import build
+
+from lm_eval_ext.models.prefix import ahead
+from lm_eval_ext.models.prefix.ahead import Ahead, Text, texts_of
+from lm_eval_ext.models.prefix.model import PrefixHFLM
+
+CONTEXTS = ("The dog is", "The dog is  ", "", "<s>The dog", " \n", "a\n\n", "这道菜", "</s> x")
+CONTINUATIONS = (" a cat", "a cat", " ", "<s> the", " 叫什么", "</s>")
+PAIRS = list(product(CONTEXTS, CONTINUATIONS))
+
+
+def asked_for(model: HFLM, pairs: list[tuple[str, str]]) -> list[Any]:
+    """What a model is given to compute, for requests of these pairs."""
+    found: list[Any] = []
+
+    def taken(requests: Any, **_: Any) -> list[Any]:
+        found.extend(requests)
+        return [(0.0, False)] * len(requests)
+
+    model._loglikelihood_tokens = taken  # type: ignore[method-assign]
+    model.loglikelihood(instances("loglikelihood", *pairs), disable_tqdm=True)
+    return found
+
+
+@pytest.mark.parametrize("batch", [1, 7, 1024])
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+@pytest.mark.parametrize("arguments", [{}, {"add_bos_token": True}, {"add_bos_token": False}])
+def test_the_tokens_are_hfs(
+    family: str,
+    arguments: dict[str, Any],
+    batch: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ahead, "BATCH", batch)
+    hf, ours = build(family, tmp_path, **arguments)
+    assert asked_for(ours, PAIRS) == asked_for(hf, PAIRS)
+
+
+def test_an_encoder_decoders_tokens_are_hfs(tiny_models: Path) -> None:
+    models = [kind(str(tiny_models / "t5"), device="cpu") for kind in (HFLM, PrefixHFLM)]
+    assert asked_for(models[1], PAIRS) == asked_for(models[0], PAIRS)
+
+
+def test_every_text_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or it would be encoded by itself, which nobody would notice but the clock."""
+    _, ours = build("llama", tmp_path)
+    alone: list[str] = []
+    single = HFLM.tok_encode
+
+    def noted(self: HFLM, string: str, *args: Any, **kwargs: Any) -> Any:
+        alone.append(string)
+        return single(self, string, *args, **kwargs)
+
+    monkeypatch.setattr(HFLM, "tok_encode", noted)
+    asked_for(ours, PAIRS)
+    assert alone == []
+    ours.tok_encode("The dog is")
+    assert alone == ["The dog is"], "nothing is remembered once the requests are encoded"
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = prefix_models.make("gpt2", tmp_path / "gpt2")
+    ours = PrefixHFLM(path, device="cpu")
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    ours._loglikelihood_tokens = failing  # type: ignore[method-assign]
+    with pytest.raises(MemoryError):
+        ours.loglikelihood(instances("loglikelihood", ("The dog", " is")), disable_tqdm=True)
+    assert ours._ahead is None
+
+
+def test_only_the_next_texts_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "BATCH", 4)
+    calls: list[list[Text]] = []
+
+    def encode(texts: list[Text]) -> list[list[int]]:
+        calls.append(texts)
+        return [[int(text)] for text, _ in texts]
+
+    texts = list(texts_of(((f"{n // 2}", f"{n}") for n in range(6)), causal=True))
+    some = Ahead(texts, encode)
+    assert [some.get(text) for text in texts] == [[int(text)] for text, _ in texts]
+    assert len(calls) == 3
+    assert max(map(len, calls)) <= 4
+    assert some.get(("7", None)) is None
+    assert some.get(texts[0]) is None, "the first ones are dropped by now"
+
+
+def test_a_caller_may_change_its_tokens() -> None:
+    some = Ahead([("a", None)], lambda texts: [[1, 2] for _ in texts])
+    first = some.get(("a", None))
+    assert first is not None
+    first.append(3)
+    assert some.get(("a", None)) == [1, 2]
