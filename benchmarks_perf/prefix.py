@@ -167,7 +167,7 @@ def measured(
         ours=[run["seconds"] for run in found[1]],
         same="texts identical" if work.new_tokens else f"log-probabilities within {NOISE:g}",
         peak=[max(run["peak"] for run in side) for side in found],
-        note="; ".join(found[1][-1]["said"]),
+        note="; ".join(message for run in found[1] for message in run["said"]),
     )
 
 

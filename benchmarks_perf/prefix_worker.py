@@ -42,19 +42,20 @@ def main() -> None:
     getattr(model, rows[0][0])(requests[:2], disable_tqdm=True)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
+    sharing = getattr(model, "sharing", None)
     for line in sys.stdin:
         count, size = map(int, line.split())
+        said = set(sharing._said) if sharing else set()
         model.batch_size_per_gpu = size
         forget_peak()
         began = time.perf_counter()
         answers = getattr(model, rows[0][0])(requests[:count], disable_tqdm=True)
         seconds = time.perf_counter() - began
-        sharing = getattr(model, "sharing", None)
         found = {
             "seconds": seconds,
             "peak": peak_mib(),
             "answers": answers,
-            "said": sorted(sharing._said) if sharing else [],
+            "said": sorted(sharing._said - said) if sharing else [],
         }
         sys.stdout.write(json.dumps(found) + "\n")
         sys.stdout.flush()
