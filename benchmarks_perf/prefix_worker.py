@@ -43,6 +43,8 @@ def main() -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sharing = getattr(model, "sharing", None)
+    if sharing:
+        sharing._said.clear()  # two requests are no measure, and what holds for all is said again
     for line in sys.stdin:
         count, size = map(int, line.split())
         said = set(sharing._said) if sharing else set()

@@ -135,6 +135,9 @@ def _add_tasks(manager: ModuleType) -> None:
     if not os.path.isdir(tasks_folder()):  # noqa: PTH112
         raise FileNotFoundError(f"no folder {tasks_folder()}: the package lies in an archive")
     upstream_finds_us = _mentions_entry_points(manager, "lm_eval.tasks")
+    from importlib import import_module
+
+    includes = import_module("lm_eval_ext.harness.includes")
 
     def __init__(  # noqa: N807 (it takes the place of one)
         self: Any,
@@ -145,9 +148,7 @@ def _add_tasks(manager: ModuleType) -> None:
         **others: Any,
     ) -> None:
         def build(path: Any) -> None:
-            from importlib import import_module
-
-            with import_module("lm_eval_ext.harness.includes").read_once():
+            with includes.read_once():
                 original(
                     self,
                     verbosity,

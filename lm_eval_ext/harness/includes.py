@@ -19,7 +19,13 @@ _Read = dict[str, tuple[dict[str, Any], set[Path]]]
 _read: ContextVar[_Read | None] = ContextVar("lm_eval_ext_included_files", default=None)
 """What is in each included file, and what files that took; None outside of read_once."""
 
-PARAMETERS = ["path", "resolve_func", "recursive", "_seen"]
+_NAMED = inspect.Parameter.KEYWORD_ONLY
+PARAMETERS = [
+    ("path", inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty),
+    ("resolve_func", _NAMED, True),
+    ("recursive", _NAMED, True),
+    ("_seen", _NAMED, None),
+]
 """Those of the ``load_yaml`` we know; an lm-eval that has another keeps its own way."""
 
 
@@ -45,7 +51,8 @@ def _teach(loader: Any) -> None:
     original: Callable[..., dict[str, Any]] = loader.load_yaml
     if getattr(original, "lm_eval_ext", False):
         return
-    if list(inspect.signature(original).parameters) != PARAMETERS:
+    parameters = inspect.signature(original).parameters.values()
+    if [(one.name, one.kind, one.default) for one in parameters] != PARAMETERS:
         return
 
     def load_yaml(
@@ -56,7 +63,7 @@ def _teach(loader: Any) -> None:
         _seen: set[Path] | None = None,
     ) -> dict[str, Any]:
         known = _read.get()
-        if known is None or resolve_func or not recursive or _seen is None:
+        if known is None or resolve_func or not recursive or not isinstance(_seen, set):
             return original(path, resolve_func=resolve_func, recursive=recursive, _seen=_seen)
         found = known.get(str(path))
         if found is None:

@@ -12,7 +12,9 @@ import lm_eval
 import pytest
 from lm_eval.tasks import _yaml_loader
 from lm_eval.tasks._index import TaskIndex
+from lm_eval.tasks.manager import TaskManager
 
+from lm_eval_ext import _autoload
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.harness import includes
 from lm_eval_ext.harness.includes import read_once
@@ -76,6 +78,15 @@ def test_each_file_is_read_once(opened: Counter[str]) -> None:
     assert all(opened[name] == 2 and name.endswith(".yaml") for name in again), (
         "once as a task of its own, once for all that include it"
     )
+
+
+def test_lm_evals_manager_reads_them_once(opened: Counter[str]) -> None:
+    """The hook is at work in this process, as in every one."""
+    assert _autoload.is_active()
+    TaskManager(include_defaults=False, include_path=_autoload.tasks_folder())
+    tasks = {name: times for name, times in opened.items() if name.startswith(tasks_folder())}
+    assert len(tasks) > 100
+    assert max(tasks.values()) == 2, "as a task of its own and for those that include it"
 
 
 def test_nothing_is_remembered_afterwards(folder: Callable[..., Path]) -> None:
@@ -156,7 +167,16 @@ def test_two_threads_do_not_share_what_they_remember(folder: Callable[..., Path]
     assert seen == ["new"]
 
 
-@pytest.mark.parametrize("source", ["", "def load_yaml(path, cache): ...", "load_yaml = 3"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "load_yaml = 3",
+        "def load_yaml(path, cache): ...",
+        "def load_yaml(path, *, resolve_func=False, recursive=True, _seen=None): ...",
+        "def load_yaml(path, resolve_func=True, recursive=True, _seen=None): ...",
+    ],
+)
 def test_an_unknown_loader_is_left_alone(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("lm_eval.tasks._yaml_loader")
     exec(source, module.__dict__)

@@ -14,6 +14,9 @@ STEP = {"cpu": 256}
 STEP_OF_OTHERS = 4096
 """New tokens in a forward pass: from there on a longer one is no faster per token."""
 
+UNIT = 256
+"""New tokens of a group are a multiple of it: a processor's passes are whole ones."""
+
 PACK = {"cpu": 4096}
 PACK_OF_OTHERS = 16384
 """New tokens in a group: each is compared with all the others, in vain for most."""
@@ -60,16 +63,15 @@ def limits(
     Args:
         device: Where the model runs.
         slots: Tokens whose keys and values fit into the bound.
-        batch_size: A group has no more new tokens than ``hf`` has in a batch of this size, up
-            to a whole forward pass, so that the argument bounds memory as it does there;
-            ``auto`` leaves it to the bound.
+        batch_size: A group has no more new tokens than ``hf`` has in a batch of this size,
+            rounded up to a multiple of :data:`UNIT`, so that the argument bounds memory as it
+            does there; ``auto`` leaves it to the bound.
         longest: Tokens of the longest sequence.
         generated: Tokens that each leaf may generate.
     """
     pack = PACK.get(device.type, PACK_OF_OTHERS)
     if isinstance(batch_size, str):
         return Limits(pack, slots, generated, generated_slots=2 * pack)
-    passes = -(-batch_size * longest // step(device))
-    new_tokens = min(pack, passes * step(device))
+    new_tokens = min(pack, -(-batch_size * longest // UNIT) * UNIT)
     rows = max(batch_size * generated, 4 * new_tokens)
     return Limits(new_tokens, slots, generated, generated_slots=min(2 * pack, rows))

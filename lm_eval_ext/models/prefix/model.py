@@ -15,7 +15,7 @@ from lm_eval.models.utils import (
 from tqdm import tqdm
 
 from lm_eval_ext.models.prefix import memory, seq2seq, settings
-from lm_eval_ext.models.prefix.ahead import Ahead, Text, texts_of
+from lm_eval_ext.models.prefix.ahead import Ahead, Text, can_batch, texts_of
 from lm_eval_ext.models.prefix.generation import generate
 from lm_eval_ext.models.prefix.loglikelihood import Answer, score
 from lm_eval_ext.models.prefix.sharing import Sharing
@@ -38,13 +38,14 @@ class PrefixHFLM(HFLM):
         OptionError: For a bound that is no positive number.
     """
 
+    _ahead: Ahead | None = None
+
     def __init__(
         self, pretrained: Any, *, prefix_cache_mb: float | str | None = None, **others: Any
     ) -> None:
         super().__init__(pretrained, **others)
         bound = memory.bound_bytes(prefix_cache_mb, self.device)
         self.sharing = Sharing(self.model, self.device, self.mixed_precision_dtype, bound)
-        self._ahead: Ahead | None = None
 
     def loglikelihood(
         self,
@@ -52,7 +53,7 @@ class PrefixHFLM(HFLM):
         disable_tqdm: bool = False,  # noqa: FBT001, FBT002 (lm-eval's signature)
     ) -> list[Answer]:
         """Returns ``(log-probability, whether greedy)`` for each context and continuation."""
-        if self.tokenizer.is_fast:  # a slow one, which may do as it likes, has no use for batches
+        if can_batch(self.tokenizer):
             pairs = (request.args for request in requests)
             texts = texts_of(pairs, causal=self.backend == "causal")
             self._ahead = Ahead(texts, self._encode_all)
@@ -99,6 +100,7 @@ class PrefixHFLM(HFLM):
         disable_tqdm: bool = False,  # noqa: FBT001, FBT002 (lm-eval's signature)
         override_bs: int | None = None,
     ) -> list[Answer]:
+        self._ahead = None
         # lm-eval's rolling log-likelihood comes with a batch size of its own: its windows share
         # nothing.
         if override_bs is not None or not requests:

@@ -4,14 +4,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import prefix_models
 import pytest
 from lm_eval.models.huggingface import HFLM
 from prefix_models import instances
 from test_prefix_limits import build
 
 from lm_eval_ext.models.prefix import ahead
-from lm_eval_ext.models.prefix.ahead import Ahead, Text, texts_of
+from lm_eval_ext.models.prefix.ahead import Ahead, Text, can_batch, texts_of
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
 CONTEXTS = ("The dog is", "The dog is  ", "", "<s>The dog", " \n", "a\n\n", "这道菜", "</s> x")
@@ -65,21 +64,63 @@ def test_every_text_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(HFLM, "tok_encode", noted)
     asked_for(ours, PAIRS)
     assert alone == []
-    ours.tok_encode("The dog is")
-    assert alone == ["The dog is"], "nothing is remembered once the requests are encoded"
 
 
-def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
-    path = prefix_models.make("gpt2", tmp_path / "gpt2")
-    ours = PrefixHFLM(path, device="cpu")
+def test_nothing_is_held_while_the_model_computes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, ours = build("gpt2", tmp_path)
+    held: list[Any] = []
+    monkeypatch.setattr(
+        type(ours.sharing), "pays", lambda *_: held.append(ours._ahead) or False, raising=True
+    )
+    ours.loglikelihood(instances("loglikelihood", ("The dog", " is")), disable_tqdm=True)
+    assert held == [None]
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, ours = build("gpt2", tmp_path)
 
     def failing(*_: Any, **__: Any) -> Any:
         raise MemoryError
 
-    ours._loglikelihood_tokens = failing  # type: ignore[method-assign]
+    monkeypatch.setattr(HFLM, "_encode_pair", failing)
     with pytest.raises(MemoryError):
         ours.loglikelihood(instances("loglikelihood", ("The dog", " is")), disable_tqdm=True)
     assert ours._ahead is None
+
+
+def test_a_tokenizer_with_a_way_of_its_own_is_asked_text_by_text(tmp_path: Path) -> None:
+    """As CodeLlama's, whose place to fill in counts in a single text only."""
+    hf, ours = build("gpt2", tmp_path)
+    usual = type(ours.tokenizer)
+    assert can_batch(ours.tokenizer)
+
+    class Filling(usual):  # type: ignore[misc, valid-type]
+        def _encode_plus(self, text: Any, **options: Any) -> Any:
+            if isinstance(text, str):
+                text = text.replace("dog", "cat")
+            return super()._encode_plus(text, **options)
+
+    for model in (hf, ours):
+        model.tokenizer.__class__ = Filling
+    assert not can_batch(ours.tokenizer)
+    assert asked_for(ours, PAIRS) == asked_for(hf, PAIRS)
+    assert not can_batch(object()), "one that does not say whether it is fast"
+
+
+def test_long_texts_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "CHARACTERS", 25)
+    sizes: list[int] = []
+
+    def encode(texts: list[Text]) -> list[list[int]]:
+        sizes.append(len(texts))
+        return [[0]] * len(texts)
+
+    texts: list[Text] = [(f"{n:010}", None) for n in range(7)]
+    some = Ahead(texts, encode)
+    assert all(some.get(text) == [0] for text in texts)
+    assert sizes == [3, 3, 1]
 
 
 def test_only_the_next_texts_are_held(monkeypatch: pytest.MonkeyPatch) -> None:

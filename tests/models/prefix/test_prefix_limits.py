@@ -11,6 +11,7 @@ from prefix_models import instances
 from test_prefix_answers import few_shot, same_logprobs, same_texts
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.models.prefix import memory
 from lm_eval_ext.models.prefix.cache import SlotCache
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
@@ -164,3 +165,19 @@ def test_lm_eval_knows_the_name() -> None:
     from lm_eval.api.registry import get_model
 
     assert get_model("hf-prefix") is PrefixHFLM
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("generated", [0, 24])
+def test_the_batch_size_bounds_a_group(device: str, generated: int) -> None:
+    """As it bounds hf's batches, to the next multiple of the unit; more on no kind of device."""
+    for batch_size in (1, 2, 7, 64):
+        for longest in (3, 300, 2000):
+            found = memory.limits(torch.device(device), 10**6, batch_size, longest, generated)
+            most = memory.limits(torch.device(device), 10**6, "auto", longest, generated)
+            bound = batch_size * longest + memory.UNIT
+            assert found.new_tokens < bound
+            assert found.new_tokens >= min(batch_size * longest, most.new_tokens)
+            assert found.generated_slots <= max(batch_size * generated, 4 * bound)
+            assert found.new_tokens <= most.new_tokens
+            assert found.generated_slots <= most.generated_slots
