@@ -101,9 +101,11 @@ def table(rows: Sequence[Row]) -> str:
 def remarks(rows: Sequence[Row]) -> list[str]:
     """Returns what was compared, by work, and what else has to be known."""
     compared = dict.fromkeys(f"{row.work}: {row.same}" for row in rows if row.same)
-    notes = dict.fromkeys(f"{row.work}: {row.note}" for row in rows if row.note)
     found = [f"Compared. {'; '.join(compared)}."] if compared else []
-    return found + ([f"`hf-prefix` said. {'; '.join(notes)}."] if notes else [])
+    for work, same_work in groupby((row for row in rows if row.note), key=lambda row: row.work):
+        notes = dict.fromkeys(row.note for row in same_work)
+        found.append(f"`hf-prefix` said of {work}: {'; '.join(notes)}.")
+    return found
 
 
 def number(value: float) -> str:

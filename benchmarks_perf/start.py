@@ -202,5 +202,9 @@ def call(command: Sequence[str], env: Mapping[str, str]) -> str:
 
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
-    """No hub is asked for anything: a network's answer would be part of the time."""
-    return {**os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", **env}
+    """The process's own, but for two things that would be part of the time.
+
+    No hub is asked for anything, and modules are kept compiled, as pip leaves them to users.
+    """
+    ours = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": ""}
+    return {**os.environ, **ours, **env}

@@ -1,6 +1,6 @@
 """Texts are turned into tokens many at a time, before HFLM asks for them one by one."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -53,6 +53,32 @@ def texts_of(pairs: Iterable[tuple[str, str]], *, causal: bool) -> Iterator[Text
         else:
             yield kept, None
             yield context[len(kept) :] + continuation, False
+
+
+def encode(
+    tokenizer: Any,
+    beginning: str,
+    usual: bool | None,  # noqa: FBT001 (HFLM's add_bos_token)
+    texts: Sequence[Text],
+) -> list[list[int]]:
+    """Encodes texts; whether with special tokens is decided as by HFLM, text by text.
+
+    Args:
+        tokenizer: One that :func:`can_batch`.
+        beginning: The text that stands for a beginning of sequence; what has it gets no other.
+        usual: Whether special tokens are added where a text does not say.
+        texts: What to encode.
+    """
+    alike: dict[bool | None, list[int]] = {}
+    for number, (text, asked) in enumerate(texts):
+        unasked = False if text.startswith(beginning) else usual
+        alike.setdefault(unasked if asked is None else asked, []).append(number)
+    tokens: dict[int, list[int]] = {}
+    for special, numbers in alike.items():
+        options = {} if special is None else {"add_special_tokens": special}
+        found = tokenizer([texts[number][0] for number in numbers], **options)
+        tokens.update(zip(numbers, found["input_ids"], strict=True))
+    return [tokens[number] for number in range(len(texts))]
 
 
 class Ahead:

@@ -1,6 +1,7 @@
 """``--model hf-prefix``: HFLM that computes every shared prefix once."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -8,14 +9,13 @@ from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from lm_eval.models.utils import (
     handle_stop_sequences,
-    has_bos_prefix,
     normalize_gen_kwargs,
     postprocess_generated_text,
 )
 from tqdm import tqdm
 
 from lm_eval_ext.models.prefix import memory, seq2seq, settings
-from lm_eval_ext.models.prefix.ahead import Ahead, Text, can_batch, texts_of
+from lm_eval_ext.models.prefix.ahead import Ahead, can_batch, encode, texts_of
 from lm_eval_ext.models.prefix.generation import generate
 from lm_eval_ext.models.prefix.loglikelihood import Answer, score
 from lm_eval_ext.models.prefix.sharing import Sharing
@@ -56,7 +56,10 @@ class PrefixHFLM(HFLM):
         if can_batch(self.tokenizer):
             pairs = (request.args for request in requests)
             texts = texts_of(pairs, causal=self.backend == "causal")
-            self._ahead = Ahead(texts, self._encode_all)
+            beginning = self.tokenizer.decode(self.prefix_token_id)
+            self._ahead = Ahead(
+                texts, partial(encode, self.tokenizer, beginning, self.add_bos_token)
+            )
         try:
             answers: list[Answer] = super().loglikelihood(requests, disable_tqdm=disable_tqdm)
         finally:
@@ -79,20 +82,6 @@ class PrefixHFLM(HFLM):
             string, add_special_tokens, left_truncate_len, **others
         )
         return tokens
-
-    def _encode_all(self, texts: list[Text]) -> list[list[int]]:
-        """Encodes texts; whether with special tokens is decided as by HFLM, text by text."""
-        beginning = self.tokenizer.decode(self.prefix_token_id)
-        alike: dict[bool | None, list[int]] = {}
-        for number, (text, asked) in enumerate(texts):
-            usual = False if has_bos_prefix(text, beginning) else self.add_bos_token
-            alike.setdefault(usual if asked is None else asked, []).append(number)
-        tokens: dict[int, list[int]] = {}
-        for special, numbers in alike.items():
-            options = {} if special is None else {"add_special_tokens": special}
-            found = self.tokenizer([texts[number][0] for number in numbers], **options)
-            tokens.update(zip(numbers, found["input_ids"], strict=True))
-        return [tokens[number] for number in range(len(texts))]
 
     def _loglikelihood_tokens(
         self,
