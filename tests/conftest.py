@@ -1,6 +1,5 @@
 """What tests share: the real data where at hand, tiny models, lm_eval as users start it."""
 
-import gc
 import json
 import os
 import signal
@@ -38,12 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         grouped = item.get_closest_marker("xdist_group")
         if not grouped and "populated" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("populated"))
-
-
-def pytest_collection_finish() -> None:
-    """What is imported by now stays: collecting garbage among it took statsmodels 0.3 s a call."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -29,9 +29,15 @@ def manager() -> TaskManager:
     return TaskManager(include_defaults=False, include_path=tasks_folder())
 
 
+def by_worker(name: str) -> Any:
+    """All tests of a task run in one worker: each would load it, for seconds, anew."""
+    group = "populated" if "spider_databases" in TASKS[name].sources else f"task {name}"
+    return pytest.param(name, marks=pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(
     scope="module",
-    params=sorted(name for name, facts in TASKS.items() if not facts.asks_own),
+    params=[by_worker(name) for name in sorted(TASKS) if not TASKS[name].asks_own],
 )
 def task(request: pytest.FixtureRequest, manager: TaskManager, run_cache: Path) -> Iterator[Any]:
     """Each task in turn, loaded once; those that need data skip where they are not at hand."""

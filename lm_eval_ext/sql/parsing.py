@@ -36,6 +36,13 @@ def parse(sql: str, schema: Schema) -> "exp.Expr":
     Raises:
         UnparsedQuery: It is not exactly one SELECT or set operation that sqlglot reads.
     """
+    tree: exp.Expr = _parsed(sql, schema).copy()
+    return tree
+
+
+@lru_cache(maxsize=4096)
+def _parsed(sql: str, schema: Schema) -> "exp.Expr":
+    """The tree, which is not to be changed: each question about a query reads it again."""
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
