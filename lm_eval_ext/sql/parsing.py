@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.sql.schema import Column, Schema
 from lm_eval_ext.text import one_line
 
@@ -72,8 +73,18 @@ def _dialect() -> "type[Dialect]":
     """SQLite's dialect, but every function other than the aggregates keeps its own name.
 
     sqlglot would write stdev as STDDEV, which nobody has registered, and knows more such pairs.
+
+    Raises:
+        LmEvalExtError: sqlglot is compiled: nobody can add to its classes then.
     """
+    import sqlglot.parser
     from sqlglot.dialects.sqlite import SQLite
+
+    if not str(sqlglot.parser.__file__).endswith(".py"):
+        raise LmEvalExtError(
+            "sqlglot is installed in its compiled edition, whose dialects cannot be extended; "
+            "run: pip uninstall sqlglotc"
+        )
 
     class SQLiteAsWritten(SQLite):
         class Parser(SQLite.Parser):  # type: ignore[misc, valid-type, unused-ignore]

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from magnifico_golds import distinct
 
+from lm_eval_ext.errors import LmEvalExtError
+from lm_eval_ext.sql import parsing
 from lm_eval_ext.sql.engine import Engine
 from lm_eval_ext.sql.functions import register
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
@@ -127,3 +129,18 @@ def test_golds_give_the_same_rows_when_written_again(real_data: Path) -> None:
             ran += 1
     engine.close()
     assert ran > 20 * unread > 0
+
+
+def test_a_compiled_sqlglot_is_refused_in_one_line(
+    library: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its classes take no subclasses, which shows as a TypeError from deep inside."""
+    schema = schema_of(library)
+    parsing._dialect.cache_clear()
+    parsing._parsed.cache_clear()
+    monkeypatch.setattr("sqlglot.parser.__file__", "/site-packages/sqlglot/parser.cpython-311.so")
+    with pytest.raises(LmEvalExtError, match="pip uninstall sqlglotc") as caught:
+        parse("SELECT 1", schema)
+    assert "\n" not in str(caught.value)
+    monkeypatch.undo()
+    assert parse("SELECT 1", schema).sql() == "SELECT 1"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 
 # Without "", the working folder: a program of the user's there may be called random.py.
 _BOOT = (
@@ -25,7 +25,7 @@ def serve() -> None:
         answer = ["done", ""]
         try:
             make(Path(original), golds, Path(folder), db_id)
-        except (DataError, OptionError) as error:
+        except LmEvalExtError as error:
             answer = [type(error).__name__, str(error)]
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
@@ -56,7 +56,8 @@ class Maker:
             raise RuntimeError(f"the process that populated {job[3]} ended (see above)")
         kind, message = json.loads(answer)
         if kind != "done":
-            raise {"DataError": DataError, "OptionError": OptionError}[kind](message)
+            kinds = {"DataError": DataError, "OptionError": OptionError}
+            raise kinds.get(kind, LmEvalExtError)(message)
 
     def kill(self) -> None:
         """Ends it, whatever it does; what it had not finished is not there."""
