@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import deepcopy
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ def _teach(loader: Any) -> None:
     if [(one.name, one.kind, one.default) for one in parameters] != PARAMETERS:
         return
 
+    @wraps(original)
     def load_yaml(
         path: str | Path,
         *,
@@ -78,6 +80,4 @@ def _teach(loader: Any) -> None:
         return deepcopy(config)
 
     load_yaml.lm_eval_ext = True  # type: ignore[attr-defined]
-    load_yaml.__doc__ = original.__doc__
-    load_yaml.__wrapped__ = original  # type: ignore[attr-defined]
     loader.load_yaml = load_yaml
