@@ -1,0 +1,201 @@
+"""Fills the parts of the pages that repeat the cards and the declared data sources.
+
+A page marks such a part with ``<!-- generated: KIND ARGUMENTS -->`` and ``<!-- end -->``:
+
+* ``paper NAME``: the publication of a benchmark;
+* ``tasks NAME [FIELD=VALUE,VALUE...]``: its tasks and groups; tasks whose names differ only in
+  one of the values make one row, with ``<FIELD>`` in the place of the value;
+* ``facts NAME``: headline metrics, chance, and what standard errors are clustered by;
+* ``sources [NAME...]``: declared data sources, all if none is named.
+
+``python docs/generate.py`` rewrites the pages. With ``--check`` it changes nothing and exits
+with status 1 if a page is out of date.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from lm_eval_ext.cards import TaskFacts, cards
+from lm_eval_ext.data import sources
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMAND = "python docs/generate.py"
+CODE = r"^ *```.*?^ *```$"
+PART = r"^(<!-- generated: (\w+)([^\n]*?) -->\n).*?^(<!-- end -->)$"
+CODE_OR_PART = re.compile(f"{CODE}|{PART}", re.DOTALL | re.MULTILINE)
+COMMIT = re.compile(r"[0-9a-f]{40}")
+FEW_FILES = 4
+KILO = 1000
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def size(count: int) -> str:
+    """A number of bytes as people write it."""
+    if count < KILO**2:
+        return f"{count / KILO:.0f} kB"
+    return f"{count / KILO**2:.{0 if count >= 100 * KILO**2 else 1}f} MB"
+
+
+def paper(name: str) -> str:
+    """Authors, title, venue and link."""
+    cited = cards()[name].paper
+    last = cited.url.rstrip("/").rpartition("/")[2]
+    label = f"arXiv {last}" if "arxiv.org" in cited.url else last
+    title = " ".join(cited.title.split())
+    return f"{cited.authors}, *{title}*, {cited.venue}, [{label}]({cited.url}).\n"
+
+
+def facts(name: str) -> str:
+    """What the card says about reading the scores."""
+    card = cards()[name]
+    metrics = ", ".join(f"`{metric}`" for metric in card.headline)
+    leading = " or ".join(f"`{metric}`" for metric in card.leading) or f"`{card.headline[0]}`"
+    chance = "" if card.chance is None else f" Guessing scores {card.chance:g}."
+    return (
+        f"Headline metrics: {metrics}. The leaderboard's overview shows {leading}.{chance}\n"
+        f"Standard errors are clustered by {card.cluster}.\n"
+    )
+
+
+def tasks(name: str, *folds: str) -> str:
+    """The tasks of a benchmark, then its groups."""
+    card = cards()[name]
+    rows: dict[str, dict[str, tuple[str, ...]]] = {}
+    for task, facts in card.tasks.items():
+        asked = (facts.description, *_sizes([facts]), _data([facts]))
+        rows.setdefault(_folded(task, folds)[0], {})[task] = asked
+    for group, names in card.groups.items():
+        members = [card.tasks[member] for member in names]
+        listed = f"the group of {', '.join(f'`{member}`' for member in names)}"
+        asked = (listed, *_sizes(members), _data(members))
+        rows.setdefault(_folded(group, folds)[0], {})[group] = asked
+    lines = []
+    for place, alike in rows.items():
+        if len(alike) == 1:
+            lines += [(f"`{task}`", *asked) for task, asked in alike.items()]
+            continue
+        if len({asked[1:] for asked in alike.values()}) > 1:
+            sys.exit(f"{place}: these tasks differ in size or data, so they need a row each")
+        values = [_folded(task, folds)[1] for task in alike]
+        texts = [_folded(asked[0], folds)[0] for asked in alike.values()]
+        (_, *same), *_ = alike.values()
+        lines.append((f"`{place}`", _shared(texts) + _not_for(values, folds), *same))
+    return table(("task", "asks", "documents", "requests", "data"), lines)
+
+
+def _folded(text: str, folds: Iterable[str]) -> tuple[str, str]:
+    """A text with the first value of a field replaced by ``<FIELD>``; and the value."""
+    for field, _, values in (fold.partition("=") for fold in folds):
+        for value in values.split(","):
+            if value in text:
+                return text.replace(value, f"<{field}>"), value
+    return text, ""
+
+
+def _shared(texts: Iterable[str]) -> str:
+    """The clauses that are the same in all descriptions."""
+    clauses = zip(*(text.split("; ") for text in texts), strict=False)
+    text = "; ".join(found[0] for found in clauses if len(set(found)) == 1)
+    return re.sub(r"(?<![\w`])<\w+>(?![\w`])", r"`\g<0>`", text)
+
+
+def _not_for(having: Iterable[str], folds: Iterable[str]) -> str:
+    """Which of a field's values have no such task."""
+    found = set(having)
+    fields = (fold.partition("=")[2].split(",") for fold in folds)
+    every = next(values for values in fields if found & set(values))
+    absent = [f"`{value}`" for value in every if value not in found]
+    return f" (not for {', '.join(absent)})" if absent else ""
+
+
+def _sizes(members: Sequence[TaskFacts]) -> tuple[str, str]:
+    if any(facts.asks_own for facts in members):
+        return "varies", "varies"
+    documents = sum(facts.documents for facts in members)
+    return f"{documents:,}", f"{sum(facts.requests for facts in members):,}"
+
+
+def _data(members: Sequence[TaskFacts]) -> str:
+    needed = list(dict.fromkeys(source for facts in members for source in facts.sources))
+    if not needed:
+        return "see below" if any(facts.asks_own for facts in members) else "embedded"
+    names = ", ".join(f"`{source}`" for source in needed)
+    return f"{names}: {size(sum(sources()[source].size for source in needed))}"
+
+
+def declared(*names: str) -> str:
+    """The declared data sources."""
+    rows = []
+    for name in names or sources():
+        source = sources()[name]
+        files = ", ".join(f"`{file}`" for file in source.files)
+        rows.append(
+            (
+                f"[`{name}`]({source.homepage})",
+                files if len(source.files) <= FEW_FILES else f"{len(source.files)} files",
+                size(source.size),
+                f"`{source.revision[:10]}`"
+                if COMMIT.fullmatch(source.revision)
+                else source.revision,
+                source.licence,
+            )
+        )
+    return table(("source", "files", "size", "revision", "licence"), rows)
+
+
+KINDS: Mapping[str, Callable[..., str]] = {
+    "paper": paper, "facts": facts, "tasks": tasks, "sources": declared,
+}  # fmt: skip
+
+
+def filled(text: str, place: Path) -> str:
+    """A page with its generated parts renewed; code blocks stay as they are.
+
+    Raises:
+        SystemExit: If a mark is misspelt or has no end.
+    """
+    marks = re.sub(CODE, "", text, flags=re.DOTALL | re.MULTILINE).count("<!-- generated:")
+
+    def fill(match: re.Match[str]) -> str:
+        nonlocal marks
+        start, kind, arguments, end = match.groups()
+        if kind is None:
+            return match.group()
+        if kind not in KINDS:
+            sys.exit(f"{place}: {start.strip()}: the kinds are {', '.join(KINDS)}")
+        marks -= 1
+        return f"{start}\n{KINDS[kind](*arguments.split())}\n{end}"
+
+    done = CODE_OR_PART.sub(fill, text)
+    if marks:
+        sys.exit(f"{place}: a generated part has no <!-- end -->, or a mark is not on its own line")
+    return done
+
+
+def main() -> None:
+    """Rewrites the pages, or says which are out of date."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="change nothing; status 1 if stale")
+    check = parser.parse_args().check
+    stale = []
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        text = page.read_text(encoding="utf-8")
+        new = filled(text, page.relative_to(ROOT))
+        if new != text:
+            stale.append(str(page.relative_to(ROOT)))
+            if not check:
+                page.write_text(new, encoding="utf-8")
+    if check and stale:
+        sys.exit(f"out of date: {', '.join(stale)}; run: {COMMAND}")
+
+
+if __name__ == "__main__":
+    main()
