@@ -74,7 +74,7 @@ def tasks(name: str, *folds: str) -> str:
         rows.setdefault(_folded(task, folds)[0], {})[task] = asked
     for group, names in card.groups.items():
         members = [card.tasks[member] for member in names]
-        listed = f"the group of {', '.join(f'`{member}`' for member in names)}"
+        listed = f"Group of {', '.join(f'`{member}`' for member in names)}"
         asked = (listed, *_sizes(members), _data(members))
         rows.setdefault(_folded(group, folds)[0], {})[group] = asked
     lines = []
