@@ -136,11 +136,13 @@ def declared(*names: str) -> str:
     rows = []
     for name in names or sources():
         source = sources()[name]
-        files = ", ".join(f"`{file}`" for file in source.files)
+        names = (f"`{spec.path.rpartition('/')[2]}`" for spec in source.files.values())
         rows.append(
             (
                 f"[`{name}`]({source.homepage})",
-                files if len(source.files) <= FEW_FILES else f"{len(source.files)} files",
+                ", ".join(names)
+                if len(source.files) <= FEW_FILES
+                else f"{len(source.files)} files",
                 size(source.size),
                 f"`{source.revision[:10]}`"
                 if COMMIT.fullmatch(source.revision)
