@@ -136,20 +136,13 @@ def declared(*names: str) -> str:
     rows = []
     for name in names or sources():
         source = sources()[name]
-        names = (f"`{spec.path.rpartition('/')[2]}`" for spec in source.files.values())
-        rows.append(
-            (
-                f"[`{name}`]({source.homepage})",
-                ", ".join(names)
-                if len(source.files) <= FEW_FILES
-                else f"{len(source.files)} files",
-                size(source.size),
-                f"`{source.revision[:10]}`"
-                if COMMIT.fullmatch(source.revision)
-                else source.revision,
-                source.licence,
-            )
-        )
+        paths = [f"`{Path(spec.path).name}`" for spec in source.files.values()]
+        files = ", ".join(paths) if len(paths) <= FEW_FILES else f"{len(paths)} files"
+        revision = source.revision
+        if COMMIT.fullmatch(revision):
+            revision = f"`{revision[:10]}`"
+        linked = f"[`{name}`]({source.homepage})"
+        rows.append((linked, files, size(source.size), revision, source.licence))
     return table(("source", "files", "size", "revision", "licence"), rows)
 
 
