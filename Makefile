@@ -44,7 +44,7 @@ test-fast: $(VENV)/installed ## Run the tests that start no subprocess.
 	$(BIN)/python -m pytest -m "not e2e"
 
 bench: $(VENV)/installed ## Measure what is claimed to be fast (50 minutes, nothing else running).
-	$(BIN)/python -m benchmarks_perf --keep
+	$(BIN)/python -m bench --keep
 
 lint: $(VENV)/installed ## Check style, types and the layers of the package.
 	$(BIN)/ruff check .

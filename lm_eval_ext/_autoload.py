@@ -257,7 +257,7 @@ def _guard_command_line(harness: ModuleType) -> None:
     def execute(self: Any, args: Any) -> None:
         from importlib import import_module
 
-        with import_module("lm_eval_ext.harness.cli_guard").one_line_errors():
+        with import_module("lm_eval_ext.errors").one_line_errors():
             original(self, args)
 
     execute.lm_eval_ext = True  # type: ignore[attr-defined]

@@ -1,9 +1,17 @@
 """The errors that users of the project meet.
 
 Each carries one line that says what was wrong, what is legal and what to do. The command
-lines (``lm-eval-ext`` and, through :mod:`lm_eval_ext.harness.cli_guard`, ``lm_eval``) print
+lines (``lm-eval-ext`` and, through :mod:`lm_eval_ext.errors`, ``lm_eval``) print
 that line without a traceback and exit with status 1; a Python caller gets the exception.
+
+Errors of ours, on a command line: one line on stderr, exit status 1, no traceback.
 """
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lm_eval_ext.text import one_line
 
 
 class LmEvalExtError(Exception):
@@ -16,3 +24,16 @@ class DataError(LmEvalExtError):
 
 class OptionError(LmEvalExtError):
     """An option, a metadata key or an argument has a value that is not legal."""
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Ends the process on an :class:`LmEvalExtError` with its message as the last line.
+
+    Everything else passes: a traceback is right for a defect.
+    """
+    try:
+        yield
+    except LmEvalExtError as error:
+        print(f"lm-eval-ext: error: {one_line(str(error))}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(1) from None

@@ -13,9 +13,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks_perf import page, prefix  # noqa: E402
-from benchmarks_perf.__main__ import LAST, PAGE, keep, main  # noqa: E402
-from benchmarks_perf.rows import DifferError, Row, growth, in_turn  # noqa: E402
+from bench import page, prefix  # noqa: E402
+from bench.__main__ import LAST, PAGE, keep, main  # noqa: E402
+from bench.rows import DifferError, Row, growth, in_turn  # noqa: E402
 
 ABOUT = {
     "date": "2026-01-01", "processor": "a processor", "cores": 2, "threads": 2,
@@ -76,8 +76,8 @@ def test_results_of_one_part_leave_the_others_as_they_were(
 ) -> None:
     file, text = tmp_path / "last.json", tmp_path / "speed.md"
     text.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", encoding="utf-8")
-    monkeypatch.setattr("benchmarks_perf.__main__.LAST", file)
-    monkeypatch.setattr("benchmarks_perf.__main__.PAGE", text)
+    monkeypatch.setattr("bench.__main__.LAST", file)
+    monkeypatch.setattr("bench.__main__.PAGE", text)
 
     def found(theirs: float, date: str) -> dict[str, Any]:
         about = {**ABOUT, "date": date}
@@ -105,7 +105,7 @@ def test_different_results_are_no_row_and_an_error(
         yield row(10, [2.0], [1.0])
         raise DifferError("they differ")
 
-    monkeypatch.setattr("benchmarks_perf.sql.rows", rows)
+    monkeypatch.setattr("bench.sql.rows", rows)
     monkeypatch.setattr("sys.argv", ["bench", "--only", "sql"])
     with pytest.raises(SystemExit) as caught:
         main()
@@ -136,7 +136,7 @@ def test_options_that_make_no_sense(
 @pytest.mark.e2e
 def test_a_small_run_prints_ratios_and_says_what_it_cannot_measure(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks_perf", "--only", "aggregation", "sql", "--rounds", "1",
+        [sys.executable, "-m", "bench", "--only", "aggregation", "sql", "--rounds", "1",
          "--share", "0.01"],
         cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "LM_EVAL_EXT_DATA": str(tmp_path)},

@@ -14,8 +14,8 @@ from lm_eval.tasks import TaskManager
 from lm_eval.utils import handle_non_serializable
 
 from lm_eval_ext._autoload import tasks_folder
-from lm_eval_ext.catalogue import Card, TaskFacts, card_of, cards
-from lm_eval_ext.harness.left_out import LeftOutLogprob, LeftOutText
+from lm_eval_ext.cards import Card, TaskFacts, card_of, cards
+from lm_eval_ext.harness.missing import LeftOutLogprob, LeftOutText
 from lm_eval_ext.harness.names import HIGH, LOW, NONE, STDERR
 
 TASKS: dict[str, TaskFacts] = {

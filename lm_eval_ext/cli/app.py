@@ -7,17 +7,13 @@ import typer
 from lm_eval_ext import __version__
 from lm_eval_ext.cli import (
     cogs,
-    compare,
     data,
-    demo,
+    demo_model,
     diner,
-    leaderboard,
     magnifico,
-    run,
-    show,
-    signature,
+    results,
+    runs,
     sql_score,
-    tasks,
 )
 
 app = typer.Typer(
@@ -49,11 +45,11 @@ app.add_typer(data.app, name="data")
 app.add_typer(cogs.app, name="cogs")
 app.add_typer(magnifico.app, name="magnifico")
 app.add_typer(diner.app, name="diner")
-app.command("tasks")(tasks.tasks)
-app.command("run")(run.run)
-app.command("show")(show.show)
-app.command("compare")(compare.compare)
-app.command("leaderboard")(leaderboard.leaderboard)
-app.command("signature")(signature.signature)
+app.command("tasks")(results.tasks)
+app.command("run")(runs.run)
+app.command("show")(results.show)
+app.command("compare")(runs.compare)
+app.command("leaderboard")(runs.leaderboard)
+app.command("signature")(results.signature)
 app.command("sql-score")(sql_score.sql_score)
-app.command("demo-model")(demo.demo_model)
+app.command("demo-model")(demo_model.demo_model)

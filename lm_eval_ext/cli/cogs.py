@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lm_eval_ext.cli import cogs_tokens
-from lm_eval_ext.demo import cogs as demo
+from lm_eval_ext.demo_model import cogs as demo
 
 app = typer.Typer(
     help="COGS: putting unseen words in the place of the key words, and what goes with it.",
@@ -26,10 +25,6 @@ LeadingSpace = Annotated[
 ]
 
 
-app.command("add-tokens")(cogs_tokens.add_tokens)
-app.command("check-tokens")(cogs_tokens.check_tokens)
-
-
 @app.command("substitute")
 def substitute(
     source: Annotated[Path, typer.Argument(metavar="IN", help="An unmodified COGS file.")],
@@ -41,8 +36,7 @@ def substitute(
     leading_space: LeadingSpace = False,
 ) -> None:
     """Replace the 21 context-controlled items of a COGS file."""
-    from lm_eval_ext.benchmarks.cogs.lexicons import replacements
-    from lm_eval_ext.benchmarks.cogs.substitute import substitute_file
+    from lm_eval_ext.benchmarks.cogs.lexicons import replacements, substitute_file
 
     words = replacements(lexicon, seed=seed, shape=_shape(lexicon, shape))
     count = substitute_file(source, target, words, leading_space=leading_space)
@@ -78,7 +72,7 @@ def pair(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Where the answers go.")],
 ) -> None:
     """Make two logged runs into recorded answers to an overestimation task."""
-    from lm_eval_ext.benchmarks.cogs.pairing import pair as pair_runs
+    from lm_eval_ext.benchmarks.cogs.export import pair as pair_runs
 
     typer.echo(f"{out}: the answers to {pair_runs(without, with_, out):,} examples, two each")
 
@@ -105,3 +99,40 @@ def demo_model(
 def _shape(lexicon: str, shape: str | None) -> str | None:
     """The shape of fresh words where none is named: that of the tasks."""
     return "cvcv_short" if lexicon == "fresh" and shape is None else shape
+
+
+@app.command("add-tokens")
+def add_tokens(
+    model: Annotated[Path, typer.Option(help="Folder of a T5-, GPT-2- or Llama-style model.")],
+    out: Annotated[Path, typer.Option(help="The new folder; must be absent or empty.")],
+    init: Annotated[
+        str, typer.Option(help="What the embeddings start from: random, average or unused.")
+    ],
+    seed: Annotated[int, typer.Option(help="Seeds random embeddings and the average's noise.")] = 0,
+) -> None:
+    """Add the novel tokens [w_0] to [w_20] to a model, and check that text comes back exactly."""
+    from lm_eval_ext.benchmarks.cogs import tokens
+
+    added = tokens.add_tokens(model, out, init=init, seed=seed)
+    before, after = added.rows
+    typer.echo(
+        f"{out}: [w_0] to [w_20] have the ids {added.ids[0]} to {added.ids[-1]}; {init} embeddings "
+        f"(seed {seed}, {'tied' if added.tied else 'not tied'}), {before:,} rows before and "
+        f"{after:,} now; {added.texts} texts came back exactly"
+    )
+    for note in added.notes:
+        typer.echo(f"  {note}")
+
+
+@app.command("check-tokens")
+def check_tokens(
+    model: Annotated[Path, typer.Option(help="Folder of a model or a tokenizer.")],
+    file: Annotated[
+        Path | None, typer.Option(help="A COGS file whose sentences and forms are tried too.")
+    ] = None,
+) -> None:
+    """Check that a tokenizer reads each novel token as one token and gives text back exactly."""
+    from lm_eval_ext.benchmarks.cogs import tokens
+
+    count = tokens.check_tokens(model, file)
+    typer.echo(f"{model}: each novel token is one token, and {count:,} texts came back exactly")

@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.compare.across import compare_tasks
-from lm_eval_ext.compare.differences import compare
-from lm_eval_ext.compare.output import FORMATS
+from lm_eval_ext.compare.differences import compare, compare_tasks
 from lm_eval_ext.compare.reading import Model, choose_tasks, read_models
-from lm_eval_ext.compare.report import Report, Settings
+from lm_eval_ext.compare.report import FORMATS, Report, Settings
 from lm_eval_ext.errors import DataError, OptionError
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from lm_eval_ext.catalogue import card_of
+from lm_eval_ext.cards import card_of
 from lm_eval_ext.compare.recipes import Recipe, recipe_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import ResultsFile

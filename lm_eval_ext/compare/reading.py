@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from lm_eval_ext.catalogue import cards
+from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.files import ResultsFile, find_all
-from lm_eval_ext.results.identity import identity
-from lm_eval_ext.results.labels import label, model_file, model_file_path
+from lm_eval_ext.results.files import (
+    ResultsFile,
+    find_all,
+    identity,
+    label,
+    model_file,
+    model_file_path,
+)
 from lm_eval_ext.text import one_line
 
 

@@ -40,7 +40,7 @@ def recipe_of(aggregation: str | None) -> Recipe | None:
 def _relative_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:
     import numpy as np
 
-    from lm_eval_ext.benchmarks.magnifico import relative
+    from lm_eval_ext.benchmarks.magnifico import score as relative
 
     outcomes = [
         relative.Outcome(
@@ -53,7 +53,7 @@ def _relative_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[
 
 
 def _relative(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    from lm_eval_ext.benchmarks.magnifico import relative
+    from lm_eval_ext.benchmarks.magnifico import score as relative
 
     return relative.relative_of(sums)
 

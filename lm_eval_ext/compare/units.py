@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from lm_eval_ext.catalogue import card_of
+from lm_eval_ext.cards import card_of
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.results.samples import Sample
 

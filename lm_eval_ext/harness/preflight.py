@@ -39,7 +39,7 @@ def check(manager: Any, tasks: Iterable[Any], num_fewshot: int | None = None) ->
             resolved = load_yaml(config[YAML_PATH], resolve_func=True)
             function, kind = resolved["custom_dataset"], resolved.get("class")
         if num_fewshot is not None and isinstance(function, Loader):
-            from lm_eval_ext.harness.demonstrations import check_number
+            from lm_eval_ext.harness.fewshot import check_number
 
             check_number(kind, str(config.get("task")), num_fewshot)
         if isinstance(function, Loader):

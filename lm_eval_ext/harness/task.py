@@ -1,6 +1,10 @@
-"""The classes behind our tasks: lm-eval's configurable task, with what its YAML cannot say."""
+"""The classes behind our tasks: lm-eval's configurable task, with what its YAML cannot say.
+
+Documents that ask for several texts, which are scored together.
+"""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +14,8 @@ from lm_eval.tasks._yaml_loader import load_yaml
 
 from lm_eval_ext.harness import metrics as _metrics  # noqa: F401 (registers the aggregations)
 from lm_eval_ext.harness import provenance, signature
-from lm_eval_ext.harness.left_out import LeftOut
 from lm_eval_ext.harness.loading import Loader
+from lm_eval_ext.harness.missing import LeftOut
 
 FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""
@@ -153,3 +157,37 @@ def _as_written(metadata: dict[str, Any]) -> dict[str, Any]:
         return metadata
     written = load_yaml(file, resolve_func=False).get("metadata")
     return written if isinstance(written, dict) else metadata
+
+
+class GroupedGenerationTask(ExtTask):
+    """A document holds several prompts; each is answered with a text of its own.
+
+    Documents have the column ``context``, a list of texts, and the YAML says ``doc_to_text:
+    context``. Each goes through lm-eval's own prompt building. ``process_results`` gets the
+    answers in their order.
+    """
+
+    def fewshot_context(self, doc: dict[str, Any], *args: Any, **kwargs: Any) -> list[str]:
+        """Returns one prompt per context."""
+        build = super().fewshot_context
+        return [build({**doc, "context": context}, *args, **kwargs) for context in doc["context"]]
+
+    def construct_requests(
+        self, doc: dict[str, Any], ctx: list[str], **kwargs: Any
+    ) -> list[Instance]:
+        """Builds one generation request per prompt, each marked as one that may be left out."""
+        kwargs.pop("apply_chat_template", None)
+        kwargs.pop("chat_template", None)
+        requests = []
+        for index, prompt in enumerate(ctx):
+            generation = deepcopy(self.config.generation_kwargs)
+            request = Instance(
+                request_type="generate_until",
+                doc=doc,
+                arguments=(prompt, generation),
+                idx=index,
+                **kwargs,
+            )
+            request.may_be_left_out = True
+            requests.append(request)
+        return requests

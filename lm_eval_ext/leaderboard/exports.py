@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.compare.output import escaped, guarded, markdown_line
-from lm_eval_ext.leaderboard.digits import number
-from lm_eval_ext.leaderboard.tables import Cell, Column, Table
+from lm_eval_ext.compare.report import escaped, guarded, markdown_line
+from lm_eval_ext.leaderboard.tables import Cell, Column, Table, number
 
 
 def write(tables: Sequence[Table], site: Path) -> list[Path]:

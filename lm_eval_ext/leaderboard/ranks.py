@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval_ext.leaderboard.board import Rank
 from lm_eval_ext.results.files import Score
-from lm_eval_ext.stats.many import holm
+from lm_eval_ext.stats.paired import holm
 
 if TYPE_CHECKING:
     import numpy as np

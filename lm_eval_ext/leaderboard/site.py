@@ -1,24 +1,126 @@
-"""What ``lm-eval-ext leaderboard`` does: from folders of results to a folder with a page."""
+"""Samples that an earlier page left in the same folder.
 
-from collections.abc import Iterator, Sequence
+The page itself: one HTML file that needs no network.
+
+What ``lm-eval-ext leaderboard`` does: from folders of results to a folder with a page.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.catalogue import cards
+from lm_eval_ext.cards import cards
 from lm_eval_ext.compare.units import clusters_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, samples, tables
-from lm_eval_ext.leaderboard.board import Board, Rank, TaskBoard
-from lm_eval_ext.leaderboard.collect import collect
-from lm_eval_ext.leaderboard.logged import Logged, read
-from lm_eval_ext.leaderboard.page import Section, render
-from lm_eval_ext.leaderboard.published import VARIANT
+from lm_eval_ext.leaderboard.board import VARIANT, Board, Rank, TaskBoard, collect
 from lm_eval_ext.leaderboard.ranks import Scored, interval_ranks, paired_ranks
-from lm_eval_ext.leaderboard.stale import remove_samples
+from lm_eval_ext.leaderboard.samples import CHUNK, Logged, SampleFiles, read
+from lm_eval_ext.leaderboard.tables import Table, number
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.samples import Key, Sample
 
 _log = get_logger(__name__)
+
+
+_FOLDER = re.compile(r"[0-9]{2,}-[A-Za-z0-9_-]*")
+_FILE = re.compile(r"(index|documents-[0-9]+|answers-[0-9]+)\.js")
+
+
+def remove_samples(site: Path) -> None:
+    """Removes the samples of earlier pages; files that no page can have written stay."""
+    samples = site / "samples"
+    for folder in list(samples.iterdir()) if samples.is_dir() else ():
+        if folder.is_symlink() or not folder.is_dir() or not _FOLDER.fullmatch(folder.name):
+            continue
+        for file in list(folder.iterdir()):
+            if _FILE.fullmatch(file.name):
+                file.unlink()
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A benchmark's part of the page.
+
+    Attributes:
+        title: Its heading.
+        paper: Authors and venue.
+        url: Of the paper.
+        tables: What it shows.
+        open: How many tables are unfolded at first.
+    """
+
+    title: str
+    paper: str = ""
+    url: str = ""
+    tables: tuple[Table, ...] = ()
+    open: int = 1
+
+
+def render(
+    board: Board,
+    overview: Table,
+    sections: Sequence[Section],
+    samples: Sequence[tuple[str, SampleFiles]],
+    title: str,
+) -> str:
+    """Writes the page.
+
+    Text from elsewhere is escaped by the template; the data for the script lie in a block that
+    no text can end.
+    """
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    template = environment.from_string(_asset("page.html"))
+    content: Mapping[str, Any] = {
+        "chunk": CHUNK,
+        "samples": [
+            {
+                "name": name,
+                "folder": one.folder,
+                "metrics": one.metrics,
+                "kinds": one.kinds,
+                "models": one.models,
+            }
+            for name, one in samples
+        ],
+    }
+    encoded = json.dumps(content, ensure_ascii=True).replace("<", "\\u003c")
+    return template.render(
+        title=title,
+        board=board,
+        overview=overview,
+        sections=sections,
+        samples=samples,
+        groups=list(dict.fromkeys(column.group for column in overview.columns)),
+        content=Markup(encoded),
+        style=Markup(_asset("page.css")),
+        script=Markup(_asset("page.js")),
+        number=number,
+        signed=partial(number, sign=True),
+        x=position,
+    )
+
+
+def position(value: float, ends: tuple[float, float]) -> str:
+    """Where on an axis a figure lies, in hundredths of its length; never outside."""
+    start, end = ends
+    return f"{100 * min(max((value - start) / (end - start), 0.0), 1.0):.1f}"
+
+
+def _asset(name: str) -> str:
+    return (files("lm_eval_ext.leaderboard") / "assets" / name).read_text(encoding="utf-8")
+
 
 MOST_METRICS = 12
 """Metrics of a task whose scores the browser of samples offers."""
@@ -72,11 +174,11 @@ def _write_samples(
 ) -> list[tuple[str, samples.SampleFiles]]:
     """Ranks the models of every task and writes its samples, a task at a time."""
     written = []
-    for number, task in enumerate(_with_bar(board.tasks, progress)):
+    for place, task in enumerate(_with_bar(board.tasks, progress)):
         logged = _logged(task)
         task.ranks.update(_ranks(task, logged))
         if with_samples and logged:
-            files = samples.write(task, number, _metrics(task), logged, site)
+            files = samples.write(task, place, _metrics(task), logged, site)
             written.append((task.name, files))
     return written
 

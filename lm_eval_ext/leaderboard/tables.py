@@ -1,17 +1,39 @@
-"""Tables of the page: models in rows, what was measured in columns."""
+"""How many digits a figure shows.
+
+Tables of the page: models in rows, what was measured in columns.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lm_eval_ext.catalogue import Card, Figure
-from lm_eval_ext.leaderboard.board import Board, Rank, Run, TaskBoard
-from lm_eval_ext.leaderboard.published import VARIANT, figure_of, plain_name
+from lm_eval_ext.cards import Card, Figure
+from lm_eval_ext.leaderboard.board import (
+    VARIANT,
+    Board,
+    Rank,
+    Run,
+    TaskBoard,
+    figure_of,
+    plain_name,
+)
 from lm_eval_ext.leaderboard.ranks import interval_of
 from lm_eval_ext.results.files import Score
 
-_PERCENT = 1.5
-"""Figures above it are taken for percentages: their axis ends at 100."""
+_MOST_AS_SHARE = 1.5
+"""Figures above it are percentages: one decimal is shown, and the axis ends at 100."""
+
+
+def number(value: float, *, like: float | None = None, sign: bool = False) -> str:
+    """A figure with the digits that a reader needs: three up to 1.5, one above.
+
+    Args:
+        value: Which.
+        like: Whose digits it gets; its own if None. Bounds look like what they bound.
+        sign: Whether a plus is written.
+    """
+    digits = 1 if abs(value if like is None else like) > _MOST_AS_SHARE else 3
+    return f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
 
 
 @dataclass(frozen=True)
@@ -245,6 +267,6 @@ def _ends(cells: Iterable[Cell]) -> tuple[float, float]:
     """From 0, or below it for differences, to 1 or 100, or above it."""
     figures = [f for cell in cells for f in (cell.value, cell.low, cell.high) if f is not None]
     least, most = min([0.0, *figures]), max([0.0, *figures])
-    if most <= _PERCENT:
+    if most <= _MOST_AS_SHARE:
         return least, 1.0
     return least, 100.0 if most <= 100 else most  # noqa: PLR2004

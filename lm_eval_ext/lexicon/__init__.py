@@ -1,5 +1,5 @@
 """Drawing new words from a seed."""
 
-from lm_eval_ext.lexicon.strings import SHAPES, WORDLIKE, Shape, draw, draw_words
+from lm_eval_ext.lexicon.words import SHAPES, WORDLIKE, Shape, draw, draw_words
 
 __all__ = ["SHAPES", "WORDLIKE", "Shape", "draw", "draw_words"]

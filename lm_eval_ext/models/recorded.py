@@ -2,7 +2,7 @@
 
 So that published outputs can be replayed against our metrics, and old runs scored again
 when a metric changes. docs/recorded.md describes the files,
-:mod:`lm_eval_ext.models.recorded_files` reads them, :mod:`lm_eval_ext.models.answers` finds
+:mod:`lm_eval_ext.models.recorded_files` reads them, :mod:`lm_eval_ext.models.recorded_files` finds
 what a request asks for.
 """
 
@@ -15,11 +15,10 @@ from lm_eval.api.model import LM
 from tqdm import tqdm
 
 from lm_eval_ext.errors import LmEvalExtError, OptionError
-from lm_eval_ext.harness.left_out import LeftOutLogprob, LeftOutNumber, LeftOutText
+from lm_eval_ext.harness.missing import LeftOutLogprob, LeftOutNumber, LeftOutText
 from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.models.answers import MatchBy, canonical
-from lm_eval_ext.models.recorded_files import read_answers
+from lm_eval_ext.models.recorded_files import MatchBy, canonical, read_answers
 
 logger = get_logger(__name__)
 

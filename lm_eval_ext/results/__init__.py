@@ -1,1 +1,4 @@
-"""Reading what lm-eval wrote: scores and signatures, and the samples behind them."""
+"""Reading what lm-eval wrote: scores and signatures, and the samples behind them.
+
+Showing results and tasks as tables.
+"""

@@ -1,5 +1,11 @@
-"""Results files as lm-eval writes them: finding them and reading their scores."""
+"""Results files as lm-eval writes them: finding them and reading their scores.
 
+Whether two runs are of the same model.
+
+What a model is called: the name that its file gives it, or lm-eval's.
+"""
+
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,3 +163,72 @@ def _read(file: Path) -> ResultsFile:
             f"{file}: not a results file of lm-eval ({one_line(str(error), limit=200)})"
         ) from None
     return results
+
+
+WHERE_NOT_WHAT = frozenset(
+    ("base_url", "num_concurrent", "max_retries", "timeout", "device", "device_map_option",
+     "parallelize", "max_memory_per_gpu", "max_cpu_memory", "offload_folder", "batch_size",
+     "max_batch_size", "gpu_memory_utilization", "tensor_parallel_size", "data_parallel_size",
+     "trust_remote_code")
+)  # fmt: skip
+"""Arguments of models that say where and how fast they run, not which they are."""
+
+
+def identity(settings: Mapping[str, Any]) -> str:
+    """What a model is: its type, and those of its arguments that say which it is.
+
+    Args:
+        settings: lm-eval's options, or the ``config`` of a results file.
+    """
+    arguments = arguments_of(settings)
+    kept = {key: value for key, value in arguments.items() if key not in WHERE_NOT_WHAT}
+    return json.dumps([settings.get("model"), kept], sort_keys=True, default=str)
+
+
+def arguments_of(settings: Mapping[str, Any], key: str = "model_args") -> dict[str, Any]:
+    """Arguments as a mapping, which a file may give as ``key=value`` text."""
+    found = settings.get(key) or {}
+    if not isinstance(found, str):
+        return dict(found)
+    from lm_eval.utils import simple_parse_args_string
+
+    return dict(simple_parse_args_string(found))
+
+
+def metadata_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What lm-eval hands to tasks as metadata: the model's arguments, and what is named so."""
+    return arguments_of(settings) | arguments_of(settings, "metadata")
+
+
+MODEL_FILE = "model.yaml"
+"""Beside results that ``lm-eval-ext run`` made: the file of the model that made them."""
+
+_LEVELS = 2
+"""It lies beside a results file, or above the folder that lm-eval makes for each model."""
+
+
+def model_file_path(results: ResultsFile) -> Path | None:
+    """Where the file of the model lies that made these results, or None if none lies near."""
+    for folder in list(results.path.resolve().parents)[:_LEVELS]:
+        if (folder / MODEL_FILE).is_file():
+            return folder / MODEL_FILE
+    return None
+
+
+def model_file(results: ResultsFile) -> dict[str, Any]:
+    """The content of that file; {} if there is none, or it cannot be read."""
+    import yaml
+
+    file = model_file_path(results)
+    if file is None:
+        return {}
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def label(results: ResultsFile) -> str:
+    """The model's display name, fit for one line."""
+    return one_line(str(model_file(results).get("display_name") or results.model))

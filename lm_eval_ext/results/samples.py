@@ -1,13 +1,20 @@
-"""The samples that lm-eval logs: what a model scored on each document."""
+"""The samples that lm-eval logs: what a model scored on each document.
+
+What a person is shown of a sample: the question, the right answer, a model's answer.
+
+A benchmark that has more to show than texts has a room ``view.py`` with two functions,
+``documents`` and ``answers``, which return these. They take many at once, so that what is slow
+(queries to be run) can be done side by side.
+"""
 
 import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.results.files import ResultsFile
@@ -127,3 +134,47 @@ def _asked(row: Mapping[str, Any]) -> str:
     ]
     together = json.dumps([row["prompt_hash"], texts], ensure_ascii=True)
     return hashlib.sha256(together.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a view: a text, or a table with a head, under a title."""
+
+    title: str
+    text: str = ""
+    table: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class DocumentView:
+    """What all models were asked.
+
+    Attributes:
+        title: One line, for lists.
+        gold: The right answer.
+        parts: What else there is to see; prompts come by themselves.
+    """
+
+    title: str
+    gold: str
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True)
+class AnswerView:
+    """What one model answered, as it was scored, and what came of it."""
+
+    answer: str
+    parts: tuple[Part, ...] = ()
+
+
+class Views(Protocol):
+    """The room ``view.py`` of a benchmark."""
+
+    def documents(self, docs: Sequence[Mapping[str, Any]]) -> Sequence[DocumentView]:
+        """Shows documents as lm-eval logged them."""
+
+    def answers(
+        self, docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
+    ) -> Sequence[AnswerView]:
+        """Shows the answers of one model, for each document one per request."""

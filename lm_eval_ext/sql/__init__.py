@@ -7,8 +7,7 @@ kill and replace such processes, and :mod:`.executor` is what callers use.
 """
 
 from lm_eval_ext.sql.compare import SEMANTICS, Semantics, find_semantics
-from lm_eval_ext.sql.databases import Databases, NamedDatabases
-from lm_eval_ext.sql.executor import DEFAULT_WORKERS, Executor
+from lm_eval_ext.sql.executor import DEFAULT_WORKERS, Databases, Executor, NamedDatabases
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.scoring import Summary, score_file
 from lm_eval_ext.sql.values import (

@@ -1,7 +1,10 @@
-"""The plain types of this package: what a query gives, what a verdict says."""
+"""The plain types of this package: what a query gives, what a verdict says.
+
+What a worker process and its parent tell each other: pickled, over two pipes.
+"""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.text import one_line
@@ -84,3 +87,36 @@ class Verdict:
 
 SHOWN = 300
 """Most characters of a query, or of SQLite's words about it, in a message."""
+
+
+class ScoreJob(NamedTuple):
+    """Compare a prediction's result with the gold's."""
+
+    path: str
+    gold: str
+    predicted: str
+    semantics: str
+
+
+class QueryJob(NamedTuple):
+    """Run one query and send its rows."""
+
+    path: str
+    sql: str
+
+
+Outcome = Verdict | Rows | Failure
+
+NoteKind = Literal["ready", "gold", "prediction", "done", "fault"]
+
+
+class Note(NamedTuple):
+    """What a worker says.
+
+    ``ready``: it has started. ``gold`` / ``prediction``: from now on it runs that part of its
+    job, so that the parent knows which one to blame if nothing more comes. ``done``: the
+    outcome of its oldest job. ``fault``: a defect of ours; a traceback.
+    """
+
+    kind: NoteKind
+    content: Any = None

@@ -14,7 +14,7 @@ from lm_eval.loggers import EvaluationTracker
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.compare.report import Settings
 from lm_eval_ext.results.files import ResultsFile, find
-from lm_eval_ext.suites.tasks import own_manager
+from lm_eval_ext.runs.tasks import own_manager
 
 
 class Guesser(LM):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from made_runs import compared, results_in
 
-from lm_eval_ext.compare.across import POOLED
+from lm_eval_ext.compare.differences import POOLED
 from lm_eval_ext.compare.report import Settings
 
 
@@ -16,7 +16,7 @@ def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory)
     from lm_eval import simple_evaluate
     from lm_eval.loggers import EvaluationTracker
 
-    from lm_eval_ext.suites.tasks import own_manager
+    from lm_eval_ext.runs.tasks import own_manager
 
     folder = tmp_path_factory.mktemp("lieder")
     with pytest.MonkeyPatch.context() as patch:

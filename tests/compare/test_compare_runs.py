@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from made_runs import compared, make, results_in
 
-from lm_eval_ext.catalogue import cards
+from lm_eval_ext.cards import cards
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.compare.report import Settings
 from lm_eval_ext.compare.units import UNITS, clusters_of

@@ -12,7 +12,7 @@ import pytest
 from many_files import CONTENTS, FOLDER, NAMES, ODD, Server
 from support.upstream import stored, without_network
 
-from lm_eval_ext.data import at_hand, folder_of, inspect_all, require, require_all, whole
+from lm_eval_ext.data import at_hand, fetch_many, folder_of, inspect_all, require, require_all
 from lm_eval_ext.errors import DataError, LmEvalExtError
 
 
@@ -61,10 +61,10 @@ def test_the_checksum_is_that_of_the_lines_of_sha256sum(many: Server, tmp_path: 
 
 
 def test_six_files_are_fetched_at_once_and_no_more(many: Server) -> None:
-    many.barrier = threading.Barrier(whole._CONNECTIONS)
-    names = NAMES[: 3 * whole._CONNECTIONS]  # a whole number of rounds at the barrier
+    many.barrier = threading.Barrier(fetch_many._CONNECTIONS)
+    names = NAMES[: 3 * fetch_many._CONNECTIONS]  # a whole number of rounds at the barrier
     assert require_all("many", names).fetched == len(names)
-    assert many.most_active == whole._CONNECTIONS
+    assert many.most_active == fetch_many._CONNECTIONS
 
 
 def test_a_mirror_is_laid_out_like_a_local_copy(
@@ -126,7 +126,7 @@ def test_it_gives_up_where_nothing_works(many: Server, tmp_path: Path) -> None:
     message = failure()
     assert message.startswith("many: at least 3 files are not to be had; one of them: many/")
     assert "HTTP 404" in message
-    assert many.requests.total() < 3 * whole._CONNECTIONS
+    assert many.requests.total() < 3 * fetch_many._CONNECTIONS
     assert stored(tmp_path / "cache") == []
 
 
@@ -206,7 +206,7 @@ def test_big_files_have_bars_of_their_own(
     many: Server, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     biggest = max(CONTENTS, key=lambda name: len(CONTENTS[name]))
-    monkeypatch.setattr(whole, "_BIG_BYTES", len(CONTENTS[biggest]))
+    monkeypatch.setattr(fetch_many, "_BIG_BYTES", len(CONTENTS[biggest]))
     require_all("many", progress=True)
     shown = capfd.readouterr().err
     assert f"{Path(biggest).name}: 100%" in shown

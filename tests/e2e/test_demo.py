@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.catalogue import cards
+from lm_eval_ext.cards import cards
 
 pytestmark = pytest.mark.e2e
 

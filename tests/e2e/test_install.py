@@ -104,9 +104,7 @@ def test_the_wheel_holds_package_tasks_and_start_up_file(wheel: Path) -> None:
         "leaderboard/assets/page.html",
     ):
         assert f"lm_eval_ext/{data_file}" in names
-    assert not [
-        name for name in names if name.startswith(("tests/", "docs/", "tasks/", "benchmarks_perf/"))
-    ]
+    assert not [name for name in names if name.startswith(("tests/", "docs/", "tasks/", "bench/"))]
     (entry_points,) = [name for name in names if name.endswith("entry_points.txt")]
     text = zipfile.ZipFile(wheel).read(entry_points).decode()
     assert "[lm_eval.tasks]\nlm_eval_ext = lm_eval_ext.tasks" in text

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.benchmarks.magnifico import load
-from lm_eval_ext.catalogue import cards
+from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("populated")]

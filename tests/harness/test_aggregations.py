@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from lm_eval.api.registry import get_aggregation
 
-from lm_eval_ext.harness.aggregations import register_figure, register_spread
+from lm_eval_ext.harness.metrics import register_figure, register_spread
 from lm_eval_ext.harness.names import HIGH, LOW, NONE, STDERR
 from lm_eval_ext.stats import Spread
 

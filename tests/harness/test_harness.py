@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from datasets import Dataset, DatasetDict
 
+from lm_eval_ext import errors
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness import cli_guard, preflight, provenance, signature
+from lm_eval_ext.harness import preflight, provenance, signature
 from lm_eval_ext.harness.loading import Loader, loader
 
 
@@ -107,7 +108,7 @@ def test_the_check_runs_nobody_elses_code() -> None:
 
 
 def test_the_guard_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught, cli_guard.one_line_errors():
+    with pytest.raises(SystemExit) as caught, errors.one_line_errors():
         raise DataError("a file\nis  missing; fetch it")
     assert caught.value.code == 1
     assert capsys.readouterr().err == "lm-eval-ext: error: a file is missing; fetch it\n"
@@ -115,7 +116,7 @@ def test_the_guard_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_guard_lets_everything_else_pass() -> None:
     for error in (ValueError("defect"), KeyboardInterrupt(), SystemExit(3)):
-        with pytest.raises(type(error)), cli_guard.one_line_errors():
+        with pytest.raises(type(error)), errors.one_line_errors():
             raise error
 
 

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from support.results_files import rows, write_run
 
-from lm_eval_ext.catalogue import cards
+from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, tables
-from lm_eval_ext.leaderboard.collect import collect
-from lm_eval_ext.leaderboard.page import position
-from lm_eval_ext.leaderboard.site import build
+from lm_eval_ext.leaderboard.board import collect
+from lm_eval_ext.leaderboard.site import build, position
 
 
 def test_exports_show_names_as_text(tmp_path: Path) -> None:

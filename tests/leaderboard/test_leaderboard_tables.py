@@ -9,11 +9,11 @@ import pytest
 from support.results_files import DATE, rows, write_run
 from typer.testing import CliRunner
 
-from lm_eval_ext.catalogue import cards
+from lm_eval_ext.cards import cards
 from lm_eval_ext.cli import app as cli_app
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, tables
-from lm_eval_ext.leaderboard.collect import collect
+from lm_eval_ext.leaderboard.board import collect
 from lm_eval_ext.leaderboard.site import build
 
 

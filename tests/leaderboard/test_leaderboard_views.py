@@ -10,7 +10,7 @@ import pytest
 from lm_eval.tasks import TaskManager
 from support.results_files import DATE, write_run
 
-from lm_eval_ext.catalogue import cards
+from lm_eval_ext.cards import cards
 from lm_eval_ext.leaderboard.site import build
 from lm_eval_ext.tasks import tasks_folder
 

@@ -8,7 +8,7 @@ import pytest
 from lm_eval.api.instance import Instance
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness.left_out import LeftOut
+from lm_eval_ext.harness.missing import LeftOut
 from lm_eval_ext.models.recorded import AnswerError, RecordedLM
 
 

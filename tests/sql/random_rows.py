@@ -9,8 +9,8 @@ from pathlib import Path
 from sqlglot import exp
 
 from lm_eval_ext.sql.compare import Gold, find_semantics
-from lm_eval_ext.sql.functions import register
 from lm_eval_ext.sql.parsing import parse
+from lm_eval_ext.sql.policy import register
 from lm_eval_ext.sql.schema import Column, Schema, Table
 from lm_eval_ext.sql.values import Failure, Rows, Value
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval_ext.sql import SEMANTICS, Failure, Row, Rows, Value
-from lm_eval_ext.sql.compare import Gold
-from lm_eval_ext.sql.tolerance import among, close, close_rows
+from lm_eval_ext.sql.compare import Gold, among, close, close_rows
 
 
 def names(width: int) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def test_a_worker_that_dies_while_idle_is_nobodys_fault(databases: Path) -> None
 
 
 def test_workers_that_cannot_start(databases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lm_eval_ext.sql.process._BOOT", "raise SystemExit(3)")
+    monkeypatch.setattr("lm_eval_ext.sql.pool._BOOT", "raise SystemExit(3)")
     with Executor(databases) as executor, pytest.raises(RuntimeError, match="do not start"):
         executor.query("people", "SELECT 1")
 
@@ -124,7 +124,7 @@ def test_a_defect_in_a_worker_is_not_a_verdict(
         "def run(*_): raise KeyError('defect')\n"
         "engine.Engine.run = run; worker.main()"
     )
-    monkeypatch.setattr("lm_eval_ext.sql.process._BOOT", boot)
+    monkeypatch.setattr("lm_eval_ext.sql.pool._BOOT", boot)
     with Executor(databases) as executor, pytest.raises(RuntimeError, match="KeyError: 'defect'"):
         executor.query("people", "SELECT 1")
 

@@ -15,14 +15,13 @@ from magnifico_golds import distinct, rows
 
 from lm_eval_ext.sql import Databases
 from lm_eval_ext.sql.compare import ReferenceExpected
-from lm_eval_ext.sql.engine import Engine
-from lm_eval_ext.sql.functions import register
-from lm_eval_ext.sql.mutations import KINDS, NearMiss, UnparsedQuery, near_misses
-from lm_eval_ext.sql.mutations.values import other_string
+from lm_eval_ext.sql.mutants import KINDS, NearMiss, UnparsedQuery, near_misses
+from lm_eval_ext.sql.mutants.expressions import other_string
 from lm_eval_ext.sql.parsing import parse, to_sql
-from lm_eval_ext.sql.policy import Limits
+from lm_eval_ext.sql.policy import Limits, register
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 from lm_eval_ext.sql.values import Failure
+from lm_eval_ext.sql.worker import Engine
 
 PAIRS = yaml.safe_load(
     (Path(__file__).parents[1] / "fixtures" / "mutations.yaml").read_text(encoding="utf-8")

@@ -10,12 +10,11 @@ from magnifico_golds import distinct
 
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.sql import parsing
-from lm_eval_ext.sql.engine import Engine
-from lm_eval_ext.sql.functions import register
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
-from lm_eval_ext.sql.policy import Limits
+from lm_eval_ext.sql.policy import Limits, register
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 from lm_eval_ext.sql.values import Failure
+from lm_eval_ext.sql.worker import Engine
 
 SCRIPT = """
 CREATE TABLE shelf (id INTEGER PRIMARY KEY, room TEXT, width REAL, "order" INT);

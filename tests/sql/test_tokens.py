@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.sql.ordering import order_of
-from lm_eval_ext.sql.tokens import tokens
+from lm_eval_ext.sql.ordering import order_of, tokens
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lm_eval_ext.stats import resampling
-from lm_eval_ext.stats.resampling import resampled_sums
+from lm_eval_ext.stats import bootstrap
+from lm_eval_ext.stats.bootstrap import resampled_sums
 
 MANY = 4000
 
@@ -32,6 +32,6 @@ def test_how_many_are_drawn_at_a_time_changes_nothing(
 ) -> None:
     stacked = np.arange(60.0).reshape(20, 3)
     expected = resampled_sums(stacked, 99, 7)
-    monkeypatch.setattr(resampling, "_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(bootstrap, "_AT_A_TIME", at_a_time)
     assert np.array_equal(resampled_sums(stacked, 99, 7), expected)
     assert not np.array_equal(resampled_sums(stacked, 99, 8), expected)

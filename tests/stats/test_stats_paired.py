@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lm_eval_ext.stats import paired
+from lm_eval_ext.stats.bootstrap import paired_cluster_bootstrap
 from lm_eval_ext.stats.paired import mcnemar, paired_difference, sign_flip
-from lm_eval_ext.stats.paired_bootstrap import paired_cluster_bootstrap
 
 LEVEL = 0.95
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.stats.many import holm, letters
+from lm_eval_ext.stats.paired import holm, letters
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))

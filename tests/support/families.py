@@ -5,7 +5,7 @@ import string
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.benchmarks.cogs.roundtrip import OLD_TEXTS
+from lm_eval_ext.benchmarks.cogs.tokenizer_files import OLD_TEXTS
 
 SENTINELS = 4
 WAY = {

@@ -10,8 +10,7 @@ from typing import Any
 
 from lm_eval_ext.benchmarks.cogs.records import types_of
 from lm_eval_ext.benchmarks.cogs.score import ALL, EXACT, results_by_scope, scopes, score
-from lm_eval_ext.harness.aggregations import register_spread
-from lm_eval_ext.harness.metrics import HIGH, LOW, metric_entries
+from lm_eval_ext.harness.metrics import HIGH, LOW, metric_entries, register_spread
 from lm_eval_ext.stats import ClusteredValue, Spread, cluster_bootstrap
 
 WITHOUT, WITH, DIFFERENCE = "without", "with", "difference"

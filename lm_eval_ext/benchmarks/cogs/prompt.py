@@ -7,8 +7,8 @@ trained with behind the sentence.
 
 from collections.abc import Mapping
 
+from lm_eval_ext.benchmarks.cogs.lexicons import substitute
 from lm_eval_ext.benchmarks.cogs.records import Example
-from lm_eval_ext.benchmarks.cogs.substitute import substitute
 
 
 def question(

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from lm_eval_ext.benchmarks.cogs.equivalence import equivalent
-from lm_eval_ext.benchmarks.cogs.forms import normalise
+from lm_eval_ext.benchmarks.cogs.forms import equivalent, normalise
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, STRUCTURAL, kind_of, types_of
 from lm_eval_ext.harness.metrics import STDERR, metric_entries
 from lm_eval_ext.stats import ClusteredValue

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.benchmarks.cogs import in_context
-from lm_eval_ext.harness.demonstrations import Chosen, DemonstratedTask, Prompt, Turn
+from lm_eval_ext.harness.fewshot import Chosen, DemonstratedTask, Prompt, Turn
 
 if TYPE_CHECKING:
     from datasets import Dataset

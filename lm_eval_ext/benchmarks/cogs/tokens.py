@@ -10,22 +10,24 @@ from typing import Any
 
 from lm_eval_ext.benchmarks.cogs.checkpoint import (
     WEIGHT_FILES,
+    Matrix,
+    check_init,
     load_model,
+    matrices,
     quiet_unless_terminal,
     write_vocabulary_size,
     write_weights,
 )
-from lm_eval_ext.benchmarks.cogs.embeddings import Matrix, check_init, matrices
-from lm_eval_ext.benchmarks.cogs.roundtrip import (
+from lm_eval_ext.benchmarks.cogs.tokenizer_files import (
     NOVEL_TOKENS,
     OLD_TEXTS,
     find_failure,
     find_novel_failure,
     load_tokenizer,
     novel_texts,
+    put_tokens,
     texts_of,
 )
-from lm_eval_ext.benchmarks.cogs.tokenizer_files import put_tokens
 from lm_eval_ext.errors import OptionError
 
 NOT_COPIED = (".git", ".cache")

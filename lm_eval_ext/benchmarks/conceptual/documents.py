@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval_ext.demos import Choice, Item, Pool, at_random, overlapping, sharing
+from lm_eval_ext.fewshot import Choice, Item, Pool, at_random, overlapping, sharing
 
 RANDOM, CONCEPT = "random", "concept"
 SELECTIONS = (RANDOM, CONCEPT)

@@ -5,21 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from lm_eval_ext import data
-from lm_eval_ext.benchmarks.conceptual import (
-    archive,
-    glue,
-    hotpotqa,
-    hub,
-    mini,
-    openbookqa,
-    roots,
-    worldtree,
-)
+from lm_eval_ext.benchmarks.conceptual import glue, hotpotqa, hub, mini, openbookqa, worldtree
 from lm_eval_ext.benchmarks.conceptual.prompt import template_of
 from lm_eval_ext.benchmarks.conceptual.records import DatasetName, Sample, main_concepts
 from lm_eval_ext.data import require, require_all
-from lm_eval_ext.demos import shuffled
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 
@@ -112,12 +103,12 @@ def _read_glue(_: str) -> _Read:
 
 def _read_openbookqa(pipeline: str) -> _Read:
     # First: what is not installed should be said before anything is downloaded.
-    found = roots.find(pipeline)
+    found = openbookqa.find(pipeline)
     rebuilt = not data.at_hand("openbookqa") and data.at_hand("openbookqa_rebuilt")
     folder = require_all("openbookqa_rebuilt" if rebuilt else "openbookqa")
     paths = [file.path for file in folder.files]
     rows = openbookqa.read_files(paths) if rebuilt else openbookqa.read_archive(*paths)
-    samples = openbookqa.samples(rows, lambda texts: roots.roots(texts, found))
+    samples = openbookqa.samples(rows, lambda texts: openbookqa.roots(texts, found))
     return _Read(samples, provenance.describe_many([folder]))
 
 
@@ -132,14 +123,14 @@ def _read_hotpotqa(_: str) -> _Read:
 def _read_worldtree(_: str) -> _Read:
     from datasets import DatasetInfo
 
-    found = archive.get()
+    found = worldtree.get()
     info = DatasetInfo(
-        citation=archive.CITATION,
+        citation=worldtree.CITATION,
         homepage="http://cognitiveai.org/explanationbank/",
         license="non-commercial, no redistribution (AI2 Mercury)",
         dataset_name="worldtree",
         config_name="V2.1_Feb2020",
-        download_checksums={archive.NAME: {"checksum": found.sha256}},
+        download_checksums={worldtree.NAME: {"checksum": found.sha256}},
     )
     return _Read(worldtree.read(found.content), info)
 
@@ -149,9 +140,9 @@ def _read_mini(_: str) -> _Read:
 
 
 def _hub_openbookqa(pipeline: str) -> _Read:
-    found = roots.find(pipeline)
+    found = openbookqa.find(pipeline)
     rows = hub.rows(hub.OPENBOOKQA)
-    samples = openbookqa.samples(rows, lambda texts: roots.roots(texts, found))
+    samples = openbookqa.samples(rows, lambda texts: openbookqa.roots(texts, found))
     return _Read(samples, hub.describe(hub.OPENBOOKQA, rows))
 
 

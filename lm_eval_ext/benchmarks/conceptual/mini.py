@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
-from lm_eval_ext.demos import shuffled
+from lm_eval_ext.fewshot import shuffled
 
 LABELS = "ABCD"
 

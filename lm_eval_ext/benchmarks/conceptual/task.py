@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.instance import Instance
 
-from lm_eval_ext.benchmarks.conceptual import documents, metrics, roots
+from lm_eval_ext.benchmarks.conceptual import documents, openbookqa, score
 from lm_eval_ext.benchmarks.conceptual.documents import SELECTIONS, Rules
 from lm_eval_ext.benchmarks.conceptual.load import DEFAULT_PIPELINE
 from lm_eval_ext.benchmarks.conceptual.prompt import framed, with_facts
-from lm_eval_ext.harness.demonstrations import Chosen, DemonstratedTask, Prompt, Turn
+from lm_eval_ext.harness.fewshot import Chosen, DemonstratedTask, Prompt, Turn
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -31,14 +31,14 @@ class ConceptualTask(DemonstratedTask):
         )
         rows = load(**metadata)["test"].select_columns(["id", "concept"])
         # WorldTree's concepts are facts, each of which explains many things a little.
-        self._concepts = () if self._rules.by_overlap else metrics.concepts_with_enough(rows)
-        super().__init__({**config, "metric_list": metrics.metric_list(self._concepts)})
+        self._concepts = () if self._rules.by_overlap else score.concepts_with_enough(rows)
+        super().__init__({**config, "metric_list": score.metric_list(self._concepts)})
         # What the task's file says; --gen_kwargs may say otherwise later.
         self._until = (self.config.generation_kwargs or {}).get("until")
         self._rows: Mapping[str, dict[str, Any]] = {row["id"]: row for row in self.dataset["test"]}
         if options["conceptual_dataset"] == "openbookqa":
             named = options["conceptual_pipeline"] or DEFAULT_PIPELINE
-            self._signature["pipeline"] = roots.find(named).label
+            self._signature["pipeline"] = openbookqa.find(named).label
 
     def choose(self, samples: "Dataset", k: int, seed: int) -> Chosen:
         """Makes documents of the samples that have k demonstrations under both selections."""
@@ -104,4 +104,4 @@ class ConceptualTask(DemonstratedTask):
         # Nothing is scored under --predict_only, which takes the function away.
         if not found or not callable(self.config.process_results):
             return found
-        return dict(metrics.values(doc, found, self._concepts))
+        return dict(score.values(doc, found, self._concepts))

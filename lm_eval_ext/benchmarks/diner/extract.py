@@ -23,14 +23,37 @@ The rule, in the order in which it is applied:
    alone are none.
 
 A gold name given back as an answer comes back as it is.
+
+Answers that hold more than a name: the components of a recipe, or components and name.
+
+:func:`parts` reads an answer to a component question: of its first sentence, what stands between
+commas, after 是, 为, 叫 or a colon, without brackets, quotation marks and other signs. That there
+is none is said by 无, by 没有 at the beginning or end, and by 没有特别 and the like anywhere.
+:func:`name_after_components` reads the four lines of compositional prompting.
+
+A model's earlier answers to the component questions, out of lm-eval's log of that run.
 """
 
 import functools
+import json
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.benchmarks.diner.names import BRACKETED, NESTING, NOT_CHINESE, clean_name
+from lm_eval_ext.benchmarks.diner.glossary import (
+    BRACKETED,
+    NESTING,
+    NOT_CHINESE,
+    Component,
+    Glossary,
+    clean_name,
+)
+from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS, LABELS, NAME_LABEL
+from lm_eval_ext.benchmarks.diner.records import Recipe
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness.missing import is_logged_stand_in
 
 MAX_CHARS = 4_000
 """Of an answer that are looked through for the name."""
@@ -175,3 +198,138 @@ def _name(text: str) -> str:
     pieces = [piece.strip() for piece in _END.split(text) if _CHINESE.search(piece)]
     name = _AROUND.sub("", pieces[0]) if pieces else text
     return clean_name(name) or clean_name(re.sub(NOT_CHINESE, "", name))
+
+
+UNKNOWN = "unknown"
+"""Kind of what is in no glossary: such a component is never right."""
+
+_SENTENCE_END = re.compile(r"[。!?\n]")
+_BETWEEN = re.compile(r"[,、;/|+\s]+")
+_JOINED = re.compile(r"以及|[和与及]")
+_BEFORE = re.compile(r"^.*(?:是|为|叫做?(?!花)|:)")
+_NOTHING = re.compile(
+    r"^(?:无|空|没|暂无|无明显.*|不明显|没有.*|.*没有|.*没有(?:特别|明显|突出|什么).*"
+    r"|none|null|n/?a|no)?$",
+    re.IGNORECASE,
+)
+_NAME_LINE = re.compile(rf"{NAME_LABEL}[^\n:：]{{0,6}}[:：]")  # noqa: RUF001
+
+
+def parts(answer: str) -> tuple[str, ...]:
+    """The components that an answer lists, in its words; none for an answer that says none."""
+    sentence = _SENTENCE_END.split(plain(answer).strip(), maxsplit=1)[0]
+    if _NOTHING.match(sentence):
+        return ()
+    found = (_bare(_BEFORE.sub("", part)) for part in _BETWEEN.split(sentence))
+    return tuple(dict.fromkeys(part for part in found if not _NOTHING.match(part)))
+
+
+def _bare(text: str) -> str:
+    """The Chinese characters; where there are none, the text as it is."""
+    return clean_name(text) or text.strip("\"'“”「」.()[]")
+
+
+def components_in(answer: str, glossary: Glossary) -> set[Component]:
+    """The components of an answer, of whatever kind they are.
+
+    Parts are parsed as names are, so that a whole name for an action holds the right action and
+    foods too many. A part that does not parse is taken apart at 和, 与 and 及; what does not parse
+    even then is one wrong component.
+    """
+    found: set[Component] = set()
+    for part in parts(answer):
+        parsed = glossary.parse(part)
+        for piece in (part,) if parsed else filter(None, _JOINED.split(part)):
+            found.update(glossary.parse(piece) or (Component(UNKNOWN, piece),))
+    return found
+
+
+def name_after_components(answer: str) -> str:
+    """The part of an answer of four lines that holds the name.
+
+    What follows the last 菜名 with a colon; without one, the last line, if it is none of the
+    lines of components. "" where there is no such part.
+    """
+    text = plain(answer)
+    labelled = list(_NAME_LINE.finditer(text))
+    if labelled:
+        return text[labelled[-1].end() :]
+    lines = [line for line in text.splitlines() if line.strip()]
+    last = lines[-1] if lines else ""
+    return "" if any(label in last for label in LABELS.values()) else last
+
+
+WANTED = (
+    "name the file samples_diner_components_*.jsonl that lm_eval --tasks diner_components "
+    "--log_samples wrote"
+)
+
+
+def read(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, str]]:
+    """Reads the answers for recipes.
+
+    Args:
+        file: The log.
+        recipes: Those that are to be asked; answers for others are passed over.
+
+    Returns:
+        By id and kind the components as prompts state them, "" for none. Recipes that the log
+        has no answers for are not among them.
+
+    Raises:
+        OptionError: There is no such file, or it has no answers for any of the recipes.
+        DataError: A line is no logged answer, or belongs to another recipe of the same id.
+    """
+    if not file.is_file():
+        raise OptionError(f"diner_components_file: {file} is no file; {WANTED}")
+    wanted = {recipe.id: recipe for recipe in recipes}
+    found: dict[str, dict[str, str]] = {}
+    for place, row in _rows(file):
+        doc, responses = _checked(row, place)
+        recipe = wanted.get(doc["id"])
+        if recipe is None or any(is_logged_stand_in(response) for response in responses):
+            continue
+        if recipe.instruction != doc.get("instruction"):
+            raise DataError(
+                f"{place}: {doc['id']} is another recipe there; ask both tasks about the same data"
+            )
+        found[recipe.id] = {
+            kind: "、".join(parts(response))
+            for kind, response in zip(ASKED_KINDS, responses, strict=True)
+        }
+    if not found:
+        raise OptionError(
+            f"diner_components_file: {file} has no answers about these recipes; {WANTED}, on the "
+            "same data"
+        )
+    return found
+
+
+def _rows(file: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        lines = file.open("rb")
+    except OSError as error:
+        raise OptionError(
+            f"diner_components_file: cannot read {file}: {error.strerror}; {WANTED}"
+        ) from error
+    with lines:
+        for number, line in enumerate(lines, start=1):
+            place = f"{file}, line {number}"
+            try:
+                yield place, json.loads(line.decode("utf-8"))
+            except (ValueError, RecursionError):
+                raise DataError(f"{place}: no JSON; {WANTED}") from None
+
+
+def _checked(row: Any, place: str) -> tuple[Mapping[str, Any], Sequence[str]]:
+    doc = row.get("doc") if isinstance(row, dict) else None
+    responses = row.get("filtered_resps") if isinstance(row, dict) else None
+    if (
+        not isinstance(doc, dict)
+        or not isinstance(doc.get("id"), str)
+        or not isinstance(responses, list)
+        or len(responses) != len(ASKED_KINDS)
+        or not all(isinstance(response, str) for response in responses)
+    ):
+        raise DataError(f"{place}: no answers to the {len(ASKED_KINDS)} questions; {WANTED}")
+    return doc, responses

@@ -1,22 +1,110 @@
-"""The loading function of every DiNeR task."""
+"""Where splits come from: the published file, a folder that ``diner build`` made, or mini.
 
+The loading function of every DiNeR task.
+"""
+
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.benchmarks.diner import answers, files, prompt
-from lm_eval_ext.benchmarks.diner.categories import Categories
-from lm_eval_ext.benchmarks.diner.demonstrations import SELECTIONS
-from lm_eval_ext.benchmarks.diner.records import Recipe, Split
+from lm_eval_ext.benchmarks.diner import extract, mini, prompt
+from lm_eval_ext.benchmarks.diner.glossary import Glossary
+from lm_eval_ext.benchmarks.diner.in_context import SELECTIONS
+from lm_eval_ext.benchmarks.diner.records import Categories, Recipe, Split, split_of
 from lm_eval_ext.benchmarks.diner.retrieval import check_installed
-from lm_eval_ext.demos import shuffled
+from lm_eval_ext.data import require_all
+from lm_eval_ext.data.inspection import sha256_of
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 
 if TYPE_CHECKING:
-    from datasets import DatasetDict
+    from datasets import DatasetDict, DatasetInfo
+
+
+PUBLISHED, MINI = "published", "mini"
+CORPORA = (PUBLISHED, MINI)
+
+TMCD, RANDOM = "tmcd", "random"
+SPLITS = (TMCD, RANDOM)
+
+SOURCE = "diner"
+GLOSSARY = "glossary.json"
+
+
+def read(corpus: str, split: str, folder: str | None) -> "tuple[Split, DatasetInfo]":
+    """Reads a split and says where it comes from.
+
+    Args:
+        corpus: One of :data:`CORPORA`.
+        split: One of :data:`SPLITS`.
+        folder: What ``lm-eval-ext diner build`` made, to be read instead of the published file.
+
+    Raises:
+        OptionError: A value is not legal, or the published random split is asked for, which
+            does not exist, or a folder for embedded recipes.
+        DataError: A file is not at hand, or not what it should be.
+    """
+    if corpus not in CORPORA:
+        raise OptionError(f"diner_corpus: no {corpus!r}; use {' or '.join(CORPORA)}")
+    if split not in SPLITS:
+        raise OptionError(f"diner_split: no {split!r}; use {' or '.join(SPLITS)}")
+    if folder is not None and corpus == MINI:
+        raise OptionError(
+            "diner_dir is not for the mini tasks, whose recipes are embedded; drop one"
+        )
+    if folder is not None:
+        return _own(Path(folder).expanduser(), split)
+    if corpus == MINI:
+        return _mini(split)
+    if split == RANDOM:
+        raise OptionError(
+            "the authors' random split is not published; build one (lm-eval-ext diner build) and "
+            """name its folder: --metadata '{"diner_dir": "FOLDER"}'"""
+        )
+    found = require_all(SOURCE)
+    paths = {file.name: file.path for file in found.files}
+    return _parsed(paths["tmcd"], paths["glossary"]), provenance.describe(found.files)
+
+
+def _own(folder: Path, split: str) -> "tuple[Split, DatasetInfo]":
+    paths = [folder / f"{split}_data.json", folder / GLOSSARY]
+    for path in paths:
+        if not path.is_file():
+            raise DataError(
+                f"diner_dir: there is no {path.name} in {folder}; name a folder that lm-eval-ext "
+                "diner build made"
+            )
+    sums = {f"{path.stem} recipes": sha256_of(path) for path in paths}
+    return _parsed(*paths), provenance.describe_many([], sums)
+
+
+def _mini(split: str) -> "tuple[Split, DatasetInfo]":
+    glossary = mini.glossary()
+    content = mini.split(split)
+    info = provenance.describe_embedded("diner_mini", mini.digest())
+    return split_of(content, glossary, f"diner_mini, {split}"), info
+
+
+def _parsed(path: Path, glossary: Path) -> Split:
+    stamp = tuple((one, one.stat().st_size, one.stat().st_mtime_ns) for one in (path, glossary))
+    return _kept(*stamp)
+
+
+@lru_cache(maxsize=2)
+def _kept(data: tuple[Path, int, int], glossary: tuple[Path, int, int]) -> Split:
+    """A file's split, kept because several tasks of a run read the same 125 MB."""
+    path = data[0]
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: no JSON ({error}); fetch or build it again") from error
+    return split_of(content, Glossary.read(glossary[0]), str(path))
+
 
 NAME, COMPONENTS, COMPOSITIONAL = "name", "components", "cp"
 ASKS = (NAME, COMPONENTS, COMPOSITIONAL)
@@ -32,8 +120,8 @@ UNPARSED, UNANSWERED = "gold_does_not_parse", "no_component_answers"
 @loader(prefix="diner_")
 def dataset(
     *,
-    diner_corpus: str = files.PUBLISHED,
-    diner_split: str = files.TMCD,
+    diner_corpus: str = PUBLISHED,
+    diner_split: str = TMCD,
     diner_dir: str | None = None,
     diner_ask: str = NAME,
     diner_components_file: str | None = None,
@@ -65,13 +153,13 @@ def dataset(
     _check_place("diner_dir", diner_dir)
     _check_place("diner_components_file", diner_components_file)
     _check(diner_ask, diner_components_file, diner_demonstrations, diner_per_dish)
-    split, info = files.read(diner_corpus, diner_split, diner_dir)
+    split, info = read(diner_corpus, diner_split, diner_dir)
     parsed = [recipe for recipe in split.test if split.glossary.parse(recipe.name)]
     left_out = {UNPARSED: [r.id for r in split.test if not split.glossary.parse(r.name)]}
     asked = drawn(parsed, diner_per_dish, diner_draw_seed)
     given: Mapping[str, Mapping[str, str]] | None = None
     if diner_components_file is not None:
-        given = answers.read(Path(diner_components_file).expanduser(), asked)
+        given = extract.read(Path(diner_components_file).expanduser(), asked)
         left_out[UNANSWERED] = [recipe.id for recipe in asked if recipe.id not in given]
         asked = [recipe for recipe in asked if recipe.id in given]
     if not asked:
@@ -118,10 +206,10 @@ def _check_place(option: str, place: object) -> None:
         raise OptionError(f"{option} is {place!r}; write a path as a text, or leave it out")
 
 
-def split_of(options: Mapping[str, Any]) -> Split:
+def split_for(options: Mapping[str, Any]) -> Split:
     """The split that a task's documents are from; options as :func:`dataset` takes them."""
     names = ("diner_corpus", "diner_split", "diner_dir")
-    return files.read(*(options[name] for name in names))[0]
+    return read(*(options[name] for name in names))[0]
 
 
 def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:

@@ -1,4 +1,6 @@
-"""BM25 over the instructions of the training set, by bm25s; built once and kept in the cache.
+"""Chinese text as words, by jieba: what retrieval compares.
+
+BM25 over the instructions of the training set, by bm25s; built once and kept in the cache.
 
 The paper (section 5.2) names BM25 and no more. This is Robertson's form with the usual k1 and
 b: a word that more than half of all recipes have counts nothing.
@@ -7,13 +9,15 @@ b: a word that more than half of all recipes have counts nothing.
 import hashlib
 import importlib.util
 import json
+import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.benchmarks.diner import segment
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.data.inspection import sha256_of
 from lm_eval_ext.errors import DataError, OptionError
@@ -23,7 +27,62 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+
 _log = get_logger(__name__)
+
+
+SEGMENT_VERSION = 1
+"""Raise it when :func:`words` gives other words, so that indexes are built anew."""
+
+_LETTER_OR_DIGIT = re.compile(r"\w")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in their order, without those that are punctuation or space only.
+
+    jieba's precise mode, with its model for words that its dictionary lacks, in lower case.
+
+    Raises:
+        DataError: jieba's dictionary cannot be kept in the cache folder.
+    """
+    return [word for word in segmenter().cut(text.lower()) if _LETTER_OR_DIGIT.search(word)]
+
+
+def segmenter_version() -> str:
+    """What the words depend on."""
+    from importlib import metadata
+
+    return f"{SEGMENT_VERSION}-jieba-{metadata.version('jieba')}"
+
+
+@cache
+def segmenter() -> Any:
+    """A segmenter of our own: settings of the library's shared one are other people's."""
+    with warnings.catch_warnings():
+        # jieba 0.42.1 imports what setuptools calls obsolete.
+        warnings.simplefilter("ignore")
+        import jieba
+
+    folder = cache_dir() / "jieba"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"cannot write jieba's dictionary to {folder}: {error.strerror}. Set "
+            "LM_EVAL_EXT_CACHE to a writable folder."
+        ) from error
+    own = jieba.Tokenizer()
+    # Its default is a file in the system's folder for temporary files, where anyone may have
+    # put one of that name.
+    own.tmp_dir = str(folder)
+    level = jieba.default_logger.level
+    jieba.setLogLevel("WARNING")
+    try:
+        own.initialize()
+    finally:
+        jieba.setLogLevel(level)
+    return own
+
 
 METHOD, K1, B = "robertson", 1.5, 0.75
 
@@ -58,7 +117,7 @@ class Index:
 
     def scores(self, text: str) -> "NDArray[np.float32]":
         """BM25 of every text of the index for this one; 0 where no word is common."""
-        return self.scores_of_words(segment.words(text))
+        return self.scores_of_words(words_of(text))
 
     def scores_of_words(self, words: Sequence[str]) -> "NDArray[np.float32]":
         """The same for a text that is words already."""
@@ -81,7 +140,7 @@ def build(texts: Sequence[str]) -> Index:
 
     # disable=None: a bar on terminals only.
     bar = tqdm(texts, "Indexing recipes", unit="recipe", disable=None)
-    return build_from_words(segment.words(text) for text in bar)
+    return build_from_words(words_of(text) for text in bar)
 
 
 def build_from_words(texts: Iterable[Sequence[str]]) -> Index:
@@ -133,7 +192,7 @@ def index_of(texts: Sequence[str]) -> Index:
 def _key(texts: Iterable[str]) -> str:
     from importlib import metadata
 
-    settings = [segment.version(), metadata.version("bm25s"), METHOD, K1, B]
+    settings = [segmenter_version(), metadata.version("bm25s"), METHOD, K1, B]
     digest = hashlib.sha256(json.dumps(settings).encode())
     for text in texts:
         raw = text.encode("utf-8", "surrogatepass")

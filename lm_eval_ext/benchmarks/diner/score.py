@@ -1,27 +1,203 @@
-"""From answers to metrics.
+"""F1 from counts of components: exact, and the same in whatever order documents arrive.
+
+A predicted name compared with the gold name, component by component (paper, section 5.1).
+
+From answers to metrics.
 
 ``micro_f1`` is the paper's figure, ``mean_f1`` what the authors' code computes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.benchmarks.diner.component_answers import components_in
-from lm_eval_ext.benchmarks.diner.f1 import Counts, micro_f1, micro_f1_spread
-from lm_eval_ext.benchmarks.diner.glossary import KINDS, Glossary
+from lm_eval_ext.benchmarks.diner.extract import components_in
+from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
-from lm_eval_ext.benchmarks.diner.scoring import counts, counts_by_kind, exact_match, set_counts
-from lm_eval_ext.harness.aggregations import register_figure, register_spread
 from lm_eval_ext.harness.metrics import (
     HIGH,
     LOW,
     STDERR,
     document_results,
     metric_entries,
+    register_figure,
+    register_spread,
 )
-from lm_eval_ext.stats import Spread
+from lm_eval_ext.stats import Spread, cluster_bootstrap
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Components of one document, or of several.
+
+    Attributes:
+        tp: Gold components that the prediction has.
+        predicted: Components of the prediction; a fraction where they are estimated.
+        gold: Components of the gold name.
+    """
+
+    tp: int
+    predicted: Fraction
+    gold: int
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(self.tp + other.tp, self.predicted + other.predicted, self.gold + other.gold)
+
+    @property
+    def exact_f1(self) -> Fraction:
+        """2 TP / (predicted + gold), the harmonic mean of precision and recall.
+
+        0 where there is nothing to count: without a right component F1 is 0 by convention.
+        """
+        total = self.predicted + self.gold
+        return Fraction(2 * self.tp) / total if total else Fraction(0)
+
+    @property
+    def f1(self) -> float:
+        """F1 as a float, from 0 to 1."""
+        return float(self.exact_f1)
+
+
+def micro_f1(documents: Iterable[Counts]) -> float | None:
+    """F1 of the counts summed over documents: the paper's figure (section 5.1).
+
+    Returns:
+        None without a document.
+    """
+    total = None
+    for counts in documents:
+        total = counts if total is None else total + counts
+    return None if total is None else total.f1
+
+
+def mean_f1(documents: Iterable[Counts]) -> float | None:
+    """The mean of the documents' own F1: what the authors' code computes.
+
+    Returns:
+        None without a document.
+    """
+    scores = [counts.exact_f1 for counts in documents]
+    return float(sum(scores, Fraction(0)) / len(scores)) if scores else None
+
+
+def micro_f1_spread(documents: Iterable[tuple[str, Counts]]) -> Spread | None:
+    """How far the micro F1 may be off: a bootstrap over clusters.
+
+    Args:
+        documents: Each with its cluster, the dish: recipes of one dish are no independent
+            draws.
+
+    Returns:
+        None for fewer than two dishes.
+    """
+    import numpy as np
+
+    clusters: dict[str, Counts] = {}
+    for cluster, counts in documents:
+        clusters[cluster] = clusters[cluster] + counts if cluster in clusters else counts
+    totals = {
+        cluster: np.array([counts.tp, counts.predicted, counts.gold], dtype=np.float64)
+        for cluster, counts in clusters.items()
+    }
+    return cluster_bootstrap(totals, _f1_of_sums)
+
+
+def _f1_of_sums(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    import numpy as np
+
+    tp, predicted, gold = np.moveaxis(sums, -1, 0)
+    total = predicted + gold
+    values: NDArray[np.float64] = 2 * tp / np.where(total > 0, total, np.nan)
+    return values
+
+
+def exact_match(gold: str, prediction: str) -> bool:
+    """Whether the prediction is the gold name, character by character.
+
+    A synonym in it is another name, though F1 takes it for the same component.
+    """
+    return gold == prediction
+
+
+def counts(gold: str, prediction: str, glossary: Glossary) -> Counts:
+    """Counts the components that both names have.
+
+    Names are sets of components here, as in the paper: a component that stands twice counts
+    once. Components compare by class.
+
+    A prediction that does not parse is estimated as in the paper: right are the gold components
+    of which any word of the class stands in it; its number of components is its length divided
+    by the mean length of the gold components, taken as they stand in the gold name. Where that
+    is fewer than the right ones, it has as many as are right, or precision would exceed 1.
+
+    Args:
+        gold: A name that parses.
+        prediction: The name in the model's answer (:mod:`.extract`); an empty one has no
+            component.
+        glossary: Parses both.
+
+    Raises:
+        ValueError: The gold name does not parse, or is empty.
+    """
+    return _compare(gold, prediction, glossary, KINDS)
+
+
+def counts_by_kind(gold: str, prediction: str, glossary: Glossary) -> dict[str, Counts | None]:
+    """The same for the components of each kind alone.
+
+    Of a prediction that does not parse, a kind gets the share of the estimated components that
+    it has of the gold ones; the paper leaves this open.
+
+    Returns:
+        By kind; None for a kind that the gold name has no component of, which "will be ignored"
+        (paper, figure 3).
+
+    Raises:
+        ValueError: The gold name does not parse, or is empty.
+    """
+    kinds = {component.kind for component in _gold_lengths(gold, glossary)}
+    return {
+        kind: _compare(gold, prediction, glossary, (kind,)) if kind in kinds else None
+        for kind in KINDS
+    }
+
+
+def set_counts(gold: Iterable[Component], predicted: Iterable[Component]) -> Counts:
+    """Counts for components that are known on both sides."""
+    right, found = set(gold), set(predicted)
+    return Counts(len(right & found), Fraction(len(found)), len(right))
+
+
+def _compare(gold: str, prediction: str, glossary: Glossary, kinds: tuple[str, ...]) -> Counts:
+    lengths = _gold_lengths(gold, glossary)
+    wanted = {component for component in lengths if component.kind in kinds}
+    parsed = glossary.parse(prediction)
+    if parsed is not None:
+        return set_counts(wanted, (found for found in parsed if found.kind in kinds))
+    tp = sum(any(word in prediction for word in glossary.words(one)) for one in wanted)
+    estimate = Fraction(len(wanted) * len(prediction), sum(lengths.values()))
+    return Counts(tp, max(estimate, Fraction(tp)), len(wanted))
+
+
+def _gold_lengths(gold: str, glossary: Glossary) -> dict[Component, int]:
+    """The gold components with the length of the word that stands for each first."""
+    words = glossary.words_in(gold)
+    if not words:
+        raise ValueError(f"the gold name {gold!r} does not parse and cannot be scored")
+    lengths: dict[Component, int] = {}
+    for word in words:
+        component = glossary.component(word)
+        if component is not None:
+            lengths.setdefault(component, len(word))
+    return lengths
+
 
 MICRO, MEAN, EXACT = "micro_f1", "mean_f1", "exact_match"
 UNPARSED, NO_ANSWER = "unparsed", "no_answer"

@@ -9,20 +9,17 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.registry import register_filter
 
 from lm_eval_ext.benchmarks.diner import load, score
-from lm_eval_ext.benchmarks.diner.categories import CATEGORIES
-from lm_eval_ext.benchmarks.diner.component_answers import name_after_components
-from lm_eval_ext.benchmarks.diner.demonstrations import INSTRUCTION, ORACLE, choose
-from lm_eval_ext.benchmarks.diner.extract import name_of
+from lm_eval_ext.benchmarks.diner.extract import name_after_components, name_of
+from lm_eval_ext.benchmarks.diner.in_context import INSTRUCTION, ORACLE, choose
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
-from lm_eval_ext.benchmarks.diner.records import Recipe
+from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe
 from lm_eval_ext.data.inspection import sha256_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness import provenance
-from lm_eval_ext.harness.demonstrations import Chosen, DemonstratedTask, Prompt, Turn
-from lm_eval_ext.harness.grouped import GroupedGenerationTask
-from lm_eval_ext.harness.left_out import LeftOut
+from lm_eval_ext.harness.fewshot import Chosen, DemonstratedTask, Prompt, Turn
+from lm_eval_ext.harness.missing import LeftOut
 from lm_eval_ext.harness.names import NOT_SCORABLE
-from lm_eval_ext.harness.task import ExtTask
+from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -74,7 +71,7 @@ class _Scored(ExtTask):
                     "its own; leave it out"
                 )
         documents = load.dataset(**metadata)["test"]
-        self.split = load.split_of(self._options)
+        self.split = load.split_for(self._options)
         present = set(documents["category"])
         self._categories = [one for one in (*CATEGORIES, load.OTHER) if one in present]
         super().__init__({**config, "metric_list": self.metric_list()})

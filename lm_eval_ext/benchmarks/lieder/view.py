@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lm_eval_ext.results.view import AnswerView, DocumentView, Part
+from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
 
 def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:

@@ -55,7 +55,7 @@ _MAX_PLACES = 200
 _OPENING_CHARS = 20_000
 """At most so many places are tried, each up to so far: hostile text costs linear time."""
 
-# Apart from lm_eval_ext.sql.tokens: that reads a text whole, for any number of "[" in quadratic
+# Apart from lm_eval_ext.sql.ordering: that reads a text whole, for any number of "[" in quadratic
 # time. As in SQLite, every character beyond ASCII belongs to a word.
 _TOKEN = re.compile(
     r"""

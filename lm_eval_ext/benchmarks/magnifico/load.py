@@ -1,25 +1,120 @@
-"""The loading function of every MAGNIFICo task, and what scoring needs beside the documents."""
+"""The two databases that judge an answer: the original and its populated copy.
 
+The loading function of every MAGNIFICo task, and what scoring needs beside the documents.
+"""
+
+import hashlib
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.benchmarks.magnifico import corpora, fresh, judges, prompt
-from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
+from lm_eval_ext.benchmarks.magnifico import corpora, prompt
+from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents, renew
+from lm_eval_ext.benchmarks.magnifico.own import digest_of
+from lm_eval_ext.benchmarks.magnifico.prompt import tables_of
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus
-from lm_eval_ext.benchmarks.magnifico.tables import tables_of
+from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.sql import find_semantics
+from lm_eval_ext.sql import Executor, QueryError, find_semantics
+from lm_eval_ext.sql.distill import POPULATE_VERSION, Report, populate_all
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
 
+
 _log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Judges:
+    """The files that answers are executed on.
+
+    Attributes:
+        original: By database id in lower case.
+        populated: Likewise.
+        reports: What populating found out, likewise.
+        broken: By database id and gold query, why the gold does not run.
+    """
+
+    original: Mapping[str, Path]
+    populated: Mapping[str, Path]
+    reports: Mapping[str, Report]
+    broken: Mapping[tuple[str, str], str]
+
+
+def prepare_judges(corpus: Corpus, name: str, *, progress: bool | None = None) -> Judges:
+    """Builds the populated copies in the cache, or finds them there.
+
+    All golds of the corpus decide about the rows, so every task that asks of it is judged by
+    the same copies.
+
+    Args:
+        corpus: With its databases.
+        name: Of the corpus; a part of the folder's name.
+        progress: Whether to show a bar; None: if stderr is a terminal.
+
+    Raises:
+        DataError: The cache cannot be written.
+    """
+    import filelock
+
+    golds = {
+        db_id: queries for db_id, queries in corpus.golds().items() if db_id in corpus.databases
+    }
+    original = {db_id: corpus.databases[db_id].path for db_id in golds}
+    key = [[db_id, digest_of(path), golds[db_id]] for db_id, path in original.items()]
+    total = hashlib.sha256(json.dumps([POPULATE_VERSION, key]).encode()).hexdigest()
+    folder = cache_dir() / "populated" / f"{name}-v{POPULATE_VERSION}-{total[:12]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Ranks of one run, and runs side by side, want the same copies.
+        with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
+            reports = populate_all(
+                {db_id: (path, golds[db_id]) for db_id, path in original.items()},
+                folder,
+                progress=progress,
+            )
+    except OSError as error:
+        raise DataError(
+            f"cannot write the populated databases to {folder}: {error.strerror}. Set "
+            "LM_EVAL_EXT_CACHE to a writable folder."
+        ) from error
+    return Judges(
+        original=MappingProxyType(original),
+        populated=MappingProxyType(
+            {db_id: folder / db_id / f"{db_id}.sqlite" for db_id in original}
+        ),
+        reports=MappingProxyType(reports),
+        broken=MappingProxyType(_broken(original, reports)),
+    )
+
+
+def _broken(
+    original: Mapping[str, Path], reports: Mapping[str, Report]
+) -> dict[tuple[str, str], str]:
+    """Runs the golds that could not be examined: some of them are too unusual, some broken."""
+    suspects = [
+        (db_id, gold.gold)
+        for db_id, report in reports.items()
+        for gold in report.golds
+        if gold.error is not None
+    ]
+    broken = {}
+    with Executor(workers=1) as executor:
+        for db_id, query in suspects:
+            try:
+                executor.query(original[db_id], query)
+            except QueryError as error:
+                broken[db_id, query] = str(error)
+    return broken
 
 
 @dataclass(frozen=True)
@@ -35,7 +130,7 @@ class Prepared:
 
     corpus: Corpus
     info: "DatasetInfo"
-    judges: judges.Judges
+    judges: Judges
     blocks: Mapping[str, Sequence[str]]
 
 
@@ -143,10 +238,10 @@ def _prepare(
     tables = {db_id: tables_of(place) for db_id, place in found.corpus.databases.items()}
     corpus = found.corpus
     # Before new words come in: they change no gold.
-    built = judges.prepare(corpus, name)
+    built = prepare_judges(corpus, name)
     if seed is not None:
         shown = (table for group in tables.values() for table in group)
-        corpus = fresh.renew(corpus, seed, (f"{t.create} {' '.join(t.header)}" for t in shown))
+        corpus = renew(corpus, seed, (f"{t.create} {' '.join(t.header)}" for t in shown))
     blocks = {db_id: prompt.schema(group) for db_id, group in tables.items()}
     return Prepared(corpus, found.info, built, blocks)
 

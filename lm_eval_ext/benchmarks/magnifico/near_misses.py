@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext import data
-from lm_eval_ext.benchmarks.magnifico import corpora, published
+from lm_eval_ext.benchmarks.magnifico import corpora
 from lm_eval_ext.benchmarks.magnifico.records import Corpus, Example, Form
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import Databases
-from lm_eval_ext.sql.populate import GoldReport, Report, check, finished, populate_all
+from lm_eval_ext.sql.distill import GoldReport, Report, check, finished, populate_all
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Count:
 
 def texts() -> Corpus:
     """The published corpus, support examples included; dialogues and databases left aside."""
-    return published.read(data.require_all(corpora.SOURCE).path, dialogues=False)
+    return corpora.read(data.require_all(corpora.SOURCE).path, dialogues=False)
 
 
 def at_hand(corpus: Corpus, folder: Path) -> dict[str, tuple[Path, tuple[str, ...]]]:

@@ -1,13 +1,121 @@
-"""From an example to what a model is asked: text in, text out.
+"""What a prompt shows of a database: how each table was created, and its first rows.
+
+From an example to what a model is asked: text in, text out.
 
 The format is "Create Table + Select 3" (paper section 4 and figures 20 to 22). Prompts are
 never shortened: a model whose window is too small sees what its own truncation leaves.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 
-from lm_eval_ext.benchmarks.magnifico.records import Example, Position
-from lm_eval_ext.benchmarks.magnifico.tables import SHOWN_ROWS, Table
+from lm_eval_ext.benchmarks.magnifico.records import Database, Example, Position
+from lm_eval_ext.errors import DataError
+
+SHOWN_ROWS = 3
+"""Rows of each table ("Select 3", paper section 4)."""
+
+_COMMENTS = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
+_CREATE = re.compile(
+    r"create\s+table\s+(?:if\s+not\s+exists\s+)?"
+    r"""(?:"([^"]+)"|`([^`]+)`|\[([^\]]+)\]|'([^']+)'|([\w$]+))""",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as prompts show it.
+
+    Attributes:
+        name: As the database spells it.
+        create: Its CREATE TABLE statement, without the semicolon.
+        header: Names of its columns.
+        rows: Its first rows, cell by cell, as text.
+    """
+
+    name: str
+    create: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def tables_of(database: Database) -> tuple[Table, ...]:
+    """Reads what prompts show, in the order in which the tables were created.
+
+    The statements come from the database's script where it has one, else from SQLite itself
+    (fact sheet, "Prompt"). Rows come from the original file, never from a populated copy.
+
+    Raises:
+        DataError: A file cannot be read.
+    """
+    try:
+        with closing(_open(database.path)) as connection:
+            kept = {str(name): str(sql) for name, sql in connection.execute(_KEPT)}
+            written = _written(database.schema) if database.schema else {}
+            by_name = {name.casefold(): name for name in kept}
+            # The script's order; a table that it does not know follows, as SQLite has it.
+            order = [by_name[name] for name in written if name in by_name]
+            order += [name for name in kept if name not in order]
+            return tuple(
+                _table(connection, name, written.get(name.casefold(), kept[name])) for name in order
+            )
+    except (sqlite3.Error, OSError) as error:
+        raise DataError(f"{database.path}: cannot be read ({error})") from None
+
+
+_KEPT = (
+    "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' "
+    "ESCAPE '\\' ORDER BY rowid"
+)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    # Some of Spider's texts are not UTF-8.
+    connection.text_factory = lambda data: data.decode("utf-8", errors="replace")
+    return connection
+
+
+def _table(connection: sqlite3.Connection, name: str, create: str) -> Table:
+    quoted = name.replace('"', '""')
+    cursor = connection.execute(f'SELECT * FROM "{quoted}" LIMIT {SHOWN_ROWS}')
+    rows = tuple(tuple(map(_cell, row)) for row in cursor)
+    header = tuple(column[0] for column in cursor.description)
+    return Table(name, create.strip().rstrip(";").rstrip(), header, rows)
+
+
+def _cell(value: object) -> str:
+    """A value in one line: a row must stay a row, and its cells apart."""
+    text = "NULL" if value is None else value.hex() if isinstance(value, bytes) else str(value)
+    return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _written(script: Path) -> dict[str, str]:
+    """The CREATE TABLE statements of a script, by lower-case name, in its order."""
+    text = script.read_text(encoding="utf-8", errors="replace")
+    found: dict[str, str] = {}
+    for statement in _statements(text):
+        match = _CREATE.match(statement)
+        if match:
+            name = next(group for group in match.groups() if group)
+            found.setdefault(name.casefold(), statement)
+    return found
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Yields the statements of a script, without comments before them."""
+    statement = ""
+    for piece in text.split(";"):
+        statement += f"{piece};"
+        if sqlite3.complete_statement(statement):
+            yield _COMMENTS.sub("", statement)
+            statement = ""
+
 
 INSTRUCTION = "-- Using valid SQLite, answer the following questions for the tables provided above."
 START = "SELECT"

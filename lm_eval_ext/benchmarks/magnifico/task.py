@@ -10,12 +10,12 @@ from lm_eval.api.registry import register_filter
 from lm_eval_ext.benchmarks.magnifico import load, score
 from lm_eval_ext.benchmarks.magnifico.extract import query_of
 from lm_eval_ext.harness import provenance
-from lm_eval_ext.harness.left_out import LeftOut
+from lm_eval_ext.harness.missing import LeftOut
 from lm_eval_ext.harness.names import NOT_SCORABLE as NOT_SCORABLE_NAME
 from lm_eval_ext.harness.task import ExtTask
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import NOT_SCORABLE, Example, Executor, NamedDatabases, find_semantics
-from lm_eval_ext.sql.populate import POPULATE_VERSION
+from lm_eval_ext.sql.distill import POPULATE_VERSION
 
 _log = get_logger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.results.view import AnswerView, DocumentView, Part
+from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
 MOST_ROWS = 8
 _CELL = 80

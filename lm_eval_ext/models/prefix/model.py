@@ -1,4 +1,9 @@
-"""``--model hf-prefix``: HFLM that computes every shared prefix once."""
+"""Encoder-decoder models: equal inputs are encoded once.
+
+Which generation settings the packs can honour; with any other, ``hf`` generates.
+
+``--model hf-prefix``: HFLM that computes every shared prefix once.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -14,13 +19,80 @@ from lm_eval.models.utils import (
 )
 from tqdm import tqdm
 
-from lm_eval_ext.models.prefix import memory, seq2seq, settings
-from lm_eval_ext.models.prefix.ahead import Ahead, can_batch, encode, texts_of
-from lm_eval_ext.models.prefix.generation import generate
-from lm_eval_ext.models.prefix.loglikelihood import Answer, score
+from lm_eval_ext.models.prefix import sharing
+from lm_eval_ext.models.prefix.batch_tokenize import Ahead, can_batch, encode, texts_of
+from lm_eval_ext.models.prefix.passes import Answer, Stops, generate, score
+from lm_eval_ext.models.prefix.plan import grow
 from lm_eval_ext.models.prefix.sharing import Sharing
-from lm_eval_ext.models.prefix.stops import Stops
-from lm_eval_ext.models.prefix.tree import grow
+
+
+def call(
+    model: Any, inputs: torch.Tensor, mask: torch.Tensor, labels: torch.Tensor
+) -> torch.Tensor:
+    """Returns the decoder's logits for each row, with each distinct row of inputs encoded once."""
+    rows, places = torch.unique(torch.stack([inputs, mask], -1), dim=0, return_inverse=True)
+    encoded = model.get_encoder()(input_ids=rows[..., 0], attention_mask=rows[..., 1])
+    encoded.last_hidden_state = encoded.last_hidden_state.index_select(0, places)
+    logits: torch.Tensor = model(encoder_outputs=encoded, attention_mask=mask, labels=labels).logits
+    return logits
+
+
+PLAIN = frozenset({"until", "max_gen_toks", "do_sample", "temperature", "top_p", "top_k"})
+"""Settings of a request that plain greedy decoding honours or, as transformers does, ignores."""
+
+HARMLESS = frozenset(
+    {
+        "_from_model_config",
+        "transformers_version",
+        "return_dict_in_generate",
+        "num_return_sequences",
+        "bos_token_id",
+        "eos_token_id",
+        "pad_token_id",
+        "decoder_start_token_id",
+        "max_length",
+        "max_new_tokens",
+        "do_sample",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "typical_p",
+        "use_cache",
+        "cache_implementation",
+        "output_scores",
+        "output_logits",
+        "output_attentions",
+        "output_hidden_states",
+    }
+)
+"""Keys of a model's generation_config that don't change what lm-eval's greedy decoding says."""
+
+
+def settings_obstacle(request: dict[str, Any], config: Any) -> str:
+    """Returns why a request cannot be answered by plain greedy decoding, or an empty text.
+
+    Args:
+        request: Normalised generation settings of the request.
+        config: The model's ``generation_config``.
+    """
+    if request.get("do_sample"):
+        return "sampling"
+    other = sorted(set(request) - PLAIN)
+    # A model may ask for a repetition penalty and the like; transformers applies it to greedy
+    # decoding as well.
+    asked = {key for key, value in config.to_diff_dict().items() if value is not None}
+    other += sorted(asked - HARMLESS)
+    return f"the generation setting {', '.join(other)}" if other else ""
+
+
+def end_tokens(config: Any) -> list[int]:
+    """Returns the token ids after which transformers ends a text."""
+    ids = config.eos_token_id
+    if ids is None:
+        return []
+    return [int(ids)] if isinstance(ids, int) else [int(one) for one in ids]
+
 
 TokenRequest = tuple[Any, list[int], list[int]]
 
@@ -44,7 +116,7 @@ class PrefixHFLM(HFLM):
         self, pretrained: Any, *, prefix_cache_mb: float | str | None = None, **others: Any
     ) -> None:
         super().__init__(pretrained, **others)
-        bound = memory.bound_bytes(prefix_cache_mb, self.device)
+        bound = sharing.bound_bytes(prefix_cache_mb, self.device)
         self.sharing = Sharing(self.model, self.device, self.mixed_precision_dtype, bound)
 
     def loglikelihood(
@@ -148,7 +220,7 @@ class PrefixHFLM(HFLM):
     def _generate_alike(self, requests: list[Instance], disable_tqdm: bool) -> list[str] | None:  # noqa: FBT001
         """The texts of requests with the same settings, or None where ``hf`` is to do it."""
         wanted: dict[str, Any] = dict(normalize_gen_kwargs(requests[0].args[1], self.max_gen_toks))
-        obstacle = settings.obstacle(wanted, self.model.generation_config)
+        obstacle = settings_obstacle(wanted, self.model.generation_config)
         if self.backend != "causal":
             obstacle = "generation with an encoder-decoder"
         elif self.think_end_token is not None:
@@ -165,7 +237,7 @@ class PrefixHFLM(HFLM):
         tree = grow(self._prompts(requests, self.max_length - length))
         if not self.sharing.pays(tree, length):
             return None
-        stops = Stops(self.tokenizer, until, settings.end_tokens(self.model.generation_config))
+        stops = Stops(self.tokenizer, until, end_tokens(self.model.generation_config))
         texts: dict[int, str] = {}
         found = generate(
             self.sharing.engine(), tree, self.sharing.limits(tree, self.batch_size, length), stops
@@ -205,7 +277,7 @@ class PrefixHFLM(HFLM):
                 enabled=self.mixed_precision_dtype is not None,
             ),
         ):
-            return seq2seq.call(self.model, inps, attn_mask, labels)
+            return call(self.model, inps, attn_mask, labels)
 
     def _encoder_shared(
         self,

@@ -1,15 +1,165 @@
-"""Whether requests are computed as a tree, and how much of it at a time."""
+"""How much is computed and held at a time.
 
+Whether a model can be run over packs, found out by trying.
+
+Whether requests are computed as a tree, and how much of it at a time.
+"""
+
+from importlib import import_module
 from typing import Any
 
+import numpy as np
 import torch
 
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.models.prefix import check, memory
-from lm_eval_ext.models.prefix.engine import Engine
-from lm_eval_ext.models.prefix.masks import UnknownAttentionError
-from lm_eval_ext.models.prefix.plan import Limits
-from lm_eval_ext.models.prefix.tree import Tree
+from lm_eval_ext.models.prefix.engine import Engine, UnknownAttentionError
+from lm_eval_ext.models.prefix.plan import Group, Limits, Tree, grow, lay_out
+
+_log = get_logger(__name__)
+
+
+MIB = 1 << 20
+
+STEP = {"cpu": 256}
+STEP_OF_OTHERS = 4096
+"""New tokens in a forward pass: from there on a longer one is no faster per token."""
+
+UNIT = 256
+"""New tokens of a group are a multiple of it: a processor's passes are whole ones."""
+
+PACK = {"cpu": 4096}
+PACK_OF_OTHERS = 16384
+"""New tokens in a group: each is compared with all the others, in vain for most."""
+
+FREE_SHARE = 0.5
+"""Of the memory that is free: the rest is for activations, masks and logits."""
+
+
+def bound_bytes(argument: Any, device: torch.device) -> int:
+    """Returns the bound on keys and values in bytes: as the user says, or found.
+
+    Raises:
+        OptionError: For an argument that is no positive number.
+    """
+    if argument is not None:
+        try:
+            mebibytes = float(argument)
+        except (TypeError, ValueError):
+            mebibytes = 0.0
+        if not mebibytes > 0:
+            raise OptionError(
+                f"--model hf-prefix: prefix_cache_mb={argument!r} is not legal; use a positive "
+                "number of MiB, or leave it out to use half of the free memory"
+            )
+        return int(mebibytes * MIB)
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0] * FREE_SHARE)
+    # It comes with accelerate, without which lm-eval's hf does not run.
+    psutil: Any = import_module("psutil")
+
+    return int(psutil.virtual_memory().available * FREE_SHARE)
+
+
+def step(device: torch.device) -> int:
+    """Returns the number of new tokens in a forward pass."""
+    return STEP.get(device.type, STEP_OF_OTHERS)
+
+
+def limits_of(
+    device: torch.device, slots: int, batch_size: int | str, longest: int, generated: int = 0
+) -> Limits:
+    """Returns the limits of groups.
+
+    Args:
+        device: Where the model runs.
+        slots: Tokens whose keys and values fit into the bound.
+        batch_size: A group has no more new tokens than ``hf`` has in a batch of this size,
+            rounded up to a multiple of :data:`UNIT`, so that the argument bounds memory as it
+            does there; ``auto`` leaves it to the bound.
+        longest: Tokens of the longest sequence.
+        generated: Tokens that each leaf may generate.
+    """
+    pack = PACK.get(device.type, PACK_OF_OTHERS)
+    if isinstance(batch_size, str):
+        return Limits(pack, slots, generated, generated_slots=2 * pack)
+    new_tokens = min(pack, -(-batch_size * longest // UNIT) * UNIT)
+    rows = max(batch_size * generated, 4 * new_tokens)
+    return Limits(new_tokens, slots, generated, generated_slots=min(2 * pack, rows))
+
+
+TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
+"""Largest difference of log-probabilities up to which two computations count as the same."""
+
+TOLERANCE_OF_SHORT_DTYPES = 1.0
+
+REACH = 512
+"""Tokens that show what a model does whose configuration tells of no longer reach."""
+
+
+def sample_of(config: Any, longest: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns as much of a run's longest sequence as a model has to be tried with.
+
+    All of it where the model changes beyond some length: at the end of a sliding window, or
+    where rotary positions are rescaled.
+    """
+    text = config.get_text_config(decoder=True)
+    rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
+    plain = rope.get("rope_type", "default") == "default" and not getattr(
+        text, "sliding_window", None
+    )
+    return longest[:REACH] if plain else longest
+
+
+def obstacle(engine: Engine, tokens: tuple[int, ...]) -> str:
+    """Returns why the model cannot be run over packs, or an empty text if it can.
+
+    A text and a second one that leaves it halfway are computed in a pack, their beginning
+    before that, and compared with plain forward passes. A model whose attention goes by the
+    order of slots rather than by mask and positions, or whose state is no cache of keys and
+    values, differs or fails.
+
+    Args:
+        engine: With nothing in it.
+        tokens: See :func:`sample`.
+    """
+    half = len(tokens) // 2
+    other = tokens[:half] + tokens[: len(tokens) - half]
+    tree = grow((number, one, len(one) - 1) for number, one in enumerate((tokens, other)))
+    begin = tokens[: len(tokens) // 4]
+    try:
+        if begin:
+            alone = grow([(0, begin, len(begin) - 1)])
+            list(engine.read(lay_out(Group(0, alone.leaves)), np.arange(0)))
+        pack = lay_out(Group(len(begin), tree.leaves))
+        last = np.array([path[-1] for path in pack.paths])
+        packed = torch.cat([logits for _, logits in engine.read(pack, last)])
+        plain = torch.stack([_plain(engine, leaf.tokens) for leaf in tree.leaves])
+    except (TypeError, ValueError, RuntimeError, AttributeError, NotImplementedError) as error:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise
+        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    difference = (_logprobs(packed) - _logprobs(plain)).abs().max().item()
+    if difference <= TOLERANCE.get(engine.model.dtype, TOLERANCE_OF_SHORT_DTYPES):
+        return ""
+    return f"log-probabilities differ by {difference:.2g}"
+
+
+def _plain(engine: Engine, tokens: tuple[int, ...]) -> Any:
+    options = {"logits_to_keep": 1} if engine.picks_logits else {}
+    with (
+        torch.no_grad(),
+        torch.autocast(
+            engine.device.type, dtype=engine.autocast, enabled=engine.autocast is not None
+        ),
+    ):
+        inputs = torch.tensor([tokens], device=engine.device)
+        return engine.model(inputs, use_cache=False, **options).logits[0, -1]
+
+
+def _logprobs(logits: torch.Tensor) -> torch.Tensor:
+    return torch.log_softmax(logits.float(), dim=-1)
+
 
 logger = get_logger(__name__)
 
@@ -53,7 +203,7 @@ class Sharing:
             )
             return False
         longest = max((leaf.tokens for leaf in tree.leaves), key=len)
-        sample = check.sample(self.model.config, longest)
+        sample = sample_of(self.model.config, longest)
         # A longer text may reach past a window that a shorter one did not.
         if len(sample) > self._checked and not self._obstacle:
             self._checked = len(sample)
@@ -71,13 +221,13 @@ class Sharing:
 
     def engine(self) -> Engine:
         """Returns the model with nothing computed yet."""
-        return Engine(self.model, self.device, self.autocast, memory.step(self.device))
+        return Engine(self.model, self.device, self.autocast, step(self.device))
 
     def limits(self, tree: Tree[int], batch_size: int | str, generated: int = 0) -> Limits:
         """Returns the limits of a tree's groups; see :func:`.memory.limits`."""
         longest = max(len(leaf.tokens) for leaf in tree.leaves)
         slots = self.bound // self._slot_bytes
-        return memory.limits(self.device, slots, batch_size, longest, generated)
+        return limits_of(self.device, slots, batch_size, longest, generated)
 
     def say(self, text: str) -> None:
         """Warns, once for each text."""
@@ -91,5 +241,5 @@ class Sharing:
         except UnknownAttentionError as error:
             self._obstacle = str(error)
             return
-        self._obstacle = check.obstacle(engine, sample)
+        self._obstacle = obstacle(engine, sample)
         self._slot_bytes = max(engine.cache.slot_bytes, 1)

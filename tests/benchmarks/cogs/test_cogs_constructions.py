@@ -2,7 +2,7 @@
 
 import pytest
 
-from lm_eval_ext.benchmarks.cogs.constructions import constructions
+from lm_eval_ext.benchmarks.cogs.in_context import constructions
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.benchmarks.cogs import mini
-from lm_eval_ext.demo import cogs as demo
-from lm_eval_ext.demo.checkpoint import TrainingReport
+from lm_eval_ext.demo_model import cogs as demo
+from lm_eval_ext.demo_model.checkpoint import TrainingReport
 from lm_eval_ext.errors import OptionError
 
 STEPS = 60

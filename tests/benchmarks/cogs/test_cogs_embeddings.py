@@ -11,9 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from support import families
 
-from lm_eval_ext.benchmarks.cogs.checkpoint import load_model
-from lm_eval_ext.benchmarks.cogs.embeddings import NOISE, matrices
-from lm_eval_ext.benchmarks.cogs.roundtrip import NOVEL_TOKENS, OLD_TEXTS, load_tokenizer
+from lm_eval_ext.benchmarks.cogs.checkpoint import NOISE, load_model, matrices
+from lm_eval_ext.benchmarks.cogs.tokenizer_files import NOVEL_TOKENS, OLD_TEXTS, load_tokenizer
 from lm_eval_ext.benchmarks.cogs.tokens import add_tokens
 from lm_eval_ext.errors import OptionError
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.benchmarks.cogs.equivalence import equivalent
-from lm_eval_ext.benchmarks.cogs.forms import NotAFormError, normalise, parse
+from lm_eval_ext.benchmarks.cogs.forms import NotAFormError, equivalent, normalise, parse
 
 DOG = "* dog ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ann )"
 

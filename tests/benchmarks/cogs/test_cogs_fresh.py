@@ -9,16 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval_ext.benchmarks.cogs import load, mini
-from lm_eval_ext.benchmarks.cogs.lexicons import (
-    FRESH,
-    ITEMS,
-    OTHER_WORDS,
-    SEEDS,
-    replacements,
-)
+from lm_eval_ext.benchmarks.cogs.lexicons import FRESH, ITEMS, OTHER_WORDS, SEEDS, replacements
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.lexicon import SHAPES
-from lm_eval_ext.lexicon.english import is_english
+from lm_eval_ext.lexicon.words import is_english
 
 
 @given(seed=st.integers(), shape=st.sampled_from(sorted(SHAPES)))
@@ -45,7 +39,7 @@ def test_no_seed_gives_the_published_strings_again() -> None:
 def test_a_refused_word_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = list(replacements(FRESH, seed=3, shape="cvcv_short").values())
     monkeypatch.setattr(
-        "lm_eval_ext.lexicon.english.is_english", lambda word: word in (drawn[0], drawn[5])
+        "lm_eval_ext.lexicon.words.is_english", lambda word: word in (drawn[0], drawn[5])
     )
     again = list(replacements(FRESH, seed=3, shape="cvcv_short").values())
     assert not {drawn[0], drawn[5]} & set(again)

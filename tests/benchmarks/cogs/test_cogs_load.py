@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.benchmarks.cogs import files, load, revisions
-from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, LEXICONS, replacements
+from lm_eval_ext.benchmarks.cogs import load
+from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, LEXICONS, replacements, substitute
 from lm_eval_ext.benchmarks.cogs.records import (
     LEXICAL,
     SPLITS,
@@ -16,7 +16,6 @@ from lm_eval_ext.benchmarks.cogs.records import (
     kind_of,
     types_of,
 )
-from lm_eval_ext.benchmarks.cogs.substitute import substitute
 from lm_eval_ext.data import sources
 from lm_eval_ext.errors import DataError, OptionError
 
@@ -48,14 +47,14 @@ def test_eighteen_types_are_lexical_and_hold_one_item_each(real_data: Path) -> N
 def test_the_papers_gen_is_had_from_todays(real_data: Path) -> None:
     today = (real_data / "cogs/gen.tsv").read_text().splitlines()
     paper = (real_data / "cogs/gen.pre-2022-09.tsv").read_text().splitlines()
-    assert revisions.before_correction(today) == paper
+    assert load.before_correction(today) == paper
     changed = [line for line, old in zip(today, paper, strict=True) if line != old]
     assert len(changed) == 51
     assert {line.split("\t")[2] for line in changed} == {"obj_pp_to_subj_pp"}
-    assert sources()["cogs_gen_2020"].files["gen"].sha256 == revisions.SHA256_2020
+    assert sources()["cogs_gen_2020"].files["gen"].sha256 == load.SHA256_2020
     for wrong in (paper, today[:-1], today[::-1], []):
         with pytest.raises(DataError, match="cannot be had from this gen file"):
-            revisions.before_correction(wrong)
+            load.before_correction(wrong)
 
 
 def test_the_revision_chooses_the_logical_forms_and_is_described(real_data: Path) -> None:
@@ -63,7 +62,7 @@ def test_the_revision_chooses_the_logical_forms_and_is_described(real_data: Path
     assert old["sentence"] == new["sentence"]
     assert sum(a != b for a, b in zip(old["form"], new["form"], strict=True)) == 51
     (first,), (second,) = (d.info.download_checksums.values() for d in (old, new))
-    assert first["checksum"] == revisions.SHA256_2020 != second["checksum"]
+    assert first["checksum"] == load.SHA256_2020 != second["checksum"]
     assert load.dataset()["test"]["form"] == old["form"], "the paper's is the default"
     small = [load.examples("cogs", "gen_small", revision)[0] for revision in ("2020", "2022")]
     assert [one.id for one in small[0]] == [one.id for one in small[1]]
@@ -133,20 +132,20 @@ def test_wrong_options_are_one_clear_line(options: dict[str, Any], message: str)
 def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
     for lines in (["a\tb\tc", "a\tb"], ["a\tb\tc", "a\tb\tc\td"], ["a\tb\tc", "a\t\tc"]):
         with pytest.raises(DataError, match=r"^x\.tsv:2: not a sentence, a logical form and a"):
-            files.examples(lines, "gen", "x.tsv")
-    found = files.examples(["a\tb\tpp_recursion", "a\tb\tpp_recursive"], "gen", "x.tsv")
+            load.read_examples(lines, "gen", "x.tsv")
+    found = load.read_examples(["a\tb\tpp_recursion", "a\tb\tpp_recursive"], "gen", "x.tsv")
     with pytest.raises(DataError, match=r"^x\.tsv:2: no type 'pp_recursive' is known"):
-        files.check_types(found, types_of("cogs", "gen"), "x.tsv")
+        load.check_types(found, types_of("cogs", "gen"), "x.tsv")
     with pytest.raises(DataError, match="cannot be read"):
-        files.read(tmp_path / "absent.tsv")
+        load.read(tmp_path / "absent.tsv")
 
 
 def test_the_small_part_does_not_depend_on_the_order() -> None:
     examples = [Example(f"gen/{i}", f"sentence {i}", "f", f"type{i % 3}") for i in range(300)]
-    forward = files.small(examples, per_type=7)
-    backward = files.small(examples[::-1], per_type=7)
+    forward = load.small(examples, per_type=7)
+    backward = load.small(examples[::-1], per_type=7)
     assert forward == backward[::-1]
     assert Counter(example.type for example in forward) == {f"type{i}": 7 for i in range(3)}
     assert forward == [example for example in examples if example in forward]
     reworded = [Example(e.id, e.sentence.upper(), e.form, e.type) for e in examples]
-    assert [e.id for e in files.small(reworded, per_type=7)] != [e.id for e in forward]
+    assert [e.id for e in load.small(reworded, per_type=7)] != [e.id for e in forward]

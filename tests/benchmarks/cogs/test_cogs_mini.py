@@ -13,8 +13,15 @@ from lm_eval_ext.benchmarks.cogs import mini
 from lm_eval_ext.benchmarks.cogs.export import FILES, export_mini
 from lm_eval_ext.benchmarks.cogs.forms import parse
 from lm_eval_ext.benchmarks.cogs.lexicons import replacements
-from lm_eval_ext.benchmarks.cogs.mini.grammar import Clause, Name, Noun, Verb, primitive, render
-from lm_eval_ext.benchmarks.cogs.mini.words import words
+from lm_eval_ext.benchmarks.cogs.mini.grammar import (
+    Clause,
+    Name,
+    Noun,
+    Verb,
+    primitive,
+    render,
+    words,
+)
 from lm_eval_ext.benchmarks.cogs.records import STRUCTURAL_TYPES, types_of
 from lm_eval_ext.errors import OptionError
 

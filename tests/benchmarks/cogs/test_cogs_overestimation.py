@@ -14,10 +14,10 @@ from lm_eval.tasks import TaskManager
 
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.cogs import load
+from lm_eval_ext.benchmarks.cogs.export import answers, pair
 from lm_eval_ext.benchmarks.cogs.overestimation import interval, metric_list, process_results
-from lm_eval_ext.benchmarks.cogs.pairing import answers, pair
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, STRUCTURAL, kind_of
-from lm_eval_ext.catalogue import cards
+from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.models.recorded import RecordedLM
 from lm_eval_ext.stats import ClusteredValue

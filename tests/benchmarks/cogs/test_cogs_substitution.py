@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.benchmarks.cogs.lexicons import FRESH, ITEMS, LEXICONS, SEEDS, replacements
-from lm_eval_ext.benchmarks.cogs.substitute import substitute, substitute_file
+from lm_eval_ext.benchmarks.cogs.lexicons import (
+    FRESH,
+    ITEMS,
+    LEXICONS,
+    SEEDS,
+    replacements,
+    substitute,
+    substitute_file,
+)
 from lm_eval_ext.errors import DataError, OptionError
 
 VARIANTS = [

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from lm_eval_ext.benchmarks.cogs import tokens as tokens_module
 from lm_eval_ext.benchmarks.cogs.lexicons import TOKENS, replacements
-from lm_eval_ext.benchmarks.cogs.roundtrip import (
+from lm_eval_ext.benchmarks.cogs.tokenizer_files import (
     NOVEL_TOKENS,
     OLD_TEXTS,
     find_failure,
@@ -26,7 +26,7 @@ from lm_eval_ext.benchmarks.cogs.roundtrip import (
     texts_of,
 )
 from lm_eval_ext.benchmarks.cogs.tokens import Added, add_tokens, check_tokens
-from lm_eval_ext.cli import cogs_tokens
+from lm_eval_ext.cli import cogs
 from lm_eval_ext.errors import DataError, OptionError
 
 FAMILIES = tuple(families.WAY)
@@ -241,8 +241,8 @@ def test_a_file_for_the_check_must_be_cogss(made: Any, tmp_path: Path) -> None:
 
 def test_the_commands(made: Any, tmp_path: Path) -> None:
     app = typer.Typer()
-    app.command("add-tokens")(cogs_tokens.add_tokens)
-    app.command("check-tokens")(cogs_tokens.check_tokens)
+    app.command("add-tokens")(cogs.add_tokens)
+    app.command("check-tokens")(cogs.check_tokens)
     source, out = str(made("unigram")[0]), str(tmp_path / "out")
     arguments = ["--model", source, "--init", "unused", "--out", out]
     result = CliRunner().invoke(app, ["add-tokens", *arguments], catch_exceptions=False)

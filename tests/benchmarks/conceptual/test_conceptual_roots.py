@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import spacy_pipeline
 
-from lm_eval_ext.benchmarks.conceptual import load, roots
+from lm_eval_ext.benchmarks.conceptual import load, openbookqa
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import OptionError
 
@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_roots_are_what_the_parse_marks_in_lower_case(folder: Path) -> None:
     facts = list(spacy_pipeline.FACTS)
-    found = roots.roots([*facts, facts[0].capitalize()], roots.find(str(folder)))
+    found = openbookqa.roots([*facts, facts[0].capitalize()], openbookqa.find(str(folder)))
     nlp = spacy.load(folder)
     for fact in facts:
         (root,) = [token for token in nlp(fact) if token.dep_ == "ROOT"][:1]
@@ -35,34 +35,34 @@ def test_roots_are_cached_by_name_version_and_content(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     facts = list(spacy_pipeline.FACTS)[:3]
-    pipeline = roots.find(str(folder))
+    pipeline = openbookqa.find(str(folder))
     assert pipeline.label.startswith("en_tiny-1.2.3-")
-    first = roots.roots(facts, pipeline)
+    first = openbookqa.roots(facts, pipeline)
     (file,) = (cache_dir() / "conceptual").glob("roots_en_tiny-1.2.3-*.json")
     with monkeypatch.context() as patch:
-        patch.setattr(roots, "_parse", lambda *_: pytest.fail("parsed again"))
-        assert roots.roots([*reversed(facts), facts[0]], pipeline) == first
+        patch.setattr(openbookqa, "_parse", lambda *_: pytest.fail("parsed again"))
+        assert openbookqa.roots([*reversed(facts), facts[0]], pipeline) == first
     other = tmp_path / "other"
     spacy_pipeline.copy(folder, other, version="1.2.4")
-    newer = roots.find(str(other))
+    newer = openbookqa.find(str(other))
     assert (newer.name, newer.version) == ("en_tiny", "1.2.4")
     assert newer.digest != pipeline.digest
     assert file.name.startswith(f"roots_{pipeline.label}")
-    monkeypatch.setattr(roots, "_parse", lambda facts, _: dict.fromkeys(facts, "parsed anew"))
-    assert set(roots.roots(facts, newer).values()) == {"parsed anew"}, "another version"
-    assert roots.roots(facts, pipeline) == first
-    monkeypatch.setattr(roots.metadata, "version", lambda _: "0.0")
-    assert set(roots.roots(facts, pipeline).values()) == {"parsed anew"}, "another spaCy"
+    monkeypatch.setattr(openbookqa, "_parse", lambda facts, _: dict.fromkeys(facts, "parsed anew"))
+    assert set(openbookqa.roots(facts, newer).values()) == {"parsed anew"}, "another version"
+    assert openbookqa.roots(facts, pipeline) == first
+    monkeypatch.setattr(openbookqa.metadata, "version", lambda _: "0.0")
+    assert set(openbookqa.roots(facts, pipeline).values()) == {"parsed anew"}, "another spaCy"
 
 
 @pytest.mark.parametrize("damaged", ["", '{"half', "[]", "{}"])
 def test_a_damaged_cache_is_parsed_again(folder: Path, damaged: str) -> None:
     facts = list(spacy_pipeline.FACTS)[:3]
-    pipeline = roots.find(str(folder))
-    first = roots.roots(facts, pipeline)
+    pipeline = openbookqa.find(str(folder))
+    first = openbookqa.roots(facts, pipeline)
     (file,) = (cache_dir() / "conceptual").glob("roots_*.json")
     file.write_text(damaged)
-    assert roots.roots(facts, pipeline) == first
+    assert openbookqa.roots(facts, pipeline) == first
     assert json.loads(file.read_text()) == first
 
 
@@ -70,7 +70,7 @@ def test_a_pipeline_without_parser_is_refused(tmp_path: Path) -> None:
     blank = spacy.blank("en")
     blank.to_disk(tmp_path / "blank")
     with pytest.raises(OptionError, match="finds no root"):
-        roots.roots(["ice melts"], roots.find(str(tmp_path / "blank")))
+        openbookqa.roots(["ice melts"], openbookqa.find(str(tmp_path / "blank")))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_broken_pipeline_is_one_line(folder: Path, tmp_path: Path) -> None:
     spacy_pipeline.copy(folder, broken, version="9")
     (broken / "config.cfg").write_text("[nlp]\n")
     with pytest.raises(OptionError, match="cannot be loaded"):
-        roots.roots(["ice melts"], roots.find(str(broken)))
+        openbookqa.roots(["ice melts"], openbookqa.find(str(broken)))
 
 
 @pytest.mark.parametrize("meta", ["", "[]", '{"lang": "en"}'])
@@ -113,7 +113,7 @@ def test_a_pipeline_without_name_is_one_line(folder: Path, tmp_path: Path, meta:
     spacy_pipeline.copy(folder, tmp_path / "nameless", version="1")
     (tmp_path / "nameless/meta.json").write_text(meta)
     with pytest.raises(OptionError, match=r"meta\.json .* lang, name and version") as raised:
-        roots.find(str(tmp_path / "nameless"))
+        openbookqa.find(str(tmp_path / "nameless"))
     assert "\n" not in str(raised.value)
 
 
@@ -121,6 +121,6 @@ def test_meta_is_read_from_a_package(folder: Path, tmp_path: Path) -> None:
     """An installed package holds its pipeline one level below."""
     package = tmp_path / "en_tiny"
     spacy_pipeline.copy(folder, package / "en_tiny-1.2.3", version="1.2.3")
-    found = roots.find(str(package))
+    found = openbookqa.find(str(package))
     assert json.loads((found.folder / "meta.json").read_text())["version"] == "1.2.3"
     assert found.folder == package / "en_tiny-1.2.3"

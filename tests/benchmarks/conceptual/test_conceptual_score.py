@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lm_eval.api.registry import get_aggregation
 
-from lm_eval_ext.benchmarks.conceptual import metrics, paired
-from lm_eval_ext.benchmarks.conceptual.paired import Pair
+from lm_eval_ext.benchmarks.conceptual import score as conceptual_score
 from lm_eval_ext.benchmarks.conceptual.records import plain
-from lm_eval_ext.benchmarks.conceptual.score import SCORES, process_results, score
+from lm_eval_ext.benchmarks.conceptual.score import SCORES, Pair, process_results, score
 
 
 def lcs(one: list[str], other: list[str]) -> int:
@@ -99,7 +98,7 @@ def test_a_document_is_scored_under_both_selections() -> None:
 def documents(*scores: tuple[float, float], concept: str = "c") -> list[dict[str, Any]]:
     """Per-document values for pairs of scores (of all three kinds)."""
     return [
-        metrics.values(
+        conceptual_score.values(
             {"id": f"d{n}", "concept": f"{concept}{n % 4}"},
             {name: {"random": one, "concept": two} for name in SCORES},
             ("c0",),
@@ -111,7 +110,7 @@ def documents(*scores: tuple[float, float], concept: str = "c") -> list[dict[str
 def figures(scored: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         entry["metric"]: get_aggregation(entry["aggregation"])([d[entry["metric"]] for d in scored])
-        for entry in metrics.metric_list(("c0",))
+        for entry in conceptual_score.metric_list(("c0",))
     }
 
 
@@ -153,7 +152,7 @@ def test_the_papers_bootstrap_draws_100_of_the_samples_200_times() -> None:
     rng = random.Random(2)
     scores = [(float(rng.random() < 0.3), float(rng.random() < 0.6)) for _ in range(1000)]
     pairs = [d["gain/accuracy"] for d in documents(*scores)]
-    values = paired.paper_bootstrap(pairs, of_change=False)
+    values = conceptual_score.paper_bootstrap(pairs, of_change=False)
     assert values is not None
     assert len(values) == 200
     mean = math.fsum(map(float, pairs)) / 1000
@@ -172,7 +171,7 @@ def test_a_pair_survives_the_way_between_ranks() -> None:
 
 
 def test_names_of_concepts_break_no_names_of_metrics() -> None:
-    assert metrics.label("Intervals/Numbers") == "Intervals&Numbers"
-    names = [e["metric"] for e in metrics.metric_list(("is in Rome, Italy", "a/b"))]
+    assert conceptual_score.label("Intervals/Numbers") == "Intervals&Numbers"
+    names = [e["metric"] for e in conceptual_score.metric_list(("is in Rome, Italy", "a/b"))]
     assert len(names) == len(set(names))
     assert all("," not in name and name.count("/") == 1 for name in names)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.benchmarks.conceptual import archive, documents, load, worldtree
+from lm_eval_ext.benchmarks.conceptual import documents, load, worldtree
 from lm_eval_ext.benchmarks.conceptual.documents import Rules
 from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.errors import DataError
@@ -43,7 +43,7 @@ TABLES = {
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """An unpacked archive in a local copy."""
-    top = tmp_path / "copy" / archive.FOLDER / archive.NAME
+    top = tmp_path / "copy" / worldtree.FOLDER / worldtree.NAME
     tables = top / worldtree.TABLES
     tables.mkdir(parents=True)
     (top / "questions").mkdir()
@@ -85,9 +85,9 @@ def test_every_trap_of_the_format(folder: Path, caplog: pytest.LogCaptureFixture
 
 def test_packed_and_unpacked_are_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(folder.parents[2]))
-    unpacked = worldtree.read(archive.get().content)
+    unpacked = worldtree.read(worldtree.get().content)
     pack(folder)
-    assert worldtree.read(archive.get().content) == unpacked
+    assert worldtree.read(worldtree.get().content) == unpacked
 
 
 @pytest.mark.parametrize(
@@ -161,17 +161,17 @@ def test_the_first_download_shows_terms_and_is_what_later_ones_are_held_against(
     mirror: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_MIRROR", mirror)
-    assert not archive.at_hand()
-    first = archive.get()
-    assert archive.at_hand()
+    assert not worldtree.at_hand()
+    first = worldtree.get()
+    assert worldtree.at_hand()
     assert "non-commercial" in capsys.readouterr().err
     assert [s.id for s in worldtree.read(first.content)] == ["Q1", "Q2", "Q3", "Q5"]
-    assert archive.get().sha256 == first.sha256
+    assert worldtree.get().sha256 == first.sha256
     assert capsys.readouterr().err == "", "terms are shown once"
-    packed = archive.cache_dir() / "data" / archive.FOLDER / f"{archive.NAME}.zip"
+    packed = worldtree.cache_dir() / "data" / worldtree.FOLDER / f"{worldtree.NAME}.zip"
     packed.write_bytes(packed.read_bytes() + b"x")
     with pytest.raises(DataError, match="not the one noted"):
-        archive.get()
+        worldtree.get()
 
 
 def test_a_download_that_was_cut_off_is_noted_at_the_next_look(
@@ -179,16 +179,16 @@ def test_a_download_that_was_cut_off_is_noted_at_the_next_look(
 ) -> None:
     """Stopped between the archive and its note, it must not stay unguarded for ever."""
     monkeypatch.setenv("LM_EVAL_EXT_MIRROR", mirror)
-    archive.get()
-    packed = archive.cache_dir() / "data" / archive.FOLDER / f"{archive.NAME}.zip"
+    worldtree.get()
+    packed = worldtree.cache_dir() / "data" / worldtree.FOLDER / f"{worldtree.NAME}.zip"
     note = packed.with_name(f"{packed.name}.first-seen.json")
     whole = note.read_text()
     note.unlink()
-    archive.get()
+    worldtree.get()
     assert note.read_text() == whole
     note.write_text("{")
     with pytest.raises(DataError, match=r"first-seen\.json") as raised:
-        archive.get()
+        worldtree.get()
     assert "\n" not in str(raised.value)
 
 
@@ -206,15 +206,15 @@ def test_a_damaged_table_in_the_archive_is_one_line(
         packed.write_bytes(packed.read_bytes().replace(b"thinks of it", b"thinkA of it"))
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(folder.parents[2]))
     with pytest.raises(DataError, match=r"ACTION\.tsv") as raised:
-        worldtree.read(archive.get().content)
+        worldtree.read(worldtree.get().content)
     assert "\n" not in str(raised.value)
 
 
 def test_no_server_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_MIRROR", "http://127.0.0.1:9")
     with pytest.raises(DataError, match="check the network") as raised:
-        archive.get()
+        worldtree.get()
     assert "\n" not in str(raised.value)
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
     with pytest.raises(DataError, match="LM_EVAL_EXT_DATA"):
-        archive.get()
+        worldtree.get()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lm_eval_ext.benchmarks.diner.categories import CATEGORIES, Categories
+from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories
 
 
 @pytest.mark.parametrize(

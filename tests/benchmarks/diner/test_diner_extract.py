@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from lm_eval_ext.benchmarks.diner import mini
 from lm_eval_ext.benchmarks.diner.extract import MAX_CHARS, name_of
-from lm_eval_ext.benchmarks.diner.glossary import Glossary
-from lm_eval_ext.benchmarks.diner.names import clean_name
+from lm_eval_ext.benchmarks.diner.glossary import Glossary, clean_name
 
 PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner.md"
 MARKS = {"⏎": "\n", "␀": "\0", "·": "\u200b", "\\|": "|"}

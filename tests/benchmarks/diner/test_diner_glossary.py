@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary
-from lm_eval_ext.benchmarks.diner.names import clean_name
+from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary, clean_name
 from lm_eval_ext.errors import DataError
 
 OWN: dict[str, dict[str, str]] = {

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from support import diner_own
 
 from lm_eval_ext.benchmarks.diner import mini, retrieval
-from lm_eval_ext.benchmarks.diner.demonstrations import INSTRUCTION, ORACLE, SELECTIONS, choose
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
+from lm_eval_ext.benchmarks.diner.in_context import INSTRUCTION, ORACLE, SELECTIONS, choose
 from lm_eval_ext.benchmarks.diner.records import Recipe, Split, split_of
-from lm_eval_ext.demos import Choice
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.fewshot import Choice
 
 STEPS = (
     "土豆切丝",

@@ -5,9 +5,8 @@ from collections import Counter
 import pytest
 
 from lm_eval_ext.benchmarks.diner import mini
-from lm_eval_ext.benchmarks.diner.categories import CATEGORIES, Categories
-from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component
-from lm_eval_ext.benchmarks.diner.names import clean_name
+from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, clean_name
+from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories
 
 
 def pairs(split: str, *parts: str) -> list[tuple[str, str]]:

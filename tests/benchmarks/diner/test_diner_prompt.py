@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import diner_own
 
-from lm_eval_ext.benchmarks.diner import answers, load, prompt
-from lm_eval_ext.benchmarks.diner.component_answers import (
+from lm_eval_ext.benchmarks.diner import extract, load, prompt
+from lm_eval_ext.benchmarks.diner.extract import (
     UNKNOWN,
     components_in,
     name_after_components,
+    name_of,
     parts,
 )
-from lm_eval_ext.benchmarks.diner.extract import name_of
 from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary
 from lm_eval_ext.benchmarks.diner.records import Recipe
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
-from lm_eval_ext.harness.left_out import WORDS
+from lm_eval_ext.harness.missing import WORDS
 
 GLOSSARY = Glossary.of(diner_own.GLOSSARY)
 
@@ -174,26 +174,26 @@ def test_earlier_answers_stand_in_the_prompts(tmp_path: Path) -> None:
 def test_answers_that_were_not_recorded_are_no_answers(tmp_path: Path) -> None:
     file = logged(tmp_path, {"test-0": ["红烧", WORDS, "土豆"], "test-2": ["", "", ""]})
     recipes = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
-    assert answers.read(file, recipes) == {"test-2": dict.fromkeys(prompt.ASKED_KINDS, "")}
+    assert extract.read(file, recipes) == {"test-2": dict.fromkeys(prompt.ASKED_KINDS, "")}
 
 
 def test_files_that_are_no_such_answers(tmp_path: Path) -> None:
     recipes = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
     with pytest.raises(OptionError, match=r"none\.jsonl is no file; name the file samples_diner"):
-        answers.read(tmp_path / "none.jsonl", recipes)
+        extract.read(tmp_path / "none.jsonl", recipes)
     with pytest.raises(OptionError, match="has no answers about these recipes"):
-        answers.read(logged(tmp_path, {"test-1": ["", "", ""]}), recipes[:1])
+        extract.read(logged(tmp_path, {"test-1": ["", "", ""]}), recipes[:1])
     other = [Recipe("test-1", "另一种做法。", "炒牛肉")]
     with pytest.raises(DataError, match="line 1: test-1 is another recipe there"):
-        answers.read(logged(tmp_path, {"test-1": ["", "", ""]}), other)
+        extract.read(logged(tmp_path, {"test-1": ["", "", ""]}), other)
     for broken in (["a"], ["a", "b", 3], "abc"):
         with pytest.raises(DataError, match="line 1: no answers to the 3 questions"):
-            answers.read(logged(tmp_path, {"test-1": []}, filtered_resps=broken), recipes)
+            extract.read(logged(tmp_path, {"test-1": []}, filtered_resps=broken), recipes)
     file = tmp_path / "samples.jsonl"
     file.write_text("[1]\n")
     with pytest.raises(DataError, match="line 1: no answers"):
-        answers.read(file, recipes)
+        extract.read(file, recipes)
     for broken_bytes in (b"{\n", b"\xff\xfe{}\n", "{}".encode("utf-16")):
         file.write_bytes(broken_bytes)
         with pytest.raises(DataError, match="line 1: no JSON"):
-            answers.read(file, recipes)
+            extract.read(file, recipes)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.benchmarks.diner import retrieval, segment
+from lm_eval_ext.benchmarks.diner import retrieval
 from lm_eval_ext.errors import DataError
 
 STEPS = (
@@ -41,16 +41,16 @@ def _one_dictionary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """jieba's dictionary is read once for the module."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("LM_EVAL_EXT_CACHE", str(tmp_path_factory.mktemp("jieba")))
-        segment.words("土豆")
+        retrieval.words_of("土豆")
         yield
 
 
 def test_words_are_words() -> None:
-    assert segment.words("把土豆切成丝，放入锅中。 180度烤20分钟！") == [
+    assert retrieval.words_of("把土豆切成丝，放入锅中。 180度烤20分钟！") == [
         "把", "土豆", "切成", "丝", "放入", "锅中", "180", "度", "烤", "20", "分钟",
     ]  # fmt: skip
-    assert segment.words("，。！ \n") == []
-    assert segment.words("Oven") == ["oven"]
+    assert retrieval.words_of("，。！ \n") == []
+    assert retrieval.words_of("Oven") == ["oven"]
 
 
 def test_jieba_prints_nothing_and_keeps_its_dictionary_with_ours(tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_scores_are_those_of_the_plain_library(seed: int) -> None:
     texts = corpus(30, seed)
     index = retrieval.build(texts)
     plain = rank_bm25.BM25Okapi(
-        [segment.words(text) for text in texts], k1=retrieval.K1, b=retrieval.B, epsilon=0
+        [retrieval.words_of(text) for text in texts], k1=retrieval.K1, b=retrieval.B, epsilon=0
     )
     for query in (*texts[:3], "土豆加盐", "，"):
-        expected = plain.get_scores(segment.words(query)) / (retrieval.K1 + 1)
+        expected = plain.get_scores(retrieval.words_of(query)) / (retrieval.K1 + 1)
         assert index.scores(query) == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
@@ -85,11 +85,11 @@ def test_the_same_real_recipes_come_first(shared_data: Path) -> None:
     texts = [row["conversation"][0]["output"] for row in content]
     index = retrieval.build(texts)
     plain = rank_bm25.BM25Okapi(
-        [segment.words(text) for text in texts], k1=retrieval.K1, b=retrieval.B, epsilon=0
+        [retrieval.words_of(text) for text in texts], k1=retrieval.K1, b=retrieval.B, epsilon=0
     )
     for query in texts[::40]:
         ours = index.scores(query)
-        expected = plain.get_scores(segment.words(query)) / (retrieval.K1 + 1)
+        expected = plain.get_scores(retrieval.words_of(query)) / (retrieval.K1 + 1)
         # float32 against float64: places whose scores differ by less are tied.
         for place, other in zip(np.argsort(-ours)[:10], np.argsort(-expected)[:10], strict=True):
             assert expected[place] == pytest.approx(expected[other], rel=1e-5)
@@ -134,7 +134,7 @@ class TestKept:
         retrieval.index_of(["鸡蛋", "土豆"])
         monkeypatch.setattr(retrieval, "B", 0.5)
         retrieval.index_of(["土豆", "鸡蛋"])
-        monkeypatch.setattr(segment, "version", lambda: "another jieba")
+        monkeypatch.setattr(retrieval, "version", lambda: "another jieba")
         retrieval.index_of(["土豆", "鸡蛋"])
         assert len([path for path in (cache / "diner").iterdir() if path.is_dir()]) == 5
 

@@ -8,9 +8,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lm_eval_ext.benchmarks.diner import mini
-from lm_eval_ext.benchmarks.diner.f1 import Counts, mean_f1, micro_f1, micro_f1_spread
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary
-from lm_eval_ext.benchmarks.diner.scoring import counts, counts_by_kind, exact_match, set_counts
+from lm_eval_ext.benchmarks.diner.score import (
+    Counts,
+    counts,
+    counts_by_kind,
+    exact_match,
+    mean_f1,
+    micro_f1,
+    micro_f1_spread,
+    set_counts,
+)
 
 # Words of the embedded glossary: food 番茄=西红柿 鸡蛋=蛋 土豆=马铃薯 牛肉 茄子 豆腐 鸡肉=鸡
 # 鱼=鱼片 香菇=冬菇 粥 饭 鸡翅; action 炒=小炒 炖 烤 红烧; flavour 麻辣 糖醋.

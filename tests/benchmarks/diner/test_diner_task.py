@@ -17,7 +17,7 @@ from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.diner import load, mini, score
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
-from lm_eval_ext.benchmarks.diner.scoring import counts
+from lm_eval_ext.benchmarks.diner.score import counts
 from lm_eval_ext.harness.metrics import HIGH, LOW, NONE, STDERR
 from lm_eval_ext.harness.names import NOT_SCORABLE
 from lm_eval_ext.stats import clustered_standard_error

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lm_eval_ext.benchmarks.lieder import load, score
 from lm_eval_ext.benchmarks.lieder.records import FOUR_CONTEXTS, SIX_CONTEXTS
-from lm_eval_ext.catalogue import cards
+from lm_eval_ext.cards import cards
 
 NONREF = [f"{context}_nonref" for context in FOUR_CONTEXTS]
 FOUR = [f"{context}_{number}" for context in FOUR_CONTEXTS for number in "sp"]

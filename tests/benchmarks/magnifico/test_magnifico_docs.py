@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from lm_eval_ext.benchmarks.magnifico import own
-from lm_eval_ext.catalogue import cards
-from lm_eval_ext.sql.mutations import KINDS
+from lm_eval_ext.cards import cards
+from lm_eval_ext.sql.mutants import KINDS
 
 PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "magnifico.md"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import published
+from lm_eval_ext.benchmarks.magnifico import corpora
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, chosen, documents
 from lm_eval_ext.benchmarks.magnifico.records import (
     BASE,
@@ -72,7 +72,7 @@ def test_the_forms_of_a_template_follow_each_other_and_interpretations_take_turn
 
 
 def test_any_first_part_holds_every_form_alike(shared_data: Path) -> None:
-    corpus = published.read(shared_data / "magnifico/magnifico_data", dialogues=False)
+    corpus = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
     first = chosen(corpus, Setting())[: 4 * 18]
     assert Counter(one.form for one in first) == dict.fromkeys((BASE, *NOVEL), 18)
     assert len({one.interpretations for one in first}) == 18

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from spellchecker import SpellChecker
 
-from lm_eval_ext.benchmarks.magnifico import fresh, published
+from lm_eval_ext.benchmarks.magnifico import corpora, documents
 from lm_eval_ext.benchmarks.magnifico.records import Corpus
 from lm_eval_ext.errors import OptionError
 
 
 @pytest.fixture(scope="module")
 def corpus(shared_data: Path) -> Corpus:
-    return published.read(shared_data / "magnifico" / "magnifico_data", dialogues=True)
+    return corpora.read(shared_data / "magnifico" / "magnifico_data", dialogues=True)
 
 
 @pytest.fixture(scope="module")
 def renewed(corpus: Corpus) -> Corpus:
-    return fresh.renew(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])
+    return documents.renew(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])
 
 
 def foreign(corpus: Corpus) -> dict[str, str]:
@@ -73,23 +73,27 @@ def test_new_words_can_be_said_and_are_no_words(corpus: Corpus, renewed: Corpus)
 
 
 def test_a_seed_decides(corpus: Corpus, renewed: Corpus) -> None:
-    assert foreign(fresh.renew(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])) == foreign(renewed)
-    assert not set(foreign(fresh.renew(corpus, 12, [])).values()) & set(foreign(renewed).values())
+    assert foreign(documents.renew(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])) == foreign(
+        renewed
+    )
+    assert not set(foreign(documents.renew(corpus, 12, [])).values()) & set(
+        foreign(renewed).values()
+    )
 
 
 def test_dialogues_have_no_say_in_the_words(shared_data: Path, renewed: Corpus) -> None:
-    without = published.read(shared_data / "magnifico/magnifico_data", dialogues=False)
-    drawn = fresh.renew(without, 11, ["CREATE TABLE boat (keel TEXT)"])
+    without = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
+    drawn = documents.renew(without, 11, ["CREATE TABLE boat (keel TEXT)"])
     assert foreign(drawn) == foreign(renewed)
 
 
 def test_words_of_the_schema_are_refused(corpus: Corpus, renewed: Corpus) -> None:
     schemas = [f"CREATE TABLE {word}s (x)" for word in foreign(renewed).values()]
-    drawn = foreign(fresh.renew(corpus, 11, schemas))
+    drawn = foreign(documents.renew(corpus, 11, schemas))
     assert not set(drawn.values()) & set(foreign(renewed).values())
 
 
 @pytest.mark.parametrize("seed", [-1, "7", 1.5, True])
 def test_a_seed_is_a_whole_number(corpus: Corpus, seed: Any) -> None:
     with pytest.raises(OptionError, match="magnifico_seed"):
-        fresh.renew(corpus, seed, [])
+        documents.renew(corpus, seed, [])

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import mini, published
+from lm_eval_ext.benchmarks.magnifico import corpora, mini
+from lm_eval_ext.benchmarks.magnifico.prompt import tables_of
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, PLACEHOLDER, Corpus, Example
-from lm_eval_ext.benchmarks.magnifico.tables import tables_of
-from lm_eval_ext.lexicon.english import is_english
+from lm_eval_ext.lexicon.words import is_english
 from lm_eval_ext.sql import SEMANTICS, Executor
-from lm_eval_ext.sql.mutations import near_misses
+from lm_eval_ext.sql.mutants import near_misses
 from lm_eval_ext.sql.schema import read_schema
 
 CONTENT = mini.content(mini.embedded())
@@ -237,10 +237,10 @@ def test_nothing_is_taken_from_magnifico_or_spider(shared_data: Path) -> None:
     assert len(turns) > 1000
     assert not turns & {_plain(turn.partition(": ")[2]) for turn in ours}
 
-    their_forms = {f for one in published.interpretations().values() for f in one.forms.values()}
+    their_forms = {f for one in corpora.interpretations().values() for f in one.forms.values()}
     assert not their_forms & set(FORMS)
-    assert not set(published.interpretations()) & set(CONTENT.interpretations)
-    their_meanings = {one.meaning for one in published.interpretations().values()}
+    assert not set(corpora.interpretations()) & set(CONTENT.interpretations)
+    their_meanings = {one.meaning for one in corpora.interpretations().values()}
     assert not their_meanings & {one.meaning for one in CONTENT.interpretations.values()}
 
     spider = json.loads((shared_data / "spider_databases/tables.json").read_text())

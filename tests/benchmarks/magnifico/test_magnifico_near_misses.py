@@ -12,8 +12,8 @@ from lm_eval_ext.benchmarks.magnifico import near_misses
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus, Example
 from lm_eval_ext.cli.magnifico import app
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
-from lm_eval_ext.sql.mutations import NearMiss
-from lm_eval_ext.sql.populate import GoldReport, Report, Tie
+from lm_eval_ext.sql.distill import GoldReport, Report, Tie
+from lm_eval_ext.sql.mutants import NearMiss
 
 
 def gold(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import prompt, published
+from lm_eval_ext.benchmarks.magnifico import corpora, prompt
+from lm_eval_ext.benchmarks.magnifico.prompt import tables_of
 from lm_eval_ext.benchmarks.magnifico.records import Database, Example, Position
-from lm_eval_ext.benchmarks.magnifico.tables import tables_of
 from lm_eval_ext.errors import DataError
 
 SCRIPT = """
@@ -144,7 +144,7 @@ def test_every_real_database_shows_all_its_tables(shared_data: Path) -> None:
 
 
 def test_descriptions_are_one_line_each() -> None:
-    for interpretation in published.interpretations().values():
+    for interpretation in corpora.interpretations().values():
         for form in interpretation.forms.values():
             line = prompt.description(form, interpretation.meaning)
             assert line.count("\n") == 0

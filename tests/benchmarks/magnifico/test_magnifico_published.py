@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import published
+from lm_eval_ext.benchmarks.magnifico import corpora
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, PLACEHOLDER, Corpus
 from lm_eval_ext.errors import DataError
 
@@ -16,7 +16,7 @@ PHRASES = {"len_less_than", "outlier_range", "below_average", "hire_date", "not_
 
 @pytest.fixture(scope="module")
 def corpus(shared_data: Path) -> Corpus:
-    return published.read(shared_data / "magnifico" / "magnifico_data", dialogues=True)
+    return corpora.read(shared_data / "magnifico" / "magnifico_data", dialogues=True)
 
 
 def test_it_has_the_sizes_of_the_fact_sheet(corpus: Corpus) -> None:
@@ -102,13 +102,13 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_only_the_first_colon_ends_the_id(tmp_path: Path) -> None:
-    (row,) = published._table(write(tmp_path, WHOLE))
+    (row,) = corpora._table(write(tmp_path, WHOLE))
     assert (row.db_id, row.question, row.query) == ("db", "what: now?", "select a from t")
 
 
 def test_quotes_are_read_as_csv_has_them(tmp_path: Path) -> None:
     text = 'ID\tQuestion\tParse\n0\tdb: q | t : a\t"select a from t where b = ""x\ty"""\n'
-    (row,) = published._table(write(tmp_path, text))
+    (row,) = corpora._table(write(tmp_path, text))
     assert row.query == 'select a from t where b = "x\ty"'
 
 
@@ -125,9 +125,9 @@ def test_quotes_are_read_as_csv_has_them(tmp_path: Path) -> None:
 def test_a_malformed_row_is_named_with_its_line(tmp_path: Path, text: str) -> None:
     file = write(tmp_path, text)
     with pytest.raises(DataError, match=r"test\.tsv:2: no row with Question"):
-        list(published._table(file))
+        list(corpora._table(file))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="maximum"):
-        published.read(tmp_path, dialogues=False)
+        corpora.read(tmp_path, dialogues=False)

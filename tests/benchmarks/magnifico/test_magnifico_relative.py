@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.benchmarks.magnifico.relative import Outcome, relative_performance, spread
+from lm_eval_ext.benchmarks.magnifico.score import Outcome, relative_performance, spread
 
 
 def outcomes(

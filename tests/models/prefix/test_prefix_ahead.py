@@ -9,8 +9,8 @@ from lm_eval.models.huggingface import HFLM
 from prefix_models import instances
 from test_prefix_limits import build
 
-from lm_eval_ext.models.prefix import ahead
-from lm_eval_ext.models.prefix.ahead import Ahead, Text, can_batch, texts_of
+from lm_eval_ext.models.prefix import batch_tokenize
+from lm_eval_ext.models.prefix.batch_tokenize import Ahead, Text, can_batch, texts_of
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
 CONTEXTS = ("The dog is", "The dog is  ", "", "<s>The dog", " \n", "a\n\n", "这道菜", "</s> x")
@@ -41,7 +41,7 @@ def test_the_tokens_are_hfs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ahead, "BATCH", batch)
+    monkeypatch.setattr(batch_tokenize, "BATCH", batch)
     hf, ours = build(family, tmp_path, **arguments)
     assert asked_for(ours, PAIRS) == asked_for(hf, PAIRS)
 
@@ -110,7 +110,7 @@ def test_a_tokenizer_with_a_way_of_its_own_is_asked_text_by_text(tmp_path: Path)
 
 
 def test_long_texts_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "CHARACTERS", 25)
+    monkeypatch.setattr(batch_tokenize, "CHARACTERS", 25)
     sizes: list[int] = []
 
     def encode(texts: list[Text]) -> list[list[int]]:
@@ -124,7 +124,7 @@ def test_long_texts_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_only_the_next_texts_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "BATCH", 4)
+    monkeypatch.setattr(batch_tokenize, "BATCH", 4)
     calls: list[list[Text]] = []
 
     def encode(texts: list[Text]) -> list[list[int]]:

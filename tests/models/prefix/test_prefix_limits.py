@@ -11,8 +11,8 @@ from prefix_models import instances
 from test_prefix_answers import few_shot, same_logprobs, same_texts
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.models.prefix import memory
-from lm_eval_ext.models.prefix.cache import SlotCache
+from lm_eval_ext.models.prefix import sharing
+from lm_eval_ext.models.prefix.engine import SlotCache
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
 SETTINGS = {"until": ["\n"], "max_gen_toks": 4}
@@ -173,9 +173,9 @@ def test_the_batch_size_bounds_a_group(device: str, generated: int) -> None:
     """As it bounds hf's batches, to the next multiple of the unit; more on no kind of device."""
     for batch_size in (1, 2, 7, 64):
         for longest in (3, 300, 2000):
-            found = memory.limits(torch.device(device), 10**6, batch_size, longest, generated)
-            most = memory.limits(torch.device(device), 10**6, "auto", longest, generated)
-            bound = batch_size * longest + memory.UNIT
+            found = sharing.limits_of(torch.device(device), 10**6, batch_size, longest, generated)
+            most = sharing.limits_of(torch.device(device), 10**6, "auto", longest, generated)
+            bound = batch_size * longest + sharing.UNIT
             assert found.new_tokens < bound
             assert found.new_tokens >= min(batch_size * longest, most.new_tokens)
             assert found.generated_slots <= max(batch_size * generated, 4 * bound)

@@ -6,9 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.models.prefix.pack import lay_out
-from lm_eval_ext.models.prefix.plan import Limits, cut
-from lm_eval_ext.models.prefix.tree import Tree, grow, shared
+from lm_eval_ext.models.prefix.plan import Limits, Tree, cut, grow, lay_out, shared
 
 # Two tokens make many shared beginnings, duplicates and sequences that begin others.
 sequences = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=9), min_size=1, max_size=14)

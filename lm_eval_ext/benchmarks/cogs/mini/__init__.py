@@ -5,7 +5,7 @@ generalization types) and none of its text: another grammar with other words. It
 tell much about a real model.
 """
 
+from lm_eval_ext.benchmarks.cogs.mini.grammar import items
 from lm_eval_ext.benchmarks.cogs.mini.splits import ALL_SPLITS, digest, examples
-from lm_eval_ext.benchmarks.cogs.mini.words import items
 
 __all__ = ["ALL_SPLITS", "digest", "examples", "items"]

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from lm_eval_ext.benchmarks.diner.build.engine import Engine, first_line, literal, only
-from lm_eval_ext.benchmarks.diner.names import BRACKETED, NESTING, NOT_CHINESE
+from lm_eval_ext.benchmarks.diner.glossary import BRACKETED, NESTING, NOT_CHINESE
 from lm_eval_ext.data.inspection import sha256_of
 from lm_eval_ext.errors import DataError
 
@@ -23,7 +23,7 @@ LISTS = ("recipeInstructions", "recipeIngredient")
 
 
 def clean_name_sql(column: str) -> str:
-    """:func:`~lm_eval_ext.benchmarks.diner.names.clean_name` in SQL, from the same patterns."""
+    """:func:`~lm_eval_ext.benchmarks.diner.glossary.clean_name` in SQL, from the same patterns."""
     for pattern in (*[BRACKETED] * NESTING, NOT_CHINESE):
         column = f"regexp_replace({column}, {literal(pattern)}, '', 'g')"
     return column

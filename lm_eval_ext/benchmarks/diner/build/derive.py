@@ -10,9 +10,8 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from lm_eval_ext.benchmarks.diner import segment
-from lm_eval_ext.benchmarks.diner.glossary import KINDS, Glossary
-from lm_eval_ext.benchmarks.diner.names import clean_name
+from lm_eval_ext.benchmarks.diner import retrieval
+from lm_eval_ext.benchmarks.diner.glossary import KINDS, Glossary, clean_name
 from lm_eval_ext.errors import DataError
 
 FEWEST = 5
@@ -81,7 +80,7 @@ def _tagger() -> Callable[[str], list[tuple[str, str]]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # The segmenter first: it is what silences jieba.
-        words = segment.segmenter()
+        words = retrieval.segmenter()
         from jieba import posseg
     tagger = posseg.POSTokenizer(words)
     return lambda text: [(pair.word, pair.flag) for pair in tagger.cut(text)]

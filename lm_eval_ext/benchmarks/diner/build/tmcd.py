@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lm_eval_ext.benchmarks.diner.build.exchange import DECIMALS, Sides
+from lm_eval_ext.benchmarks.diner.build.divergence import DECIMALS, Sides
 from lm_eval_ext.benchmarks.diner.glossary import Component
 from lm_eval_ext.errors import DataError
 

@@ -12,9 +12,8 @@ about a real model.
 import hashlib
 from dataclasses import replace
 
-from lm_eval_ext.benchmarks.magnifico.mini.building import databases
 from lm_eval_ext.benchmarks.magnifico.mini.files import embedded
-from lm_eval_ext.benchmarks.magnifico.mini.rendering import DIALOGUE_FORMS, content
+from lm_eval_ext.benchmarks.magnifico.mini.rendering import DIALOGUE_FORMS, content, databases
 from lm_eval_ext.benchmarks.magnifico.records import Corpus
 
 __all__ = ["DIALOGUE_FORMS", "content", "corpus", "databases", "digest", "embedded"]

@@ -1,0 +1,162 @@
+"""Figures over very many samples, beside lm-eval's own bootstrap and well-known libraries."""
+
+import math
+import os
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bench.rows import DifferError, Row, in_turn
+
+SIZES = (1_000, 10_000, 100_000)
+PER_CLUSTER = 20
+RESAMPLES = 200
+"""Of the bootstrap: lm-eval's takes minutes for the usual 1,000."""
+
+CLOSE = 0.35
+"""Largest difference of two bootstraps of 200 resamples, as a share: five standard deviations."""
+
+P_CLOSE = 0.02
+"""Largest difference of two p from 20,000 draws: four standard deviations or more."""
+
+ALONE = "DISABLE_MULTIPROC"
+"""lm-eval's switch: its pool would get all 200 resamples in one piece, too."""
+
+
+def rows(rounds: int, share: float) -> Iterator[Row]:
+    """Yields rows for three figures, at three sizes each.
+
+    Args:
+        rounds: How often each is measured.
+        share: Of the sizes: 1 for all of them.
+
+    Raises:
+        DifferError: Two figures differ by more than their own noise.
+    """
+    sizes = [max(100, round(size * share)) for size in SIZES]
+    for measure in (clustered_error, bootstrap_of_a_ratio, paired_test):
+        measure(100, 1)  # imports what it needs
+        for size in sizes:
+            yield measure(size, rounds)
+
+
+def clustered_error(size: int, rounds: int) -> Row:
+    """The clustered standard error of a mean."""
+    import numpy as np
+    import statsmodels.api as sm
+
+    from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
+
+    scores, clusters = samples(size)
+    values = [ClusteredValue(a, f"{b:06}") for a, b in zip(scores, clusters, strict=True)]
+
+    array, names, groups = np.array(scores), np.array(clusters), len(set(clusters))
+
+    def theirs() -> float:
+        model = sm.OLS(array, np.ones(len(array)))
+        # statsmodels also corrects for the number of parameters unless it is told not to.
+        fit = model.fit(
+            cov_type="cluster", cov_kwds={"groups": names, "use_correction": False}, use_t=False
+        )
+        return float(fit.bse[0] * math.sqrt(groups / (groups - 1)))
+
+    def ours() -> float:
+        error = clustered_standard_error(values)
+        assert error is not None
+        return error
+
+    times = in_turn(rounds, theirs, ours)
+    return row("clustered standard error of a mean", size, "statsmodels", times, 1e-9)
+
+
+def bootstrap_of_a_ratio(size: int, rounds: int) -> Row:
+    """The standard error of a ratio of sums, such as a micro F1; every sample a cluster."""
+    import numpy as np
+    from lm_eval.api.metrics import bootstrap_stderr
+
+    from lm_eval_ext.stats import cluster_bootstrap
+
+    rng = random.Random(size)
+    pairs = [(float(rng.randrange(5)), 5.0 + rng.randrange(3)) for _ in range(size)]
+
+    def ratio(drawn: Sequence[tuple[float, float]]) -> float:
+        return sum(hits for hits, _ in drawn) / sum(all_ for _, all_ in drawn)
+
+    def theirs() -> float:
+        return float(bootstrap_stderr(ratio, pairs, RESAMPLES))
+
+    def ours() -> float:
+        totals = {f"{place:06}": np.array(pair) for place, pair in enumerate(pairs)}
+        found = cluster_bootstrap(totals, lambda s: s[:, 0] / s[:, 1], iterations=RESAMPLES)
+        assert found is not None
+        return found.stderr
+
+    os.environ[ALONE] = "1"
+    try:
+        times = in_turn(rounds, theirs, ours)
+    finally:
+        del os.environ[ALONE]
+    work = f"bootstrap of a ratio of sums, {RESAMPLES} resamples"
+    return row(work, size, "lm-eval's bootstrap_stderr", times, CLOSE)
+
+
+def paired_test(size: int, rounds: int) -> Row:
+    """Difference of two systems, its interval and its test, by clusters."""
+    import numpy as np
+    from scipy import stats
+
+    from lm_eval_ext.stats.paired import DRAWS, paired_difference
+
+    first, clusters = samples(size, seed=1)
+    second, _ = samples(size, seed=2)
+    names = [f"{cluster:06}" for cluster in clusters]
+
+    def theirs() -> float:
+        sums = np.zeros(max(clusters) + 1)
+        np.add.at(sums, clusters, np.array(first) - np.array(second))
+        found = stats.permutation_test(
+            (sums,), np.sum, permutation_type="samples", vectorized=True,
+            n_resamples=DRAWS, batch=500, rng=0,
+        )  # fmt: skip
+        return float(found.pvalue)
+
+    def ours() -> float:
+        p = paired_difference(first, second, names).p
+        assert p is not None
+        return p
+
+    their_seconds, our_seconds, one, other = in_turn(rounds, theirs, ours)
+    if not abs(one - other) <= P_CLOSE:
+        raise DifferError(f"paired test: p {one} and {other}")
+    return Row(
+        work=f"paired difference, interval and randomisation test, {DRAWS:,} draws",
+        size=size,
+        unit="samples",
+        baseline="scipy's permutation_test (no interval)",
+        theirs=their_seconds,
+        ours=our_seconds,
+        same=f"p within {P_CLOSE}",
+    )
+
+
+def row(
+    work: str, size: int, baseline: str, times: tuple[list[float], list[float], float, float],
+    close: float,
+) -> Row:  # fmt: skip
+    """A row for two standard errors, which must be as close as they say."""
+    theirs, ours, one, other = times
+    if not abs(one - other) <= close * one:
+        raise DifferError(f"{work}, {size} samples: {one} and {other}")
+    return Row(
+        work=work, size=size, unit="samples", baseline=baseline,
+        theirs=theirs, ours=ours, same=f"standard errors within a share of {close:g}",
+    )  # fmt: skip
+
+
+def samples(size: int, seed: int = 0) -> tuple[list[float], list[int]]:
+    """Zeros and ones with their clusters, some of which are harder than others."""
+    rng = random.Random(size * 10 + seed)
+    ease: Any = random.Random(size)
+    easy = [ease.uniform(0.2, 0.8) for _ in range(size // PER_CLUSTER + 1)]
+    clusters = [place // PER_CLUSTER for place in range(size)]
+    return [float(rng.random() < easy[cluster]) for cluster in clusters], clusters

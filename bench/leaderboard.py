@@ -1,0 +1,45 @@
+"""How long a page of many models takes to build, and how large it is.
+
+python -m bench.leaderboard [--models 30] [--tasks 40] [--documents 500]
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+# ruff: noqa: T201 (a script that prints)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+
+def main() -> None:
+    """Makes results, builds the page, prints a line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    for name, default in (("models", 30), ("tasks", 40), ("documents", 500)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--keep", type=Path, help="leave the page here")
+    options = parser.parse_args()
+
+    from support.results_files import write_many
+
+    from lm_eval_ext.leaderboard.site import build
+
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results"
+        write_many(results, options.models, options.tasks, options.documents)
+        site = options.keep or Path(folder) / "site"
+        start = time.perf_counter()
+        page = build([results], site)
+        seconds = time.perf_counter() - start
+        beside = sum(file.stat().st_size for file in site.rglob("*.js"))
+        print(
+            f"{options.models} models x {options.tasks} tasks x {options.documents} samples: "
+            f"{seconds:.1f} s, page {page.stat().st_size / 1e6:.1f} MB, "
+            f"samples {beside / 1e6:.0f} MB"
+        )
+
+
+if __name__ == "__main__":
+    main()

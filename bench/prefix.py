@@ -1,0 +1,178 @@
+"""``hf-prefix`` beside ``hf``: the same requests, each model in a process of its own.
+
+``hf`` has the batch size at which it is fastest, found on the smallest number of requests;
+``hf-prefix`` gets the same.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench import prefix_model
+from bench.data import originals
+from bench.rows import DifferError, Row, turns
+
+
+@dataclass(frozen=True)
+class Work:
+    """Requests of a task.
+
+    Attributes:
+        task: Its name.
+        data: Where its original data lie.
+        title: What the table calls it.
+        sizes: How many requests.
+        tried: Requests that batch sizes of ``hf`` are tried with.
+        new_tokens: What a generated text may have; 0 where probabilities are asked for.
+        times: How many times as many rounds as others it needs: it takes a second or two, of
+            which a busy moment is a large part.
+    """
+
+    task: str
+    data: str
+    title: str
+    sizes: tuple[int, int, int]
+    tried: int
+    new_tokens: int = 0
+    times: int = 1
+
+
+WORK = (
+    Work("magnifico_desc_plausible", "magnifico", "MAGNIFICo, description", (96, 192, 384), 32, 24),
+    Work("magnifico_fewshot_plausible", "magnifico", "MAGNIFICo, few-shot", (24, 48, 96), 24, 24),
+    Work("conceptual_glue", "conceptual", "conceptual few-shot, GLUE", (48, 96, 192), 64, 8),
+    Work("cogs_icl_unmodified_gen", "cogs", "COGS in context, Gen", (24, 48, 96), 24, 24),
+    Work("lieder_base", "lieder", "LIEDER base", (144, 288, 576), 288, times=4),
+)
+
+BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Tried for ``hf``, until one is four times the best so far."""
+
+NOISE = 1e-4
+"""Largest difference of log-probabilities."""
+
+LEAST_DISTINCT = 0.4
+"""Share of the answers: equal texts say little where a model says the same to every prompt."""
+
+
+class Worker:
+    """A model in a process."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+
+    def answer(self, count: int, batch_size: int) -> dict[str, Any]:
+        """Answers the first requests; seconds, peak of memory, answers."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{count} {batch_size}\n")
+        self.process.stdin.flush()
+        return dict(json.loads(self.line()))
+
+    def line(self) -> str:
+        """The next line that the process says."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit("the process of a model has ended")
+        return line
+
+
+@contextmanager
+def started(kind: str, folder: str) -> Iterator[Worker]:
+    """Yields a worker that has loaded its model."""
+    script = Path(__file__).with_name("prefix_worker.py")
+    process = subprocess.Popen(
+        [sys.executable, str(script), kind, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        worker = Worker(process)
+        while worker.line() != "ready\n":
+            pass
+        yield worker
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def rows(rounds: int, share: float) -> Iterator[Row]:
+    """Yields three rows for each task.
+
+    Args:
+        rounds: How often each is measured.
+        share: Of the sizes: 1 for all of them.
+
+    Raises:
+        NotAtHandError: The original data are not there.
+        DifferError: The two models gave different answers.
+    """
+    for work in WORK:
+        originals(work.data)
+        with tempfile.TemporaryDirectory() as folder:
+            requests = prefix_model.requests_of(work.task, work.sizes[-1], work.new_tokens)
+            Path(folder, "requests.json").write_text(json.dumps(requests), encoding="utf-8")
+            model = Path(folder, "model")
+            prefix_model.save_model(requests, model)
+            counts = [max(2, round(size * share)) for size in work.sizes]
+            best = best_batch_size(folder, max(2, round(work.tried * share)))
+            with started("hf", folder) as theirs, started("hf-prefix", folder) as ours:
+                for count in counts:
+                    limit = prefix_model.sharing(requests[:count], model)
+                    row = measured(work, (theirs, ours), count, best, rounds * work.times)
+                    yield replace(row, limit=limit)
+
+
+def best_batch_size(folder: str, count: int) -> int:
+    """Returns the batch size at which ``hf`` is fastest; each is tried twice."""
+    seconds: dict[int, float] = {}
+    with started("hf", folder) as worker:
+        for size in BATCH_SIZES:
+            seconds[size] = min(worker.answer(count, size)["seconds"] for _ in range(2))
+            best = min(seconds, key=lambda size: seconds[size])
+            if size >= 4 * best or size >= count:
+                break
+    return best
+
+
+def measured(
+    work: Work, workers: tuple[Worker, Worker], count: int, batch_size: int, rounds: int
+) -> Row:
+    """Lets both answer in turn.
+
+    Raises:
+        DifferError: Their answers differ, or are so much alike that this says nothing.
+    """
+    found: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+    for side in turns(rounds):
+        found[side].append(workers[side].answer(count, batch_size))
+    answers = [run["answers"] for run in found[0]]
+    if not all(same(a, run["answers"]) for a, run in zip(answers, found[1], strict=True)):
+        raise DifferError(f"{work.title}: the answers of hf and hf-prefix differ")
+    distinct = len({json.dumps(answer) for answer in answers[0]})
+    if distinct < count * LEAST_DISTINCT:
+        raise DifferError(f"{work.title}: only {distinct} of {count} answers are distinct")
+    return Row(
+        work=f"{work.title}, {work.new_tokens} new tokens" if work.new_tokens else work.title,
+        size=len(answers[0]),
+        unit="requests",
+        baseline=f"hf, batch size {batch_size}",
+        theirs=[run["seconds"] for run in found[0]],
+        ours=[run["seconds"] for run in found[1]],
+        same="texts identical" if work.new_tokens else f"log-probabilities within {NOISE:g}",
+        peak=[max(run["peak"] for run in side) for side in found],
+        note="; ".join(message for run in found[1] for message in run["said"]),
+    )
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether texts are equal, or log-probabilities within noise with equal greedy flags."""
+    if isinstance(one[0], str):
+        return bool(one == other)
+    return all(abs(a - b) < NOISE and x == y for (a, x), (b, y) in zip(one, other, strict=True))

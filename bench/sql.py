@@ -1,0 +1,104 @@
+"""Verdicts on predictions of real models: this package beside the authors' way.
+
+The authors' way: for each row a new read-write connection for the gold and another one for the
+prediction, then the comparison, one row after the other, nothing cached, nothing guarded. Since
+it writes, it runs on a copy of the databases. A query that would run for minutes there would
+drown the rest, so rows that end in ``prediction_timeout`` here are left out on both sides, and
+those without a gold result. Ours pays for everything: starting the workers and all guards.
+"""
+
+import csv
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from bench.data import originals
+from bench.rows import DifferError, Row, in_turn
+from lm_eval_ext.sql import Databases, Example, Executor, Limits
+from lm_eval_ext.sql.scoring import example_of, read_predictions
+
+SIZES = (500, 1000, 2000)
+WORKERS = 2
+LIMITS = Limits(timeout_s=10.0)
+LEFT_OUT = ("prediction_timeout", "gold_error", "database_missing")
+
+
+def rows(rounds: int, share: float) -> Iterator[Row]:
+    """Yields a row for each number of predictions, spread over all runs.
+
+    Args:
+        rounds: How often each is measured.
+        share: Of the sizes: 1 for all of them.
+
+    Raises:
+        NotAtHandError: The recorded predictions are not there.
+        DifferError: The verdicts differ.
+    """
+    databases = originals("spider_databases")
+    predictions = originals("magnifico/recorded_predictions/runs.tsv")
+    sizes = [max(10, round(size * share)) for size in SIZES]
+    csv.field_size_limit(1 << 30)
+    every = [example_of(record) for record in read_predictions(predictions)]
+    # Some to spare for what is left out.
+    examples = every[:: max(1, len(every) // (sizes[-1] * 5 // 4))]
+    with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:
+        statuses = [v.status for v in executor.score(examples, semantics="reference")]
+    kept = [e for e, s in zip(examples, statuses, strict=True) if s not in LEFT_OUT]
+    with tempfile.TemporaryDirectory() as folder:
+        copies = copied({row.db_id for row in kept}, databases, Path(folder))
+        for size in sizes:
+            chosen = kept[:: max(1, len(kept) // size)][:size]
+
+            def theirs(chosen: Sequence[Example] = chosen) -> list[bool]:
+                return [authors_way(copies[row.db_id], row.gold, row.predicted) for row in chosen]
+
+            def ours(chosen: Sequence[Example] = chosen) -> list[bool]:
+                with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:
+                    return [v.correct for v in executor.score(chosen, semantics="reference")]
+
+            their_seconds, our_seconds, one, other = in_turn(rounds, theirs, ours)
+            if one != other:
+                raise DifferError("the authors' verdicts and ours differ")
+            yield Row(
+                work=f"verdicts on recorded predictions, {WORKERS} workers",
+                size=len(chosen),
+                unit="predictions",
+                baseline="the authors' way",
+                theirs=their_seconds,
+                ours=our_seconds,
+                same="verdicts identical",
+            )
+
+
+def authors_way(database: Path, gold: str, predicted: str) -> bool:
+    """Returns the authors' verdict, in their way."""
+    results = []
+    for sql in (gold, predicted):
+        with closing(sqlite3.connect(database)) as connection:
+            connection.text_factory = lambda raw: raw.decode(errors="ignore")
+            try:
+                results.append(connection.execute(sql).fetchall())
+                connection.commit()
+            except (sqlite3.Error, sqlite3.Warning):
+                return False
+    first, second = results
+    return len(first) == len(second) and all(
+        set(a) == set(b) for a, b in zip(first, second, strict=True)
+    )
+
+
+def copied(names: set[str], databases: Path, folder: Path) -> dict[str, Path]:
+    """Copies databases to where they may be written; by name."""
+    found = Databases(databases)
+    copies: dict[str, Path] = {}
+    for name in sorted(names):
+        source = found.find(name)
+        if source is None:
+            sys.exit(f"no database {name!r}")
+        copies[name] = folder / f"{len(copies)}.sqlite"
+        shutil.copyfile(source, copies[name])
+    return copies

@@ -1,0 +1,208 @@
+"""What ships: every benchmark's card, read and checked.
+
+A card (``benchmarks/<name>/card.yaml``) says in one place what a person wants to know before
+a run: the paper, the tasks with their sizes, the figures to look at, what humans reach. The
+tests hold the cards against the task files and, where the data are at hand, the data.
+
+The list of tasks that ``lm-eval-ext tasks`` prints.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from lm_eval_ext import data
+from lm_eval_ext.errors import DataError
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Paper(_Strict):
+    """The publication that a benchmark comes from."""
+
+    title: str
+    authors: str
+    venue: str
+    url: str
+
+
+class TaskFacts(_Strict):
+    """One task: what it asks, and how much of it.
+
+    Attributes:
+        description: One line.
+        documents: What ``--limit`` counts.
+        requests: What the model is asked in all.
+        sources: Which of ``data/sources.yaml`` it needs; none if it is embedded.
+        asks_own: Whether the documents are the user's own; then there are no numbers.
+    """
+
+    description: str
+    documents: int = Field(0, ge=0)
+    requests: int = Field(0, ge=0)
+    sources: tuple[str, ...] = ()
+    asks_own: bool = False
+
+    @model_validator(mode="after")
+    def _sized(self) -> "TaskFacts":
+        if self.asks_own == bool(self.documents and self.requests):
+            raise ValueError("give documents and requests, or asks_own: true")
+        return self
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether every file that the task needs is on this machine."""
+        return all(data.at_hand(source) for source in self.sources)
+
+
+class Reference(_Strict):
+    """Published figures for some of a benchmark's tasks, shown beside ours."""
+
+    label: str
+    tasks: tuple[str, ...]
+    figures: dict[str, float]
+
+
+class Figure(_Strict):
+    """A table of a benchmark's page section: what its paper shows.
+
+    Attributes:
+        title: What it shows.
+        tasks: One table for each, with the metrics as columns; or, with ``columns``, none.
+        metrics: Names as in results; a name without a variant (``mean`` for ``direct/mean``)
+            stands for all variants.
+        columns: By heading, ``task metric``: a table over several tasks.
+    """
+
+    title: str
+    tasks: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    columns: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "Figure":
+        if bool(self.columns) == bool(self.tasks and self.metrics):
+            raise ValueError("give tasks and metrics, or columns")
+        if any(len(column.split()) != 2 for column in self.columns.values()):  # noqa: PLR2004
+            raise ValueError("a column is a task and a metric, separated by a space")
+        return self
+
+
+class Card(_Strict):
+    """A benchmark.
+
+    Attributes:
+        cluster: The unit that standard errors are clustered on.
+        headline: The metrics that summarise it, first the one to rank by.
+        leading: Metrics that can stand for a task alone, the best one first; where a task has
+            none of them, the headline's first.
+        figures: What the leaderboard shows beside the headline.
+        chance: What guessing reaches on the headline metrics.
+        references: Published results beside which ours are shown.
+        tasks: By name.
+        groups: lm-eval groups, by name: their members.
+    """
+
+    name: str
+    title: str
+    paper: Paper
+    cluster: str
+    headline: tuple[str, ...]
+    leading: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    chance: float | None = None
+    references: tuple[Reference, ...] = ()
+    tasks: dict[str, TaskFacts]
+    groups: dict[str, tuple[str, ...]] = {}
+
+
+@cache
+def cards() -> Mapping[str, Card]:
+    """Returns all cards by benchmark, in alphabetical order.
+
+    Raises:
+        DataError: If a card is malformed; file and key are named.
+    """
+    found = {}
+    for folder in sorted(files("lm_eval_ext.benchmarks").iterdir(), key=lambda place: place.name):
+        place = folder / "card.yaml"
+        if not place.is_file():
+            continue
+        try:
+            # Through JSON, where a strict model takes a list for a tuple.
+            content = json.dumps(yaml.safe_load(place.read_text(encoding="utf-8")))
+            card = Card.model_validate_json(content)
+        except (yaml.YAMLError, ValidationError) as error:
+            raise DataError(f"{place}: {error}") from None
+        found[card.name] = card
+    return MappingProxyType(found)
+
+
+def card_of(task: str) -> Card | None:
+    """The card of the benchmark that a task belongs to, or None if the task is not ours."""
+    return next((card for card in cards().values() if task in card.tasks), None)
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """One task, as a person chooses it."""
+
+    task: str
+    benchmark: str
+    documents: int
+    requests: int
+    data: str
+    description: str
+
+    def as_dict(self) -> dict[str, str | int]:
+        """For JSON."""
+        return asdict(self)
+
+
+def task_rows() -> list[TaskRow]:
+    """Every task and group that ships, with its size and whether its data are at hand.
+
+    A group stands before its members, with what they come to together.
+    """
+    rows = []
+    for card in cards().values():
+        for group, members in card.groups.items():
+            facts = [card.tasks[member] for member in members]
+            rows.append(
+                TaskRow(
+                    task=group,
+                    benchmark=card.name,
+                    documents=sum(fact.documents for fact in facts),
+                    requests=sum(fact.requests for fact in facts),
+                    data=_where(*facts),
+                    description=f"All of: {', '.join(members)}",
+                )
+            )
+        rows += [
+            TaskRow(
+                task=task,
+                benchmark=card.name,
+                documents=facts.documents,
+                requests=facts.requests,
+                data=_where(facts),
+                description=facts.description,
+            )
+            for task, facts in card.tasks.items()
+        ]
+    return rows
+
+
+def _where(*facts: TaskFacts) -> str:
+    if any(fact.asks_own for fact in facts):
+        return "your own"
+    if not any(fact.sources for fact in facts):
+        return "embedded"
+    return "at hand" if all(fact.at_hand for fact in facts) else "to fetch"

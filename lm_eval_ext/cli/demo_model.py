@@ -1,0 +1,26 @@
+"""``lm-eval-ext demo-model``: a model to try lieder_mini on, without a download."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lm_eval_ext.demo_model import train
+
+
+def demo_model(
+    out: Annotated[
+        Path, typer.Option(help="Folder of the model; must be absent, empty or this very model.")
+    ],
+    seed: Annotated[int, typer.Option(help="Seeds the training texts and the weights.")] = 0,
+    steps: Annotated[
+        int, typer.Option(help="Optimizer steps; fewer train a worse model sooner.")
+    ] = train.DEFAULT_STEPS,
+) -> None:
+    """Train a tiny language model on generated texts, for lm_eval --model hf."""
+    report = train.train(out, seed=seed, steps=steps)
+    done = "already holds this model, trained" if report.reused else "holds a model trained"
+    typer.echo(
+        f"{out} {done} in {report.seconds:.0f} s: {report.steps} steps, "
+        f"{report.parameters} parameters, held-out loss {report.held_out_loss:.3f} nats per token"
+    )

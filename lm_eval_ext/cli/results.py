@@ -1,0 +1,95 @@
+"""``lm-eval-ext show``.
+
+``lm-eval-ext signature``.
+
+``lm-eval-ext tasks``.
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def show(
+    path: Annotated[
+        Path, typer.Argument(help="A results_*.json or a folder given as --output_path.")
+    ],
+    tasks: Annotated[
+        str, typer.Option(help="Only these: names or patterns with *, separated by commas.")
+    ] = "",
+    every_metric: Annotated[bool, typer.Option("--all", help="Show every metric.")] = False,
+) -> None:
+    """Show the results that lm_eval wrote as readable tables, each with its signature."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from lm_eval_ext.errors import OptionError
+    from lm_eval_ext.results.files import find
+    from lm_eval_ext.results.show import tables
+
+    console = Console()
+    only = [name.strip() for name in tasks.split(",") if name.strip()]
+    found = find(path)
+    shown = 0
+    for results in found:
+        for table in tables(results, every_metric=every_metric, only=only):
+            shown += 1
+            # A signature stays one line, to be copied whole, however narrow the terminal.
+            console.print(table, soft_wrap=isinstance(table, Text))
+    if not shown:
+        there = ", ".join(dict.fromkeys(task for results in found for task in results.tasks))
+        raise OptionError(f"--tasks {tasks}: not in these results; there is {there}")
+
+
+def signature(
+    path: Annotated[
+        Path, typer.Argument(help="A results_*.json or a folder given as --output_path.")
+    ],
+) -> None:
+    """Print the signature of every task's scores: all that they depend on, in one line."""
+    from lm_eval_ext.results.files import find
+
+    for results in find(path):
+        for task in results.tasks:
+            typer.echo(results.signature(task))
+
+
+def tasks(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    where: Annotated[
+        bool,
+        typer.Option("--where", help="Print the folder of the task files, for --include_path."),
+    ] = False,
+) -> None:
+    """List every task and group: what it asks, how much, and whether its data are at hand."""
+    from lm_eval_ext._autoload import is_active, tasks_folder
+    from lm_eval_ext.cards import task_rows
+    from lm_eval_ext.data import local_copy
+
+    if where:
+        typer.echo(tasks_folder())
+        return
+    rows = task_rows()
+    if as_json:
+        typer.echo(json.dumps([row.as_dict() for row in rows], indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("task", "documents", "requests", "data", "description")
+    for row in rows:
+        counts = [f"{count:,}" if count else "" for count in (row.documents, row.requests)]
+        table.add_row(row.task, *counts, row.data, row.description)
+    Console().print(table)
+    if any(row.data == "to fetch" for row in rows):
+        if (copy := local_copy()) is not None:
+            typer.echo(f"LM_EVAL_EXT_DATA is {copy}, where some data are missing or differ in size")
+        else:
+            typer.echo("Data to fetch come at the first run, or with: lm-eval-ext data fetch")
+    if not is_active():
+        typer.echo(
+            "Plain lm_eval does not see them here: run python -m lm_eval_ext in its place, or add "
+            f"--include_path {tasks_folder()}"
+        )

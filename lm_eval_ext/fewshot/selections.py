@@ -1,0 +1,190 @@
+"""Demonstrations at random.
+
+Demonstrations that have a feature in common with the sample.
+
+Demonstrations in the order of a score: of overlap, of retrieval, of anything.
+
+Demonstrations that have the most features in common with the sample.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from lm_eval_ext.fewshot.choices import (
+    Choice,
+    Choices,
+    Item,
+    Picking,
+    Pool,
+    check_k,
+    collected,
+    shuffled,
+)
+
+WHY = "at random"
+
+
+def at_random(pool: Pool, samples: Iterable[Item], k: int, seed: int) -> Choices:
+    """Gives every sample k demonstrations of the pool, each as likely as any other.
+
+    Features play no part: whether a demonstration shares one with the sample is left to
+    chance. The sample itself and copies are never shown.
+
+    Args:
+        pool: What may be shown; the samples may be in it.
+        samples: Whom to choose for.
+        k: Demonstrations per sample.
+        seed: Another seed, another choice.
+
+    Raises:
+        OptionError: k is below 1.
+    """
+    check_k(k)
+    return collected((_random_choice(pool, sample, k, seed) for sample in samples), k)
+
+
+def _random_choice(pool: Pool, sample: Item, k: int, seed: int) -> Choice:
+    picking = Picking(sample, k)
+    for place in shuffled(len(pool), seed, "random", sample.id):
+        picking.take(pool[place], WHY)
+        if picking.full:
+            break
+    return picking.choice()
+
+
+def sharing(pool: Pool, samples: Iterable[Item], k: int, seed: int) -> Choices:
+    """Gives every sample k demonstrations that share at least one feature with it.
+
+    Any one will do, and how many are shared does not matter: all that share are equally
+    likely. For items with one feature each this is "the same concept".
+
+    Args:
+        pool: What may be shown; the samples may be in it.
+        samples: Whom to choose for.
+        k: Demonstrations per sample.
+        seed: Another seed, another choice.
+
+    Raises:
+        OptionError: k is below 1.
+    """
+    check_k(k)
+    owners: defaultdict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(pool):
+        for feature in item.features:
+            owners[feature].append(place)
+    return collected((_sharing_choice(pool, owners, sample, k, seed) for sample in samples), k)
+
+
+def _sharing_choice(
+    pool: Pool, owners: Mapping[str, Sequence[int]], sample: Item, k: int, seed: int
+) -> Choice:
+    places = sorted({place for name in sample.features for place in owners.get(name, ())})
+    picking = Picking(sample, k)
+    for number in shuffled(len(places), seed, "sharing", sample.id):
+        item = pool[places[number]]
+        common = ", ".join(sorted(sample.features & item.features))
+        picking.take(item, f"shares: {common}")
+        if picking.full:
+            break
+    return picking.choice()
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Row: TypeAlias = tuple[NDArray[np.intp], NDArray[np.float64]]
+    """Places in the pool, without repeats and in any order, and the score of each."""
+
+Why: TypeAlias = Callable[[Item, Item, float], str]
+"""From a sample, a demonstration and its score: why it was picked."""
+
+
+def ranked(
+    pool: Pool,
+    rows: "Iterable[tuple[Item, Row]]",
+    k: int,
+    seed: int,
+    why: Why = lambda _sample, _item, score: f"scores {score:g}",
+) -> Choices:
+    """Gives every sample the k demonstrations with the highest scores.
+
+    Equal scores are put into an order by the seed. This is the hook for retrieval: its index
+    scores the pool for each sample, and nothing else needs to be written.
+
+    Args:
+        pool: What may be shown; the samples may be in it.
+        rows: The samples, each with the places in the pool that may be shown to it and their
+            scores; what is left out is never shown.
+        k: Demonstrations per sample.
+        seed: Another seed, another order of equal scores.
+        why: Puts the reason into words.
+
+    Raises:
+        OptionError: k is below 1.
+    """
+    check_k(k)
+    return collected((_ranked_choice(pool, row, k, seed, why) for row in rows), k)
+
+
+def _ranked_choice(pool: Pool, row: "tuple[Item, Row]", k: int, seed: int, why: Why) -> Choice:
+    import numpy as np
+
+    sample, (places, scores) = row
+    picking = Picking(sample, k)
+    for score in np.unique(scores)[::-1]:
+        tied = np.sort(places[scores == score])
+        for number in shuffled(len(tied), seed, "ranked", sample.id, float(score)):
+            item = pool[int(tied[number])]
+            picking.take(item, why(sample, item, float(score)))
+            if picking.full:
+                return picking.choice()
+    return picking.choice()
+
+
+def overlapping(pool: Pool, samples: Iterable[Item], k: int, seed: int) -> Choices:
+    """Gives every sample the k demonstrations with which it shares the most features.
+
+    All pairs are counted by one product of sparse matrices. Ties are broken by the seed; an
+    item without a common feature is never picked.
+
+    Args:
+        pool: What may be shown; the samples may be in it.
+        samples: Whom to choose for.
+        k: Demonstrations per sample.
+        seed: Another seed, another order of equal overlaps.
+
+    Raises:
+        OptionError: k is below 1.
+    """
+    return ranked(pool, _overlaps(pool, tuple(samples)), k, seed, _why)
+
+
+def _why(sample: Item, item: Item, score: float) -> str:
+    common = ", ".join(sorted(sample.features & item.features))
+    return f"shares {score:g} of {len(sample.features)}: {common}"
+
+
+def _overlaps(pool: Pool, samples: Sequence[Item]) -> "Iterator[tuple[Item, Row]]":
+    import numpy as np
+
+    names = sorted({name for item in pool for name in item.features})
+    columns = {name: column for column, name in enumerate(names)}
+    product: Any = _matrix(samples, columns) @ _matrix(pool.items, columns).T
+    product.sum_duplicates()
+    for row, sample in enumerate(samples):
+        part = slice(product.indptr[row], product.indptr[row + 1])
+        yield sample, (product.indices[part].astype(np.intp), product.data[part].astype(np.float64))
+
+
+def _matrix(items: Sequence[Item], columns: dict[str, int]) -> Any:
+    """One row per item, with a one in the column of each of its features."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    known = [[columns[name] for name in item.features if name in columns] for item in items]
+    ends = np.cumsum([0, *map(len, known)])
+    places = np.array([place for row in known for place in row], dtype=np.int64)
+    ones = np.ones(len(places), dtype=np.int32)
+    return csr_array((ones, places, ends), shape=(len(items), len(columns)))

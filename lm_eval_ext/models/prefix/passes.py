@@ -1,0 +1,150 @@
+"""When a text is complete, as lm-eval's ``hf`` decides it for a batch of one.
+
+Log-probabilities of continuations, group by group.
+
+Greedy generation, group by group: the leaves of a group grow together, one token a step.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from lm_eval_ext.models.prefix.engine import Engine
+from lm_eval_ext.models.prefix.plan import Group, Limits, Pack, Tree, cut, lay_out
+
+
+class Stops:
+    """The ends of a text: end-of-text tokens, and stop sequences in its last few tokens.
+
+    Args:
+        tokenizer: The model's.
+        sequences: The stop sequences, the end-of-text token's name among them.
+        end_tokens: Token ids after which a text is complete.
+    """
+
+    def __init__(self, tokenizer: Any, sequences: Sequence[str], end_tokens: Sequence[int]) -> None:
+        self.tokenizer = tokenizer
+        self.end_tokens = frozenset(end_tokens)
+        self.by_length: dict[int, list[str]] = {}
+        for sequence in sequences:
+            # lm-eval looks two tokens further back than the sequence is long, since a model
+            # may spell it with other tokens.
+            length = len(tokenizer.encode(sequence, add_special_tokens=False)) + 2
+            self.by_length.setdefault(length, []).append(sequence)
+
+    def complete(self, texts: Sequence[Sequence[int]]) -> list[bool]:
+        """Returns for each text's generated tokens whether it is complete."""
+        done = [text[-1] in self.end_tokens for text in texts]
+        for length, sequences in self.by_length.items():
+            tails = self.tokenizer.batch_decode([text[-length:] for text in texts])
+            for number, tail in enumerate(tails):
+                done[number] = done[number] or any(one in tail for one in sequences)
+        return done
+
+
+Answer = tuple[float, bool]
+
+
+def score(
+    engine: Engine,
+    tree: Tree[int],
+    continuations: Sequence[Sequence[int]],
+    limits: Limits,
+    softmax_dtype: torch.dtype | None,
+) -> Iterator[tuple[int, Answer]]:
+    """Yields ``(key, (log-probability, whether greedy decoding would say the same))``.
+
+    Args:
+        engine: The model.
+        tree: What the model reads for each request: context and continuation without its last
+            token. Keys index ``continuations``.
+        continuations: Their tokens.
+        limits: Of the groups.
+        softmax_dtype: As HFLM's argument.
+    """
+    path = np.arange(0)
+    for group in cut(tree, limits):
+        engine.keep(path[: group.kept])
+        pack = lay_out(group)
+        yield from _score_group(engine, group, pack, continuations, softmax_dtype)
+        path = pack.paths[-1]
+
+
+def _score_group(
+    engine: Engine,
+    group: Group[int],
+    pack: Any,
+    continuations: Sequence[Sequence[int]],
+    softmax_dtype: torch.dtype | None,
+) -> Iterator[tuple[int, Answer]]:
+    """Every continuation token is one (slot before it, token) pair; pairs of all are one batch."""
+    keys = [key for leaf in group.leaves for key in leaf.keys]
+    lengths = [len(continuations[key]) for key in keys]
+    slots = np.concatenate(
+        [
+            path[len(path) - len(continuations[key]) :]
+            for leaf, path in zip(group.leaves, pack.paths, strict=True)
+            for key in leaf.keys
+        ]
+    )
+    tokens = np.concatenate([np.asarray(continuations[key]) for key in keys])
+    needed, rows = np.unique(slots, return_inverse=True)
+    logprobs = np.empty(len(tokens))
+    greedy = np.empty(len(tokens), dtype=bool)
+    for done, logits in engine.read(pack, needed):
+        chosen = (rows >= done) & (rows < done + len(logits))
+        row = torch.from_numpy(rows[chosen] - done).to(logits.device)
+        token = torch.from_numpy(tokens[chosen]).to(logits.device)
+        distribution = torch.log_softmax(logits, dim=-1, dtype=softmax_dtype)
+        logprobs[chosen] = distribution[row, token].double().cpu().numpy()
+        greedy[chosen] = (distribution.argmax(-1)[row] == token).cpu().numpy()
+    ends = np.cumsum(lengths)
+    for key, end, length in zip(keys, ends, lengths, strict=True):
+        part = slice(end - length, end)
+        yield key, (float(logprobs[part].sum()), bool(greedy[part].all()))
+
+
+def generate(
+    engine: Engine, tree: Tree[int], limits: Limits, stops: Stops
+) -> Iterator[tuple[int, list[int]]]:
+    """Yields each key with the tokens generated for it, at most ``limits.generated``."""
+    path = np.arange(0)
+    for group in cut(tree, limits):
+        engine.keep(path[: group.kept])
+        pack = lay_out(group)
+        texts = _grow(engine, pack, limits.generated, stops)
+        for leaf, text in zip(group.leaves, texts, strict=True):
+            for key in leaf.keys:
+                yield key, text
+        path = pack.paths[-1]
+
+
+def _grow(engine: Engine, pack: Pack, length: int, stops: Stops) -> list[list[int]]:
+    last = np.array([path[-1] for path in pack.paths])  # ascending: leaves differ
+    texts: list[list[int]] = [[] for _ in last]
+    slot = pack.kept + len(pack.tokens)
+    seen = np.zeros((len(last), slot + len(last) * length), dtype=bool)
+    for number, path in enumerate(pack.paths):
+        seen[number, path] = True
+    depths = np.array([len(path) for path in pack.paths])
+    tokens = np.concatenate(
+        [logits.argmax(-1).cpu().numpy() for _, logits in engine.read(pack, last)]
+    )
+    alive = np.arange(len(last))
+    for step in range(length):
+        for row, token in zip(alive, tokens, strict=True):
+            texts[row].append(int(token))
+        going_on = ~np.array(stops.complete([texts[row] for row in alive]))
+        alive, tokens = alive[going_on], tokens[going_on]
+        if not len(alive) or step + 1 == length:
+            break
+        slots = slot + np.arange(len(alive))
+        slot += len(alive)
+        seen[alive, slots] = True
+        logits = engine.forward(
+            tokens, depths[alive] + step, seen[alive, :slot], np.arange(len(alive))
+        )
+        tokens = logits.argmax(-1).cpu().numpy()
+    return texts

@@ -1,1 +1,0 @@
-"""Showing results and tasks as tables."""

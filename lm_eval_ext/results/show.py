@@ -1,0 +1,128 @@
+"""A results file as tables that a person can read in a terminal."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from lm_eval_ext.cards import Card, card_of
+from lm_eval_ext.harness.names import NONE
+from lm_eval_ext.results.files import ResultsFile, Score
+from lm_eval_ext.text import one_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+
+VARIANT = "/"
+"""A metric called ``direct/mean`` is row ``mean`` in column ``direct``."""
+
+
+def tables(
+    results: ResultsFile, *, every_metric: bool = False, only: Sequence[str] = ()
+) -> "Iterable[RenderableType]":
+    """Yields one table per task, with the signature below it.
+
+    Args:
+        results: What to show.
+        every_metric: All metrics instead of the benchmark's headline ones.
+        only: Names of tasks, or patterns with ``*``; all if empty.
+    """
+    from rich.text import Text
+
+    for task in results.tasks:
+        if only and not any(fnmatchcase(task, one) for one in only):
+            continue
+        card = card_of(task)
+        scores = results.scores(task)
+        scored, total = results.documents(task)
+        heading = f"{one_line(task)} · {results.model} · {scored} of {total} documents"
+        yield Text(heading, style="bold")
+        if scores:
+            yield _table(task, scores, card, every_metric)
+            yield Text(f" {_notes(scores, card, every_metric)}", style="dim")
+        else:
+            yield Text(" no document was scored", style="dim")
+        for cause, ids in results.not_scorable(task).items():
+            yield Text(f" not scored: {len(ids)} examples, {cause} ({_some(ids)})", style="dim")
+        yield Text(f" {results.signature(task)}", style="dim")
+        yield Text()
+
+
+def _notes(scores: Mapping[str, Score], card: Card | None, every_metric: bool) -> str:  # noqa: FBT001
+    notes = []
+    if card and card.chance is not None:
+        notes.append(f"chance {card.chance:g}")
+    if card:
+        notes.append(f"± one standard error, clustered by {card.cluster}")
+    if any(score.interval for score in scores.values()):
+        notes.append("in brackets the 95 % interval")
+    hidden = len(scores) - len(_chosen(scores, card, every_metric))
+    if hidden:
+        notes.append(f"{hidden} more with --all")
+    return "; ".join(notes)
+
+
+def _chosen(scores: Mapping[str, Score], card: Card | None, every_metric: bool) -> list[str]:  # noqa: FBT001
+    if card is None or every_metric:
+        return list(scores)
+    return [metric for metric in scores if metric.rpartition(VARIANT)[2] in card.headline]
+
+
+def _table(
+    task: str,
+    scores: Mapping[str, Score],
+    card: Card | None,
+    every_metric: bool,  # noqa: FBT001
+) -> "Table":
+    from rich.markup import escape
+    from rich.table import Table
+
+    chosen = _chosen(scores, card, every_metric)
+    variants = dict.fromkeys(metric.rpartition(VARIANT)[0] for metric in chosen)
+    columns = [variant for variant in variants if variant] or [""]
+    rows = list(dict.fromkeys(metric.rpartition(VARIANT)[2] for metric in chosen))
+    order = list(card.headline) if card else []
+    rows.sort(key=lambda row: order.index(row) if row in order else len(order))
+    references = {
+        reference.label: reference.figures
+        for reference in (card.references if card else ())
+        if task in reference.tasks
+    }
+    table = Table()
+    table.add_column("metric")
+    for column in [*columns, *references]:
+        table.add_column(escape(column or "value"), justify="right")
+    for row in rows:
+        cells = [_cell(scores.get(f"{column}{VARIANT}{row}")) for column in columns]
+        if row in scores:  # it has no variants: the first column is as good as any
+            cells[0] = _cell(scores[row])
+        published = [_published(figures, row, columns) for figures in references.values()]
+        table.add_row(escape(row), *cells, *published)
+    return table
+
+
+def _published(figures: Mapping[str, float], row: str, columns: Iterable[str]) -> str:
+    """A published figure; where there is one for each variant, all of them."""
+    if row in figures:
+        return f"{figures[row]:.3f}"
+    names = [(column, f"{column}{VARIANT}{row}") for column in columns]
+    return ", ".join(f"{column} {figures[name]:.3f}" for column, name in names if name in figures)
+
+
+def _some(ids: list[str], most: int = 3) -> str:
+    """The first names; all of them are in the results file."""
+    return ", ".join(ids[:most]) + (", ..." if len(ids) > most else "")
+
+
+def _cell(score: Score | None) -> str:
+    if score is None:
+        return ""
+    if score.value is None:
+        return NONE
+    if score.interval is not None:
+        low, high = score.interval
+        return f"{score.value:.3f} [{low:.3f}, {high:.3f}]"
+    if score.stderr is None:
+        return f"{score.value:.3f}"
+    return f"{score.value:.3f} ± {score.stderr:.3f}"

@@ -1,0 +1,67 @@
+"""The process that evaluates one model: lm-eval's own command line, with two differences.
+
+Where all tasks are ours, no others are indexed; and it ends when the process that started it
+does, however that ended, so that no forgotten evaluation keeps a GPU.
+
+    python -m lm_eval_ext.runs.child own|all CONFIG
+"""
+
+import _thread
+import os
+import sys
+import threading
+import time
+
+GRACE_S = 10
+"""How long an evaluation may take to end itself."""
+
+OWN = "own"
+
+
+def main() -> None:
+    """Runs ``lm_eval run --config CONFIG``."""
+    which, config = sys.argv[1:]
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    from lm_eval_ext._autoload import install
+
+    install()
+    if which == OWN:
+        _index_own_tasks_only()
+    sys.argv = ["lm_eval", "run", "--config", config]
+    from lm_eval.__main__ import cli_evaluate
+
+    cli_evaluate()
+
+
+def _end_with_parent() -> None:
+    """Waits for the end of stdin, a pipe that nobody writes to and the parent's end closes."""
+    while os.read(0, 1024):
+        pass
+    _thread.interrupt_main()
+    time.sleep(GRACE_S)
+    os._exit(130)
+
+
+def _index_own_tasks_only() -> None:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import lm_eval.tasks
+
+    from lm_eval_ext.runs.tasks import own_manager
+
+    whole = lm_eval.tasks.TaskManager
+
+    def manager(include_path: Any = None, metadata: Any = None, **others: Any) -> Any:
+        paths: Sequence[Any] = include_path if isinstance(include_path, list) else [include_path]
+        lm_eval.tasks.TaskManager = whole
+        try:
+            return own_manager([path for path in paths if path], metadata)
+        finally:
+            lm_eval.tasks.TaskManager = manager
+
+    lm_eval.tasks.TaskManager = manager
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Starting the process of one model, waiting for it, and ending it."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.runs import child
+from lm_eval_ext.text import one_line
+
+_POLL_S = 0.5
+_TAIL = 64_000
+"""Bytes of a log that are looked at for what went wrong."""
+
+_REASON = re.compile(r"lm-eval-ext: error: |[\w.]*(Error|Exception|Exit|Interrupt)\b")
+
+
+def evaluate(
+    config: Path, log: Path, *, launcher: str, own_only: bool, tell: Callable[[str], None]
+) -> int:
+    """Runs lm-eval in a process of its own, to its end.
+
+    Args:
+        config: A run as lm-eval's ``--config`` takes it.
+        log: Where its output goes.
+        launcher: A command to start it with, such as ``accelerate launch``; "" for none.
+        own_only: Whether our tasks are all that it needs.
+        tell: Is given the last line of the log now and then.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        OptionError: If the launcher is no command.
+        KeyboardInterrupt: If the user ends it; the process has ended then.
+    """
+    start = shlex.split(launcher) if launcher else [sys.executable]
+    which = child.OWN if own_only else "all"
+    binaries = str(Path(sys.executable).parent)
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([binaries, os.environ.get("PATH", os.defpath)]),
+        "PYTHONUNBUFFERED": "1",
+    }
+    with log.open("wb") as output:
+        try:
+            process = subprocess.Popen(
+                [*start, "-m", child.__name__, which, str(config)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+            )
+        except OSError as error:
+            raise OptionError(f"launcher {start[0]!r}: {error.strerror}") from None
+        try:
+            while True:
+                with suppress(subprocess.TimeoutExpired):
+                    return process.wait(_POLL_S)
+                tell(last_line(log))
+        finally:
+            _end(process)
+
+
+def reason(log: Path) -> str:
+    """Why an evaluation failed: the last line of its log that looks like an error."""
+    lines = _lines(log)
+    found = next((line for line in reversed(lines) if _REASON.match(line)), None)
+    return one_line(found or (lines[-1] if lines else "no output"), limit=400)
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log, progress bars included."""
+    lines = _lines(log)
+    return one_line(lines[-1], limit=100) if lines else ""
+
+
+def _lines(log: Path) -> list[str]:
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL))
+        text = file.read().decode("utf-8", errors="replace")
+        return [line.strip() for line in re.split(r"[\r\n]+", text) if line.strip()]
+    return []
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Lets a process end itself, and makes it if it does not."""
+    if process.stdin is not None:
+        with suppress(OSError):
+            process.stdin.close()
+    for end in (None, process.terminate, process.kill):
+        if end is not None:
+            end()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(child.GRACE_S + 2)
+            return

@@ -1,0 +1,289 @@
+"""Adding rows so that keys stay valid: fresh keys where they clash, parents where none is."""
+
+import random
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lm_eval_ext.sql.distill.scratch_db import quoted
+from lm_eval_ext.sql.distill.values import fresh
+from lm_eval_ext.sql.schema import Column, ForeignKey, Schema, Table
+from lm_eval_ext.sql.values import Value
+
+_DEPTH = 5
+"""Parents of parents that may be made for one row."""
+
+
+_LEAST = -1_000
+
+
+class RefusedError(Exception):
+    """The row cannot be added without breaking a key or a constraint."""
+
+
+@dataclass
+class Added:
+    """A row that was added; ``where`` is a condition that finds it, with its parameters."""
+
+    table: Table
+    where: str
+    key: tuple[Value, ...]
+
+
+class Inserter:
+    """Adds rows to the tables of a database whose foreign keys SQLite does not enforce.
+
+    Args:
+        connection: Of the database.
+        schema: Its schema.
+        samples: Rows to take values from, of each table that rows can be added to, by its
+            lower-case name.
+
+    Attributes:
+        added: The rows, in their order.
+        front: Whether rows are put before all others where the table's order allows it: a
+            subquery without an order gives its first row.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        schema: Schema,
+        samples: Mapping[str, list[dict[str, Value]]],
+    ) -> None:
+        self._connection = connection
+        self._schema = schema
+        self._samples = samples
+        self.added: list[Added] = []
+        self.front = False
+
+    def insert(
+        self, table: Table, values: dict[str, Value], pinned: frozenset[str], rng: random.Random,
+        depth: int = 0,
+    ) -> int:  # fmt: skip
+        """Adds a row, and the parents that it needs.
+
+        Args:
+            table: Where to.
+            values: By lower-case column name; changed where a key has to be.
+            pinned: Columns whose values must stay.
+            rng: Draws among possible parents.
+            depth: How many children ask for this row.
+
+        Returns:
+            The row's position in :attr:`added`.
+
+        Raises:
+            RefusedError: It does not fit.
+        """
+        if depth > _DEPTH or table.name.lower() not in self._samples:
+            raise RefusedError("too deep, or no ordinary table")
+        for key in table.unique_keys:
+            pinned |= self._make_unique(table, key, values, pinned)
+        columns = [column for column in table.columns if not column.generated]
+        row = [values.get(column.name.lower()) for column in columns]
+        names = [quoted(column.name) for column in columns]
+        if self.front and not table.without_rowid and depth == 0:
+            self._put_first(table, names, row, pinned)
+        marks = ", ".join("?" * len(row))
+        try:
+            cursor = self._connection.execute(
+                f"INSERT INTO {quoted(table.name)} ({', '.join(names)}) VALUES ({marks})", row
+            )
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            raise RefusedError(str(error)) from None
+        if table.rowid_alias is not None:
+            values[table.rowid_alias.lower()] = cursor.lastrowid
+        position = len(self.added)
+        self.added.append(self._added(table, values, cursor.lastrowid))
+        for reference in table.foreign_keys:
+            self._provide(table, reference, values, pinned, rng, position, depth)
+        return position
+
+    def remove(self, added: Added) -> None:
+        """Takes a row away again."""
+        self._connection.execute(
+            f"DELETE FROM {quoted(added.table.name)} WHERE {added.where}", added.key
+        )
+
+    def update(self, added: Added, column: str, value: Value) -> None:
+        """Changes a cell.
+
+        Raises:
+            RefusedError: The value does not fit.
+        """
+        try:
+            self._connection.execute(
+                f"UPDATE {quoted(added.table.name)} SET {quoted(column)} = ? WHERE {added.where}",
+                (value, *added.key),
+            )
+        except (sqlite3.Error, OverflowError) as error:
+            raise RefusedError(str(error)) from None
+
+    def read(self, added: Added) -> dict[str, Value] | None:
+        """Returns a row's values by lower-case column name; None if it is gone."""
+        names = [column.name for column in added.table.columns]
+        row = self._connection.execute(
+            f"SELECT {', '.join(map(quoted, names))} FROM {quoted(added.table.name)} "
+            f"WHERE {added.where}",
+            added.key,
+        ).fetchone()
+        return None if row is None else dict(zip((n.lower() for n in names), row, strict=True))
+
+    def holds(self, added: Added) -> bool:
+        """Whether a row's references all lead somewhere."""
+        row = self.read(added)
+        return row is None or all(
+            self._satisfied(reference, row) for reference in added.table.foreign_keys
+        )
+
+    def _added(self, table: Table, values: dict[str, Value], rowid: int | None) -> Added:
+        if not table.without_rowid:
+            return Added(table, f"{rowid_name(table)} = ?", (rowid,))
+        key = [column.name for column in table.columns if column.primary_key]
+        where = " AND ".join(f"{quoted(name)} = ?" for name in key)
+        return Added(table, where, tuple(values.get(name.lower()) for name in key))
+
+    def _put_first(
+        self, table: Table, names: list[str], row: list[Value], pinned: frozenset[str]
+    ) -> None:
+        name = rowid_name(table)
+        (least,) = self._connection.execute(
+            f"SELECT min({name}) FROM {quoted(table.name)}"
+        ).fetchone()
+        if least is None or least <= _LEAST:
+            return
+        alias = table.rowid_alias
+        if alias is None:
+            names.append(name)
+            row.append(least - 1)
+        elif alias.lower() not in pinned:
+            row[names.index(quoted(alias))] = least - 1
+
+    def _make_unique(
+        self, table: Table, key: tuple[str, ...], values: dict[str, Value], pinned: frozenset[str]
+    ) -> frozenset[str]:
+        """Makes a key differ from all others; returns the column changed for that."""
+        parts = [values.get(name.lower()) for name in key]
+        if None in parts and table.rowid_alias not in key:
+            return frozenset()
+        where = " AND ".join(f"{quoted(name)} = ?" for name in key)
+        taken = f"SELECT 1 FROM {quoted(table.name)} WHERE {where} LIMIT 1"
+        if None not in parts and not self._one(taken, parts):
+            return frozenset()
+        referring = {c.lower() for f in table.foreign_keys for c in f.columns}
+        free = [name for name in key if name.lower() not in pinned]
+        if not free:
+            raise RefusedError("key taken")
+        # A column that refers to nothing can take any value.
+        chosen = next((name for name in reversed(free) if name.lower() not in referring), free[-1])
+        column = table.column(chosen)
+        assert column is not None
+        values[chosen.lower()] = fresh(self._connection, table, column)
+        return frozenset({chosen.lower()})
+
+    def _provide(  # noqa: PLR0917
+        self, table: Table, reference: ForeignKey, values: dict[str, Value],
+        pinned: frozenset[str], rng: random.Random, position: int, depth: int,
+    ) -> None:  # fmt: skip
+        """Sees to it that a reference of a row just added leads somewhere."""
+        if self._satisfied(reference, values):
+            return
+        parent = self._parent(reference)
+        free = [name.lower() for name in reference.columns if name.lower() not in pinned]
+        if parent is not None and len(free) == len(reference.columns):
+            changes = self._some_parent(parent, reference, rng)
+            if changes is not None:
+                self._change(table, values, position, changes)
+                return
+        if parent is not None:
+            self._make_parent(parent, reference, values, rng, depth)
+            return
+        nullable = [name for name in free if not _column(table, name).not_null]
+        if not nullable:
+            raise RefusedError("no parent")
+        self._change(table, values, position, {nullable[0]: None})
+
+    def _change(
+        self, table: Table, values: dict[str, Value], position: int, changes: dict[str, Value]
+    ) -> None:
+        for name, value in changes.items():
+            self.update(self.added[position], _column(table, name).name, value)
+            values[name] = value
+        if table.without_rowid:
+            self.added[position] = self._added(table, values, None)
+
+    def _make_parent(
+        self, parent: Table, reference: ForeignKey, values: dict[str, Value],
+        rng: random.Random, depth: int,
+    ) -> None:  # fmt: skip
+        made = dict(rng.choice(self._samples.get(parent.name.lower()) or [{}]))
+        for column in parent.columns:
+            made.setdefault(column.name.lower(), placeholder(column))
+        targets = [name.lower() for name in reference.parent_columns]
+        for name, target in zip(reference.columns, targets, strict=True):
+            made[target] = values.get(name.lower())
+        self.insert(parent, made, frozenset(targets), rng, depth + 1)
+        if not self._satisfied(reference, values):
+            raise RefusedError("no parent")
+
+    def _some_parent(
+        self, parent: Table, reference: ForeignKey, rng: random.Random
+    ) -> dict[str, Value] | None:
+        targets = ", ".join(map(quoted, reference.parent_columns))
+        present = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in reference.parent_columns)
+        found = self._connection.execute(
+            f"SELECT {targets} FROM {quoted(parent.name)} WHERE {present} LIMIT 20"
+        ).fetchall()
+        if not found:
+            return None
+        row = rng.choice(found)
+        return dict(zip((name.lower() for name in reference.columns), row, strict=True))
+
+    def _satisfied(self, reference: ForeignKey, values: Mapping[str, Value]) -> bool:
+        parts = [values.get(name.lower()) for name in reference.columns]
+        if None in parts:
+            return True
+        parent = self._parent(reference)
+        if parent is None:
+            return False
+        where = " AND ".join(f"{quoted(name)} = ?" for name in reference.parent_columns)
+        return self._one(f"SELECT 1 FROM {quoted(parent.name)} WHERE {where} LIMIT 1", parts)
+
+    def _parent(self, reference: ForeignKey) -> Table | None:
+        if reference.parent not in self._schema:
+            return None
+        parent = self._schema[reference.parent]
+        known = all(parent.column(name) is not None for name in reference.parent_columns)
+        fits = known and len(reference.parent_columns) == len(reference.columns)
+        return parent if fits and not parent.view else None
+
+    def _one(self, sql: str, parameters: list[Value]) -> bool:
+        try:
+            return self._connection.execute(sql, parameters).fetchone() is not None
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            raise RefusedError(str(error)) from None
+
+
+def placeholder(column: Column) -> Value:
+    """Returns a value for a column of which no row is known."""
+    return "x" if column.affinity in ("TEXT", "BLOB") else 1
+
+
+def rowid_name(table: Table) -> str:
+    """Returns a name under which a table's rowid can be reached.
+
+    Raises:
+        RefusedError: Columns have taken all of them.
+    """
+    taken = {column.name.lower() for column in table.columns}
+    found = next((name for name in ("rowid", "oid", "_rowid_") if name not in taken), None)
+    if found is None:
+        raise RefusedError("no name left for the rowid")
+    return found
+
+
+def _column(table: Table, name: str) -> Column:
+    column = table.column(name)
+    assert column is not None
+    return column

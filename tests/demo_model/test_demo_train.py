@@ -1,0 +1,220 @@
+"""The demonstration model: it learns, loads, repeats, and an interrupted run leaves nothing."""
+
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lm_eval_ext.benchmarks.lieder import mini
+from lm_eval_ext.cli.demo_model import demo_model
+from lm_eval_ext.demo_model import checkpoint, corpus, train
+from lm_eval_ext.demo_model.checkpoint import TrainingReport
+from lm_eval_ext.errors import OptionError
+
+STEPS = 25
+
+Trained = tuple[Path, TrainingReport]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    out = tmp_path_factory.mktemp("demo") / "model"
+    return out, train.train(out, seed=5, steps=STEPS, progress=False)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(trained: Trained) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(trained[0])
+
+
+@pytest.fixture(scope="module")
+def model(trained: Trained) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(trained[0])
+
+
+def never(*_: object, **__: object) -> None:
+    raise AssertionError("trained again")
+
+
+def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in folder.iterdir()}
+
+
+def test_the_loaded_model_has_learned(trained: Trained, model: Any, tokenizer: Any) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    torch.manual_seed(0)
+    untrained = AutoModelForCausalLM.from_config(model.config)
+    losses = []
+    for candidate in (untrained, model):
+        with torch.no_grad():
+            rows = [tokenizer(text)["input_ids"] for text in corpus.sentences(99, 64)]
+            losses.append(train._loss(candidate, rows).item())
+    assert losses[1] < losses[0] - 0.5
+    report = trained[1]
+    assert report.held_out_loss == pytest.approx(losses[1], abs=0.3)
+    assert report.final_loss == pytest.approx(losses[1], abs=1.0)
+    assert report.steps == STEPS
+    assert report.parameters == model.num_parameters() < 5_000_000
+    assert report.seconds > 0
+    assert not report.reused
+
+
+def test_special_tokens_reach_transformers(model: Any, tokenizer: Any) -> None:
+    assert (tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token) == (
+        "<s>",
+        "</s>",
+        "<pad>",
+    )
+    assert tokenizer.eos_token_id == model.config.eos_token_id
+    assert tokenizer.pad_token_id == model.config.pad_token_id
+    assert len(tokenizer) == model.config.vocab_size
+    assert tokenizer.model_max_length == model.config.max_position_embeddings
+
+
+def test_a_context_is_a_prefix_of_the_whole_in_tokens(tokenizer: Any) -> None:
+    for group in mini.groups():
+        for s in group.sentences:
+            context = tokenizer(s.context)["input_ids"]
+            whole = tokenizer(s.context + s.continuation)["input_ids"]
+            alone = tokenizer(s.continuation, add_special_tokens=False)["input_ids"]
+            assert whole == context + alone
+            assert context[0] == tokenizer.bos_token_id
+            assert tokenizer.decode(whole[1:]) == s.context + s.continuation
+
+
+def test_any_text_can_be_encoded(tokenizer: Any) -> None:
+    text = "Zwölf Boxkämpfer: 漢字 🐐\n\tSELECT * FROM t;"
+    assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == text
+
+
+def test_the_same_seed_gives_the_same_model(trained: Trained, tmp_path: Path) -> None:
+    import torch
+
+    torch.manual_seed(123)  # what the caller did with torch before must not matter ...
+    expected = torch.rand(1)
+    torch.manual_seed(123)
+    report = train.train(tmp_path / "again", seed=5, steps=STEPS, progress=False)
+    assert torch.equal(torch.rand(1), expected)  # ... nor may training disturb it
+    assert replace(report, seconds=trained[1].seconds) == trained[1]
+    for file in trained[0].iterdir():
+        if file.name != checkpoint.RECORD_FILE:
+            assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_another_seed_gives_another_model(trained: Trained, tmp_path: Path) -> None:
+    for steps in (1, 2):
+        train.train(tmp_path / str(steps), seed=steps, steps=1, progress=False)
+    one, two = (tmp_path / name / "model.safetensors" for name in "12")
+    assert one.read_bytes() != two.read_bytes()
+    tokenizers = {(tmp_path / name / "tokenizer.json").read_bytes() for name in "12"}
+    assert tokenizers == {(trained[0] / "tokenizer.json").read_bytes()}
+
+
+def test_a_second_run_does_not_train(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = snapshot(trained[0])
+    monkeypatch.setattr(train, "fit", never)
+    again = train.train(trained[0], seed=5, steps=STEPS)
+    assert again == replace(trained[1], reused=True)
+    assert snapshot(trained[0]) == before
+
+
+@pytest.mark.parametrize("options", [{"seed": 6, "steps": STEPS}, {"seed": 5, "steps": 26}, {}])
+def test_another_model_is_not_overwritten(
+    trained: Trained, options: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = snapshot(trained[0])
+    monkeypatch.setattr(train, "fit", never)
+    with pytest.raises(OptionError, match=f"seed 5, {STEPS} steps.*nothing was changed"):
+        train.train(trained[0], seed=options.get("seed", 0), steps=options.get("steps"))
+    assert snapshot(trained[0]) == before
+
+
+def test_a_foreign_folder_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    before = snapshot(tmp_path)
+    monkeypatch.setattr(train, "fit", never)
+    with pytest.raises(OptionError, match="no demonstration model"):
+        train.train(tmp_path)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("seed", "steps", "message"),
+    [(0, 0, "steps is 0"), (-1, 1, "seed is -1"), (2**32, 1, "seed is 4294967296")],
+)
+def test_illegal_values_are_named(tmp_path: Path, seed: int, steps: int, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        train.train(tmp_path / "m", seed=seed, steps=steps)
+    assert not (tmp_path / "m").exists()
+
+
+def start_and_interrupt(stage: str, out: Path, with_signal: signal.Signals) -> None:
+    """Trains in a process of its own and interrupts it there."""
+    script = Path(__file__).with_name("interrupted.py")
+    with subprocess.Popen(
+        [sys.executable, str(script), stage, str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "reached\n"
+        process.send_signal(with_signal)
+        assert process.wait(timeout=60) != 0
+
+
+def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    start_and_interrupt("training", tmp_path / "model", signal.SIGINT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_run_leaves_no_half_model(tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    start_and_interrupt("saving", out, signal.SIGKILL)
+    assert not out.exists()
+    assert not train.train(out, steps=2, progress=False).reused
+    assert train.train(out, steps=2, progress=False).reused
+
+
+def test_import_is_light() -> None:
+    script = (
+        "import sys\n"
+        "import lm_eval_ext.cli.demo_model\n"
+        "heavy = {'torch', 'transformers', 'tokenizers'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_command_says_what_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def fake(out: Path, *, seed: int, steps: int) -> TrainingReport:
+        calls.append((out, seed, steps))
+        return TrainingReport(steps, 41.7, 0.66, 0.655, 457152, reused=len(calls) > 1)
+
+    monkeypatch.setattr(train, "train", fake)
+    app = typer.Typer()
+    app.command()(demo_model)
+    first = CliRunner().invoke(app, ["--out", str(tmp_path), "--seed", "3", "--steps", "7"])
+    again = CliRunner().invoke(app, ["--out", str(tmp_path)])
+    assert calls == [(tmp_path, 3, 7), (tmp_path, 0, train.DEFAULT_STEPS)]
+    assert first.output.endswith(
+        "holds a model trained in 42 s: 7 steps, 457152 parameters, "
+        "held-out loss 0.655 nats per token\n"
+    )
+    assert "already holds this model, trained in 42 s" in again.output

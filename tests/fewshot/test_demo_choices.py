@@ -1,0 +1,273 @@
+"""What must hold of every selection, whatever is chosen from."""
+
+import importlib
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.fewshot import (
+    Choices,
+    Group,
+    Item,
+    Pool,
+    at_random,
+    covering,
+    overlapping,
+    sharing,
+    shuffled,
+)
+
+Selection: TypeAlias = Callable[..., Choices]
+SELECTIONS: dict[str, Selection] = {
+    "at_random": at_random,
+    "sharing": sharing,
+    "overlapping": overlapping,
+    "covering": covering,
+}
+every_selection = pytest.mark.parametrize("select", SELECTIONS.values(), ids=SELECTIONS)
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> list[Item]:
+    """Small pools with few concepts and many copies."""
+    ids = draw(st.lists(st.text(max_size=4), min_size=1, max_size=14, unique=True))
+    keys = st.sampled_from("uvwxyz")
+    features = st.frozensets(st.sampled_from(["a", "b", "c", "d"]), max_size=3)
+    return [Item(name, draw(keys), draw(features)) for name in ids]
+
+
+@every_selection
+@given(items=pools(), k=st.integers(1, 4), seed=st.integers(-1, 5))
+def test_no_sample_meets_itself_or_a_copy(
+    select: Selection, items: list[Item], k: int, seed: int
+) -> None:
+    by_id = {item.id: item for item in items}
+    chosen = select(Pool(items), items, k, seed)
+    assert chosen.by_sample.keys() | chosen.not_enough.keys() == by_id.keys()
+    assert not chosen.by_sample.keys() & chosen.not_enough.keys()
+    assert all(found < k for found in chosen.not_enough.values())
+    for name, choice in chosen.by_sample.items():
+        assert choice.sample == name
+        shown = [by_id[name], *(by_id[other] for other in choice.ids)]
+        assert len({item.copy_key for item in shown}) == len(shown) == k + 1
+        assert all(one.why for one in choice.picked)
+
+
+@every_selection
+@given(items=pools(), k=st.integers(1, 3), data=st.data())
+def test_neither_order_nor_limit_changes_a_choice(
+    select: Selection, items: list[Item], k: int, data: st.DataObject
+) -> None:
+    chosen = select(Pool(items), items, k, 7)
+    permuted = data.draw(st.permutations(items))
+    some = data.draw(st.lists(st.sampled_from(items), max_size=4, unique=True))
+    assert select(Pool(permuted), permuted, k, 7) == chosen
+    for name, choice in select(Pool(permuted), some, k, 7).by_sample.items():
+        assert chosen.by_sample[name] == choice
+
+
+@every_selection
+def test_the_seed_matters(select: Selection) -> None:
+    items = [Item(f"i{n}", f"k{n}", frozenset("ab")) for n in range(40)]
+    first, again, other = (select(Pool(items), items, 3, seed) for seed in (1, 1, 2))
+    assert first == again
+    same = sum(first.by_sample[i.id].ids == other.by_sample[i.id].ids for i in items)
+    assert same < len(items) / 4
+
+
+PROGRAM = """
+from lm_eval_ext.fewshot import *
+items = [Item(f"i{n}", f"k{n}", frozenset(["even" if n % 2 else "odd", f"m{n % 5}"]))
+         for n in range(30)]
+for select in (at_random, sharing, overlapping, covering):
+    print([c.picked for c in select(Pool(items), items, 3, 5).by_sample.values()])
+"""
+
+
+def test_hash_seeds_do_not_matter() -> None:
+    outputs = set()
+    for hash_seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        outputs.add(done.stdout)
+    (output,) = outputs
+    assert output.count("Picked") == 4 * 30 * 3
+
+
+@every_selection
+def test_no_demonstrations_are_refused(select: Selection) -> None:
+    with pytest.raises(OptionError, match="use 1 or more"):
+        select(Pool([]), [], 0, 1)
+
+
+def test_an_id_that_stands_twice_is_refused() -> None:
+    with pytest.raises(DataError, match="'a'"):
+        Pool([Item("a", "x"), Item("a", "y")])
+
+
+@given(count=st.integers(0, 60), key=st.text())
+def test_shuffling_gives_every_number_once(count: int, key: str) -> None:
+    assert sorted(shuffled(count, key)) == list(range(count))
+
+
+def test_every_order_is_as_likely() -> None:
+    """Chi-squared over the 24 orders of four; 49.7 is its quantile at 0.999."""
+    counts = Counter(tuple(shuffled(4, "order", n)) for n in range(4800))
+    assert len(counts) == 24
+    assert sum((count - 200) ** 2 / 200 for count in counts.values()) < 49.7
+
+
+def test_random_ones_are_not_biased_towards_sharing() -> None:
+    """The share of demonstrations with the sample's concept is what drawing blindly gives."""
+    rng = random.Random(3)
+    items = [Item(f"i{n}", f"k{n}", frozenset([rng.choice("abbbcc")])) for n in range(600)]
+    by_id = {item.id: item for item in items}
+    chosen = at_random(Pool(items), items, 3, 11)
+    shared = [
+        bool(by_id[name].features & by_id[other].features)
+        for name, choice in chosen.by_sample.items()
+        for other in choice.ids
+    ]
+    sizes = Counter(next(iter(item.features)) for item in items)
+    expected = sum(size * (size - 1) for size in sizes.values()) / (600 * 599)
+    deviation = (expected * (1 - expected) / len(shared)) ** 0.5
+    assert abs(sum(shared) / len(shared) - expected) < 4 * deviation
+    used = Counter(other for choice in chosen.by_sample.values() for other in choice.ids)
+    assert sum((used[i.id] - 3) ** 2 / 3 for i in items) < 745, "0.9999 of chi-squared, 599"
+
+
+@given(items=pools(), k=st.integers(1, 3))
+def test_sharing_ones_share(items: list[Item], k: int) -> None:
+    by_id = {item.id: item for item in items}
+    chosen = sharing(Pool(items), items, k, 1)
+    for name, choice in chosen.by_sample.items():
+        for one in choice.picked:
+            common = by_id[name].features & by_id[one.id].features
+            assert common
+            assert one.why == f"shares: {', '.join(sorted(common))}"
+    for name, found in chosen.not_enough.items():
+        sample = by_id[name]
+        keys = {i.copy_key for i in items if i.features & sample.features} - {sample.copy_key}
+        assert found == len(keys)
+
+
+@given(items=pools(), k=st.integers(1, 3))
+def test_overlap_is_the_largest_there_is(items: list[Item], k: int) -> None:
+    """Beside a plain double loop."""
+    by_id = {item.id: item for item in items}
+    for name, choice in overlapping(Pool(items), items, k, 1).by_sample.items():
+        sample = by_id[name]
+        best: dict[str, int] = {}
+        for item in items:
+            if item.copy_key != sample.copy_key:
+                common = len(item.features & sample.features)
+                best[item.copy_key] = max(best.get(item.copy_key, 0), common)
+        overlaps = [len(by_id[other].features & sample.features) for other in choice.ids]
+        assert overlaps == sorted(best.values(), reverse=True)[:k]
+        assert min(overlaps) > 0
+
+
+def test_at_worldtrees_size_the_overlap_is_a_double_loops() -> None:
+    """2,206 samples over 9,720 facts; ``pytest -s`` shows how long each way takes."""
+    rng = random.Random(0)
+    facts = [f"f{n}" for n in range(9720)]
+    # Some facts explain many things, most explain one or two.
+    items = [
+        Item(
+            f"q{n}",
+            f"q{n}",
+            frozenset(
+                facts[int(len(facts) * rng.random() ** 3)] for _ in range(rng.randint(1, 16))
+            ),
+        )
+        for n in range(2206)
+    ]
+    started = time.perf_counter()
+    chosen = overlapping(Pool(items), items, 3, 1)
+    product = time.perf_counter() - started
+    started = time.perf_counter()
+    best = {
+        one.id: sorted(len(one.features & i.features) for i in items if i is not one)[:-4:-1]
+        for one in items
+    }
+    loop = time.perf_counter() - started
+    sys.stdout.write(f"\noverlaps of 2,206 samples: {product:.2f} s; double loop: {loop:.2f} s\n")
+    by_id = {item.id: item for item in items}
+    for name, choice in chosen.by_sample.items():
+        assert [len(by_id[i].features & by_id[name].features) for i in choice.ids] == best[name]
+    assert {name for name, overlaps in best.items() if min(overlaps) == 0} == set(chosen.not_enough)
+
+
+def test_covering_covers_what_can_be_covered() -> None:
+    items = [
+        Item("one", "one", frozenset({"passive"})),
+        Item("two", "two", frozenset({"dative", "pp"})),
+        Item("three", "three", frozenset({"relative"})),
+    ]
+    sample = Item("s", "s", frozenset({"passive", "dative", "pp", "unheard"}))
+    choice = covering(Pool(items), [sample], 3, 1).by_sample["s"]
+    assert [one.why for one in choice.picked] == [
+        "covers dative, pp",
+        "covers passive",
+        "at random: covers nothing",
+    ]
+    assert choice.ids == ("two", "one", "three")
+    assert choice.uncovered == ("unheard",)
+
+
+def test_covering_goes_round_again() -> None:
+    items = [Item(f"{f}{n}", f"{f}{n}", frozenset({f})) for f in "ab" for n in range(3)]
+    choice = covering(Pool(items), [Item("s", "s", frozenset("ab"))], 4, 1).by_sample["s"]
+    assert sorted(one.why for one in choice.picked[:2]) == ["covers a", "covers b"]
+    assert sorted(one.why for one in choice.picked[2:]) == ["covers again a", "covers again b"]
+
+
+@given(items=pools(), seed=st.integers(0, 3), data=st.data())
+def test_what_is_required_is_shown(items: list[Item], seed: int, data: st.DataObject) -> None:
+    wanted = data.draw(st.sampled_from(items))
+    pool = Pool(items)
+    sample = Item("the sample", "?", frozenset("ab"))
+    chosen = covering(pool, [sample], 1, seed, lambda _: [Group("a word", {wanted.id})])
+    assert chosen.by_sample[sample.id].ids == (wanted.id,)
+    assert chosen.by_sample[sample.id].picked[0].why == "required: a word"
+    with pytest.raises(OptionError, match="use 2 or more"):
+        covering(pool, [sample], 1, seed, lambda _: [Group("x", {wanted.id})] * 2)
+    with pytest.raises(DataError, match="a word"):
+        covering(pool, [sample], 1, seed, lambda _: [Group("a word", {"not there"})])
+
+
+def test_what_is_required_twice_is_shown_once_and_copies_are_not_enough() -> None:
+    items = [Item("i1", "copy", frozenset("a")), Item("i2", "x"), Item("i3", "y")]
+    group = Group("a word", {"i1"})
+    fine, copied = Item("s", "?"), Item("t", "copy")
+    chosen = covering(Pool(items), [fine, copied], 2, 1, lambda _: [group, group])
+    assert chosen.by_sample["s"].ids[0] == "i1"
+    assert len(chosen.by_sample["s"].ids) == 2
+    assert chosen.not_enough == {"t": 0}
+
+
+@given(items=pools(), k=st.integers(1, 4))
+def test_what_is_remembered_changes_no_choice(items: list[Item], k: int) -> None:
+    module = importlib.import_module("lm_eval_ext.fewshot.covering")
+    samples = [Item(f"s{item.id}", "?", item.features) for item in items]
+    chosen = []
+    for kept in (module.KNOWN, 0, 1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "KNOWN", kept)
+            chosen.append(covering(Pool(items), samples, k, 3))
+    assert chosen[0] == chosen[1] == chosen[2]

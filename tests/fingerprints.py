@@ -1,0 +1,156 @@
+"""Whether two checkouts ask and score the same: a fingerprint of every task.
+
+    python tests/fingerprints.py -o before.json              # in the old checkout
+    python tests/fingerprints.py --against before.json       # in the new one
+
+For each task: the signature, the documents, every request with its generation settings (as they
+are, and after a chat template), and the metrics of made-up answers. The package is taken from the
+current folder, so that a copy of this file serves an older checkout as well. All requests of all
+tasks take some ten minutes of CPU; ``--limit`` takes the first documents of each only.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path.cwd()))
+DATA = Path.cwd().parent / "shared" / "data"
+SCORED = 200
+"""Documents of each task that get made-up answers."""
+
+
+def main() -> None:
+    """Writes the fingerprints, or compares them and ends with status 1 where any differs."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("-o", "--output", type=Path, help="write the fingerprints to this file")
+    parser.add_argument("--against", type=Path, help="compare with the fingerprints in this file")
+    parser.add_argument("--limit", type=int, help="documents of each task; all if left out")
+    parser.add_argument("--only", default="", help="tasks whose names start with this")
+    options = parser.parse_args()
+    if DATA.is_dir():
+        os.environ.setdefault("LM_EVAL_EXT_DATA", str(DATA))
+    found = fingerprints(options.limit, options.only)
+    if options.output:
+        options.output.write_text(json.dumps(found, indent=1, sort_keys=True), encoding="utf-8")
+    if options.against:
+        sys.exit(differ(json.loads(options.against.read_text(encoding="utf-8")), found))
+
+
+def differ(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Prints what differs; a task that is not in both differs as a whole."""
+    different = []
+    for name in sorted({*before, *after}):
+        one, two = before.get(name, {}), after.get(name, {})
+        different += [
+            f"{name}: {key}: {one.get(key)} before, {two.get(key)} now"
+            for key in sorted({*one, *two})
+            if one.get(key) != two.get(key)
+        ]
+    requests = sum(task.get("requests", 0) for task in after.values())
+    say("\n".join(different))
+    say(f"{len(after)} tasks, {requests:,} requests, {len(different)} differences")
+    return bool(different)
+
+
+def fingerprints(limit: int | None, prefix: str) -> dict[str, Any]:
+    """By task; one whose data are unavailable says why."""
+    from lm_eval.tasks import TaskManager
+
+    from lm_eval_ext._autoload import tasks_folder
+    from lm_eval_ext.errors import LmEvalExtError
+
+    manager = TaskManager(include_defaults=False, include_path=tasks_folder())
+    found: dict[str, Any] = {}
+    for name in sorted(manager.all_subtasks):
+        if not name.startswith(prefix):
+            continue
+        try:
+            found[name] = fingerprint(manager.load(name)["tasks"][name], limit)
+        except LmEvalExtError as error:
+            found[name] = {"unavailable": type(error).__name__}
+        say(f"{name}: {found[name]}")
+    return found
+
+
+def fingerprint(task: Any, limit: int | None) -> dict[str, Any]:
+    """What a task asks, and what made-up answers score."""
+    task.build_all_requests(
+        limit=SCORED if limit is None else limit,
+        rank=0,
+        world_size=1,
+        apply_chat_template=True,
+        chat_template=chat,
+        tokenizer_name="",
+    )
+    chatted = digest_of_requests(task)
+    task.build_all_requests(limit=limit, rank=0, world_size=1)
+    found = {
+        "signature": task.dump_config()["metadata"]["signature"],
+        "requests": len(task.instances),
+        "documents": digest(list(task.eval_docs) if limit is None else []),
+        "asked": digest_of_requests(task),
+        "asked in a chat": chatted,
+    }
+    task.build_all_requests(limit=min(limit or SCORED, SCORED), rank=0, world_size=1)
+    return {**found, "scores": digest(scores(task))}
+
+
+def chat(turns: list[dict[str, str]], *, add_generation_prompt: bool = True) -> str:
+    """A chat template."""
+    text = "".join(f"<{turn['role']}>{turn['content']}</>" for turn in turns)
+    return text + "<assistant>" * add_generation_prompt
+
+
+def scores(task: Any) -> dict[str, Any]:
+    """The metrics of answers of which some are right, some wrong and some empty."""
+    from lm_eval.evaluator_utils import _compute_task_aggregations
+
+    rng = random.Random(0)
+    by_document: dict[int, list[Any]] = {}
+    for instance in task.instances:
+        by_document.setdefault(instance.doc_id, []).append(instance)
+        if instance.request_type == "loglikelihood":
+            instance.resps.append((-30 * rng.random(), False))
+        else:
+            right = str(task.doc_to_target(instance.doc))
+            made = [right, f"The answer: {right}", right[::-1], "", "x"]
+            instance.resps.append(made[instance.doc_id % len(made)])
+    task.apply_filters()
+    raw: dict[tuple[str, str], list[Any]] = {}
+    for instances in by_document.values():
+        for key in instances[0].filtered_resps:
+            answers = [instance.filtered_resps[key] for instance in instances]
+            for metric, value in task.process_results(instances[0].doc, answers).items():
+                raw.setdefault((metric, key), []).append(value)
+    metrics, _ = _compute_task_aggregations(task, raw, bootstrap_iters=10)
+    return dict(metrics)
+
+
+def digest_of_requests(task: Any) -> str:
+    """Of all requests in their order."""
+    running = hashlib.sha256()
+    for instance in task.instances:
+        asked = [instance.request_type, instance.doc_id, instance.idx, instance.arguments]
+        running.update(json.dumps(asked, sort_keys=True, default=str).encode())
+    return running.hexdigest()[:16]
+
+
+def digest(value: Any) -> str:
+    """Of anything that JSON can hold."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def say(line: str) -> None:
+    """To stderr, at once."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Models' files: what is legal, and how what is not is named."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.runs.job import Screen
+from lm_eval_ext.runs.model_files import SET_BY_RUN, options, read_model_files
+from lm_eval_ext.runs.run import run
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "models"
+
+GOOD = """\
+display_name: A model
+notes: for a test
+model: hf
+model_args:
+  pretrained: somewhere
+apply_chat_template: true
+gen_kwargs: {temperature: 0}
+batch_size: auto:4
+seed: [1, 2, 3, 4]
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def write_file(text: str, name: str = "m.yaml") -> Path:
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write_file
+
+
+def test_a_good_file(write: Callable[..., Path]) -> None:
+    (model,) = read_model_files([write(GOOD)])
+    assert (model.name, model.display_name, model.launcher) == ("m", "A model", "")
+    assert set(model.settings) == {
+        "model", "model_args", "apply_chat_template", "gen_kwargs", "batch_size", "seed",
+    }  # fmt: skip
+    assert model.settings["model_args"] == {"pretrained": "somewhere"}
+
+
+def test_options_are_lm_evals_own() -> None:
+    from dataclasses import fields
+
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+    assert set(options()) | SET_BY_RUN == {field.name for field in fields(EvaluatorConfig)}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("model: hf\nmodel_arg: {}\n", 2, "unknown key 'model_arg'; legal are .*model_args"),
+        ("# one\n\nmodel: hff\n", 3, "no model type 'hff'; legal are .*hf.*recorded"),
+        ("model: hf\ntasks: lieder_mini\n", 2, "tasks is for the run to set"),
+        ("model: hf\nlimit: 3\n", 2, "limit is for the run to set"),
+        ("model: hf\nbatch_size: many\n", 2, "batch_size must be a number from 1, auto"),
+        ("model: hf\nbatch_size: auto:0\n", 2, "batch_size must be"),
+        ("model: hf\nbatch_size: true\n", 2, "batch_size must be"),
+        ("model: hf\nbatch_size: 0\n", 2, "batch_size must be"),
+        ("model: hf\nlauncher: accelerate 'x\n", 2, "launcher must be a command"),
+        ("model: hf\nlauncher: ' '\n", 2, "launcher must be a command"),
+        ("model: hf\ninclude_path: no/such/folder\n", 2, "include_path must be a folder"),
+        ("model: hf\nnum_fewshot: five\n", 2, "num_fewshot must be a whole number"),
+        ("model: hf\nnum_fewshot: 1.5\n", 2, "num_fewshot must be a whole number"),
+        ("model: hf\nmodel_args: [pretrained]\n", 2, "model_args must be a mapping"),
+        ("model: hf\nmodel_args:\n  - a\n", 3, "model_args must be a mapping"),
+        ("model: hf\nmodel_args: gpt2\n", 2, "model_args must be a mapping"),
+        ("model: hf\ntrust_remote_code: maybe\n", 2, "trust_remote_code must be true or false"),
+        ("model: hf\nseed: x\n", 2, "seed must be"),
+        ("model: hf\ndisplay_name: 7\n", 2, "display_name must be a text"),
+        ("model: hf\nlauncher: [accelerate]\n", 2, "launcher must be a text"),
+        ("model: hf\nmodel: hf\n", 2, "model stands here for the second time"),
+        ("model_args: {a: 1}\n", 1, "no model; name a model type"),
+        ("model: hf\n1: 2\n", 2, "unknown key '1'"),
+        ("- model: hf\n", 1, "a mapping is wanted"),
+        ("", 1, "a mapping is wanted"),
+        ("model: hf\nx: [1\n", 3, "no YAML"),
+        ("model: hf\nnotes: !!python/object:os.system x\n", 2, "no YAML"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(
+    write: Callable[..., Path], text: str, line: int, said: str
+) -> None:
+    file = write(text)
+    with pytest.raises(OptionError, match=said) as caught:
+        read_model_files([file])
+    assert str(caught.value).startswith(f"{file}:{line}: "), str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_options_that_do_not_go_together(write: Callable[..., Path]) -> None:
+    with pytest.raises(OptionError, match="apply_chat_template"):
+        read_model_files([write("model: hf\nfewshot_as_multiturn: true\n")])
+
+
+def test_arguments_as_text_are_lm_evals(write: Callable[..., Path]) -> None:
+    (model,) = read_model_files([write("model: hf\nmodel_args: pretrained=a,dtype=float32\n")])
+    assert model.settings["model_args"] == "pretrained=a,dtype=float32"
+
+
+def test_a_folder_gives_its_files_in_order(write: Callable[..., Path], tmp_path: Path) -> None:
+    for name in ("b.yaml", "a.yml", "c.txt"):
+        write("model: hf\n", name)
+    assert [model.name for model in read_model_files([tmp_path])] == ["a", "b"]
+    assert len(read_model_files([tmp_path, tmp_path / "b.yaml"])) == 2, "each file once"
+
+
+def test_names_must_differ(write: Callable[..., Path], tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    files = [write("model: hf\n"), write("model: hf\n", "x/M.yaml")]
+    with pytest.raises(OptionError, match="both called 'm'"):
+        read_model_files(files)
+    files = [write(GOOD, "one.yaml"), write(GOOD, "two.yaml")]
+    with pytest.raises(OptionError, match="both called 'a model'; change one display_name"):
+        read_model_files(files)
+
+
+@pytest.mark.parametrize(("path", "said"), [("none.yaml", "no file or folder"), (".", "no .yaml")])
+def test_nothing_there(tmp_path: Path, path: str, said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        read_model_files([tmp_path / path])
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "m.yaml").write_bytes(b"\xff\xfe\x00model")
+    with pytest.raises(OptionError, match="cannot be read"):
+        read_model_files([tmp_path])
+
+
+def test_the_examples_are_legal() -> None:
+    names = {model.name for model in read_model_files([EXAMPLES])}
+    assert names == {"accelerate", "hf", "local-completions", "recorded", "vllm"}
+
+
+@pytest.mark.parametrize("limit", [float("inf"), float("nan"), 0.0, -1.0, 1.5])
+def test_a_limit_that_is_no_number_of_documents(
+    write: Callable[..., Path], tmp_path: Path, limit: float
+) -> None:
+    screen = Screen(say=lambda _: None, tell=lambda _: None)
+    with pytest.raises(OptionError, match=f"--limit {limit:g} must be"):
+        run([write(GOOD)], "lieder_mini", tmp_path / "out", limit, screen)
+    assert not (tmp_path / "out").exists()
