@@ -61,7 +61,7 @@ def facts(name: str) -> str:
     chance = "" if card.chance is None else f" Guessing scores {card.chance:g}."
     return (
         f"Headline metrics: {metrics}. The leaderboard's overview shows {leading}.{chance}\n"
-        f"Standard errors are clustered by {card.cluster}.\n"
+        f"Standard errors are clustered by {getattr(card.cluster, 'unit', card.cluster)}.\n"
     )
 
 
