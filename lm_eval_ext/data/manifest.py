@@ -1,4 +1,4 @@
-"""Writes a manifest (see :mod:`lm_eval_ext.data.listing`) from files that you trust.
+"""Writes a manifest (see :mod:`lm_eval_ext.data.sources`) from files that you trust.
 
 ``python -m lm_eval_ext.data.manifest FOLDER [PATTERN ...] > manifests/NAME.tsv``
 """
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from lm_eval_ext.data.inspection import sha256_of
-from lm_eval_ext.data.listing import HEADER
+from lm_eval_ext.atomic import sha256_of
+from lm_eval_ext.data.sources import HEADER
 
 
 def manifest_lines(folder: Path, patterns: Sequence[str] = ()) -> Iterator[str]:

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote
 
-from lm_eval_ext.data.listing import HEADER
+from lm_eval_ext.data.sources import HEADER
 
 ODD = ("a b.txt", "deep/50%.txt", "deep/é#?.txt", "k:v/&.txt")
 """Names that a URL must quote."""

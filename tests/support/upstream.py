@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
+import pooch
 import pytest
-
-from lm_eval_ext.data import download
 
 ALPHA = b"first line of alpha\n" * 2200
 BETA = b"beta\n"
@@ -167,6 +167,11 @@ def without_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_MIRROR", f"http://127.0.0.1:{closed_port()}")
 
 
+def without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pooch waits for a second before it tries again."""
+    monkeypatch.setattr(pooch.core, "time", SimpleNamespace(sleep=lambda _: None))
+
+
 def stored(folder: Path) -> list[str]:
     """Returns every file below a folder but the locks, which stay for good."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
@@ -206,7 +211,7 @@ def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstrea
     monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(declared))
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LM_EVAL_EXT_TIMEOUT", "10")
-    monkeypatch.setattr(download, "_PAUSE_S", 0)
+    without_pause(monkeypatch)
     try:
         yield upstream
     finally:

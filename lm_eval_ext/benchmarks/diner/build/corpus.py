@@ -8,9 +8,9 @@ import gzip
 import json
 from pathlib import Path
 
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner.build.engine import Engine, first_line, literal, only
 from lm_eval_ext.benchmarks.diner.glossary import BRACKETED, NESTING, NOT_CHINESE
-from lm_eval_ext.data.inspection import sha256_of
 from lm_eval_ext.errors import DataError
 
 CLEANING_VERSION = 1
