@@ -31,7 +31,9 @@ def list_sources(
     from rich.console import Console
     from rich.table import Column, Table
 
-    table = Table(Column("source", no_wrap=True), "revision", "files", "size", "licence", "available")
+    table = Table(
+        Column("source", no_wrap=True), "revision", "files", "size", "licence", "available"
+    )
     for name, source in data.sources().items():
         table.add_row(
             name,
