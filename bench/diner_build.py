@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 from bench import diner_corpus
+from lm_eval_ext.atomic import atomic_path
 
 # ruff: noqa: T201 (a script that prints)
 
@@ -62,9 +63,8 @@ def main() -> None:
         for count in args.recipes:
             corpus = folder / f"corpus-{count}.jsonl"
             if not corpus.is_file():
-                part = corpus.with_suffix(".part")
-                diner_corpus.write(part, count)
-                part.replace(corpus)
+                with atomic_path(corpus) as part:
+                    diner_corpus.write(part, count)
             out = Path(temporary) / f"out-{count}"
             for build in ("first", "second"):
                 wall, processors, peak = measured(corpus, out, glossary)
