@@ -1,4 +1,4 @@
-"""Figures over very many samples, beside lm-eval's own bootstrap and well-known libraries."""
+"""Statistics of many samples, beside lm-eval's own bootstrap and well-known libraries."""
 
 import math
 import os
@@ -11,28 +11,20 @@ from bench.rows import DifferError, Row, in_turn
 SIZES = (1_000, 10_000, 100_000)
 PER_CLUSTER = 20
 RESAMPLES = 200
-"""Of the bootstrap: lm-eval's takes minutes for the usual 1,000."""
+"""lm-eval's bootstrap takes minutes for the usual 1,000."""
 
 CLOSE = 0.35
-"""Largest difference of two bootstraps of 200 resamples, as a share: five standard deviations."""
+"""Largest relative difference of two bootstraps of 200 resamples: five standard deviations."""
 
 P_CLOSE = 0.02
 """Largest difference of two p from 20,000 draws: four standard deviations or more."""
 
 ALONE = "DISABLE_MULTIPROC"
-"""lm-eval's switch: its pool would get all 200 resamples in one piece, too."""
+"""Switches off lm-eval's pool of processes, which would get all 200 resamples in one piece."""
 
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields rows for three figures, at three sizes each.
-
-    Args:
-        rounds: How often each is measured.
-        share: Of the sizes: 1 for all of them.
-
-    Raises:
-        DifferError: Two figures differ by more than their own noise.
-    """
+    """Yields rows for three statistics, at three sizes each."""
     sizes = [max(100, round(size * share)) for size in SIZES]
     for measure in (clustered_error, bootstrap_of_a_ratio, paired_test):
         measure(100, 1)  # imports what it needs
@@ -143,7 +135,7 @@ def row(
     work: str, size: int, baseline: str, times: tuple[list[float], list[float], float, float],
     close: float,
 ) -> Row:  # fmt: skip
-    """A row for two standard errors, which must be as close as they say."""
+    """Returns a row for two standard errors, which must be within a relative difference."""
     theirs, ours, one, other = times
     if not abs(one - other) <= close * one:
         raise DifferError(f"{work}, {size} samples: {one} and {other}")
@@ -154,7 +146,7 @@ def row(
 
 
 def samples(size: int, seed: int = 0) -> tuple[list[float], list[int]]:
-    """Zeros and ones with their clusters, some of which are harder than others."""
+    """Returns zeros and ones with their clusters, some of which are harder than others."""
     rng = random.Random(size * 10 + seed)
     ease: Any = random.Random(size)
     easy = [ease.uniform(0.2, 0.8) for _ in range(size // PER_CLUSTER + 1)]

@@ -1,8 +1,8 @@
-"""Choosing demonstrations, beside what one would write in plain Python.
+"""Choosing demonstrations, beside plain Python.
 
 Recipes are words of jieba's dictionary, drawn by their frequency there: nonsense, with the
-paper's lengths (180 characters on average) and the frequencies of Chinese text, which are what
-retrieval costs. Both sides get them as words. Facts and explanations are drawn to WorldTree's
+paper's lengths (180 characters on average) and the frequencies of Chinese text, on which the
+cost of retrieval depends. Both sides get them as words. Facts and explanations have WorldTree's
 numbers; some facts explain many questions, most one or two.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from bench.data import NotAtHandError, originals
+from bench.data import UnavailableError, originals
 from bench.rows import DifferError, Row, in_turn
 
 RECIPES = (4_000, 16_000, 64_000)
@@ -19,7 +19,7 @@ RECIPES = (4_000, 16_000, 64_000)
 
 QUERIES = 3
 NOISE = 1e-3
-"""Of a score; the index has single precision."""
+"""Largest difference of scores; the index has single precision."""
 
 MEAN_WORDS = 110
 """About 180 characters."""
@@ -33,17 +33,8 @@ ICL_K = 8
 
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields rows for three ways of choosing, at three sizes each.
-
-    Args:
-        rounds: How often each is measured.
-        share: Of the sizes: 1 for all of them.
-
-    Raises:
-        NotAtHandError: COGS's training set is not there.
-        DifferError: What was chosen differs.
-    """
-    [*bm25(50, 1), overlap(50, 1)]  # imports what they need
+    """Yields rows for three ways of choosing, at three sizes each."""
+    [*bm25(50, 1), overlap(50, 1)]  # so that imports are not measured
     found = [bm25(max(50, round(size * share)), rounds) for size in RECIPES]
     indexes, queries = zip(*map(tuple, found), strict=True)
     yield from (*indexes, *queries)
@@ -53,7 +44,7 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
 
 
 def recipes(count: int, seed: int = 0) -> list[list[str]]:
-    """Texts as words, the same for the same count and seed."""
+    """Returns texts as words, the same for the same count and seed."""
     import jieba
 
     table = [line.split() for line in jieba.get_dict_file().read().decode().splitlines()]
@@ -65,7 +56,7 @@ def recipes(count: int, seed: int = 0) -> list[list[str]]:
 
 
 def bm25(size: int, rounds: int) -> Iterator[Row]:
-    """An index, and the scores of all recipes for some queries, as rank-bm25's README has it."""
+    """An index, and the scores of all recipes for some queries, as in rank-bm25's README."""
     import numpy as np
     from rank_bm25 import BM25Okapi
 
@@ -86,7 +77,7 @@ def bm25(size: int, rounds: int) -> Iterator[Row]:
         lambda: [theirs.get_scores(words) for words in asked],
         lambda: [ours.scores_of_words(words) for words in asked],
     )
-    # rank-bm25's form has a factor that changes no order; ours leaves it out.
+    # rank-bm25 multiplies by a factor that changes no order.
     for a, b in zip(one, other, strict=True):
         if not np.allclose(a / (retrieval.K1 + 1), b, atol=NOISE):
             raise DifferError("the scores of rank-bm25 and of the index differ")
@@ -102,7 +93,7 @@ def bm25(size: int, rounds: int) -> Iterator[Row]:
 
 
 def overlap(size: int, rounds: int) -> Row:
-    """The samples with which each has most facts in common."""
+    """Demonstrations with the most facts in common."""
     from lm_eval_ext.fewshot import Item, Pool, overlapping
 
     rng = random.Random(0)
@@ -132,7 +123,7 @@ def overlap(size: int, rounds: int) -> Row:
         }
 
     their_seconds, our_seconds, one, other = in_turn(rounds, theirs, ours)
-    # Samples that have nothing in common with K others are left out by ours.
+    # Ours skips samples that have nothing in common with K others.
     if {name: found for name, found in one.items() if found[-1]} != other:
         raise DifferError("the overlaps of the double loop and of the sparse product differ")
     return Row(
@@ -147,7 +138,7 @@ def overlap(size: int, rounds: int) -> Row:
 
 
 def cover(rounds: int, share: float) -> Iterator[Row]:
-    """Demonstrations that cover a sample's constructions, out of COGS's training set."""
+    """Demonstrations from COGS's training set that cover a sample's constructions."""
     from lm_eval_ext.benchmarks.cogs import in_context
     from lm_eval_ext.errors import DataError
     from lm_eval_ext.fewshot import Item, Pool, covering
@@ -156,7 +147,7 @@ def cover(rounds: int, share: float) -> Iterator[Row]:
     try:
         both = in_context.dataset()
     except DataError as error:
-        raise NotAtHandError(str(error)) from error
+        raise UnavailableError(str(error)) from error
     pool = [
         Item(one["id"], one["copy_key"], frozenset(one["constructions"])) for one in both["train"]
     ]
@@ -193,7 +184,7 @@ def cover(rounds: int, share: float) -> Iterator[Row]:
 
 
 def greedy(sample: Any, pool: list[Any]) -> list[Any]:
-    """Picks whatever adds most, the first one where several do; no copies of what is there."""
+    """Picks the item that adds most, the first if several do; no copies of what is picked."""
     left, found, known = sample.features, [], {sample.copy_key}
     for _ in range(ICL_K):
         left = left or sample.features
@@ -205,13 +196,13 @@ def greedy(sample: Any, pool: list[Any]) -> list[Any]:
 
 
 def is_greedy(sample: Any, shown: list[Any], pool: list[Any]) -> bool:
-    """Whether each of the shown ones added as much as any of the pool would have."""
+    """Returns whether each demonstration adds as much as any of the pool would."""
     left, known = sample.features, {sample.copy_key}
     for item in shown:
         left = left or sample.features
         others = (other for other in pool if other.copy_key not in known)
         best = max(len(left & other.features) for other in others)
-        # Where no other has what is left, the features are covered again.
+        # Where no item has the remaining features, all are covered again.
         wanted = left if best else sample.features
         best = best or max(len(wanted & o.features) for o in pool if o.copy_key not in known)
         if item.copy_key in known or len(wanted & item.features) < best:

@@ -118,7 +118,7 @@ def test_different_results_are_no_row_and_an_error(
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (["--share", "0.1", "--keep"], "whole sizes"),
+        (["--share", "0.1", "--keep"], "full sizes"),
         (["--rounds", "2", "--keep"], "3 rounds"),
         (["--rounds", "0"], "1 or"),
     ],

@@ -176,7 +176,7 @@ def _fetch(source: str, names: Sequence[str], *, progress: bool | None) -> int:
 def _lock_of(declared: Source, spec: FileSpec) -> Path:
     """Returns the lock of a file: its own, or one for all files of a manifest.
 
-    Hundreds of locks beside hundreds of small files would help nobody.
+    Hundreds of locks beside hundreds of small files would be clutter.
     """
     if declared.folder:
         return data_folder() / declared.folder / ".all.lock"

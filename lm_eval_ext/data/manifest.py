@@ -1,4 +1,4 @@
-"""Writes a manifest (see :mod:`lm_eval_ext.data.sources`) from files that you trust.
+"""Writes a manifest (see :mod:`lm_eval_ext.data.sources`) of files that you trust.
 
 ``python -m lm_eval_ext.data.manifest FOLDER [PATTERN ...] > manifests/NAME.tsv``
 """
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("pattern", nargs="*", help="which files; * also matches /")
     chosen = parser.parse_args(arguments)
-    # UTF-8 and LF wherever it runs: the manifest's reader takes nothing else.
+    # UTF-8 and LF on every system: the reader accepts nothing else.
     for line in manifest_lines(chosen.folder, chosen.pattern):
         sys.stdout.buffer.write(f"{line}\n".encode())
 

@@ -54,7 +54,7 @@ def _inside(path: str) -> str:
 
 
 def _folder(path: str) -> str:
-    """Refuses what is no prefix of a legal path."""
+    """Refuses what is not a prefix of a legal path."""
     _inside(f"{path}file")
     return path
 
@@ -73,7 +73,7 @@ class _Strict(BaseModel):
 
 
 class FileSpec(_Strict):
-    """One file: where it lies in every copy of the data, and its exact content."""
+    """One file: its place in every copy of the data, and its exact content."""
 
     path: RelativePath
     url: Annotated[str, StringConstraints(pattern=r"^\S+$")] | None = None
@@ -86,7 +86,7 @@ class FileSpec(_Strict):
 class Source(_Strict):
     """Files that share an origin, a revision, a licence and a citation.
 
-    The files stand in ``sources.yaml``, or, where they are many, in a manifest: then
+    The files are listed in ``sources.yaml``, or, where they are many, in a manifest: then
     ``files`` is filled from it, and a file's short name is its path below ``folder``.
     """
 
@@ -95,7 +95,7 @@ class Source(_Strict):
     revision: Line
     url: Annotated[str, StringConstraints(pattern=r"^https?://\S+/$")] | None
     unavailable: Line | None = None
-    """Why the files cannot be downloaded; stands exactly where ``url`` is None."""
+    """Why the files cannot be downloaded; given if and only if ``url`` is None."""
     licence: Line
     citation: Line
     terms: str | None = None
@@ -126,7 +126,7 @@ class Source(_Strict):
 
         Args:
             spec: One of this source's files.
-            mirror: URL of a folder that is laid out like a local copy; replaces upstream.
+            mirror: URL of a folder with the layout of a local copy; replaces upstream.
         """
         if mirror:
             return f"{mirror.rstrip('/')}/{quote(spec.path)}"
