@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench.rows import DifferError, Row, in_turn
+from bench.rows import DifferError, Row, Times, in_turn
 
 SIZES = (1_000, 10_000, 100_000)
 PER_CLUSTER = 20
@@ -57,8 +57,8 @@ def clustered_error(size: int, rounds: int) -> Row:
         assert error is not None
         return error
 
-    times = in_turn(rounds, theirs, ours)
-    return row("clustered standard error of a mean", size, "statsmodels", times, 1e-9)
+    measured = in_turn(rounds, theirs, ours)
+    return row("clustered standard error of a mean", size, "statsmodels", measured, 1e-9)
 
 
 def bootstrap_of_a_ratio(size: int, rounds: int) -> Row:
@@ -85,11 +85,11 @@ def bootstrap_of_a_ratio(size: int, rounds: int) -> Row:
 
     os.environ[ALONE] = "1"
     try:
-        times = in_turn(rounds, theirs, ours)
+        measured = in_turn(rounds, theirs, ours)
     finally:
         del os.environ[ALONE]
     work = f"bootstrap of a ratio of sums, {RESAMPLES} resamples"
-    return row(work, size, "lm-eval's bootstrap_stderr", times, CLOSE)
+    return row(work, size, "lm-eval's bootstrap_stderr", measured, CLOSE)
 
 
 def paired_test(size: int, rounds: int) -> Row:
@@ -117,32 +117,23 @@ def paired_test(size: int, rounds: int) -> Row:
         assert p is not None
         return p
 
-    their_seconds, our_seconds, one, other = in_turn(rounds, theirs, ours)
+    times, one, other = in_turn(rounds, theirs, ours)
     if not abs(one - other) <= P_CLOSE:
         raise DifferError(f"paired test: p {one} and {other}")
-    return Row(
-        work=f"paired difference, interval and randomisation test, {DRAWS:,} draws",
-        size=size,
-        unit="samples",
-        baseline="scipy's permutation_test (no interval)",
-        theirs=their_seconds,
-        ours=our_seconds,
-        same=f"p within {P_CLOSE}",
-    )
+    work = f"paired difference, interval and randomisation test, {DRAWS:,} draws"
+    baseline = "scipy's permutation_test (no interval)"
+    return Row(work, size, "samples", baseline, *times, f"p within {P_CLOSE}")
 
 
 def row(
-    work: str, size: int, baseline: str, times: tuple[list[float], list[float], float, float],
-    close: float,
-) -> Row:  # fmt: skip
+    work: str, size: int, baseline: str, measured: tuple[Times, float, float], close: float
+) -> Row:
     """Returns a row for two standard errors, which must be within a relative difference."""
-    theirs, ours, one, other = times
+    times, one, other = measured
     if not abs(one - other) <= close * one:
         raise DifferError(f"{work}, {size} samples: {one} and {other}")
-    return Row(
-        work=work, size=size, unit="samples", baseline=baseline,
-        theirs=theirs, ours=ours, same=f"standard errors within a share of {close:g}",
-    )  # fmt: skip
+    same = f"standard errors within a share of {close:g}"
+    return Row(work, size, "samples", baseline, *times, same)
 
 
 def samples(size: int, seed: int = 0) -> tuple[list[float], list[int]]:

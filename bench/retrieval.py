@@ -31,6 +31,9 @@ K = 3
 ICL_SAMPLES = (25, 50, 100)
 ICL_K = 8
 
+PLAIN = "a double loop over sets"
+"""The baseline of the choices by common features."""
+
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
     """Yields rows for three ways of choosing, at three sizes each."""
@@ -68,11 +71,9 @@ def bm25(size: int, rounds: int) -> Iterator[Row]:
     def plain() -> Any:
         return BM25Okapi(texts, k1=retrieval.K1, b=retrieval.B, epsilon=0)
 
-    their_seconds, our_seconds, theirs, ours = in_turn(
-        rounds, plain, lambda: retrieval.build_from_words(texts)
-    )
-    yield Row("BM25, index (DiNeR)", size, "recipes", "rank-bm25", their_seconds, our_seconds, "")
-    their_seconds, our_seconds, one, other = in_turn(
+    times, theirs, ours = in_turn(rounds, plain, lambda: retrieval.build_from_words(texts))
+    yield Row("BM25, index (DiNeR)", size, "recipes", "rank-bm25", *times)
+    times, one, other = in_turn(
         rounds,
         lambda: [theirs.get_scores(words) for words in asked],
         lambda: [ours.scores_of_words(words) for words in asked],
@@ -81,15 +82,8 @@ def bm25(size: int, rounds: int) -> Iterator[Row]:
     for a, b in zip(one, other, strict=True):
         if not np.allclose(a / (retrieval.K1 + 1), b, atol=NOISE):
             raise DifferError("the scores of rank-bm25 and of the index differ")
-    yield Row(
-        work=f"BM25, {QUERIES} queries (DiNeR)",
-        size=size,
-        unit="recipes",
-        baseline="rank-bm25",
-        theirs=their_seconds,
-        ours=our_seconds,
-        same=f"scores within {NOISE:g}",
-    )
+    work, same = f"BM25, {QUERIES} queries (DiNeR)", f"scores within {NOISE:g}"
+    yield Row(work, size, "recipes", "rank-bm25", *times, same)
 
 
 def overlap(size: int, rounds: int) -> Row:
@@ -122,19 +116,12 @@ def overlap(size: int, rounds: int) -> Row:
             for name, choice in chosen.items()
         }
 
-    their_seconds, our_seconds, one, other = in_turn(rounds, theirs, ours)
+    times, one, other = in_turn(rounds, theirs, ours)
     # Ours skips samples that have nothing in common with K others.
     if {name: found for name, found in one.items() if found[-1]} != other:
         raise DifferError("the overlaps of the double loop and of the sparse product differ")
-    return Row(
-        work=f"{K} demonstrations by largest overlap of facts (WorldTree's size)",
-        size=size,
-        unit="samples",
-        baseline="a double loop over sets",
-        theirs=their_seconds,
-        ours=our_seconds,
-        same="overlaps identical",
-    )
+    work = f"{K} demonstrations by largest overlap of facts (WorldTree's size)"
+    return Row(work, size, "samples", PLAIN, *times, "overlaps identical")
 
 
 def cover(rounds: int, share: float) -> Iterator[Row]:
@@ -168,19 +155,15 @@ def cover(rounds: int, share: float) -> Iterator[Row]:
             found = covering(Pool(pool), samples, ICL_K, 1).by_sample
             return {name: [by_id[i] for i in choice.ids] for name, choice in found.items()}
 
-        their_seconds, our_seconds, _, found = in_turn(rounds, theirs, ours)
+        times, _, found = in_turn(rounds, theirs, ours)
         if not all(is_greedy(one, found[one.id], pool) for one in samples):
             raise DifferError("one of our choices adds less than another would")
-        yield Row(
-            work=f"{ICL_K} demonstrations that cover the constructions, of {len(pool):,} "
-            "(COGS in context)",
-            size=size,
-            unit="samples",
-            baseline="a double loop over sets",
-            theirs=their_seconds,
-            ours=our_seconds,
-            same="each choice adds as much as any could",
+        work = (
+            f"{ICL_K} demonstrations that cover the constructions, of {len(pool):,} "
+            "(COGS in context)"
         )
+        same = "each choice adds as much as any could"
+        yield Row(work, size, "samples", PLAIN, *times, same)
 
 
 def greedy(sample: Any, pool: list[Any]) -> list[Any]:

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 Result = TypeVar("Result")
+Times: TypeAlias = tuple[list[float], list[float]]
+"""Seconds of the baseline and of ours, round by round."""
 
 
 class DifferError(Exception):
@@ -82,17 +84,17 @@ def turns(rounds: int) -> Iterator[int]:
 
 def in_turn(
     rounds: int, theirs: Callable[[], Result], ours: Callable[[], Result]
-) -> tuple[list[float], list[float], Result, Result]:
+) -> tuple[Times, Result, Result]:
     """Measures both, round by round.
 
     Returns:
-        Seconds of the baseline, seconds of ours, and the two last results.
+        The times, and the last result of each.
     """
-    seconds: tuple[list[float], list[float]] = ([], [])
+    seconds: Times = ([], [])
     results: dict[int, Result] = {}
     for side in turns(rounds):
         gc.collect()
         began = time.perf_counter()
         results[side] = (theirs, ours)[side]()
         seconds[side].append(time.perf_counter() - began)
-    return *seconds, results[0], results[1]
+    return seconds, results[0], results[1]

@@ -51,18 +51,12 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
                 with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:
                     return [v.correct for v in executor.score(chosen, semantics="reference")]
 
-            their_seconds, our_seconds, one, other = in_turn(rounds, theirs, ours)
+            times, one, other = in_turn(rounds, theirs, ours)
             if one != other:
                 raise DifferError("the authors' verdicts and ours differ")
-            yield Row(
-                work=f"verdicts on recorded predictions, {WORKERS} workers",
-                size=len(chosen),
-                unit="predictions",
-                baseline="the authors' way",
-                theirs=their_seconds,
-                ours=our_seconds,
-                same="verdicts identical",
-            )
+            work = f"verdicts on recorded predictions, {WORKERS} workers"
+            baseline, same = "the authors' way", "verdicts identical"
+            yield Row(work, len(chosen), "predictions", baseline, *times, same)
 
 
 def authors_way(database: Path, gold: str, predicted: str) -> bool:

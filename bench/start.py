@@ -68,8 +68,8 @@ def start_of_python(rounds: int) -> Row:
         for _ in range(STARTS):
             call([sys.executable, "-S", "-c", START.format(without=without)], {})
 
-    theirs, ours, _, _ = in_turn(rounds, lambda: start(without=True), lambda: start(without=False))
-    return Row("Python", STARTS, "starts", "without our start-up file", theirs, ours)
+    times, _, _ = in_turn(rounds, lambda: start(without=True), lambda: start(without=False))
+    return Row("Python", STARTS, "starts", "without our start-up file", *times)
 
 
 def index_of_tasks(work: str, arguments: str, rounds: int) -> Row:
@@ -86,25 +86,25 @@ def index_of_tasks(work: str, arguments: str, rounds: int) -> Row:
 
 def hook(folder: Path, rounds: int) -> Row:
     """A stock task, to its first request, with and without the hook."""
-    theirs, ours, _, _ = in_turn(
+    times, _, _ = in_turn(
         rounds,
         lambda: until_first_request(STOCK, 1, folder, OFF),
         lambda: until_first_request(STOCK, 1, folder, {}),
     )
     work = "lm_eval with a stock task, to the first request"
-    return Row(work, 1, "document", "the hook switched off", theirs, ours)
+    return Row(work, 1, "document", "the hook switched off", *times)
 
 
 def first_request(size: int, folder: Path, rounds: int) -> Row:
     """One of our tasks, and the same prompts as a stock task that reads them from a file."""
-    theirs, ours, _, _ = in_turn(
+    times, _, _ = in_turn(
         rounds,
         lambda: until_first_request(STOCK, size, folder, {}),
         lambda: until_first_request(TASK, size, folder, {}),
     )
     work = f"lm_eval --tasks {TASK}, to the first request"
     baseline = "a stock task with the same prompts in a JSON file"
-    return Row(work, size, "documents", baseline, theirs, ours)
+    return Row(work, size, "documents", baseline, *times)
 
 
 def run(folder: Path, rounds: int) -> Row:
@@ -125,8 +125,8 @@ def run(folder: Path, rounds: int) -> Row:
         call([*command, *options], {})
         assert list(output.rglob("results_*.json"))
 
-    seconds = in_turn(rounds, theirs, ours)[:2]
-    return Row("lm-eval-ext run, start to end", 1, "document", "lm_eval", *seconds)
+    times, _, _ = in_turn(rounds, theirs, ours)
+    return Row("lm-eval-ext run, start to end", 1, "document", "lm_eval", *times)
 
 
 def write_stock_task(folder: Path) -> None:

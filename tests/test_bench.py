@@ -42,7 +42,7 @@ def test_growth_is_the_power_of_the_size(last: float, power: float) -> None:
 
 def test_the_two_take_turns_in_going_first() -> None:
     order: list[str] = []
-    theirs, ours, one, other = in_turn(3, lambda: order.append("t"), lambda: order.append("o"))
+    (theirs, ours), one, other = in_turn(3, lambda: order.append("t"), lambda: order.append("o"))
     assert "".join(order) == "tootto"
     assert (len(theirs), len(ours), one, other) == (3, 3, None, None)
 

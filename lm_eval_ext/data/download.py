@@ -141,12 +141,6 @@ def _explain(error: Exception, *, arrived: int, size: int, seconds: float) -> Tr
     """Translates an exception of requests, urllib3 or the socket library.
 
     Nothing that the server wrote (reason phrases, bodies, redirect targets) is repeated.
-
-    Args:
-        error: What the download raised.
-        arrived: Bytes that were written before.
-        size: Bytes that the file should have.
-        seconds: How long the connection and each silence may last.
     """
     from requests import exceptions as requests
     from urllib3 import exceptions as urllib3

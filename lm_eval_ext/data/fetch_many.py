@@ -188,9 +188,7 @@ def _lock_of(declared: Source, spec: FileSpec) -> Path:
 def _locked(lock: Path) -> Iterator[None]:
     """Holds a lock, so that two processes do not download the same file at once.
 
-    Raises:
-        OSError: The lock cannot be written.
-        NotImplementedError: What some releases of filelock raise on a file system without locks.
+    On a file system without locks some releases of filelock raise a NotImplementedError.
     """
     import filelock
 

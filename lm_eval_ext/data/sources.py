@@ -249,11 +249,7 @@ def sources() -> Mapping[str, Source]:
 
 
 def find_source(name: str) -> Source:
-    """Returns a source by name.
-
-    Raises:
-        DataError: No such source; the message names the legal ones.
-    """
+    """Returns a source by name; the DataError of an unknown one names the legal ones."""
     if name not in sources():
         legal = ", ".join(sources())
         raise DataError(one_line(f"no data source {name!r}; the sources are: {legal}"))
@@ -261,11 +257,7 @@ def find_source(name: str) -> Source:
 
 
 def find_file(source: str, file: str) -> FileSpec:
-    """Returns a file of a source by its short name.
-
-    Raises:
-        DataError: No such source or file; the message names the legal ones.
-    """
+    """Returns a file of a source by its short name; raises as :func:`find_source`."""
     files = find_source(source).files
     if file not in files:
         legal = ", ".join(islice(files, _NAMES_SHOWN))

@@ -1,4 +1,7 @@
-"""Local files of the declared sources: where they are, and whether they are the declared ones."""
+"""Local files of the declared sources: where they are, and whether they are the declared ones.
+
+Every function raises a ``DataError`` for a source or file that is not declared.
+"""
 
 import os
 import stat
@@ -68,11 +71,7 @@ class Finding:
 
 
 def describe_file(source: str, file: str) -> DataFile:
-    """Returns what is declared of a file, and where it is or would be.
-
-    Raises:
-        DataError: The source or the file is not declared.
-    """
+    """Returns what is declared of a file, and where it is or would be."""
     declared, spec = find_source(source), find_file(source, file)
     return DataFile(
         data_folder() / spec.path, source, file, declared.revision, spec.sha256, spec.size,
@@ -81,20 +80,12 @@ def describe_file(source: str, file: str) -> DataFile:
 
 
 def path_of(source: str, file: str) -> Path:
-    """Returns where a file is, or would be.
-
-    Raises:
-        DataError: The source or the file is not declared.
-    """
+    """Returns where a file is, or would be."""
     return data_folder() / find_file(source, file).path
 
 
 def folder_of(source: str) -> Path:
-    """Returns the folder that holds, or would hold, all files of a source.
-
-    Raises:
-        DataError: The source is not declared.
-    """
+    """Returns the folder that holds, or would hold, all files of a source."""
     declared = find_source(source)
     folders = [os.path.dirname(spec.path) for spec in declared.files.values()]  # noqa: PTH120
     return data_folder() / (declared.folder or os.path.commonpath(folders))
@@ -103,21 +94,10 @@ def folder_of(source: str) -> Path:
 def available(source: str) -> bool:
     """Returns whether every file of a source is available locally with its declared size.
 
-    Cheap: no network, no hashing. :func:`~lm_eval_ext.data.require` is what verifies.
-
-    Raises:
-        DataError: The source is not declared.
+    Cheap: no network, no hashing. :func:`~lm_eval_ext.data.require` verifies the content.
     """
     files, folder = find_source(source).files.values(), data_folder()
-    return all(_has_declared_size(folder / spec.path, spec) for spec in files)
-
-
-def _has_declared_size(path: Path, spec: FileSpec) -> bool:
-    try:
-        status = path.stat()
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_size == spec.size
+    return all(_inspect_file(folder / spec.path, spec, content=False).ok for spec in files)
 
 
 def inspect(source: str, names: Iterable[str] | None = None) -> dict[str, Finding]:
@@ -129,19 +109,16 @@ def inspect(source: str, names: Iterable[str] | None = None) -> dict[str, Findin
 
     Returns:
         What was found, by short name.
-
-    Raises:
-        DataError: The source or a file is not declared.
     """
     files, folder = find_source(source).files, data_folder()
     specs = {name: find_file(source, name) for name in (files if names is None else names)}
     return {name: _inspect_file(folder / spec.path, spec) for name, spec in specs.items()}
 
 
-def _inspect_file(path: Path, spec: FileSpec) -> Finding:
+def _inspect_file(path: Path, spec: FileSpec, *, content: bool = True) -> Finding:
     """Compares a file with its declaration: existence, size, then SHA-256.
 
-    The complete file is read, each time: a second per some 500 MB, so that no broken or edited
+    The complete file is read each time, a second per some 500 MB, so that no broken or edited
     file ever enters an evaluation.
     """
     try:
@@ -150,7 +127,7 @@ def _inspect_file(path: Path, spec: FileSpec) -> Finding:
             return Finding("unreadable", "this is not a regular file")
         if status.st_size != spec.size:
             return Finding("wrong size", f"{status.st_size:,} bytes instead of {spec.size:,}")
-        digest = sha256_of(path)
+        digest = sha256_of(path) if content else spec.sha256
     except (FileNotFoundError, NotADirectoryError):
         return Finding("missing")
     except OSError as error:

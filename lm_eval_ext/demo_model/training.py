@@ -39,14 +39,8 @@ class Settings(BaseModel):
 
     Attributes:
         version: Goes up when the training procedure changes in a way no other field shows.
-        seed: Seeds the data and the weights.
-        steps: Optimizer steps.
-        batch_size: Texts per step.
         learning_rate: Peak of the one-cycle schedule.
         vocabulary: Most tokens that the tokenizer may have.
-        hidden_size: Width of the residual stream.
-        layers: Number of transformer blocks.
-        heads: Attention heads per block.
         corpus_sha256: Digest of what the model is trained and evaluated on.
     """
 
@@ -219,7 +213,7 @@ def fit(
     Args:
         model: Changed in place.
         batches: At least as many as there are steps.
-        loss_of: From model and batch to the loss, a scalar tensor.
+        loss_of: Returns the loss of a batch, a scalar tensor.
         settings: Steps and learning rate.
         progress: Whether to show a bar with the loss and the time left.
 

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lm_eval_ext.errors import DataError, OptionError
 
@@ -24,28 +25,18 @@ class Item:
     features: frozenset[str] = frozenset()
 
 
-class Pool:
+class Pool(tuple[Item, ...]):
     """Possible demonstrations, sorted by id: the order in which they come changes nothing."""
 
-    def __init__(self, items: Iterable[Item]) -> None:
-        """Sorts the items.
+    __slots__ = ()
 
-        Raises:
-            DataError: Two items have the same id: the choice would depend on their order.
-        """
-        self.items = tuple(sorted(items, key=lambda item: item.id))
-        for one, other in zip(self.items, self.items[1:], strict=False):
+    def __new__(cls, items: Iterable[Item]) -> "Pool":
+        """Sorts the items; raises a DataError if two have the same id."""
+        ordered = sorted(items, key=lambda item: item.id)
+        for one, other in pairwise(ordered):
             if one.id == other.id:
                 raise DataError(f"two possible demonstrations have the id {one.id!r}; rename one")
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(self.items)
-
-    def __getitem__(self, place: int) -> Item:
-        return self.items[place]
+        return super().__new__(cls, ordered)
 
 
 @dataclass(frozen=True)

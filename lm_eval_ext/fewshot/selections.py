@@ -134,7 +134,7 @@ def _overlaps(pool: Pool, samples: Sequence[Item]) -> "Iterator[tuple[Item, Row]
 
     names = sorted({name for item in pool for name in item.features})
     columns = {name: column for column, name in enumerate(names)}
-    product: Any = _matrix(samples, columns) @ _matrix(pool.items, columns).T
+    product: Any = _matrix(samples, columns) @ _matrix(pool, columns).T
     product.sum_duplicates()
     for row, sample in enumerate(samples):
         part = slice(product.indptr[row], product.indptr[row + 1])

@@ -179,6 +179,21 @@ def stored(folder: Path) -> list[str]:
 
 
 @contextmanager
+def listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serves on 127.0.0.1; yields the URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join(5)
+        server.server_close()
+
+
+@contextmanager
 def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
     """Serves "toy", declares it, and points the environment at it and at an empty cache."""
     upstream = Upstream()
@@ -198,24 +213,17 @@ def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstrea
         def log_message(self, *_: object) -> None:
             """Says nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    upstream.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
     for variable in VARIABLES:
         monkeypatch.delenv(f"LM_EVAL_EXT_{variable}", raising=False)
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(variable, raising=False)
-    declared = write_sources(tmp_path / "sources.yaml", upstream.url)
-    monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(declared))
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LM_EVAL_EXT_TIMEOUT", "10")
     without_pause(monkeypatch)
-    try:
-        yield upstream
-    finally:
-        upstream.release.set()
-        server.shutdown()
-        thread.join(5)
-        server.server_close()
+    with listening(Handler) as upstream.url:
+        declared = write_sources(tmp_path / "sources.yaml", upstream.url)
+        monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(declared))
+        try:
+            yield upstream
+        finally:
+            upstream.release.set()
