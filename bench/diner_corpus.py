@@ -5,10 +5,9 @@ random, so the recipes are nonsense. Their length (180 characters in 8 steps on 
 decorated titles and the share of titles that recur are realistic: about one recipe in seven has
 a name that parses, as in the DiNeR paper.
 
-    python -m bench.diner_corpus --recipes 1500000 --out corpus.jsonl
+bench/diner_build.py writes it to a file and keeps it with ``--folder``.
 """
 
-import argparse
 import itertools
 import json
 import random
@@ -145,20 +144,3 @@ def _decorated(dish: str, rng: random.Random) -> str:
     if chance < 0.3:  # noqa: PLR2004
         return f"{rng.choice(('✨', '#', 'DIY ', '~'))}{dish}{rng.choice(('!', '💕', ' no.2', ''))}"
     return dish
-
-
-def main() -> None:
-    """Reads the arguments and writes the corpus."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--recipes", type=int, default=1_500_000)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--glossary", type=Path, help="Write the generator's words here.")
-    args = parser.parse_args()
-    write(args.out, args.recipes, args.seed)
-    if args.glossary is not None:
-        args.glossary.write_text(json.dumps(glossary(), ensure_ascii=False), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -51,17 +51,7 @@ def require(source: str, file: str) -> DataFile:
 
 
 def fetch(source: str, file: str, *, progress: bool | None = None) -> tuple[DataFile, bool]:
-    """Does the work of :func:`require` and also returns whether the file was downloaded.
-
-    Args:
-        source: Name of a declared source.
-        file: Short name of one of its files.
-        progress: Whether to show a bar on stderr; None: if stderr is a terminal.
-
-    Raises:
-        DataError: As :func:`require`.
-        OptionError: As :func:`require`.
-    """
+    """Does the work of :func:`require` and also returns whether the file was downloaded."""
     found = require_all(source, [file], progress=progress)
     return found.files[0], found.fetched > 0
 

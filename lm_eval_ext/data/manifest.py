@@ -5,7 +5,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -23,20 +23,14 @@ def manifest_lines(folder: Path, patterns: Sequence[str] = ()) -> Iterator[str]:
     """
     yield HEADER
     names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    for name in sorted(_chosen(names, patterns)):
-        path = folder / name
-        yield f"{name}\t{path.stat().st_size}\t{sha256_of(path)}"
-
-
-def _chosen(names: Iterable[str], patterns: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        hidden = any(part.startswith(".") for part in name.split("/"))
+    for name in sorted(names):
+        path, hidden = folder / name, "/." in f"/{name}"
         if any(fnmatchcase(name, pattern) for pattern in patterns) or not (patterns or hidden):
-            yield name
+            yield f"{name}\t{path.stat().st_size}\t{sha256_of(path)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints a manifest."""
+    """Prints a manifest of the folder that the command line names."""
     parser = argparse.ArgumentParser(
         prog="python -m lm_eval_ext.data.manifest", description="Print the manifest of a folder."
     )

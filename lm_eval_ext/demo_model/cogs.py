@@ -92,17 +92,8 @@ def train(
 ) -> TrainingReport:
     """Trains the model and saves it where ``--model hf`` can load it.
 
-    The same seed and steps give the same model on the same kind of processor with the same
-    libraries. The held-out loss of the report is that of cogs_mini's ``dev``.
-
-    Args:
-        out: The model's folder; must be absent, empty or hold this very model.
-        seed: Seeds the order of examples and the weights; 0 to 2**32 - 1.
-        steps: Optimizer steps; :data:`DEFAULT_STEPS` where None.
-        progress: Whether to show a progress bar on stderr.
-
-    Raises:
-        OptionError: A value is not legal, or ``out`` is something else or cannot be written.
+    Arguments and errors are those of :func:`lm_eval_ext.demo_model.lieder.train`. The held-out
+    loss of the report is that of cogs_mini's ``dev``.
     """
     steps = DEFAULT_STEPS if steps is None else steps
     check_options(seed, steps)

@@ -151,15 +151,7 @@ def _text(rng: random.Random) -> str:
 
 
 def sentences(seed: int, n: int) -> Iterator[str]:
-    """Generates texts of one or two sentences.
-
-    Args:
-        seed: Seeds :class:`random.Random`; the same seed gives the same texts everywhere.
-        n: How many texts.
-
-    Yields:
-        A text without a discourse of lieder_mini.
-    """
+    """Yields n texts of one or two sentences, none of them a discourse of lieder_mini."""
     # Seeded with text, which Python hashes: some pairs of integers, such as 2 and 2 + 2**32,
     # give one and the same sequence.
     rng = random.Random(f"demonstration corpus {seed}")
@@ -182,9 +174,6 @@ def train_tokenizer(vocabulary: int) -> Any:
 
     A token never crosses the space before a word, so that the tokens of a context are a prefix
     of those of the context with its continuation; every text starts with BOS, as in training.
-
-    Returns:
-        A ``tokenizers.Tokenizer``.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
@@ -210,15 +199,7 @@ def encode(tokenizer: Any, texts: list[str]) -> list[list[int]]:
 
 
 def as_pretrained(tokenizer: Any, context_length: int) -> Any:
-    """Wraps a ``tokenizers.Tokenizer`` as transformers saves and loads it.
-
-    Args:
-        tokenizer: From :func:`train_tokenizer`.
-        context_length: The model's, in tokens.
-
-    Returns:
-        A ``PreTrainedTokenizerFast``.
-    """
+    """Wraps a ``tokenizers.Tokenizer`` as transformers saves and loads it."""
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(
