@@ -1,10 +1,10 @@
-"""Measures everything that this project claims to be fast.
+"""Measure everything that this project claims to be fast.
 
     make bench
     python -m bench [--only prefix sql retrieval aggregation start] [--rounds 3]
 
-Each row is done both ways, in turn, in one run; the machine should have nothing else to do.
-What cannot be measured is said, with the reason; the exit status is 1 if results differed.
+Each piece of work is done both ways, in turn, in one run; the machine should be idle otherwise.
+Parts that cannot be measured are named with the reason. The exit status is 1 if results differed.
 """
 
 import argparse
@@ -16,35 +16,37 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine, page
-from bench.data import NotAtHandError
+from bench.data import UnavailableError
 from bench.rows import DifferError
 from lm_eval_ext.atomic import atomic_text
 
-ROOMS = tuple(page.TITLES)
+PARTS = tuple(page.TITLES)
 LEAST_KEPT = 3
-"""Rounds from which a spread says something."""
+"""Rounds that a range of results needs."""
 
 LAST = Path(__file__).with_name("last.json")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
 
 
 def main() -> None:
-    """Measures and prints, and puts results where they are kept."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    rooms = f"which parts, of {', '.join(ROOMS)}"
+    """Measures, prints, and writes the results if told to."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=(__doc__ or "").splitlines()[0]
+    )
+    parts = f"which parts, of {', '.join(PARTS)}"
     parser.add_argument(
-        "--only", nargs="+", choices=ROOMS, default=ROOMS, metavar="ROOM", help=rooms
+        "--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=parts
     )
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
     parser.add_argument(
-        "--share", type=float, default=1.0, help="of the sizes: 0.1 for a quick look"
+        "--share", type=float, default=1.0, help="fraction of the sizes, such as 0.1"
     )
     parser.add_argument("--keep", action="store_true", help="write last.json and docs/speed.md")
     options = parser.parse_args()
     if options.rounds < 1 or not 0 < options.share <= 1:
         parser.error("--rounds must be 1 or more, --share above 0 and at most 1")
     if options.keep and (options.share != 1 or options.rounds < LEAST_KEPT):
-        parser.error(f"--keep is for whole sizes and {LEAST_KEPT} rounds or more")
+        parser.error(f"--keep needs full sizes and {LEAST_KEPT} rounds or more")
     differed = False
     for name in options.only:
         found, problem = measure(name, options.rounds, options.share)
@@ -55,13 +57,13 @@ def main() -> None:
 
 
 def measure(name: str, rounds: int, share: float) -> tuple[dict[str, Any], Exception | None]:
-    """Measures a room and prints its table; returns its record and what went wrong."""
+    """Measures a part and prints its table; returns its record and the error, if any."""
     rows, problem = [], None
     try:
         for row in import_module(f"bench.{name}").rows(rounds, share):
             rows.append(row)
             say(f"{row.work}, {row.size:,} {row.unit}: {page.number(row.ratio)}")
-    except (NotAtHandError, DifferError) as error:
+    except (UnavailableError, DifferError) as error:
         problem = error
         say(f"{name}: not measured: {error}")
     if rows:
@@ -78,7 +80,7 @@ def measure(name: str, rounds: int, share: float) -> tuple[dict[str, Any], Excep
 
 
 def keep(name: str, found: dict[str, Any]) -> None:
-    """Puts a room's results in the place of its last ones."""
+    """Replaces the last results of a part."""
     record = json.loads(LAST.read_text(encoding="utf-8")) if LAST.exists() else {}
     record[name] = found
     with atomic_text(LAST) as file:
@@ -87,7 +89,7 @@ def keep(name: str, found: dict[str, Any]) -> None:
 
 
 def say(text: str) -> None:
-    """Tells how far it is."""
+    """Prints progress on stderr."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 

@@ -1,4 +1,4 @@
-"""Figures over very many samples, beside lm-eval's own bootstrap and well-known libraries."""
+"""Statistics of many samples, beside lm-eval's own bootstrap and well-known libraries."""
 
 import math
 import os
@@ -6,33 +6,25 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench.rows import DifferError, Row, in_turn
+from bench.rows import DifferError, Row, Times, in_turn
 
 SIZES = (1_000, 10_000, 100_000)
 PER_CLUSTER = 20
 RESAMPLES = 200
-"""Of the bootstrap: lm-eval's takes minutes for the usual 1,000."""
+"""lm-eval's bootstrap takes minutes for the usual 1,000."""
 
 CLOSE = 0.35
-"""Largest difference of two bootstraps of 200 resamples, as a share: five standard deviations."""
+"""Largest relative difference of two bootstraps of 200 resamples: five standard deviations."""
 
 P_CLOSE = 0.02
 """Largest difference of two p from 20,000 draws: four standard deviations or more."""
 
 ALONE = "DISABLE_MULTIPROC"
-"""lm-eval's switch: its pool would get all 200 resamples in one piece, too."""
+"""Switches off lm-eval's pool of processes, which would get all 200 resamples in one piece."""
 
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields rows for three figures, at three sizes each.
-
-    Args:
-        rounds: How often each is measured.
-        share: Of the sizes: 1 for all of them.
-
-    Raises:
-        DifferError: Two figures differ by more than their own noise.
-    """
+    """Yields rows for three statistics, at three sizes each."""
     sizes = [max(100, round(size * share)) for size in SIZES]
     for measure in (clustered_error, bootstrap_of_a_ratio, paired_test):
         measure(100, 1)  # imports what it needs
@@ -65,8 +57,8 @@ def clustered_error(size: int, rounds: int) -> Row:
         assert error is not None
         return error
 
-    times = in_turn(rounds, theirs, ours)
-    return row("clustered standard error of a mean", size, "statsmodels", times, 1e-9)
+    measured = in_turn(rounds, theirs, ours)
+    return row("clustered standard error of a mean", size, "statsmodels", measured, 1e-9)
 
 
 def bootstrap_of_a_ratio(size: int, rounds: int) -> Row:
@@ -93,11 +85,11 @@ def bootstrap_of_a_ratio(size: int, rounds: int) -> Row:
 
     os.environ[ALONE] = "1"
     try:
-        times = in_turn(rounds, theirs, ours)
+        measured = in_turn(rounds, theirs, ours)
     finally:
         del os.environ[ALONE]
     work = f"bootstrap of a ratio of sums, {RESAMPLES} resamples"
-    return row(work, size, "lm-eval's bootstrap_stderr", times, CLOSE)
+    return row(work, size, "lm-eval's bootstrap_stderr", measured, CLOSE)
 
 
 def paired_test(size: int, rounds: int) -> Row:
@@ -125,36 +117,27 @@ def paired_test(size: int, rounds: int) -> Row:
         assert p is not None
         return p
 
-    their_seconds, our_seconds, one, other = in_turn(rounds, theirs, ours)
+    times, one, other = in_turn(rounds, theirs, ours)
     if not abs(one - other) <= P_CLOSE:
         raise DifferError(f"paired test: p {one} and {other}")
-    return Row(
-        work=f"paired difference, interval and randomisation test, {DRAWS:,} draws",
-        size=size,
-        unit="samples",
-        baseline="scipy's permutation_test (no interval)",
-        theirs=their_seconds,
-        ours=our_seconds,
-        same=f"p within {P_CLOSE}",
-    )
+    work = f"paired difference, interval and randomisation test, {DRAWS:,} draws"
+    baseline = "scipy's permutation_test (no interval)"
+    return Row(work, size, "samples", baseline, *times, f"p within {P_CLOSE}")
 
 
 def row(
-    work: str, size: int, baseline: str, times: tuple[list[float], list[float], float, float],
-    close: float,
-) -> Row:  # fmt: skip
-    """A row for two standard errors, which must be as close as they say."""
-    theirs, ours, one, other = times
+    work: str, size: int, baseline: str, measured: tuple[Times, float, float], close: float
+) -> Row:
+    """Returns a row for two standard errors, which must be within a relative difference."""
+    times, one, other = measured
     if not abs(one - other) <= close * one:
         raise DifferError(f"{work}, {size} samples: {one} and {other}")
-    return Row(
-        work=work, size=size, unit="samples", baseline=baseline,
-        theirs=theirs, ours=ours, same=f"standard errors within a share of {close:g}",
-    )  # fmt: skip
+    same = f"standard errors within a share of {close:g}"
+    return Row(work, size, "samples", baseline, *times, same)
 
 
 def samples(size: int, seed: int = 0) -> tuple[list[float], list[int]]:
-    """Zeros and ones with their clusters, some of which are harder than others."""
+    """Returns zeros and ones with their clusters, some of which are harder than others."""
     rng = random.Random(size * 10 + seed)
     ease: Any = random.Random(size)
     easy = [ease.uniform(0.2, 0.8) for _ in range(size // PER_CLUSTER + 1)]

@@ -1,25 +1,25 @@
-"""The benchmarks' original data, where they are at hand."""
+"""The benchmarks' original data, where they are available locally."""
 
 import os
 from pathlib import Path
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
-"""Where a copy may lie beside the project."""
+"""A copy beside the project."""
 
 
-class NotAtHandError(Exception):
-    """Rows that need what is not there are left out, and said to be."""
+class UnavailableError(Exception):
+    """Data are missing; the rows that need them are skipped, with this message."""
 
 
 def originals(name: str) -> Path:
     """Returns a file or folder of the original data.
 
     Raises:
-        NotAtHandError: It is not there.
+        UnavailableError: It does not exist.
     """
-    # Also for the processes that are started.
+    # Set for child processes too.
     folder = os.environ.setdefault("LM_EVAL_EXT_DATA", str(BESIDE))
     path = Path(folder, name)
     if not path.exists():
-        raise NotAtHandError(f"it needs the original data; there is no {name} in LM_EVAL_EXT_DATA")
+        raise UnavailableError(f"it needs the original data: LM_EVAL_EXT_DATA has no {name}")
     return path

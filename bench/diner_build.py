@@ -2,9 +2,9 @@
 
     python -m bench.diner_build [--recipes 150000 500000 1500000] [--folder DIR]
 
-Each size is built in a process of its own from a synthetic corpus (diner_corpus.py, made where it
-is not there yet); making it is not counted. Two processors are given to the process. A second
-build in the same folder shows what the kept table of cleaned recipes saves.
+Each size is built in a process of its own, on two processors, from a synthetic corpus
+(diner_corpus.py); making the corpus is not counted. A second build in the same folder shows what
+the cached table of cleaned recipes saves.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 from bench import diner_corpus
+from lm_eval_ext.atomic import atomic_path
 
 # ruff: noqa: T201 (a script that prints)
 
@@ -27,7 +28,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 def measured(corpus: Path, out: Path, glossary: Path) -> tuple[float, float, float]:
-    """Seconds, seconds of processors, and peak MiB of one build; exits where it fails."""
+    """Returns seconds, processor seconds and peak MiB of one build; exits if it fails."""
     command = [
         *(str(Path(sys.executable).parent / "lm-eval-ext"), "diner", "build"),
         *("--corpus", str(corpus), "--out", str(out), "--glossary", str(glossary)),
@@ -50,10 +51,10 @@ def _peak(usage: resource.struct_rusage) -> float:
 
 
 def main() -> None:
-    """Reads the arguments, builds, prints one line a size."""
+    """Builds each size twice and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--recipes", type=int, nargs="+", default=[150_000, 500_000, 1_500_000])
-    parser.add_argument("--folder", type=Path, help="Keeps corpora there; default: none are kept.")
+    parser.add_argument("--folder", type=Path, help="Keep the corpora here.")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.folder or Path(temporary)
@@ -62,9 +63,8 @@ def main() -> None:
         for count in args.recipes:
             corpus = folder / f"corpus-{count}.jsonl"
             if not corpus.is_file():
-                part = corpus.with_suffix(".part")
-                diner_corpus.write(part, count)
-                part.replace(corpus)
+                with atomic_path(corpus) as part:
+                    diner_corpus.write(part, count)
             out = Path(temporary) / f"out-{count}"
             for build in ("first", "second"):
                 wall, processors, peak = measured(corpus, out, glossary)

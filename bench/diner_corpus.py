@@ -1,14 +1,13 @@
 """Writes a synthetic corpus of recipes in the format of the XiaChuFang corpus.
 
-One JSON object a line with the corpus's keys (Liu et al. 2022). The words are ordinary ones,
-combined at random, so the recipes are nonsense; what is realistic is how long they are (180
-characters in 8 steps on average), how titles are decorated, and how many of them recur: about
-one recipe in seven has a name that parses, as in the DiNeR paper.
+One JSON object per line with the corpus's keys (Liu et al. 2022). Ordinary words are combined at
+random, so the recipes are nonsense. Their length (180 characters in 8 steps on average), the
+decorated titles and the share of titles that recur are realistic: about one recipe in seven has
+a name that parses, as in the DiNeR paper.
 
-    python -m bench.diner_corpus --recipes 1500000 --out corpus.jsonl
+bench/diner_build.py writes it to a file and keeps it with ``--folder``.
 """
 
-import argparse
 import itertools
 import json
 import random
@@ -61,25 +60,25 @@ TAILS = _words("备用 待凉 至变色 十分钟 出香味 装盘 均匀 后盖
 BRACKETS = ("（", "）"), ("(", ")"), ("【", "】"), ("[", "]")  # noqa: RUF001
 
 SHARE_OF_DISHES = 0.3
-"""Of the recipes; the other titles hardly ever recur."""
+"""Share of the recipes whose titles recur; the others hardly ever do."""
 
 SHARE_OF_SHORT, SHARE_OF_REPEATS = 0.02, 0.03
-"""Recipes to be dropped: too short an instruction; a recent recipe once more."""
+"""Shares of the recipes to be dropped: the instruction is too short; a repeated recipe."""
 
 
 def glossary() -> dict[str, dict[str, str]]:
-    """A glossary of the generator's words, each a class of its own."""
+    """Returns a glossary of the generator's words, each in a class of its own."""
     return {kind: {word: word for word in words} for kind, words in KINDS.items()}
 
 
 def name(rng: random.Random) -> str:
-    """A name that parses; common words are drawn more often than rare ones."""
+    """Returns a name that parses; common words are drawn more often than rare ones."""
     kinds = rng.choices([form for form, _ in FORMS], [weight for _, weight in FORMS])[0]
     return "".join(KINDS[kind][_skewed(rng, len(KINDS[kind]))] for kind in kinds)
 
 
 def dishes(recipes: int, rng: random.Random) -> tuple[list[str], list[float]]:
-    """Names that recur and how often; half of them have a word that is in no glossary."""
+    """Returns recurring names and their weights; half of them have a word in no glossary."""
     wanted = max(20, recipes // 200)
     found: dict[str, None] = {}
     while len(found) < wanted:
@@ -89,7 +88,7 @@ def dishes(recipes: int, rng: random.Random) -> tuple[list[str], list[float]]:
 
 
 def recipes(count: int, seed: int = 0) -> Iterator[dict[str, object]]:
-    """Yields recipes as the corpus has them; the same for the same count and seed."""
+    """Yields recipes in the corpus's format, the same for the same count and seed."""
     rng = random.Random(seed)
     known, weights = dishes(count, rng)
     cumulated = list(itertools.accumulate(weights))
@@ -119,7 +118,7 @@ def recipes(count: int, seed: int = 0) -> Iterator[dict[str, object]]:
 
 
 def write(path: Path, count: int, seed: int = 0) -> None:
-    """Writes a corpus."""
+    """Writes the recipes as JSON lines."""
     with path.open("w", encoding="utf-8") as handle:
         for recipe in recipes(count, seed):
             handle.write(json.dumps(recipe, ensure_ascii=False) + "\n")
@@ -145,20 +144,3 @@ def _decorated(dish: str, rng: random.Random) -> str:
     if chance < 0.3:  # noqa: PLR2004
         return f"{rng.choice(('✨', '#', 'DIY ', '~'))}{dish}{rng.choice(('!', '💕', ' no.2', ''))}"
     return dish
-
-
-def main() -> None:
-    """Reads the arguments and writes the corpus."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--recipes", type=int, default=1_500_000)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--glossary", type=Path, help="Where the generator's words go.")
-    args = parser.parse_args()
-    write(args.out, args.recipes, args.seed)
-    if args.glossary is not None:
-        args.glossary.write_text(json.dumps(glossary(), ensure_ascii=False), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""How long a page of many models takes to build, and how large it is.
+"""Time to build the leaderboard page of many models, and its size.
 
 python -m bench.leaderboard [--models 30] [--tasks 40] [--documents 500]
 """

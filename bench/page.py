@@ -20,7 +20,7 @@ TITLES = {
 }
 
 WHOLE = 10
-"""Numbers from here on are shown without decimals."""
+"""Numbers from here on have no decimals."""
 
 SMALL_S = 0.1
 """Times below this are shown in milliseconds."""
@@ -42,11 +42,11 @@ def put(page: Path, record: Mapping[str, Any]) -> None:
 
 
 def render(record: Mapping[str, Any]) -> str:
-    """Returns all rooms as Markdown, each with its machine."""
+    """Returns all parts as Markdown, each with its machine."""
     parts = []
-    for room, title in TITLES.items():
+    for part, title in TITLES.items():
         parts.append(f"## {title}")
-        found = record.get(room)
+        found = record.get(part)
         if found is None:
             parts.append("Never measured.")
             continue
@@ -70,9 +70,9 @@ def machine(found: Mapping[str, Any], rounds: int) -> str:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Returns a room's table; the growth of our time stands in the row of the largest size."""
+    """Returns a part's table; the row of the largest size has the growth of our time."""
     limits, peaks = any(row.limit for row in rows), any(any(row.peak) for row in rows)
-    starts = not any(row.same for row in rows)  # there, milliseconds matter
+    starts = not any(row.same for row in rows)  # where milliseconds matter
     columns = ["work", "size", "baseline", "its time", "ours", "times as fast (range)"]
     columns += ["limit"] * limits + ["peak memory"] * peaks + ["difference"] * starts
     columns += [] if starts else ["growth"]
@@ -99,7 +99,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def remarks(rows: Sequence[Row]) -> list[str]:
-    """Returns what was compared, by work, and what else has to be known."""
+    """Returns what was compared, by work, and the notes."""
     compared = dict.fromkeys(f"{row.work}: {row.same}" for row in rows if row.same)
     found = [f"Compared. {'; '.join(compared)}."] if compared else []
     for work, same_work in groupby((row for row in rows if row.note), key=lambda row: row.work):

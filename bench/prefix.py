@@ -25,13 +25,12 @@ class Work:
 
     Attributes:
         task: Its name.
-        data: Where its original data lie.
-        title: What the table calls it.
+        data: The folder of its original data.
+        title: Its name in the table.
         sizes: How many requests.
-        tried: Requests that batch sizes of ``hf`` are tried with.
-        new_tokens: What a generated text may have; 0 where probabilities are asked for.
-        times: How many times as many rounds as others it needs: it takes a second or two, of
-            which a busy moment is a large part.
+        tried: How many requests the batch sizes of ``hf`` are tried with.
+        new_tokens: Most tokens of a generated text; 0 where probabilities are requested.
+        times: Multiplies the rounds, for work of a second or two, which varies more.
     """
 
     task: str
@@ -52,13 +51,13 @@ WORK = (
 )
 
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Tried for ``hf``, until one is four times the best so far."""
+"""Tried for ``hf``, until one is four times the best one."""
 
 NOISE = 1e-4
 """Largest difference of log-probabilities."""
 
 LEAST_DISTINCT = 0.4
-"""Share of the answers: equal texts say little where a model says the same to every prompt."""
+"""Share of the answers: equal texts prove little if a model answers every prompt alike."""
 
 
 class Worker:
@@ -68,14 +67,14 @@ class Worker:
         self.process = process
 
     def answer(self, count: int, batch_size: int) -> dict[str, Any]:
-        """Answers the first requests; seconds, peak of memory, answers."""
+        """Answers the first requests; returns seconds, peak of memory, answers."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{count} {batch_size}\n")
         self.process.stdin.flush()
         return dict(json.loads(self.line()))
 
     def line(self) -> str:
-        """The next line that the process says."""
+        """Returns the next line of the process."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
@@ -103,16 +102,7 @@ def started(kind: str, folder: str) -> Iterator[Worker]:
 
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields three rows for each task.
-
-    Args:
-        rounds: How often each is measured.
-        share: Of the sizes: 1 for all of them.
-
-    Raises:
-        NotAtHandError: The original data are not there.
-        DifferError: The two models gave different answers.
-    """
+    """Yields three rows for each task."""
     for work in WORK:
         originals(work.data)
         with tempfile.TemporaryDirectory() as folder:
@@ -147,7 +137,7 @@ def measured(
     """Lets both answer in turn.
 
     Raises:
-        DifferError: Their answers differ, or are so much alike that this says nothing.
+        DifferError: Their answers differ, or are too much alike to prove anything.
     """
     found: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
     for side in turns(rounds):

@@ -11,10 +11,10 @@ def requests_of(task: str, count: int, new_tokens: int, folder: Path | None = No
     """Returns the first requests of a task as ``[type, arguments]``.
 
     Args:
-        task: One of ours, or of a folder.
+        task: Its name.
         count: How many; fewer if it has fewer.
-        new_tokens: What a generated text may have.
-        folder: Where its YAML lies, if it is not one of ours.
+        new_tokens: Most tokens of a generated text.
+        folder: The folder of its YAML, if it is not one of ours.
     """
     from lm_eval.tasks import TaskManager
 
@@ -46,13 +46,13 @@ def save_model(requests: list[Any], folder: Path) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim > 1:
-                parameter.mul_(3.0)  # initial weights say nearly the same to every prompt
+                parameter.mul_(3.0)  # with the initial ones it answers every prompt nearly alike
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
 def sharing(requests: list[Any], folder: Path) -> float:
-    """Returns the limit: tokens for each distinct token that a model reads."""
+    """Returns the limit: tokens per token that must be read once prefixes are shared."""
     import transformers
 
     from lm_eval_ext.models.prefix.plan import grow

@@ -1,4 +1,4 @@
-"""A process with one model, which answers the first N requests as often as it is asked to.
+"""A process with one model that answers the first N requests as often as told.
 
 Started by prefix.py: ``prefix_worker.py KIND FOLDER``, then a line "N BATCH_SIZE" on standard
 input for each run, and a line of JSON on standard output for each.
@@ -38,13 +38,13 @@ def main() -> None:
     rows = json.loads(Path(folder, "requests.json").read_text(encoding="utf-8"))
     requests = [Instance(kind, {}, tuple(args), 0) for kind, args in rows]
     model: Any = get_model(kind)(f"{folder}/model", device="cpu", batch_size=1)
-    # Loading leaves its own peak behind, and the first call of a kernel costs more than others.
+    # The first call of a kernel costs more than others.
     getattr(model, rows[0][0])(requests[:2], disable_tqdm=True)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sharing = getattr(model, "sharing", None)
     if sharing:
-        sharing._said.clear()  # two requests are no measure, and what holds for all is said again
+        sharing._said.clear()  # two requests are too few for a remark; the next run makes its own
     for line in sys.stdin:
         count, size = map(int, line.split())
         said = set(sharing._said) if sharing else set()

@@ -1,8 +1,8 @@
-"""Choosing demonstrations, beside what one would write in plain Python.
+"""Choosing demonstrations, beside plain Python.
 
 Recipes are words of jieba's dictionary, drawn by their frequency there: nonsense, with the
-paper's lengths (180 characters on average) and the frequencies of Chinese text, which are what
-retrieval costs. Both sides get them as words. Facts and explanations are drawn to WorldTree's
+paper's lengths (180 characters on average) and the frequencies of Chinese text, on which the
+cost of retrieval depends. Both sides get them as words. Facts and explanations have WorldTree's
 numbers; some facts explain many questions, most one or two.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from bench.data import NotAtHandError, originals
+from bench.data import UnavailableError, originals
 from bench.rows import DifferError, Row, in_turn
 
 RECIPES = (4_000, 16_000, 64_000)
@@ -19,7 +19,7 @@ RECIPES = (4_000, 16_000, 64_000)
 
 QUERIES = 3
 NOISE = 1e-3
-"""Of a score; the index has single precision."""
+"""Largest difference of scores; the index has single precision."""
 
 MEAN_WORDS = 110
 """About 180 characters."""
@@ -31,19 +31,13 @@ K = 3
 ICL_SAMPLES = (25, 50, 100)
 ICL_K = 8
 
+PLAIN = "a double loop over sets"
+"""The baseline of the choices by common features."""
+
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields rows for three ways of choosing, at three sizes each.
-
-    Args:
-        rounds: How often each is measured.
-        share: Of the sizes: 1 for all of them.
-
-    Raises:
-        NotAtHandError: COGS's training set is not there.
-        DifferError: What was chosen differs.
-    """
-    [*bm25(50, 1), overlap(50, 1)]  # imports what they need
+    """Yields rows for three ways of choosing, at three sizes each."""
+    [*bm25(50, 1), overlap(50, 1)]  # so that imports are not measured
     found = [bm25(max(50, round(size * share)), rounds) for size in RECIPES]
     indexes, queries = zip(*map(tuple, found), strict=True)
     yield from (*indexes, *queries)
@@ -53,7 +47,7 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
 
 
 def recipes(count: int, seed: int = 0) -> list[list[str]]:
-    """Texts as words, the same for the same count and seed."""
+    """Returns texts as words, the same for the same count and seed."""
     import jieba
 
     table = [line.split() for line in jieba.get_dict_file().read().decode().splitlines()]
@@ -65,7 +59,7 @@ def recipes(count: int, seed: int = 0) -> list[list[str]]:
 
 
 def bm25(size: int, rounds: int) -> Iterator[Row]:
-    """An index, and the scores of all recipes for some queries, as rank-bm25's README has it."""
+    """An index, and the scores of all recipes for some queries, as in rank-bm25's README."""
     import numpy as np
     from rank_bm25 import BM25Okapi
 
@@ -77,32 +71,23 @@ def bm25(size: int, rounds: int) -> Iterator[Row]:
     def plain() -> Any:
         return BM25Okapi(texts, k1=retrieval.K1, b=retrieval.B, epsilon=0)
 
-    their_seconds, our_seconds, theirs, ours = in_turn(
-        rounds, plain, lambda: retrieval.build_from_words(texts)
-    )
-    yield Row("BM25, index (DiNeR)", size, "recipes", "rank-bm25", their_seconds, our_seconds, "")
-    their_seconds, our_seconds, one, other = in_turn(
+    times, theirs, ours = in_turn(rounds, plain, lambda: retrieval.build_from_words(texts))
+    yield Row("BM25, index (DiNeR)", size, "recipes", "rank-bm25", *times)
+    times, one, other = in_turn(
         rounds,
         lambda: [theirs.get_scores(words) for words in asked],
         lambda: [ours.scores_of_words(words) for words in asked],
     )
-    # rank-bm25's form has a factor that changes no order; ours leaves it out.
+    # rank-bm25 multiplies by a factor that changes no order.
     for a, b in zip(one, other, strict=True):
         if not np.allclose(a / (retrieval.K1 + 1), b, atol=NOISE):
             raise DifferError("the scores of rank-bm25 and of the index differ")
-    yield Row(
-        work=f"BM25, {QUERIES} queries (DiNeR)",
-        size=size,
-        unit="recipes",
-        baseline="rank-bm25",
-        theirs=their_seconds,
-        ours=our_seconds,
-        same=f"scores within {NOISE:g}",
-    )
+    work, same = f"BM25, {QUERIES} queries (DiNeR)", f"scores within {NOISE:g}"
+    yield Row(work, size, "recipes", "rank-bm25", *times, same)
 
 
 def overlap(size: int, rounds: int) -> Row:
-    """The samples with which each has most facts in common."""
+    """Demonstrations with the most facts in common."""
     from lm_eval_ext.fewshot import Item, Pool, overlapping
 
     rng = random.Random(0)
@@ -131,23 +116,16 @@ def overlap(size: int, rounds: int) -> Row:
             for name, choice in chosen.items()
         }
 
-    their_seconds, our_seconds, one, other = in_turn(rounds, theirs, ours)
-    # Samples that have nothing in common with K others are left out by ours.
+    times, one, other = in_turn(rounds, theirs, ours)
+    # Ours skips samples that have nothing in common with K others.
     if {name: found for name, found in one.items() if found[-1]} != other:
         raise DifferError("the overlaps of the double loop and of the sparse product differ")
-    return Row(
-        work=f"{K} demonstrations by largest overlap of facts (WorldTree's size)",
-        size=size,
-        unit="samples",
-        baseline="a double loop over sets",
-        theirs=their_seconds,
-        ours=our_seconds,
-        same="overlaps identical",
-    )
+    work = f"{K} demonstrations by largest overlap of facts (WorldTree's size)"
+    return Row(work, size, "samples", PLAIN, *times, "overlaps identical")
 
 
 def cover(rounds: int, share: float) -> Iterator[Row]:
-    """Demonstrations that cover a sample's constructions, out of COGS's training set."""
+    """Demonstrations from COGS's training set that cover a sample's constructions."""
     from lm_eval_ext.benchmarks.cogs import in_context
     from lm_eval_ext.errors import DataError
     from lm_eval_ext.fewshot import Item, Pool, covering
@@ -156,7 +134,7 @@ def cover(rounds: int, share: float) -> Iterator[Row]:
     try:
         both = in_context.dataset()
     except DataError as error:
-        raise NotAtHandError(str(error)) from error
+        raise UnavailableError(str(error)) from error
     pool = [
         Item(one["id"], one["copy_key"], frozenset(one["constructions"])) for one in both["train"]
     ]
@@ -177,23 +155,19 @@ def cover(rounds: int, share: float) -> Iterator[Row]:
             found = covering(Pool(pool), samples, ICL_K, 1).by_sample
             return {name: [by_id[i] for i in choice.ids] for name, choice in found.items()}
 
-        their_seconds, our_seconds, _, found = in_turn(rounds, theirs, ours)
+        times, _, found = in_turn(rounds, theirs, ours)
         if not all(is_greedy(one, found[one.id], pool) for one in samples):
             raise DifferError("one of our choices adds less than another would")
-        yield Row(
-            work=f"{ICL_K} demonstrations that cover the constructions, of {len(pool):,} "
-            "(COGS in context)",
-            size=size,
-            unit="samples",
-            baseline="a double loop over sets",
-            theirs=their_seconds,
-            ours=our_seconds,
-            same="each choice adds as much as any could",
+        work = (
+            f"{ICL_K} demonstrations that cover the constructions, of {len(pool):,} "
+            "(COGS in context)"
         )
+        same = "each choice adds as much as any could"
+        yield Row(work, size, "samples", PLAIN, *times, same)
 
 
 def greedy(sample: Any, pool: list[Any]) -> list[Any]:
-    """Picks whatever adds most, the first one where several do; no copies of what is there."""
+    """Picks the item that adds most, the first if several do; no copies of what is picked."""
     left, found, known = sample.features, [], {sample.copy_key}
     for _ in range(ICL_K):
         left = left or sample.features
@@ -205,13 +179,13 @@ def greedy(sample: Any, pool: list[Any]) -> list[Any]:
 
 
 def is_greedy(sample: Any, shown: list[Any], pool: list[Any]) -> bool:
-    """Whether each of the shown ones added as much as any of the pool would have."""
+    """Returns whether each demonstration adds as much as any of the pool would."""
     left, known = sample.features, {sample.copy_key}
     for item in shown:
         left = left or sample.features
         others = (other for other in pool if other.copy_key not in known)
         best = max(len(left & other.features) for other in others)
-        # Where no other has what is left, the features are covered again.
+        # Where no item has the remaining features, all are covered again.
         wanted = left if best else sample.features
         best = best or max(len(wanted & o.features) for o in pool if o.copy_key not in known)
         if item.copy_key in known or len(wanted & item.features) < best:

@@ -1,4 +1,4 @@
-"""A row of the table: the same work done two ways, in turn, in one run."""
+"""A row of the table: the same work done in two ways, in turn, in one run."""
 
 import gc
 import math
@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 Result = TypeVar("Result")
+Times: TypeAlias = tuple[list[float], list[float]]
+"""Seconds of the baseline and of ours, round by round."""
 
 
 class DifferError(Exception):
-    """The two ways gave different results: there is nothing to compare."""
+    """The two ways gave different results, so their times cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -22,15 +24,14 @@ class Row:
     Attributes:
         work: What was done.
         size: How much of it.
-        unit: Of what: "prompts".
+        unit: What the size counts, such as "prompts".
         baseline: The other way of doing it.
         theirs: Seconds of the baseline, round by round.
         ours: Seconds of ours, in the same rounds.
-        same: What was compared between the two results and found equal; empty where there are
-            no results.
-        limit: The largest ratio that could be reached; None where there is no such thing.
+        same: In which respect the two results were found equal; empty where there are none.
+        limit: The largest possible ratio, or None.
         peak: Largest memory of the two processes in MiB, the baseline's first.
-        note: What a reader has to know beside it.
+        note: A remark below the table.
     """
 
     work: str
@@ -46,7 +47,7 @@ class Row:
 
     @property
     def ratios(self) -> list[float]:
-        """How many times as fast ours was, round by round."""
+        """How many times as fast ours is, round by round."""
         return [a / b for a, b in zip(self.theirs, self.ours, strict=True)]
 
     @property
@@ -56,18 +57,18 @@ class Row:
 
     @property
     def seconds_more(self) -> float:
-        """How many seconds more ours took (median)."""
+        """How many seconds more ours takes (median)."""
         return median(b - a for a, b in zip(self.theirs, self.ours, strict=True))
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns what :meth:`Row` takes, for JSON."""
+        """Returns the arguments of :class:`Row`, for JSON."""
         return asdict(self)
 
 
 def growth(rows: list[Row]) -> float | None:
-    """Returns the power of the size that our time grows with, from the first size to the last.
+    """Returns the exponent b if our time grows with size**b from the first size to the last.
 
-    None if these are one size.
+    None if these are equal.
     """
     first, last = rows[0], rows[-1]
     if first.size == last.size:
@@ -76,24 +77,24 @@ def growth(rows: list[Row]) -> float | None:
 
 
 def turns(rounds: int) -> Iterator[int]:
-    """Yields 0 for the baseline and 1 for ours, each once a round; who is first changes."""
+    """Yields 0 for the baseline and 1 for ours, each once a round; the first alternates."""
     for number in range(rounds):
         yield from (0, 1) if number % 2 == 0 else (1, 0)
 
 
 def in_turn(
     rounds: int, theirs: Callable[[], Result], ours: Callable[[], Result]
-) -> tuple[list[float], list[float], Result, Result]:
-    """Does both, round by round.
+) -> tuple[Times, Result, Result]:
+    """Measures both, round by round.
 
     Returns:
-        Seconds of the baseline, seconds of ours, and the two last results.
+        The times, and the last result of each.
     """
-    seconds: tuple[list[float], list[float]] = ([], [])
+    seconds: Times = ([], [])
     results: dict[int, Result] = {}
     for side in turns(rounds):
         gc.collect()
         began = time.perf_counter()
         results[side] = (theirs, ours)[side]()
         seconds[side].append(time.perf_counter() - began)
-    return *seconds, results[0], results[1]
+    return seconds, results[0], results[1]

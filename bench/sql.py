@@ -1,10 +1,10 @@
-"""Verdicts on predictions of real models: this package beside the authors' way.
+"""Verdicts on predictions of real models, beside the authors' code.
 
 The authors' way: for each row a new read-write connection for the gold and another one for the
 prediction, then the comparison, one row after the other, nothing cached, nothing guarded. Since
-it writes, it runs on a copy of the databases. A query that would run for minutes there would
-drown the rest, so rows that end in ``prediction_timeout`` here are left out on both sides, and
-those without a gold result. Ours pays for everything: starting the workers and all guards.
+it writes, it runs on a copy of the databases. A query that runs for minutes there would hide the
+rest, so rows that end in ``prediction_timeout`` here, or have no gold result, are skipped on
+both sides. Our times include everything: starting the workers and all guards.
 """
 
 import csv
@@ -24,30 +24,21 @@ from lm_eval_ext.sql.scoring import example_of, read_predictions
 SIZES = (500, 1000, 2000)
 WORKERS = 2
 LIMITS = Limits(timeout_s=10.0)
-LEFT_OUT = ("prediction_timeout", "gold_error", "database_missing")
+SKIPPED = ("prediction_timeout", "gold_error", "database_missing")
 
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields a row for each number of predictions, spread over all runs.
-
-    Args:
-        rounds: How often each is measured.
-        share: Of the sizes: 1 for all of them.
-
-    Raises:
-        NotAtHandError: The recorded predictions are not there.
-        DifferError: The verdicts differ.
-    """
+    """Yields a row for each number of predictions, spread over all runs."""
     databases = originals("spider_databases")
     predictions = originals("magnifico/recorded_predictions/runs.tsv")
     sizes = [max(10, round(size * share)) for size in SIZES]
     csv.field_size_limit(1 << 30)
     every = [example_of(record) for record in read_predictions(predictions)]
-    # Some to spare for what is left out.
+    # More than needed, since some are skipped.
     examples = every[:: max(1, len(every) // (sizes[-1] * 5 // 4))]
     with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:
         statuses = [v.status for v in executor.score(examples, semantics="reference")]
-    kept = [e for e, s in zip(examples, statuses, strict=True) if s not in LEFT_OUT]
+    kept = [e for e, s in zip(examples, statuses, strict=True) if s not in SKIPPED]
     with tempfile.TemporaryDirectory() as folder:
         copies = copied({row.db_id for row in kept}, databases, Path(folder))
         for size in sizes:
@@ -60,22 +51,16 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
                 with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:
                     return [v.correct for v in executor.score(chosen, semantics="reference")]
 
-            their_seconds, our_seconds, one, other = in_turn(rounds, theirs, ours)
+            times, one, other = in_turn(rounds, theirs, ours)
             if one != other:
                 raise DifferError("the authors' verdicts and ours differ")
-            yield Row(
-                work=f"verdicts on recorded predictions, {WORKERS} workers",
-                size=len(chosen),
-                unit="predictions",
-                baseline="the authors' way",
-                theirs=their_seconds,
-                ours=our_seconds,
-                same="verdicts identical",
-            )
+            work = f"verdicts on recorded predictions, {WORKERS} workers"
+            baseline, same = "the authors' way", "verdicts identical"
+            yield Row(work, len(chosen), "predictions", baseline, *times, same)
 
 
 def authors_way(database: Path, gold: str, predicted: str) -> bool:
-    """Returns the authors' verdict, in their way."""
+    """Returns the verdict as the authors' code computes it."""
     results = []
     for sql in (gold, predicted):
         with closing(sqlite3.connect(database)) as connection:
@@ -92,7 +77,7 @@ def authors_way(database: Path, gold: str, predicted: str) -> bool:
 
 
 def copied(names: set[str], databases: Path, folder: Path) -> dict[str, Path]:
-    """Copies databases to where they may be written; by name."""
+    """Copies databases to where they may be written; returns the copies by name."""
     found = Databases(databases)
     copies: dict[str, Path] = {}
     for name in sorted(names):

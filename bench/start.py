@@ -1,4 +1,4 @@
-"""From typing a command to the first request, beside a stock task; and what the hook adds."""
+"""Time until the first request, beside a stock task; and what the start-up hook adds."""
 
 import json
 import os
@@ -29,7 +29,7 @@ if {without}:
     site.addpackage = read_others
 site.main()
 """
-"""Python's start with ``-S``, then what that left out, with or without our start-up file."""
+"""Python's start with ``-S``, then what that skips, with or without our start-up file."""
 
 INDEX = """
 import time
@@ -47,16 +47,7 @@ PROMPTS, STOCK = "prompts.jsonl", "stock"
 
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields rows for the hook, for a first request, and for ``lm-eval-ext run``.
-
-    Args:
-        rounds: How often each is measured.
-        share: Of the sizes: 1 for all of them.
-
-    Raises:
-        NotAtHandError: MAGNIFICo's data are not there.
-        DifferError: The stock task has other prompts.
-    """
+    """Yields rows for the hook, for a first request, and for ``lm-eval-ext run``."""
     yield start_of_python(rounds)
     yield index_of_tasks("lm-eval's index of all tasks", "", rounds)
     yield index_of_tasks("the index of our tasks alone", OURS_ALONE, rounds)
@@ -71,20 +62,20 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
 
 
 def start_of_python(rounds: int) -> Row:
-    """Python itself, which reads our start-up file whatever it is started for."""
+    """Python itself, which reads our start-up file at every start."""
 
     def start(*, without: bool) -> None:
         for _ in range(STARTS):
             call([sys.executable, "-S", "-c", START.format(without=without)], {})
 
-    theirs, ours, _, _ = in_turn(rounds, lambda: start(without=True), lambda: start(without=False))
-    return Row("Python", STARTS, "starts", "without our start-up file", theirs, ours)
+    times, _, _ = in_turn(rounds, lambda: start(without=True), lambda: start(without=False))
+    return Row("Python", STARTS, "starts", "without our start-up file", *times)
 
 
 def index_of_tasks(work: str, arguments: str, rounds: int) -> Row:
     """An index of tasks with its imports, by the process's own clock.
 
-    With the hook the index of all tasks has ours, too. Of ours alone, "ours" is what they add.
+    With the hook the index of all tasks includes ours.
     """
     times: tuple[list[float], list[float]] = ([], [])
     code = INDEX.format(arguments)
@@ -94,30 +85,30 @@ def index_of_tasks(work: str, arguments: str, rounds: int) -> Row:
 
 
 def hook(folder: Path, rounds: int) -> Row:
-    """A task that is not ours, to its first request, with the hook and without."""
-    theirs, ours, _, _ = in_turn(
+    """A stock task, to its first request, with and without the hook."""
+    times, _, _ = in_turn(
         rounds,
         lambda: until_first_request(STOCK, 1, folder, OFF),
         lambda: until_first_request(STOCK, 1, folder, {}),
     )
     work = "lm_eval with a stock task, to the first request"
-    return Row(work, 1, "document", "the hook switched off", theirs, ours)
+    return Row(work, 1, "document", "the hook switched off", *times)
 
 
 def first_request(size: int, folder: Path, rounds: int) -> Row:
     """One of our tasks, and the same prompts as a stock task that reads them from a file."""
-    theirs, ours, _, _ = in_turn(
+    times, _, _ = in_turn(
         rounds,
         lambda: until_first_request(STOCK, size, folder, {}),
         lambda: until_first_request(TASK, size, folder, {}),
     )
     work = f"lm_eval --tasks {TASK}, to the first request"
     baseline = "a stock task with the same prompts in a JSON file"
-    return Row(work, size, "documents", baseline, theirs, ours)
+    return Row(work, size, "documents", baseline, *times)
 
 
 def run(folder: Path, rounds: int) -> Row:
-    """``lm-eval-ext run``, which does not index what it does not use, from start to end."""
+    """``lm-eval-ext run``, which indexes only what it uses, from start to end."""
     models = folder / "dummy.yaml"
     models.write_text("model: dummy\n", encoding="utf-8")
     number = iter(range(1000))
@@ -134,16 +125,12 @@ def run(folder: Path, rounds: int) -> Row:
         call([*command, *options], {})
         assert list(output.rglob("results_*.json"))
 
-    seconds = in_turn(rounds, theirs, ours)[:2]
-    return Row("lm-eval-ext run, start to end", 1, "document", "lm_eval", *seconds)
+    times, _, _ = in_turn(rounds, theirs, ours)
+    return Row("lm-eval-ext run, start to end", 1, "document", "lm_eval", *times)
 
 
 def write_stock_task(folder: Path) -> None:
-    """Writes the same prompts as a task of lm-eval's plainest kind, and has its cache filled.
-
-    Raises:
-        DifferError: Its prompts are not the same after all.
-    """
+    """Writes the same prompts as a plain YAML task of lm-eval, and fills its cache."""
     requests = prefix_model.requests_of(TASK, 1 << 30, 24)
     with (folder / PROMPTS).open("w", encoding="utf-8") as file:
         for _, (prompt, _) in requests:
@@ -187,12 +174,12 @@ def until_first_request(task: str, limit: int, folder: Path, env: Mapping[str, s
 
 
 def arguments(task: str, limit: int) -> list[str]:
-    """The command line's, for a model that costs nothing."""
+    """The arguments of a command line with a model that costs nothing."""
     return ["--model", "dummy", "--tasks", task, "--limit", str(limit)]
 
 
 def call(command: Sequence[str], env: Mapping[str, str]) -> str:
-    """Runs a command to its end; returns what it printed. Exits with it if it fails."""
+    """Runs a command and returns what it printed; exits if it fails."""
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment(env), check=False
     )
@@ -202,9 +189,9 @@ def call(command: Sequence[str], env: Mapping[str, str]) -> str:
 
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
-    """The process's own, but for two things that would be part of the time.
+    """The process's own environment, without two costs that users do not have.
 
-    No hub is asked for anything, and modules are kept compiled, as pip leaves them to users.
+    No hub is asked for anything, and modules are kept compiled, as pip installs them.
     """
     ours = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": ""}
     return {**os.environ, **ours, **env}

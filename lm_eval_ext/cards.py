@@ -60,7 +60,7 @@ class TaskFacts(_Strict):
     @property
     def at_hand(self) -> bool:
         """Whether every file that the task needs is on this machine."""
-        return all(data.at_hand(source) for source in self.sources)
+        return all(data.available(source) for source in self.sources)
 
 
 class Reference(_Strict):

@@ -1,10 +1,8 @@
-"""The errors that users of the project meet.
+"""The errors that are the user's to repair.
 
-Each carries one line that says what was wrong, what is legal and what to do. The command
-lines (``lm-eval-ext`` and, through :mod:`lm_eval_ext.errors`, ``lm_eval``) print
-that line without a traceback and exit with status 1; a Python caller gets the exception.
-
-Errors of ours, on a command line: one line on stderr, exit status 1, no traceback.
+Each has one line that says what was wrong, what is legal and what to do. On the command line
+(``lm-eval-ext`` and ``lm_eval``) that line is printed without a traceback and the exit status is
+1; a Python caller gets the exception.
 """
 
 import sys
@@ -15,11 +13,11 @@ from lm_eval_ext.text import one_line
 
 
 class LmEvalExtError(Exception):
-    """Base of all errors that are the user's to repair, not a defect of the project."""
+    """Base of these errors; any other exception is a defect of the project."""
 
 
 class DataError(LmEvalExtError):
-    """A data file is missing, broken or cannot be fetched."""
+    """A data file is missing or broken, or cannot be fetched."""
 
 
 class OptionError(LmEvalExtError):

@@ -1,4 +1,4 @@
-"""One place for log messages: they go where lm-eval's own go, in lm-eval's format."""
+"""Log messages go where lm-eval's own go, in lm-eval's format."""
 
 import logging
 

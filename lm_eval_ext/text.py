@@ -1,4 +1,4 @@
-"""Text from elsewhere, made fit for one line of a terminal."""
+"""Foreign text on one line of a terminal."""
 
 ELLIPSIS = "…"
 
@@ -6,8 +6,8 @@ ELLIPSIS = "…"
 def one_line(text: str, *, limit: int | None = None) -> str:
     """Returns the text on one line, without control characters.
 
-    Names, paths, servers and models may bring line breaks, terminal escapes and direction
-    marks; whoever reads a table or the last line of a failed run should not meet them.
+    Names, paths, servers and models may contain line breaks, terminal escapes and direction
+    marks, which would garble a table or the last line of a failed run.
 
     Args:
         text: Anything.

@@ -42,7 +42,7 @@ def test_growth_is_the_power_of_the_size(last: float, power: float) -> None:
 
 def test_the_two_take_turns_in_going_first() -> None:
     order: list[str] = []
-    theirs, ours, one, other = in_turn(3, lambda: order.append("t"), lambda: order.append("o"))
+    (theirs, ours), one, other = in_turn(3, lambda: order.append("t"), lambda: order.append("o"))
     assert "".join(order) == "tootto"
     assert (len(theirs), len(ours), one, other) == (3, 3, None, None)
 
@@ -118,7 +118,7 @@ def test_different_results_are_no_row_and_an_error(
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (["--share", "0.1", "--keep"], "whole sizes"),
+        (["--share", "0.1", "--keep"], "full sizes"),
         (["--rounds", "2", "--keep"], "3 rounds"),
         (["--rounds", "0"], "1 or"),
     ],

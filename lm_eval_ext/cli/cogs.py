@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from lm_eval_ext.cli.demo_model import say
 from lm_eval_ext.demo_model import cogs as demo
 
 app = typer.Typer(
@@ -88,12 +89,7 @@ def demo_model(
     ] = demo.DEFAULT_STEPS,
 ) -> None:
     """Train a tiny encoder-decoder on cogs_mini, for lm_eval --model hf."""
-    report = demo.train(out, seed=seed, steps=steps)
-    done = "already holds this model, trained" if report.reused else "holds a model trained"
-    typer.echo(
-        f"{out} {done} in {report.seconds:.0f} s: {report.steps} steps, "
-        f"{report.parameters} parameters, held-out loss {report.held_out_loss:.3f} nats per token"
-    )
+    say(out, demo.train(out, seed=seed, steps=steps))
 
 
 def _shape(lexicon: str, shape: str | None) -> str | None:

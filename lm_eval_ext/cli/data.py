@@ -24,14 +24,16 @@ _Names = Annotated[
 def list_sources(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with every detail.")] = False,
 ) -> None:
-    """Show the declared sources and whether their files are at hand."""
+    """Show the declared sources and whether their files are available locally."""
     if as_json:
         typer.echo(json.dumps([_details(name) for name in data.sources()], indent=2))
         return
     from rich.console import Console
     from rich.table import Column, Table
 
-    table = Table(Column("source", no_wrap=True), "revision", "files", "size", "licence", "at hand")
+    table = Table(
+        Column("source", no_wrap=True), "revision", "files", "size", "licence", "available"
+    )
     for name, source in data.sources().items():
         table.add_row(
             name,
@@ -39,7 +41,7 @@ def list_sources(
             f"{len(source.files):,} files" if source.manifest else ", ".join(source.files),
             human_size(source.size),
             source.licence,
-            "yes" if data.at_hand(name) else "no",
+            "yes" if data.available(name) else "no",
         )
     Console(markup=False, emoji=False, highlight=False).print(table)
 
@@ -52,10 +54,10 @@ def fetch_files(
         typer.Option("--progress/--no-progress", help="Default: if stderr is a terminal."),
     ] = None,
 ) -> None:
-    """Download what is not at hand yet, and verify every file."""
+    """Download what is not available locally, and verify every file."""
     for name, source in _sources(names).items():
-        if not names and source.unavailable and not _is_there(name):
-            typer.echo(f"{name}: left out: {source.unavailable}")
+        if not names and source.unavailable and not _any_exists(name):
+            typer.echo(f"{name}: skipped: {source.unavailable}")
         elif source.manifest:
             folder = data.require_all(name, progress=progress)
             counts = f"{folder.fetched:,} of {len(folder.files):,} files fetched"
@@ -70,13 +72,13 @@ def fetch_files(
 
 @app.command("verify")
 def verify_files(names: _Names = None) -> None:
-    """Compare every local file with its declared size and SHA-256; touch no network."""
+    """Compare every local file with its declared size and SHA-256; use no network."""
     bad: dict[str, int] = {}
     for name, source in _sources(names).items():
-        if not names and source.unavailable and not _is_there(name):
-            typer.echo(f"{name}: left out: {source.unavailable}")
+        if not names and source.unavailable and not _any_exists(name):
+            typer.echo(f"{name}: skipped: {source.unavailable}")
             continue
-        findings = data.inspect_all(name)
+        findings = data.inspect(name)
         typer.echo("\n".join(_verdicts(name, source, findings)))
         if faults := sum(not finding.ok for finding in findings.values()):
             bad[name] = faults
@@ -93,7 +95,7 @@ def print_paths(
         typer.Argument(help="A source: prints its files, or its folder if they are many."),
     ] = None,
 ) -> None:
-    """Print where the files lie: the folder of all, or what one source has."""
+    """Print where the files are: the folder of all, or those of one source."""
     if name is None:
         typer.echo(data.data_folder())
     elif find_source(name).manifest:
@@ -118,8 +120,8 @@ def _sources(names: list[str] | None) -> dict[str, Source]:
     return {name: find_source(name) for name in names or data.sources()}
 
 
-def _is_there(name: str) -> bool:
-    """Returns whether any file of a source is there, right or wrong."""
+def _any_exists(name: str) -> bool:
+    """Returns whether any file of a source exists, right or wrong."""
     return any(data.path_of(name, file).exists() for file in find_source(name).files)
 
 
@@ -157,5 +159,10 @@ def _details(name: str) -> dict[str, Any]:
         for file, spec in source.files.items()
     }
     declared = source.model_dump(exclude={"url", "files"})
-    at_hand = data.at_hand(name)
-    return {"source": name, **declared, "size": source.size, "at_hand": at_hand, "files": files}
+    return {
+        "source": name,
+        **declared,
+        "size": source.size,
+        "available": data.available(name),
+        "files": files,
+    }

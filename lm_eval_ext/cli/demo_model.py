@@ -1,11 +1,12 @@
-"""``lm-eval-ext demo-model``: a model to try lieder_mini on, without a download."""
+"""``lm-eval-ext demo-model``: a model to evaluate on lieder_mini, without a download."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lm_eval_ext.demo_model import train
+from lm_eval_ext.demo_model import lieder
+from lm_eval_ext.demo_model.training import TrainingReport
 
 
 def demo_model(
@@ -15,10 +16,14 @@ def demo_model(
     seed: Annotated[int, typer.Option(help="Seeds the training texts and the weights.")] = 0,
     steps: Annotated[
         int, typer.Option(help="Optimizer steps; fewer train a worse model sooner.")
-    ] = train.DEFAULT_STEPS,
+    ] = lieder.DEFAULT_STEPS,
 ) -> None:
     """Train a tiny language model on generated texts, for lm_eval --model hf."""
-    report = train.train(out, seed=seed, steps=steps)
+    say(out, lieder.train(out, seed=seed, steps=steps))
+
+
+def say(out: Path, report: TrainingReport) -> None:
+    """Prints what a training came to."""
     done = "already holds this model, trained" if report.reused else "holds a model trained"
     typer.echo(
         f"{out} {done} in {report.seconds:.0f} s: {report.steps} steps, "

@@ -1,9 +1,9 @@
-"""Which folder and which server files come from, as the environment says.
+"""The folder and the server that files come from, according to the environment.
 
 ``LM_EVAL_EXT_DATA`` names a local copy: files come from there only, never from the network.
 Otherwise they come from the cache (``LM_EVAL_EXT_CACHE``, else the user's cache folder), and
-what is not there is downloaded, from ``LM_EVAL_EXT_MIRROR`` if that is set. A variable that
-is set to nothing counts as not set.
+missing ones are downloaded, from ``LM_EVAL_EXT_MIRROR`` if that is set. A variable that is set to
+nothing counts as not set.
 """
 
 import os
@@ -20,7 +20,7 @@ def local_copy() -> Path | None:
 
 
 def cache_dir() -> Path:
-    """Returns the cache folder, whether it exists or not; data files lie in its ``data/``."""
+    """Returns the cache folder, whether it exists or not; data files are in its ``data/``."""
     value = os.environ.get("LM_EVAL_EXT_CACHE")
     if value:
         return Path(value).expanduser().absolute()
@@ -38,7 +38,7 @@ def mirror_url() -> str | None:
     """Returns the URL of the mirror that replaces upstream, or None.
 
     Raises:
-        OptionError: ``LM_EVAL_EXT_MIRROR`` is no http or https URL.
+        OptionError: ``LM_EVAL_EXT_MIRROR`` is not an http or https URL.
     """
     mirror = os.environ.get("LM_EVAL_EXT_MIRROR") or None
     if mirror and not mirror.lower().startswith(("http://", "https://")):

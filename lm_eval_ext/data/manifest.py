@@ -1,16 +1,16 @@
-"""Writes a manifest (see :mod:`lm_eval_ext.data.listing`) from files that you trust.
+"""Writes a manifest (see :mod:`lm_eval_ext.data.sources`) of files that you trust.
 
 ``python -m lm_eval_ext.data.manifest FOLDER [PATTERN ...] > manifests/NAME.tsv``
 """
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from lm_eval_ext.data.inspection import sha256_of
-from lm_eval_ext.data.listing import HEADER
+from lm_eval_ext.atomic import sha256_of
+from lm_eval_ext.data.sources import HEADER
 
 
 def manifest_lines(folder: Path, patterns: Sequence[str] = ()) -> Iterator[str]:
@@ -23,27 +23,21 @@ def manifest_lines(folder: Path, patterns: Sequence[str] = ()) -> Iterator[str]:
     """
     yield HEADER
     names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    for name in sorted(_chosen(names, patterns)):
-        path = folder / name
-        yield f"{name}\t{path.stat().st_size}\t{sha256_of(path)}"
-
-
-def _chosen(names: Iterable[str], patterns: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        hidden = any(part.startswith(".") for part in name.split("/"))
+    for name in sorted(names):
+        path, hidden = folder / name, "/." in f"/{name}"
         if any(fnmatchcase(name, pattern) for pattern in patterns) or not (patterns or hidden):
-            yield name
+            yield f"{name}\t{path.stat().st_size}\t{sha256_of(path)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints a manifest."""
+    """Prints a manifest of the folder that the command line names."""
     parser = argparse.ArgumentParser(
         prog="python -m lm_eval_ext.data.manifest", description="Print the manifest of a folder."
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("pattern", nargs="*", help="which files; * also matches /")
     chosen = parser.parse_args(arguments)
-    # UTF-8 and LF wherever it runs: the manifest's reader takes nothing else.
+    # UTF-8 and LF on every system: the reader accepts nothing else.
     for line in manifest_lines(chosen.folder, chosen.pattern):
         sys.stdout.buffer.write(f"{line}\n".encode())
 

@@ -1,20 +1,20 @@
-"""Getting a verified file: from the local copy, the cache, or a download into the cache."""
+"""Local files of the declared sources: where they are, and whether they are the declared ones.
 
+Every function raises a ``DataError`` for a source or file that is not declared.
+"""
+
+import os
+import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.data.folders import data_folder
-from lm_eval_ext.data.inspection import Finding, has_declared_size, inspect_file
-from lm_eval_ext.data.sources import find_file, find_source
-from lm_eval_ext.data.transfer import (
-    cannot_write,
-    lock_of,
-    locked,
-    refuse_if_not_fetchable,
-    remove_broken,
-    show_terms,
-    transfer,
-)
+from lm_eval_ext.data.sources import FileSpec, find_file, find_source
+
+_HASH_DIGITS_SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,46 @@ class DataFile:
     homepage: str
 
 
-def describe_file(source: str, file: str) -> DataFile:
-    """Returns what is declared of a file, and where it lies or would lie.
+@dataclass(frozen=True)
+class DataFolder:
+    """Verified local files of one source.
 
-    Raises:
-        DataError: The source or the file is not declared.
+    Attributes:
+        path: The folder that holds them all.
+        source: Name of the source.
+        revision: What it is pinned at.
+        files: In the order of their declaration.
+        sha256: Over all files: of the lines that ``sha256sum`` prints for them, run in the
+            data folder and sorted by path.
+        fetched: How many of them had to be downloaded.
     """
+
+    path: Path
+    source: str
+    revision: str
+    files: tuple[DataFile, ...]
+    sha256: str
+    fetched: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a look at a file found; ``detail`` is empty where the state says everything."""
+
+    state: Literal["ok", "missing", "wrong size", "wrong checksum", "unreadable"]
+    detail: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the file is exactly the declared one."""
+        return self.state == "ok"
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.detail}" if self.detail else self.state
+
+
+def describe_file(source: str, file: str) -> DataFile:
+    """Returns what is declared of a file, and where it is or would be."""
     declared, spec = find_source(source), find_file(source, file)
     return DataFile(
         data_folder() / spec.path, source, file, declared.revision, spec.sha256, spec.size,
@@ -46,72 +80,59 @@ def describe_file(source: str, file: str) -> DataFile:
 
 
 def path_of(source: str, file: str) -> Path:
-    """Returns where a file lies, or would lie.
-
-    Raises:
-        DataError: The source or the file is not declared.
-    """
+    """Returns where a file is, or would be."""
     return data_folder() / find_file(source, file).path
 
 
-def at_hand(source: str) -> bool:
-    """Returns whether every file of a source lies there with its declared size.
+def folder_of(source: str) -> Path:
+    """Returns the folder that holds, or would hold, all files of a source."""
+    declared = find_source(source)
+    folders = [os.path.dirname(spec.path) for spec in declared.files.values()]  # noqa: PTH120
+    return data_folder() / (declared.folder or os.path.commonpath(folders))
 
-    Cheap: no network, no hashing. :func:`require` is what verifies.
 
-    Raises:
-        DataError: The source is not declared.
+def available(source: str) -> bool:
+    """Returns whether every file of a source is available locally with its declared size.
+
+    Cheap: no network, no hashing. :func:`~lm_eval_ext.data.require` verifies the content.
     """
     files, folder = find_source(source).files.values(), data_folder()
-    return all(has_declared_size(folder / spec.path, spec) for spec in files)
+    return all(_inspect_file(folder / spec.path, spec, content=False).ok for spec in files)
 
 
-def inspect(source: str, file: str) -> Finding:
-    """Compares a local file with its declaration; touches no network.
-
-    Raises:
-        DataError: The source or the file is not declared.
-    """
-    return inspect_file(path_of(source, file), find_file(source, file))
-
-
-def require(source: str, file: str) -> DataFile:
-    """Returns a verified local file and fetches it if need be.
-
-    Raises:
-        DataError: The name is not declared, or the file is not to be had; the message says
-            what happened and what to do.
-    """
-    return fetch(source, file)[0]
-
-
-def fetch(source: str, file: str, *, progress: bool | None = None) -> tuple[DataFile, bool]:
-    """Does the work of :func:`require` and also returns whether the file was downloaded.
+def inspect(source: str, names: Iterable[str] | None = None) -> dict[str, Finding]:
+    """Compares local files of a source with their declarations; uses no network.
 
     Args:
         source: Name of a declared source.
-        file: Short name of one of its files.
-        progress: Whether to show a bar on stderr; None: if stderr is a terminal.
+        names: Short names of its files; None: all.
 
-    Raises:
-        DataError: As :func:`require`.
-        OptionError: An environment variable has no legal value.
+    Returns:
+        What was found, by short name.
     """
-    declared, spec = find_source(source), find_file(source, file)
-    found = describe_file(source, file)
-    label, path = f"{source}/{file}", found.path
-    finding = inspect_file(path, spec)
-    if finding.ok:
-        return found, False
-    refuse_if_not_fetchable(source, label, path, finding)
+    files, folder = find_source(source).files, data_folder()
+    specs = {name: find_file(source, name) for name in (files if names is None else names)}
+    return {name: _inspect_file(folder / spec.path, spec) for name, spec in specs.items()}
+
+
+def _inspect_file(path: Path, spec: FileSpec, *, content: bool = True) -> Finding:
+    """Compares a file with its declaration: existence, size, then SHA-256.
+
+    The complete file is read each time, a second per some 500 MB, so that no broken or edited
+    file ever enters an evaluation.
+    """
     try:
-        with locked(lock_of(declared, spec)):
-            finding = inspect_file(path, spec)
-            if finding.ok:  # another process has fetched it while we waited
-                return found, False
-            show_terms(source)
-            remove_broken(label, path, finding)
-            transfer(source, file, path, progress=progress)
-    except (OSError, NotImplementedError) as error:
-        raise cannot_write(label, path, spec.size, error) from error
-    return found, True
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return Finding("unreadable", "this is not a regular file")
+        if status.st_size != spec.size:
+            return Finding("wrong size", f"{status.st_size:,} bytes instead of {spec.size:,}")
+        digest = sha256_of(path) if content else spec.sha256
+    except (FileNotFoundError, NotADirectoryError):
+        return Finding("missing")
+    except OSError as error:
+        return Finding("unreadable", error.strerror or type(error).__name__)
+    if digest != spec.sha256:
+        got, expected = digest[:_HASH_DIGITS_SHOWN], spec.sha256[:_HASH_DIGITS_SHOWN]
+        return Finding("wrong checksum", f"got {got}… expected {expected}…")
+    return Finding("ok")

@@ -1,35 +1,33 @@
-"""The tokenizer of cogs_mini's demonstration model, and its training set in tokens.
+"""Trains cogs_mini's demonstration model: a tiny encoder-decoder, on the CPU, in about a minute.
 
-Trains a tiny encoder-decoder on cogs_mini's training set, on the CPU, in about a minute.
-
-It shows COGS's way with a model that is fine-tuned, here from nothing: sentences in, logical
-forms out. A T5, whose positions are relative: lm-eval pads sentences on the left, which moves
-the positions of models that count from the start, such as BART.
+It shows how COGS is evaluated with a model that is fine-tuned, here from scratch: sentences in,
+logical forms out. A T5, whose positions are relative: lm-eval pads sentences on the left, which
+moves the positions of models that count from the start, such as BART.
 """
 
 import hashlib
 import random
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.benchmarks.cogs import mini
-from lm_eval_ext.demo_model import checkpoint
-from lm_eval_ext.demo_model.checkpoint import Settings, TrainingReport
-from lm_eval_ext.demo_model.fitting import (
+from lm_eval_ext.demo_model.training import (
     IGNORED_LABEL,
+    Settings,
+    Trained,
+    TrainingReport,
     check_options,
     fit,
-    no_transformers_bars,
-    report_of,
-    reproducible,
+    make,
 )
-from lm_eval_ext.log import get_logger
 
-_log = get_logger(__name__)
+DEFAULT_STEPS = 1700
+"""About a minute on one core."""
 
+BUCKET = 16
+"""Batches are cut from this many sorted by length, so that little is padding."""
 
 PAD, EOS, UNKNOWN = "<pad>", "</s>", "<unk>"
 PAD_ID, EOS_ID = 0, 1
@@ -47,7 +45,7 @@ Row = tuple[list[int], list[int]]
 """The tokens of a sentence and of its logical form."""
 
 
-def vocabulary_of_mini() -> list[str]:
+def _vocabulary() -> list[str]:
     """Every token, sorted: those of the training set, and all variables."""
     examples = mini.examples("train")
     texts = [text for example in examples for text in (example.sentence, example.form)]
@@ -56,7 +54,7 @@ def vocabulary_of_mini() -> list[str]:
     return [PAD, EOS, UNKNOWN, *sorted(seen | variables)]
 
 
-def tokenizer_of(vocabulary: list[str]) -> Any:
+def _tokenizer(vocabulary: list[str]) -> Any:
     """Whole words; decoding joins them by spaces, which is exact for COGS."""
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 
@@ -69,8 +67,7 @@ def tokenizer_of(vocabulary: list[str]) -> Any:
     return tokenizer
 
 
-def as_pretrained(tokenizer: Any) -> Any:
-    """Wraps it as transformers saves and loads it."""
+def _as_pretrained(tokenizer: Any) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(
@@ -83,23 +80,11 @@ def as_pretrained(tokenizer: Any) -> Any:
     )
 
 
-def encode(tokenizer: Any, split: str) -> list[Row]:
-    """The examples of a split of cogs_mini."""
+def _encode(tokenizer: Any, split: str) -> list[Row]:
     return [
         (tokenizer.encode(example.sentence).ids, tokenizer.encode(example.form).ids)
         for example in mini.examples(split)
     ]
-
-
-__all__ = ["DEFAULT_STEPS", "train"]
-
-DEFAULT_STEPS = 1700
-"""About a minute on one core."""
-
-BUCKET = 16
-"""Batches are cut from this many sorted by length, so that little is padding."""
-
-logger = get_logger(__name__)
 
 
 def train(
@@ -107,54 +92,26 @@ def train(
 ) -> TrainingReport:
     """Trains the model and saves it where ``--model hf`` can load it.
 
-    Nothing is written before training ends, and then all at once. The same seed and steps give
-    the same model on the same kind of processor with the same libraries.
-
-    Args:
-        out: The model's folder; must be absent, empty or hold this very model.
-        seed: Seeds the order of examples and the weights; 0 to 2**32 - 1.
-        steps: Optimizer steps; :data:`DEFAULT_STEPS` where None.
-        progress: Whether to show a progress bar on stderr.
-
-    Returns:
-        What the run came to; its held-out loss is that of cogs_mini's ``dev``.
-
-    Raises:
-        OptionError: A value is not legal, or ``out`` is something else or cannot be written.
+    Arguments and errors are those of :func:`lm_eval_ext.demo_model.lieder.train`. The held-out
+    loss of the report is that of cogs_mini's ``dev``.
     """
     steps = DEFAULT_STEPS if steps is None else steps
     check_options(seed, steps)
-    out = out.expanduser().resolve()
-    vocabulary = vocabulary_of_mini()
+    vocabulary = _vocabulary()
     settings = _settings(seed, steps, vocabulary)
-    if found := checkpoint.find(out, settings):
-        logger.info("%s already holds this model: nothing to train", out)
-        return found
-    checkpoint.check_destination(out)
 
-    import tokenizers
-    import torch
-    import transformers
+    def trained() -> Trained:
+        import torch
 
-    start = time.monotonic()
-    with reproducible(seed):
-        tokenizer = tokenizer_of(vocabulary)
+        tokenizer = _tokenizer(vocabulary)
         model = _new_model(settings)
-        batches = _batches(encode(tokenizer, "train"), settings)
+        batches = _batches(_encode(tokenizer, "train"), settings)
         losses = fit(model, batches, _loss, settings, progress=progress)
         with torch.no_grad():
-            held_out_loss = float(_loss(model, encode(tokenizer, "dev")).item())
-    report = report_of(model, losses, held_out_loss, start)
-    made_with = {
-        module.__name__: module.__version__ for module in (tokenizers, torch, transformers)
-    }
+            held_out_loss = float(_loss(model, _encode(tokenizer, "dev")).item())
+        return Trained(model, _as_pretrained(tokenizer), losses, held_out_loss)
 
-    def write(folder: Path) -> None:
-        as_pretrained(tokenizer).save_pretrained(folder)
-        with no_transformers_bars():
-            model.save_pretrained(folder)
-
-    return checkpoint.publish(out, settings, report, made_with, write)
+    return make(out, settings, trained)
 
 
 def _settings(seed: int, steps: int, vocabulary: list[str]) -> Settings:

@@ -1,10 +1,9 @@
-"""The demonstration corpus: little felicitous discourses, generated from a grammar of our own.
+"""The texts and the tokenizer of lieder_mini's demonstration model.
 
-It uses lieder_mini's nouns, verbs and clause templates with other people, so that a model
-trained on it knows every word of lieder_mini and has read none of its discourses: whatever
-opens with one of lieder_mini's contexts is left out.
-
-The demonstration model's tokenizer: a small byte-level BPE.
+The texts are short felicitous discourses, generated from a grammar of this project. They use
+lieder_mini's nouns, verbs and clause templates with other people, so that a model trained on
+them knows every word of lieder_mini and has read none of its discourses: what opens with one of
+lieder_mini's contexts is left out. The tokenizer is a small byte-level BPE.
 """
 
 import random
@@ -39,9 +38,9 @@ REFERENCE = {
 SHARED_REFERENCE = {SINGULAR: 0.65, PLURAL: 0.2}
 """The same after pos_pos where both people may have met one and the same individual.
 
-"Tessa noticed a falcon, and Youssef also noticed a falcon. The falcon ..." is a thing to say:
-this is what makes uniqueness and novelty harder than existence, for people (.81 to .84 in
-LIEDER's experiment 1) as for a model trained on this corpus.
+"Tessa noticed a falcon, and Youssef also noticed a falcon. The falcon ..." is acceptable. This
+makes uniqueness and novelty harder than existence, for people (.81 to .84 in LIEDER's
+experiment 1) and for a model trained on this corpus.
 """
 
 
@@ -50,8 +49,8 @@ class Lexicon:
     """What the generator draws from.
 
     Attributes:
-        items: lieder_mini's items and the corpus's own.
-        names: Everybody who owns something.
+        items: lieder_mini's items and those of the corpus.
+        names: People who own something.
         predicates: Fit every noun; singular and plural form.
         remarks: Sentences about no entity of the context, with their leading space.
         small_talk: Templates with ``{name}``.
@@ -66,7 +65,7 @@ class Lexicon:
 
 @cache
 def lexicon() -> Lexicon:
-    """Reads the embedded lexicon and joins lieder_mini's to it."""
+    """lieder_mini's items and those of ``lexicon.yaml``."""
     text = resources.files(__package__).joinpath("lexicon.yaml").read_text(encoding="utf-8")
     document = yaml.safe_load(text)
     items = mini.items() + mini.parse_items(document["items"])
@@ -152,15 +151,7 @@ def _text(rng: random.Random) -> str:
 
 
 def sentences(seed: int, n: int) -> Iterator[str]:
-    """Generates texts of one or two sentences.
-
-    Args:
-        seed: Seeds :class:`random.Random`; the same seed gives the same texts everywhere.
-        n: How many texts.
-
-    Yields:
-        A text without a discourse of lieder_mini.
-    """
+    """Yields n texts of one or two sentences, none of them a discourse of lieder_mini."""
     # Seeded with text, which Python hashes: some pairs of integers, such as 2 and 2 + 2**32,
     # give one and the same sequence.
     rng = random.Random(f"demonstration corpus {seed}")
@@ -183,9 +174,6 @@ def train_tokenizer(vocabulary: int) -> Any:
 
     A token never crosses the space before a word, so that the tokens of a context are a prefix
     of those of the context with its continuation; every text starts with BOS, as in training.
-
-    Returns:
-        A ``tokenizers.Tokenizer``.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
@@ -211,15 +199,7 @@ def encode(tokenizer: Any, texts: list[str]) -> list[list[int]]:
 
 
 def as_pretrained(tokenizer: Any, context_length: int) -> Any:
-    """Wraps a ``tokenizers.Tokenizer`` as transformers saves and loads it.
-
-    Args:
-        tokenizer: From :func:`train_tokenizer`.
-        context_length: The model's, in tokens.
-
-    Returns:
-        A ``PreTrainedTokenizerFast``.
-    """
+    """Wraps a ``tokenizers.Tokenizer`` as transformers saves and loads it."""
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(

@@ -1,10 +1,18 @@
-"""Choosing demonstrations for each sample; knows no benchmark and no lm-eval.
+"""Choosing demonstrations for each sample, independent of benchmarks and of lm-eval.
 
-A benchmark turns what may be shown into a :class:`Pool` of items with an id, a key by which
-copies are told, and features (concepts, facts, constructions). A selection gives every sample
-its demonstrations, each with the reason why it was picked, and names the samples that it has
-too few for. The same seed, sample and pool give the same demonstrations, whatever else is
-asked: no order, no limit and no number of workers matters.
+A benchmark turns the possible demonstrations into a :class:`Pool` of items with an id, a key
+that copies have in common, and features (concepts, facts, constructions). A selection gives
+every sample its demonstrations, each with the reason why it was picked, and names the samples
+that it has too few for. The same seed, sample and pool give the same demonstrations, whatever
+the order and number of the samples and the number of workers.
+
+Every selection takes these arguments, and raises an ``OptionError`` if k is below 1:
+
+- ``pool``: the possible demonstrations; the samples may be among them, but neither a sample nor
+  a copy of it is ever shown to itself;
+- ``samples``: the items to choose for;
+- ``k``: demonstrations per sample;
+- ``seed``: breaks ties, or draws; another seed, another choice among equals.
 """
 
 from lm_eval_ext.fewshot.choices import Choice, Choices, Item, Picked, Pool, shuffled

@@ -1,16 +1,9 @@
-"""What demonstrations are chosen from, and for.
-
-What a selection gives back.
-
-Drawing, the same on every machine.
-
-Python's own generator promises the same floats for a seed, not the same samples, and its
-``hash`` differs between processes; so draws come from BLAKE2 of what they depend on.
-"""
+"""What demonstrations are chosen from, what a selection returns, and reproducible draws."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lm_eval_ext.errors import DataError, OptionError
 
@@ -24,7 +17,7 @@ class Item:
         copy_key: Equal for items that are copies of each other, such as the question in
             lower case without punctuation. No sample is shown a copy of itself, nor two
             demonstrations that are copies of each other.
-        features: What it can have in common with others.
+        features: What it may have in common with others.
     """
 
     id: str
@@ -32,28 +25,18 @@ class Item:
     features: frozenset[str] = frozenset()
 
 
-class Pool:
-    """Possible demonstrations, sorted by id: the order they were given in changes nothing."""
+class Pool(tuple[Item, ...]):
+    """Possible demonstrations, sorted by id: the order in which they come changes nothing."""
 
-    def __init__(self, items: Iterable[Item]) -> None:
-        """Args: the items.
+    __slots__ = ()
 
-        Raises:
-            DataError: An id stands twice: what is chosen would depend on the order.
-        """
-        self.items = tuple(sorted(items, key=lambda item: item.id))
-        for one, other in zip(self.items, self.items[1:], strict=False):
+    def __new__(cls, items: Iterable[Item]) -> "Pool":
+        """Sorts the items; raises a DataError if two have the same id."""
+        ordered = sorted(items, key=lambda item: item.id)
+        for one, other in pairwise(ordered):
             if one.id == other.id:
                 raise DataError(f"two possible demonstrations have the id {one.id!r}; rename one")
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(self.items)
-
-    def __getitem__(self, place: int) -> Item:
-        return self.items[place]
+        return super().__new__(cls, ordered)
 
 
 @dataclass(frozen=True)
@@ -99,7 +82,7 @@ class Choices:
 
 
 def collected(choices: Iterable[Choice], k: int) -> Choices:
-    """Parts the choices that are complete from those that are not."""
+    """Separates the complete choices from the others."""
     full: dict[str, Choice] = {}
     short: dict[str, int] = {}
     for choice in choices:
@@ -111,11 +94,7 @@ def collected(choices: Iterable[Choice], k: int) -> Choices:
 
 
 def check_k(k: int) -> None:
-    """Refuses a number of demonstrations that is none.
-
-    Raises:
-        OptionError: k is below 1.
-    """
+    """Raises an OptionError if k is below 1."""
     if k < 1:
         raise OptionError(f"{k} demonstrations per sample; use 1 or more")
 
@@ -132,7 +111,7 @@ class Picking:
 
     @property
     def full(self) -> bool:
-        """Whether k are there."""
+        """Whether k are picked."""
         return len(self.picked) == self._k
 
     def take(self, item: Item, why: str) -> bool:
@@ -145,7 +124,7 @@ class Picking:
         return True
 
     def choice(self, uncovered: Iterable[str] = ()) -> Choice:
-        """What has been picked."""
+        """Returns what has been picked."""
         return Choice(self.sample.id, tuple(self.picked), tuple(sorted(uncovered)))
 
 
@@ -155,8 +134,10 @@ _BYTES = 8
 def shuffled(count: int, *key: object) -> Iterator[int]:
     """Yields the numbers below ``count`` in an order drawn from the key.
 
-    Lazily, by swaps as in Fisher and Yates' shuffle: the first few of a million cost a few
-    steps. Every order is equally likely up to 2**-64 times ``count``.
+    Lazily, by swaps as in the Fisher-Yates shuffle: the first few of a million cost a few steps.
+    Every order is equally likely up to 2**-64 times ``count``. The draws are BLAKE2 of the key,
+    so that they are the same on every machine: Python's generator promises the same floats for
+    a seed, not the same samples, and its ``hash`` differs between processes.
 
     Args:
         count: How many numbers.

@@ -1,4 +1,4 @@
-"""Demonstrations that together show what a sample is made of."""
+"""Demonstrations that together have the features of a sample."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KNOWN = 4096
-"""Sets of wanted features whose ranking is kept; memory and time depend on it and nothing else."""
+"""Sets of wanted features whose ranking is cached; changes memory and time, never a choice."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Group:
 
     Attributes:
         why: What they are, such as "the exposure example of a word".
-        ids: Theirs.
+        ids: The ids of the items.
     """
 
     why: str
@@ -48,25 +48,25 @@ def covering(
 ) -> Choices:
     """Gives every sample k demonstrations that cover its features.
 
-    First one of each group that the sample requires, drawn by the seed; then, one after the
-    other, an item that has the most of the sample's features which no demonstration has yet,
-    ties broken by the seed. Once nothing is left to cover, the features are covered again;
-    where no item has any of them, the rest is drawn at random. Each item says which it was.
-    A sample of which a required group holds nothing but copies has not enough.
+    First one of each group that the sample requires, drawn by the seed; then, greedily, the item
+    with the most features of the sample that no demonstration has yet, ties broken by the seed.
+    Once all features are covered, they are covered again; where no item has any of them, the
+    rest is drawn at random. The reason of each demonstration says which of these it was. A
+    sample has too few if one of its groups holds only copies.
 
-    It is meant for a pool whose items fall into few kinds (equal sets of features), as
-    constructions make them; the time grows with their number, not with that of the items.
+    It is meant for a pool whose items fall into few kinds (equal sets of features), such as
+    constructions; the time grows with the number of kinds, not of items.
 
     Args:
-        pool: What may be shown; the samples may be in it.
-        samples: Whom to choose for.
+        pool: The possible demonstrations.
+        samples: The items to choose for.
         k: Demonstrations per sample.
-        seed: Another seed, another choice among equals.
+        seed: Breaks ties.
         required: The groups of a sample.
 
     Raises:
         OptionError: k is below 1, or below the number of groups that a sample requires.
-        DataError: A group names an id that the pool does not have, or none at all.
+        DataError: A group is empty or names an id that the pool does not have.
     """
     check_k(k)
     kinds = _Kinds(pool)
@@ -84,18 +84,18 @@ class _Kinds:
         members: defaultdict[frozenset[str], list[int]] = defaultdict(list)
         for place, item in enumerate(pool):
             members[item.features].append(place)
-        # In the order of their first items, since the order of a set of strings is no order.
+        # In the order of their first items: that of a set of strings differs between processes.
         self.members = [np.array(places) for places in members.values()]
         having: defaultdict[str, list[int]] = defaultdict(list)
         for kind, features in enumerate(members):
             for name in features:
                 having[name].append(kind)
         self.having = {name: np.array(rows) for name, rows in having.items()}
-        # Samples that have been shown the same want the same, so few sets come again and again.
+        # Samples with the same features want the same, so a few sets come again and again.
         self.known = lru_cache(KNOWN)(self.ranked)
 
     def ranked(self, wanted: frozenset[str]) -> "list[tuple[int, NDArray[np.int64]]]":
-        """How many of the features kinds have, and the kinds that have so many; the most first."""
+        """Returns the kinds by how many of the features they have, the most first."""
         import numpy as np
 
         counts = np.zeros(len(self.members), dtype=np.int64)
@@ -162,7 +162,7 @@ def _take_next(
 def _take_required(
     kinds: _Kinds, picking: Picking, group: Group, key: tuple[object, ...]
 ) -> frozenset[str] | None:
-    """Picks an item of a group and returns its features; None if it has copies only."""
+    """Picks an item of a group and returns its features; None if it holds only copies."""
     ids = sorted(group.ids)
     if not ids or any(name not in kinds.places for name in ids):
         raise DataError(

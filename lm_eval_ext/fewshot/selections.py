@@ -1,11 +1,4 @@
-"""Demonstrations at random.
-
-Demonstrations that have a feature in common with the sample.
-
-Demonstrations in the order of a score: of overlap, of retrieval, of anything.
-
-Demonstrations that have the most features in common with the sample.
-"""
+"""Demonstrations at random, with a common feature, or with the highest score or overlap."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,16 +22,7 @@ def at_random(pool: Pool, samples: Iterable[Item], k: int, seed: int) -> Choices
     """Gives every sample k demonstrations of the pool, each as likely as any other.
 
     Features play no part: whether a demonstration shares one with the sample is left to
-    chance. The sample itself and copies are never shown.
-
-    Args:
-        pool: What may be shown; the samples may be in it.
-        samples: Whom to choose for.
-        k: Demonstrations per sample.
-        seed: Another seed, another choice.
-
-    Raises:
-        OptionError: k is below 1.
+    chance.
     """
     check_k(k)
     return collected((_random_choice(pool, sample, k, seed) for sample in samples), k)
@@ -56,17 +40,8 @@ def _random_choice(pool: Pool, sample: Item, k: int, seed: int) -> Choice:
 def sharing(pool: Pool, samples: Iterable[Item], k: int, seed: int) -> Choices:
     """Gives every sample k demonstrations that share at least one feature with it.
 
-    Any one will do, and how many are shared does not matter: all that share are equally
-    likely. For items with one feature each this is "the same concept".
-
-    Args:
-        pool: What may be shown; the samples may be in it.
-        samples: Whom to choose for.
-        k: Demonstrations per sample.
-        seed: Another seed, another choice.
-
-    Raises:
-        OptionError: k is below 1.
+    How many are shared does not matter: all that share one are equally likely. For items with
+    one feature each this is "the same concept".
     """
     check_k(k)
     owners: defaultdict[str, list[int]] = defaultdict(list)
@@ -110,19 +85,16 @@ def ranked(
 ) -> Choices:
     """Gives every sample the k demonstrations with the highest scores.
 
-    Equal scores are put into an order by the seed. This is the hook for retrieval: its index
-    scores the pool for each sample, and nothing else needs to be written.
+    Equal scores are ordered by the seed. Retrieval uses this: its index scores the pool for each
+    sample.
 
     Args:
-        pool: What may be shown; the samples may be in it.
+        pool: The possible demonstrations.
         rows: The samples, each with the places in the pool that may be shown to it and their
-            scores; what is left out is never shown.
+            scores; other places are never shown.
         k: Demonstrations per sample.
-        seed: Another seed, another order of equal scores.
+        seed: Orders equal scores.
         why: Puts the reason into words.
-
-    Raises:
-        OptionError: k is below 1.
     """
     check_k(k)
     return collected((_ranked_choice(pool, row, k, seed, why) for row in rows), k)
@@ -146,17 +118,8 @@ def _ranked_choice(pool: Pool, row: "tuple[Item, Row]", k: int, seed: int, why: 
 def overlapping(pool: Pool, samples: Iterable[Item], k: int, seed: int) -> Choices:
     """Gives every sample the k demonstrations with which it shares the most features.
 
-    All pairs are counted by one product of sparse matrices. Ties are broken by the seed; an
-    item without a common feature is never picked.
-
-    Args:
-        pool: What may be shown; the samples may be in it.
-        samples: Whom to choose for.
-        k: Demonstrations per sample.
-        seed: Another seed, another order of equal overlaps.
-
-    Raises:
-        OptionError: k is below 1.
+    All pairs are counted by one product of sparse matrices. An item without a common feature is
+    never picked.
     """
     return ranked(pool, _overlaps(pool, tuple(samples)), k, seed, _why)
 
@@ -171,7 +134,7 @@ def _overlaps(pool: Pool, samples: Sequence[Item]) -> "Iterator[tuple[Item, Row]
 
     names = sorted({name for item in pool for name in item.features})
     columns = {name: column for column, name in enumerate(names)}
-    product: Any = _matrix(samples, columns) @ _matrix(pool.items, columns).T
+    product: Any = _matrix(samples, columns) @ _matrix(pool, columns).T
     product.sum_duplicates()
     for row, sample in enumerate(samples):
         part = slice(product.indptr[row], product.indptr[row + 1])

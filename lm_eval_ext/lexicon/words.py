@@ -1,12 +1,7 @@
-"""Is a string an English word?
+"""New words, of random letters or of syllables, and whether a string is an English word.
 
-Asked of the word list of a library, not of a file of the system, so that the answer is the same
-on every machine with the same version of it.
-
-Strings that no model has seen as words: of random letters, or of syllables one could say.
-
-Drawing is part of the record: with the seeds of the COGS fact sheet these functions give the
-strings that were published, so the order in which they consume random numbers must not change.
+With the seeds of the lexicons that Kim, Linzen and Smolensky (2022) published these functions
+draw the published strings, so the order in which they use random numbers must not change.
 """
 
 import random
@@ -22,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def is_english(word: str) -> bool:
-    """Whether pyspellchecker's English list (some 160,000 words) holds a word, in any case."""
+    """Returns whether pyspellchecker's English list (some 160,000 words) holds a word.
+
+    A library's list, not a system's file, so that the answer is the same on every machine.
+    """
     return word.lower() in _checker()
 
 
@@ -37,7 +35,7 @@ CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxyz", "aeiou"
 """What syllables are made of; y counts as a consonant."""
 
 ATTEMPTS = 1000
-"""How often a taken word is drawn again before the shape is declared exhausted."""
+"""How often a word is drawn again before the shape counts as exhausted."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Shape:
 
     Attributes:
         letters: ``any`` letter anywhere, or ``syllables``: consonants and vowels in turn.
-        lengths: Characters, each length as likely.
+        lengths: Numbers of characters, equally likely.
     """
 
     letters: Literal["any", "syllables"]
@@ -61,18 +59,18 @@ SHAPES = MappingProxyType(
         "cvcv_short": Shape("syllables", range(7, 15)),
     }
 )
-"""The four shapes of Kim, Linzen and Smolensky (2022), by the names that our lexicons have."""
+"""The four shapes of Kim, Linzen and Smolensky (2022), by the names of our lexicons."""
 
 
 WORDLIKE = Shape("syllables", range(6, 10))
-"""As long as common words, so that one fits where a word stood. Ours, not the paper's."""
+"""As long as common words, to replace one. Not a shape of the paper."""
 
 
 def draw(shape: Shape, rng: random.Random) -> str:
     """Draws one word of a shape."""
     length = rng.choice(shape.lengths)
     if shape.letters == "any":
-        # Upper-case letters are drawn too and lowered, as the published strings were.
+        # Upper-case letters are drawn and lowered, as in the published strings.
         return "".join(rng.choice(string.ascii_letters) for _ in range(length)).lower()
     return "".join(rng.choice(VOWELS if i % 2 else CONSONANTS) for i in range(length))
 
@@ -89,10 +87,9 @@ def draw_words(
     Args:
         shape: What they look like.
         count: How many.
-        rng: The source of randomness; the words depend on its state and on nothing else.
-        taken: Words that must not come out, in lower case.
-        refused: Says of a word that it must not come out either, such as
-            :func:`~lm_eval_ext.lexicon.words.is_english`.
+        rng: The words depend on its state and on nothing else.
+        taken: Words that must not be drawn, in lower case.
+        refused: Returns whether a word must not be drawn either, such as :func:`is_english`.
 
     Raises:
         ValueError: If the shape has too few words left.

@@ -48,7 +48,7 @@ def test_list_is_a_table(upstream: Upstream) -> None:
 def test_list_as_json(upstream: Upstream) -> None:
     (entry,) = json.loads("\n".join(run("list", "--json").lines))
     assert entry["source"] == "toy"
-    assert entry["at_hand"] is False
+    assert entry["available"] is False
     assert entry["size"] == sum(file["size"] for file in entry["files"].values())
     assert entry["files"]["alpha"]["path"] == "toy/alpha.txt"
     assert entry["files"]["alpha"]["url"] == f"{upstream.url}/1234567890abcdef/files/alpha.txt"

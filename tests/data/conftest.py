@@ -3,9 +3,7 @@ from pathlib import Path
 
 import many_files
 import pytest
-from support.upstream import Upstream, serving
-
-from lm_eval_ext.data import download
+from support.upstream import Upstream, serving, without_pause
 
 
 @pytest.fixture
@@ -24,5 +22,5 @@ def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[many_files
         declared = many_files.write_sources(tmp_path, server.url)
         monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(declared))
         monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setattr(download, "_PAUSE_S", 0)
+        without_pause(monkeypatch)
         yield server

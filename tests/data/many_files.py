@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import unquote
 
-from lm_eval_ext.data.listing import HEADER
+from support.upstream import listening
+
+from lm_eval_ext.data.sources import HEADER
 
 ODD = ("a b.txt", "deep/50%.txt", "deep/é#?.txt", "k:v/&.txt")
 """Names that a URL must quote."""
@@ -117,15 +119,8 @@ def serving() -> Iterator[Server]:
         def log_message(self, *_: object) -> None:
             """Says nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield state
-    finally:
-        state.release.set()
-        server.shutdown()
-        thread.join(5)
-        server.server_close()
+    with listening(Handler) as state.url:
+        try:
+            yield state
+        finally:
+            state.release.set()

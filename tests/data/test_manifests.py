@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from lm_eval_ext.data import sources
-from lm_eval_ext.data.declared import RelativePath
-from lm_eval_ext.data.listing import HEADER, read_manifest
 from lm_eval_ext.data.manifest import manifest_lines
+from lm_eval_ext.data.sources import HEADER, RelativePath, read_manifest
 from lm_eval_ext.errors import DataError
 
 PACKAGED = Path(sys.modules["lm_eval_ext.data"].__path__[0]) / "manifests"
@@ -73,12 +72,12 @@ def test_every_database_has_its_file_and_its_schema(shared_data: Path) -> None:
         ("", "line 1 is not the header"),
         ("path size sha256\n", "line 1 is not the header"),
         (f"{HEADER}\r\n{ROW}\r\n", "line 1 is not the header"),
-        (f"{HEADER}\n", "no files, or the last line is not ended"),
-        (f"{HEADER}\n{ROW}", "no files, or the last line is not ended"),
+        (f"{HEADER}\n", "no files, or the last line has no line break"),
+        (f"{HEADER}\n{ROW}", "no files, or the last line has no line break"),
         (f"{HEADER}\n{ROW}\n\n", "line 3 has 1 columns instead of 3"),
         (f"{HEADER}\n{ROW}\tmore\n", "line 2 has 4 columns instead of 3"),
-        (f"{HEADER}\n{ROW}\n{ROW}\n", "line 3: 'a.txt' stands twice"),
-        (f"{HEADER}\nb\t5\t{SHA}\n{ROW}\n", "line 3: 'a.txt' stands twice or is not in sorted"),
+        (f"{HEADER}\n{ROW}\n{ROW}\n", "line 3: 'a.txt' is repeated"),
+        (f"{HEADER}\nb\t5\t{SHA}\n{ROW}\n", "line 3: 'a.txt' is repeated or not in sorted"),
         (f"{HEADER}\na\t5.0\t{SHA}\n", "line 2: the size is '5.0'"),
         (f"{HEADER}\na\t05\t{SHA}\n", "line 2: the size is '05'"),
         (f"{HEADER}\na\t+5\t{SHA}\n", "line 2: the size is '+5'"),
@@ -102,7 +101,7 @@ def test_a_bad_manifest_names_file_and_line(
     manifest.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(DataError) as caught:
         sources()
-    shown = str(caught.value).replace("no legal manifest: ", "")
+    shown = str(caught.value).replace("not valid as a manifest: ", "")
     assert shown.startswith(f"{manifest}: {message}")
     assert str(caught.value).isprintable()
 
@@ -126,7 +125,7 @@ def test_a_bad_manifest_names_file_and_line(
         ("folder: many/files/", "folder: /files/", "many.folder: Value error, write a relative"),
         ("url: http", "unavailable: lost\n  url: http", "many: Value error, write 'unavailable'"),
         ("url: http", "url: null\n  # http", "many: Value error, write 'unavailable'"),
-        ("  citation", "  ? [a, b]\n  : x\n  citation", "many.yaml: no legal YAML: "),
+        ("  citation", "  ? [a, b]\n  : x\n  citation", "many.yaml: not valid YAML: "),
         ("  citation", "  note: x\n  citation", "many.note: unknown key"),
     ],
 )

@@ -9,22 +9,25 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from many_files import CONTENTS, FOLDER, NAMES, Server
 from support import upstream as up
 from support.upstream import ALPHA, Upstream
 
-from lm_eval_ext.data import require
+from lm_eval_ext.data import require, require_all
 
 # A shell may have told its children to ignore the interrupt signal.
 CHILD = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from lm_eval_ext.data import require
+from lm_eval_ext.data import require, require_all
 print("ready", flush=True)
-print(require("toy", "alpha").path)
+print(%s)
 """
+ONE = CHILD % 'require("toy", "alpha").path'
+MANY = CHILD % 'require_all("many").fetched'
 
 
-def start(code: str = CHILD) -> "subprocess.Popen[str]":
+def start(code: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
@@ -33,7 +36,7 @@ def start(code: str = CHILD) -> "subprocess.Popen[str]":
     )
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
@@ -42,7 +45,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10) -> bool:
 
 def test_two_processes_fetch_a_file_once(upstream: Upstream, tmp_path: Path) -> None:
     upstream.answers = [up.held]
-    children = [start(), start()]
+    children = [start(ONE), start(ONE)]
     for child in children:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
@@ -67,23 +70,21 @@ def test_threads_fetch_a_file_once(upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "left"),
-    [(signal.SIGKILL, ["data/toy/.alpha.txt.part"]), (signal.SIGINT, [])],
-    ids=["killed", "interrupted"],
+    ("how", "left"), [(signal.SIGKILL, 1), (signal.SIGINT, 0)], ids=["killed", "interrupted"]
 )
 def test_a_process_that_ends_in_the_middle(
-    upstream: Upstream, tmp_path: Path, how: signal.Signals, left: list[str]
+    upstream: Upstream, tmp_path: Path, how: signal.Signals, left: int
 ) -> None:
     upstream.answers = [up.half_then_silent, up.right]
-    part = tmp_path / "cache/data/toy/.alpha.txt.part"
-    child = start()
+    temporary = tmp_path / "cache/data/toy/.alpha.txt.tmp"
+    child = start(ONE)
     assert upstream.half_sent.wait(20)
-    assert wait_until(lambda: part.exists() and part.stat().st_size > 0)
+    assert wait_until(lambda: any(path.stat().st_size for path in temporary.glob("*")))
     child.send_signal(how)
     child.communicate(timeout=20)
 
     assert child.returncode != 0
-    assert up.stored(tmp_path / "cache") == left
+    assert len(list(temporary.glob("*"))) == len(up.stored(tmp_path / "cache")) == left
 
     assert require("toy", "alpha").path.read_bytes() == ALPHA
     assert up.stored(tmp_path / "cache") == ["data/toy/alpha.txt"]
@@ -106,3 +107,47 @@ def test_no_room_for_the_file(upstream: Upstream, tmp_path: Path) -> None:
     assert out.count("\n") == 1
     assert err == ""
     assert up.stored(tmp_path / "cache") == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+def test_of_many_files_what_has_arrived_stays(
+    many: Server, tmp_path: Path, how: signal.Signals
+) -> None:
+    many.hold_after = 100
+    child = start(MANY)
+    assert wait_until(lambda: many.requests.total() >= 106), "six connections hang"
+    child.send_signal(how)
+    # Far less than the 30 s that a silent server is given, and the 60 s that ours is silent.
+    _, err = child.communicate(timeout=20)
+    assert child.returncode != 0
+    assert ("KeyboardInterrupt" in err) is (how is signal.SIGINT)
+
+    here = [path for path in up.stored(tmp_path / "cache") if ".tmp/" not in path]
+    arrived = [path.removeprefix(f"data/{FOLDER}") for path in here]
+    assert len(arrived) == 100
+    for name in arrived:
+        assert (tmp_path / "cache/data" / FOLDER / name).read_bytes() == CONTENTS[name]
+
+    many.hold_after = None
+    many.requests.clear()
+    assert require_all("many").fetched == len(NAMES) - 100
+    assert many.requests == dict.fromkeys(set(NAMES) - set(arrived), 1)
+    assert up.stored(tmp_path / "cache") == sorted(f"data/{FOLDER}{name}" for name in NAMES)
+
+
+def test_two_processes_fetch_each_of_many_files_once(many: Server, tmp_path: Path) -> None:
+    many.hold_after = 50
+    children = [start(MANY), start(MANY)]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    assert wait_until(lambda: many.requests.total() >= 56)
+    many.hold_after = None
+    many.release.set()
+    fetched = []
+    for child in children:
+        out, err = child.communicate(timeout=60)
+        assert (child.returncode, err) == (0, "")
+        fetched.append(int(out))
+    assert sorted(fetched) == [0, len(NAMES)]
+    assert many.requests == dict.fromkeys(NAMES, 1)

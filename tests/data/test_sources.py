@@ -87,8 +87,8 @@ def test_declarations_do_not_change(declared: Path) -> None:
         ("url: http:", "url: ftp:", "toy.url: String should match pattern"),
         ("licence: CC0", "licence: |\n    two\n    lines", "toy.licence: String should match"),
         ("alpha:", "Al pha:", "toy.files.Al pha"),
-        ("    beta:", "    alpha:", "no legal YAML: the key 'alpha' stands twice"),
-        ("toy:", "toy: [", "no legal YAML: "),
+        ("    beta:", "    alpha:", "not valid YAML: the key 'alpha' is repeated"),
+        ("toy:", "toy: [", "not valid YAML: "),
     ],
 )
 def test_a_bad_declaration_names_file_and_key(
@@ -110,7 +110,7 @@ def test_a_bad_declaration_names_file_and_key(
     [
         (b"", "top level: Input should be a valid dictionary, got None"),
         (b"{}", "top level: Dictionary should have at least 1 item"),
-        (b"a: \xff", "no legal YAML: "),
+        (b"a: \xff", "not valid YAML: "),
         (None, "cannot be read (No such file or directory)"),
     ],
 )

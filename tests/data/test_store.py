@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from support import upstream as up
 from support.upstream import ALPHA, BETA, Upstream, without_network
 
 from lm_eval_ext import data
-from lm_eval_ext.data import at_hand, cache_dir, local_copy, require
+from lm_eval_ext.data import available, cache_dir, local_copy, require
 from lm_eval_ext.errors import DataError
 
 
@@ -39,6 +40,14 @@ def test_what_is_missing_is_downloaded_once(
     assert upstream.requests == ["/1234567890abcdef/files/alpha.txt"]
 
 
+def test_a_cache_may_be_shared(upstream: Upstream) -> None:
+    before = os.umask(0o022)
+    try:
+        assert require("toy", "alpha").path.stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
+
+
 def test_a_mirror_is_laid_out_like_a_local_copy(
     upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,7 +71,7 @@ def test_a_local_copy_needs_neither_network_nor_cache(
     without_network(monkeypatch)
 
     assert require("toy", "beta").path == copy / "toy/deep/beta.txt"
-    assert at_hand("toy")
+    assert available("toy")
     assert not (tmp_path / "cache").exists()
     assert up.stored(copy) == ["toy/alpha.txt", "toy/deep/beta.txt"]
 
@@ -74,6 +83,7 @@ def test_a_local_copy_needs_neither_network_nor_cache(
         (b"short", f"wrong size: 5 bytes instead of {len(ALPHA):,}"),
         (ALPHA[::-1], "wrong checksum: got "),
     ],
+    ids=["missing", "short", "other"],
 )
 def test_a_faulty_local_copy_is_never_repaired_from_the_network(
     upstream: Upstream,
@@ -101,12 +111,12 @@ def test_a_local_copy_that_does_not_exist(
 ) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path / "new\n\x1b\u2028line"))
     assert local_copy() == tmp_path / "new\n\x1b\u2028line"
-    assert not at_hand("toy")
+    assert not available("toy")
     with pytest.raises(DataError, match=r"new line that LM_EVAL_EXT_DATA names does not exist"):
         require("toy", "alpha")
 
 
-@pytest.mark.parametrize("broken", [b"short", ALPHA[::-1]])
+@pytest.mark.parametrize("broken", [b"short", ALPHA[::-1]], ids=["short", "other"])
 def test_a_broken_cache_file_is_fetched_again(
     upstream: Upstream, caplog: pytest.LogCaptureFixture, broken: bytes
 ) -> None:
@@ -130,24 +140,24 @@ def test_a_broken_cache_file_does_not_outlive_a_failed_repair(
     without_network(monkeypatch)
     with pytest.raises(DataError, match="connection refused"):
         require("toy", "alpha")
-    assert not at_hand("toy")
+    assert not available("toy")
     assert up.stored(tmp_path / "cache") == ["data/toy/deep/beta.txt"]
 
 
-def test_at_hand_looks_at_every_size_and_at_no_content(upstream: Upstream) -> None:
-    assert not at_hand("toy")
+def test_available_looks_at_every_size_and_at_no_content(upstream: Upstream) -> None:
+    assert not available("toy")
     alpha = require("toy", "alpha").path
-    assert not at_hand("toy")
+    assert not available("toy")
     require("toy", "beta")
-    assert at_hand("toy")
+    assert available("toy")
     asked = len(upstream.requests)
     alpha.write_bytes(ALPHA[::-1])
-    assert at_hand("toy")
+    assert available("toy")
     alpha.write_bytes(b"short")
-    assert not at_hand("toy")
+    assert not available("toy")
     alpha.unlink()
     alpha.mkdir()
-    assert not at_hand("toy")
+    assert not available("toy")
     assert len(upstream.requests) == asked
 
 
@@ -170,9 +180,9 @@ def test_unknown_names(upstream: Upstream, source: str, file: str, message: str)
     assert str(caught.value) == message
 
 
-def test_at_hand_of_an_unknown_source(upstream: Upstream) -> None:
+def test_available_of_an_unknown_source(upstream: Upstream) -> None:
     with pytest.raises(DataError, match="no data source 'tyo'"):
-        at_hand("tyo")
+        available("tyo")
 
 
 def test_the_folders_follow_the_environment(

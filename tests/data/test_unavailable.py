@@ -6,7 +6,7 @@ import pytest
 from support import upstream as up
 from support.upstream import ALPHA, Upstream
 
-from lm_eval_ext.data import at_hand, fetch, path_of, require, require_all, sources
+from lm_eval_ext.data import available, fetch, path_of, require, require_all, sources
 from lm_eval_ext.errors import DataError
 
 REASON = "nobody has it any more; ask somebody"
@@ -52,7 +52,7 @@ def test_it_comes_from_a_local_copy(
     lost: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(up.write_copy(tmp_path / "copy")))
-    assert at_hand("toy")
+    assert available("toy")
     assert require_all("toy").fetched == 0
     assert lost.requests == []
 

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
+import pooch
 import pytest
-
-from lm_eval_ext.data import download
 
 ALPHA = b"first line of alpha\n" * 2200
 BETA = b"beta\n"
@@ -167,10 +167,30 @@ def without_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_MIRROR", f"http://127.0.0.1:{closed_port()}")
 
 
+def without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pooch waits for a second before it tries again."""
+    monkeypatch.setattr(pooch.core, "time", SimpleNamespace(sleep=lambda _: None))
+
+
 def stored(folder: Path) -> list[str]:
     """Returns every file below a folder but the locks, which stay for good."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
     return sorted(str(path.relative_to(folder)) for path in files)
+
+
+@contextmanager
+def listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serves on 127.0.0.1; yields the URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join(5)
+        server.server_close()
 
 
 @contextmanager
@@ -193,24 +213,17 @@ def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstrea
         def log_message(self, *_: object) -> None:
             """Says nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    upstream.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
     for variable in VARIABLES:
         monkeypatch.delenv(f"LM_EVAL_EXT_{variable}", raising=False)
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(variable, raising=False)
-    declared = write_sources(tmp_path / "sources.yaml", upstream.url)
-    monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(declared))
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LM_EVAL_EXT_TIMEOUT", "10")
-    monkeypatch.setattr(download, "_PAUSE_S", 0)
-    try:
-        yield upstream
-    finally:
-        upstream.release.set()
-        server.shutdown()
-        thread.join(5)
-        server.server_close()
+    without_pause(monkeypatch)
+    with listening(Handler) as upstream.url:
+        declared = write_sources(tmp_path / "sources.yaml", upstream.url)
+        monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(declared))
+        try:
+            yield upstream
+        finally:
+            upstream.release.set()

@@ -1,13 +1,13 @@
 """Adding the novel tokens ``[w_0]`` to ``[w_20]`` to a model (paper, section 4 and appendix B)."""
 
 import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.benchmarks.cogs.checkpoint import (
     WEIGHT_FILES,
     Matrix,
@@ -160,17 +160,9 @@ def _copy(source: Path, target: Path) -> list[str]:
 @contextmanager
 def _new_folder(out: Path) -> Iterator[Path]:
     """A hidden folder beside ``out`` that takes its name when the block ends without an error."""
-    partial = out.with_name(f".{out.name}.partial-{uuid.uuid4().hex}")
-    try:
-        partial.mkdir(parents=True)
-        yield partial
-        if out.is_dir():
-            out.rmdir()  # empty, or it fails; not every system renames onto a folder
-        partial.rename(out)
-    except OSError as error:
-        raise OptionError(f"cannot write {out}: {error.strerror or error}") from None
-    except OptionError as error:
-        # The hidden folder is gone when somebody reads this.
-        raise OptionError(str(error).replace(str(partial), str(out))) from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with atomic_folder(out) as partial:
+        try:
+            yield partial
+        except OptionError as error:
+            # The hidden folder is gone when somebody reads this.
+            raise OptionError(str(error).replace(str(partial), str(out))) from None

@@ -104,7 +104,7 @@ def _read_glue(_: str) -> _Read:
 def _read_openbookqa(pipeline: str) -> _Read:
     # First: what is not installed should be said before anything is downloaded.
     found = openbookqa.find(pipeline)
-    rebuilt = not data.at_hand("openbookqa") and data.at_hand("openbookqa_rebuilt")
+    rebuilt = not data.available("openbookqa") and data.available("openbookqa_rebuilt")
     folder = require_all("openbookqa_rebuilt" if rebuilt else "openbookqa")
     paths = [file.path for file in folder.files]
     rows = openbookqa.read_files(paths) if rebuilt else openbookqa.read_archive(*paths)
@@ -113,7 +113,7 @@ def _read_openbookqa(pipeline: str) -> _Read:
 
 
 def _read_hotpotqa(_: str) -> _Read:
-    part = not data.at_hand("hotpotqa") and data.at_hand("hotpotqa_part")
+    part = not data.available("hotpotqa") and data.available("hotpotqa_part")
     questions = require_all("hotpotqa_part" if part else "hotpotqa", ["fullwiki"])
     annotations = require_all("r4c")
     samples = hotpotqa.read(questions.files[0].path, annotations.files[0].path)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeAlias
 from zipfile import BadZipFile
 
-from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
 from lm_eval_ext.data import cache_dir, local_copy
 from lm_eval_ext.data.folders import mirror_url
@@ -97,7 +97,7 @@ def get() -> Archive:
             raise DataError(f"{packed}: there is no folder {NAME} in it; delete it and run again")
     except (OSError, zipfile.BadZipFile):
         raise DataError(f"{packed}: no zip archive; delete it and run again") from None
-    return Archive(content, _sha256(packed))
+    return Archive(content, sha256_of(packed))
 
 
 def _note_of(packed: Path) -> Path:
@@ -154,13 +154,7 @@ def _write_note(packed: Path) -> None:
 
 
 def _description(packed: Path) -> dict[str, int | str]:
-    return {"size": packed.stat().st_size, "sha256": _sha256(packed)}
-
-
-def _sha256(path: Path) -> str:
-    import pooch
-
-    return str(pooch.file_hash(str(path), alg="sha256"))
+    return {"size": packed.stat().st_size, "sha256": sha256_of(packed)}
 
 
 def _digest_of_folder(folder: Path) -> str:
@@ -168,7 +162,7 @@ def _digest_of_folder(folder: Path) -> str:
 
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*.tsv") if path.is_file()):
-        digest.update(f"{_sha256(path)}  {path.relative_to(folder).as_posix()}\n".encode())
+        digest.update(f"{sha256_of(path)}  {path.relative_to(folder).as_posix()}\n".encode())
     return digest.hexdigest()
 
 

@@ -10,13 +10,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner import extract, mini, prompt
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.in_context import SELECTIONS
 from lm_eval_ext.benchmarks.diner.records import Categories, Recipe, Split, split_of
 from lm_eval_ext.benchmarks.diner.retrieval import check_installed
 from lm_eval_ext.data import require_all
-from lm_eval_ext.data.inspection import sha256_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness import provenance

@@ -8,12 +8,12 @@ from lm_eval.api.filter import Filter
 from lm_eval.api.instance import Instance
 from lm_eval.api.registry import register_filter
 
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner import load, score
 from lm_eval_ext.benchmarks.diner.extract import name_after_components, name_of
 from lm_eval_ext.benchmarks.diner.in_context import INSTRUCTION, ORACLE, choose
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe
-from lm_eval_ext.data.inspection import sha256_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.fewshot import Chosen, DemonstratedTask, Prompt, Turn

@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from lm_eval_ext import data
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import mini, own
 from lm_eval_ext.benchmarks.magnifico.records import (
     BASE,
@@ -258,7 +259,7 @@ def find(
             )
         place = Path(examples).expanduser()
         corpus = own.read(place, Path(databases).expanduser())
-        digests = {"examples": own.digest_of(place), "databases": own.digest(corpus.databases)}
+        digests = {"examples": sha256_of(place), "databases": own.digest(corpus.databases)}
         return Sourced(corpus, provenance.describe_many([], own=digests))
     raise OptionError(f"no corpus {name!r}; use {', '.join(get_args(CorpusName))}")
 

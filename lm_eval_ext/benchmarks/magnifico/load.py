@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents, renew
-from lm_eval_ext.benchmarks.magnifico.own import digest_of
 from lm_eval_ext.benchmarks.magnifico.prompt import tables_of
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus
 from lm_eval_ext.data import cache_dir
@@ -70,7 +70,7 @@ def prepare_judges(corpus: Corpus, name: str, *, progress: bool | None = None) -
         db_id: queries for db_id, queries in corpus.golds().items() if db_id in corpus.databases
     }
     original = {db_id: corpus.databases[db_id].path for db_id in golds}
-    key = [[db_id, digest_of(path), golds[db_id]] for db_id, path in original.items()]
+    key = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
     total = hashlib.sha256(json.dumps([POPULATE_VERSION, key]).encode()).hexdigest()
     folder = cache_dir() / "populated" / f"{name}-v{POPULATE_VERSION}-{total[:12]}"
     try:

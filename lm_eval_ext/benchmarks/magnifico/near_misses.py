@@ -141,7 +141,7 @@ def _original(folder: Path, db_id: str) -> Path:
 
 def _of_copy(folder: Path, db_id: str, golds: tuple[str, ...]) -> Path | None:
     """The published original, if it is at hand and the report of a copy says it was made of it."""
-    if not data.at_hand(corpora.DATABASES):
+    if not data.available(corpora.DATABASES):
         return None
     path = Databases(data.require_all(corpora.DATABASES).path).find(db_id)
     if path is None or finished(folder, db_id, path, golds) is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico.records import (
     BASE,
     NOVEL,
@@ -76,16 +77,7 @@ def digest(databases: Mapping[str, Database]) -> str:
     """SHA-256 over databases: of their names and contents."""
     total = hashlib.sha256()
     for db_id, database in sorted(databases.items()):
-        total.update(f"{digest_of(database.path)}  {db_id}\n".encode())
-    return total.hexdigest()
-
-
-def digest_of(file: Path) -> str:
-    """SHA-256 of a file."""
-    with file.open("rb") as content:
-        total = hashlib.sha256()
-        while chunk := content.read(1 << 20):
-            total.update(chunk)
+        total.update(f"{sha256_of(database.path)}  {db_id}\n".encode())
     return total.hexdigest()
 
 

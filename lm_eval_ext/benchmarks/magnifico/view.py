@@ -77,7 +77,7 @@ def _databases() -> dict[str, Path]:
     from lm_eval_ext.benchmarks.magnifico import corpora, mini
 
     found = {db_id.casefold(): one.path for db_id, one in mini.corpus().databases.items()}
-    if data.at_hand(corpora.DATABASES):
+    if data.available(corpora.DATABASES):
         for file in sorted(data.require_all(corpora.DATABASES).path.rglob("*.sqlite")):
             found.setdefault(file.stem.casefold(), file)
     return found

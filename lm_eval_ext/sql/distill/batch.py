@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill.build import populate
 from lm_eval_ext.sql.distill.processes import Maker
@@ -77,7 +77,7 @@ def finished(folder: Path, db_id: str, original: Path, golds: Sequence[str]) -> 
     copy = folder / db_id / f"{db_id}.sqlite"
     try:
         noted = json.loads((folder / db_id / f"{db_id}.report.json").read_text(encoding="utf-8"))
-        same = noted["key"] == key_of(original, golds) and noted["sha256"] == _sha256(copy)
+        same = noted["key"] == key_of(original, golds) and noted["sha256"] == sha256_of(copy)
         return Report.from_dict(noted["report"]) if same else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -90,7 +90,7 @@ def key_of(original: Path, golds: Sequence[str]) -> str:
         DataError: The original cannot be read.
     """
     try:
-        parts = [POPULATE_VERSION, _sha256(original), sorted(set(golds))]
+        parts = [POPULATE_VERSION, sha256_of(original), sorted(set(golds))]
     except OSError as error:
         raise DataError(f"cannot read the database {original}: {error.strerror}") from None
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -112,7 +112,7 @@ def make(original: Path, golds: Sequence[str], folder: Path, db_id: str) -> None
     report = populate(original, golds, copy)
     noted = {
         "key": key_of(original, golds),
-        "sha256": _sha256(copy),
+        "sha256": sha256_of(copy),
         "report": report.as_dict(),
     }
     with atomic_text(home / f"{db_id}.report.json") as file:
@@ -162,11 +162,3 @@ def _bar(total: int, progress: bool | None) -> Any:  # noqa: FBT001
 
     disable = None if progress is None else not progress
     return tqdm(total=total, desc="populating", unit="db", disable=disable, file=sys.stderr)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -2,10 +2,10 @@
 
 import contextlib
 import sqlite3
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill.runner import Runner
 from lm_eval_ext.sql.policy import register
@@ -65,18 +65,14 @@ class Workbench:
         """
         for _, sql in self._triggers:
             self.connection.execute(sql)
-        part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
         try:
-            part.touch()  # SQLite's own message would not name the reason
-            with contextlib.closing(sqlite3.connect(part)) as file:
-                self.connection.backup(file)
-            part.replace(target)
+            with atomic_path(target) as part:
+                part.touch()  # SQLite's own message would not name the reason
+                with contextlib.closing(sqlite3.connect(part)) as file:
+                    self.connection.backup(file)
         except (OSError, sqlite3.Error) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise OptionError(f"cannot write {target}: {reason}") from None
-        finally:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
         for name, _ in self._triggers:
             self.connection.execute(f"DROP TRIGGER {quoted(name)}")
 

@@ -8,9 +8,9 @@ import gzip
 import json
 from pathlib import Path
 
+from lm_eval_ext.atomic import atomic_path, sha256_of
 from lm_eval_ext.benchmarks.diner.build.engine import Engine, first_line, literal, only
 from lm_eval_ext.benchmarks.diner.glossary import BRACKETED, NESTING, NOT_CHINESE
-from lm_eval_ext.data.inspection import sha256_of
 from lm_eval_ext.errors import DataError
 
 CLEANING_VERSION = 1
@@ -51,20 +51,17 @@ def clean(engine: Engine, corpus: Path, folder: Path) -> tuple[Path, str]:
     digest = _digest(corpus)
     path = folder / f"cleaned-{digest[:16]}-{CLEANING_VERSION}.parquet"
     if not path.is_file():
-        for old in folder.glob("cleaned-*"):
+        for old in folder.glob("*cleaned-*"):  # also what a killed run left
             old.unlink()
-        part = path.with_suffix(".part")
         try:
-            engine.run(
-                f"COPY ({_select(corpus)}) TO {literal(part)} (FORMAT parquet, COMPRESSION zstd)",
-                title="Reading the corpus",
-            )
+            with atomic_path(path) as part:
+                engine.run(
+                    f"COPY ({_select(corpus)}) TO {literal(part)} "
+                    "(FORMAT parquet, COMPRESSION zstd)",
+                    title="Reading the corpus",
+                )
         except duckdb.Error as error:
             raise DataError(_explain(corpus, error)) from error
-        else:
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
     return path, digest
 
 

@@ -6,13 +6,13 @@ From the embedded files to a corpus.
 import hashlib
 import json
 import sqlite3
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import get_args
 
+from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.benchmarks.magnifico.mini.files import (
     PAIR_SLOTS,
     SLOT,
@@ -70,16 +70,12 @@ def _build(script: str, database: Database) -> None:
     for path in (database.schema, database.path):
         if path is None or path.is_file():
             continue
-        part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-        try:
+        with atomic_path(path) as part:
             if path == database.schema:
                 part.write_bytes(script.encode())
             else:
                 with closing(sqlite3.connect(part)) as connection:
                     connection.executescript(f"BEGIN;\n{script}\nCOMMIT;")
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
 
 
 DIALOGUE_FORMS: tuple[Form, ...] = ("plausible", "foreign")

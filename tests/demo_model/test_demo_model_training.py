@@ -1,11 +1,11 @@
-"""The demonstration model: it learns, loads, repeats, and an interrupted run leaves nothing."""
+"""The demonstration model learns, loads and repeats; an interrupted run leaves nothing."""
 
-import signal
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 import typer
@@ -13,36 +13,50 @@ from typer.testing import CliRunner
 
 from lm_eval_ext.benchmarks.lieder import mini
 from lm_eval_ext.cli.demo_model import demo_model
-from lm_eval_ext.demo_model import checkpoint, corpus, train
-from lm_eval_ext.demo_model.checkpoint import TrainingReport
+from lm_eval_ext.demo_model import corpus, lieder, training
+from lm_eval_ext.demo_model.training import RECORD_FILE, Settings, Trained, TrainingReport
 from lm_eval_ext.errors import OptionError
 
 STEPS = 25
 
-Trained = tuple[Path, TrainingReport]
+Model = tuple[Path, TrainingReport]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Model:
     out = tmp_path_factory.mktemp("demo") / "model"
-    return out, train.train(out, seed=5, steps=STEPS, progress=False)
+    return out, lieder.train(out, seed=5, steps=STEPS, progress=False)
 
 
 @pytest.fixture(scope="module")
-def tokenizer(trained: Trained) -> Any:
+def tokenizer(trained: Model) -> Any:
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(trained[0])
 
 
 @pytest.fixture(scope="module")
-def model(trained: Trained) -> Any:
+def model(trained: Model) -> Any:
     from transformers import AutoModelForCausalLM
 
     return AutoModelForCausalLM.from_pretrained(trained[0])
 
 
-def never(*_: object, **__: object) -> None:
+class Saved(SimpleNamespace):
+    """Stands in for a model and for a tokenizer."""
+
+    def save_pretrained(self, folder: Path) -> None:
+        (folder / "weights").write_bytes(b"weights")
+
+    def num_parameters(self) -> int:
+        return 100
+
+
+SETTINGS = Settings(seed=0, steps=2, corpus_sha256="0")
+TRAINED = Trained(Saved(), Saved(), [3.0, 2.0], 4.0)
+
+
+def never(*_: object, **__: object) -> NoReturn:
     raise AssertionError("trained again")
 
 
@@ -50,7 +64,7 @@ def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in folder.iterdir()}
 
 
-def test_the_loaded_model_has_learned(trained: Trained, model: Any, tokenizer: Any) -> None:
+def test_the_loaded_model_has_learned(trained: Model, model: Any, tokenizer: Any) -> None:
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -60,7 +74,7 @@ def test_the_loaded_model_has_learned(trained: Trained, model: Any, tokenizer: A
     for candidate in (untrained, model):
         with torch.no_grad():
             rows = [tokenizer(text)["input_ids"] for text in corpus.sentences(99, 64)]
-            losses.append(train._loss(candidate, rows).item())
+            losses.append(lieder._loss(candidate, rows).item())
     assert losses[1] < losses[0] - 0.5
     report = trained[1]
     assert report.held_out_loss == pytest.approx(losses[1], abs=0.3)
@@ -99,56 +113,57 @@ def test_any_text_can_be_encoded(tokenizer: Any) -> None:
     assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == text
 
 
-def test_the_same_seed_gives_the_same_model(trained: Trained, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_model(trained: Model, tmp_path: Path) -> None:
     import torch
 
     torch.manual_seed(123)  # what the caller did with torch before must not matter ...
     expected = torch.rand(1)
     torch.manual_seed(123)
-    report = train.train(tmp_path / "again", seed=5, steps=STEPS, progress=False)
+    report = lieder.train(tmp_path / "again", seed=5, steps=STEPS, progress=False)
     assert torch.equal(torch.rand(1), expected)  # ... nor may training disturb it
     assert replace(report, seconds=trained[1].seconds) == trained[1]
     for file in trained[0].iterdir():
-        if file.name != checkpoint.RECORD_FILE:
+        if file.name != RECORD_FILE:
             assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
 
 
-def test_another_seed_gives_another_model(trained: Trained, tmp_path: Path) -> None:
+def test_another_seed_gives_another_model(trained: Model, tmp_path: Path) -> None:
     for steps in (1, 2):
-        train.train(tmp_path / str(steps), seed=steps, steps=1, progress=False)
+        lieder.train(tmp_path / str(steps), seed=steps, steps=1, progress=False)
     one, two = (tmp_path / name / "model.safetensors" for name in "12")
     assert one.read_bytes() != two.read_bytes()
     tokenizers = {(tmp_path / name / "tokenizer.json").read_bytes() for name in "12"}
     assert tokenizers == {(trained[0] / "tokenizer.json").read_bytes()}
 
 
-def test_a_second_run_does_not_train(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_run_does_not_train(trained: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     before = snapshot(trained[0])
-    monkeypatch.setattr(train, "fit", never)
-    again = train.train(trained[0], seed=5, steps=STEPS)
+    monkeypatch.setattr(lieder, "fit", never)
+    again = lieder.train(trained[0], seed=5, steps=STEPS)
     assert again == replace(trained[1], reused=True)
     assert snapshot(trained[0]) == before
 
 
 @pytest.mark.parametrize("options", [{"seed": 6, "steps": STEPS}, {"seed": 5, "steps": 26}, {}])
 def test_another_model_is_not_overwritten(
-    trained: Trained, options: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    trained: Model, options: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = snapshot(trained[0])
-    monkeypatch.setattr(train, "fit", never)
+    monkeypatch.setattr(lieder, "fit", never)
     with pytest.raises(OptionError, match=f"seed 5, {STEPS} steps.*nothing was changed"):
-        train.train(trained[0], seed=options.get("seed", 0), steps=options.get("steps"))
+        lieder.train(trained[0], seed=options.get("seed", 0), steps=options.get("steps"))
     assert snapshot(trained[0]) == before
 
 
-def test_a_foreign_folder_is_not_overwritten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("record", [None, "{}", "not json", '{"settings": 1}'])
+def test_a_foreign_folder_is_not_overwritten(tmp_path: Path, record: str | None) -> None:
     (tmp_path / "config.json").write_text("{}")
+    if record is not None:
+        (tmp_path / RECORD_FILE).write_text(record)
     before = snapshot(tmp_path)
-    monkeypatch.setattr(train, "fit", never)
-    with pytest.raises(OptionError, match="no demonstration model"):
-        train.train(tmp_path)
+    with pytest.raises(OptionError, match="is not a demonstration model") as error:
+        training.make(tmp_path, SETTINGS, never)
+    assert "\n" not in str(error.value)
     assert snapshot(tmp_path) == before
 
 
@@ -158,36 +173,43 @@ def test_a_foreign_folder_is_not_overwritten(
 )
 def test_illegal_values_are_named(tmp_path: Path, seed: int, steps: int, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        train.train(tmp_path / "m", seed=seed, steps=steps)
+        lieder.train(tmp_path / "m", seed=seed, steps=steps)
     assert not (tmp_path / "m").exists()
 
 
-def start_and_interrupt(stage: str, out: Path, with_signal: signal.Signals) -> None:
-    """Trains in a process of its own and interrupts it there."""
-    script = Path(__file__).with_name("interrupted.py")
-    with subprocess.Popen(
-        [sys.executable, str(script), stage, str(out)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        assert process.stdout
-        assert process.stdout.readline() == "reached\n"
-        process.send_signal(with_signal)
-        assert process.wait(timeout=60) != 0
+@pytest.mark.parametrize("stage", ["_loss", "as_pretrained"], ids=["training", "saving"])
+def test_an_interruption_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    def interrupted(*_: object, **__: object) -> NoReturn:
+        raise KeyboardInterrupt
 
-
-def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
-    start_and_interrupt("training", tmp_path / "model", signal.SIGINT)
+    module = corpus if stage == "as_pretrained" else lieder
+    monkeypatch.setattr(module, stage, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lieder.train(tmp_path / "model", steps=1, progress=False)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_run_leaves_no_half_model(tmp_path: Path) -> None:
-    out = tmp_path / "model"
-    start_and_interrupt("saving", out, signal.SIGKILL)
-    assert not out.exists()
-    assert not train.train(out, steps=2, progress=False).reused
-    assert train.train(out, steps=2, progress=False).reused
+def test_two_runs_for_one_folder_leave_one_model(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "model"
+
+    def while_another_run_trains() -> Trained:
+        training.make(out, SETTINGS, lambda: TRAINED)
+        return TRAINED
+
+    with pytest.raises(OptionError, match=r"cannot write .*model: Directory not empty"):
+        training.make(out, SETTINGS, while_another_run_trains)
+    assert training.make(out, SETTINGS, never).reused
+    assert [path.name for path in out.parent.iterdir()] == ["model"]
+
+
+def test_a_file_in_the_way_is_found_before_training(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OptionError, match="exists and is not a folder"):
+        training.make(tmp_path / "file", SETTINGS, never)
+    with pytest.raises(OptionError, match=r"cannot write .*file/model: Not a directory"):
+        training.make(tmp_path / "file" / "model", SETTINGS, never)
 
 
 def test_import_is_light() -> None:
@@ -207,12 +229,12 @@ def test_the_command_says_what_it_did(tmp_path: Path, monkeypatch: pytest.Monkey
         calls.append((out, seed, steps))
         return TrainingReport(steps, 41.7, 0.66, 0.655, 457152, reused=len(calls) > 1)
 
-    monkeypatch.setattr(train, "train", fake)
+    monkeypatch.setattr(lieder, "train", fake)
     app = typer.Typer()
     app.command()(demo_model)
     first = CliRunner().invoke(app, ["--out", str(tmp_path), "--seed", "3", "--steps", "7"])
     again = CliRunner().invoke(app, ["--out", str(tmp_path)])
-    assert calls == [(tmp_path, 3, 7), (tmp_path, 0, train.DEFAULT_STEPS)]
+    assert calls == [(tmp_path, 3, 7), (tmp_path, 0, lieder.DEFAULT_STEPS)]
     assert first.output.endswith(
         "holds a model trained in 42 s: 7 steps, 457152 parameters, "
         "held-out loss 0.655 nats per token\n"

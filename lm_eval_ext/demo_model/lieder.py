@@ -1,33 +1,22 @@
-"""Trains the demonstration model: a tiny Llama, from scratch, on the CPU, in about a minute."""
+"""Trains lieder_mini's demonstration model: a tiny Llama, on the CPU, in about a minute."""
 
 import hashlib
-import time
 from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.benchmarks.lieder import mini
-from lm_eval_ext.demo_model import checkpoint, corpus
-from lm_eval_ext.demo_model.checkpoint import Settings, TrainingReport
-from lm_eval_ext.demo_model.corpus import (
-    BOS_ID,
-    EOS_ID,
-    PAD_ID,
-    as_pretrained,
-    encode,
-    train_tokenizer,
-)
-from lm_eval_ext.demo_model.fitting import (
+from lm_eval_ext.demo_model import corpus
+from lm_eval_ext.demo_model.corpus import BOS_ID, EOS_ID, PAD_ID
+from lm_eval_ext.demo_model.training import (
     IGNORED_LABEL,
     SEEDS,
+    Settings,
+    Trained,
+    TrainingReport,
     check_options,
     fit,
-    no_transformers_bars,
-    report_of,
-    reproducible,
+    make,
 )
-from lm_eval_ext.log import get_logger
-
-__all__ = ["DEFAULT_STEPS", "TrainingReport", "train"]
 
 DEFAULT_STEPS = 700
 """About a minute on one core. Existence and plurality comparisons of lieder_mini then come out
@@ -40,8 +29,6 @@ FINGERPRINT_TEXTS, HELD_OUT_TEXTS = 2000, 512
 HELD_OUT_SEED_OFFSET = SEEDS
 """Added to the seed for the held-out texts; no legal seed is as large."""
 
-logger = get_logger(__name__)
-
 
 def _settings(seed: int, steps: int) -> Settings:
     """Completes the settings with a digest of the texts that they lead to."""
@@ -51,7 +38,6 @@ def _settings(seed: int, steps: int) -> Settings:
 
 
 def _new_model(settings: Settings, vocabulary: int) -> Any:
-    """Builds a randomly initialized ``LlamaForCausalLM``."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
@@ -81,11 +67,10 @@ def _loss(model: Any, batch: list[list[int]]) -> Any:
 
 
 def _held_out_loss(model: Any, tokenizer: Any, seed: int, seen: set[str]) -> float:
-    """Loss on fresh texts, in nats per token."""
     import torch
 
     fresh = corpus.sentences(seed + HELD_OUT_SEED_OFFSET, HELD_OUT_TEXTS)
-    rows = encode(tokenizer, [text for text in fresh if text not in seen])
+    rows = corpus.encode(tokenizer, [text for text in fresh if text not in seen])
     with torch.no_grad():
         return float(_loss(model, rows).item())
 
@@ -95,8 +80,8 @@ def train(
 ) -> TrainingReport:
     """Trains the demonstration model and saves it where ``--model hf`` can load it.
 
-    Nothing is written before training ends, and then all at once. The same seed and steps give
-    the same model on the same kind of processor with the same libraries.
+    The same seed and steps give the same model on the same kind of processor with the same
+    libraries.
 
     Args:
         out: The model's folder; must be absent, empty or hold this very model.
@@ -104,43 +89,23 @@ def train(
         steps: Optimizer steps; :data:`DEFAULT_STEPS` where None.
         progress: Whether to show a progress bar on stderr.
 
-    Returns:
-        What the run came to; where ``out`` already held the model, what that run came to.
-
     Raises:
         OptionError: A value is not legal, or ``out`` is something else or cannot be written.
     """
     steps = DEFAULT_STEPS if steps is None else steps
     check_options(seed, steps)
-    out = out.expanduser().resolve()
     settings = _settings(seed, steps)
-    if found := checkpoint.find(out, settings):
-        logger.info("%s already holds this model: nothing to train", out)
-        return found
-    checkpoint.check_destination(out)
 
-    import tokenizers
-    import torch
-    import transformers
-
-    start = time.monotonic()
-    with reproducible(seed):
-        tokenizer = train_tokenizer(settings.vocabulary)
+    def trained() -> Trained:
+        tokenizer = corpus.train_tokenizer(settings.vocabulary)
         texts = list(corpus.sentences(seed, steps * settings.batch_size))
         model = _new_model(settings, tokenizer.get_vocab_size())
-        rows = encode(tokenizer, texts)
+        rows = corpus.encode(tokenizer, texts)
         size = settings.batch_size
         batches = (rows[place : place + size] for place in range(0, len(rows), size))
         losses = fit(model, batches, _loss, settings, progress=progress)
         held_out_loss = _held_out_loss(model, tokenizer, seed, set(texts))
-    report = report_of(model, losses, held_out_loss, start)
-    made_with = {
-        module.__name__: module.__version__ for module in (tokenizers, torch, transformers)
-    }
+        saved = corpus.as_pretrained(tokenizer, CONTEXT_LENGTH)
+        return Trained(model, saved, losses, held_out_loss)
 
-    def write(folder: Path) -> None:
-        as_pretrained(tokenizer, CONTEXT_LENGTH).save_pretrained(folder)
-        with no_transformers_bars():
-            model.save_pretrained(folder)
-
-    return checkpoint.publish(out, settings, report, made_with, write)
+    return make(out, settings, trained)

@@ -7,7 +7,7 @@ import pytest
 
 from lm_eval_ext.benchmarks.cogs import mini
 from lm_eval_ext.demo_model import cogs as demo
-from lm_eval_ext.demo_model.checkpoint import TrainingReport
+from lm_eval_ext.demo_model.training import TrainingReport
 from lm_eval_ext.errors import OptionError
 
 STEPS = 60

@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 from lm_eval_ext.benchmarks.lieder import mini
-from lm_eval_ext.demo_model import corpus, train
+from lm_eval_ext.demo_model import corpus, lieder
 
 TEXTS = list(corpus.sentences(0, 20_000))
 
@@ -30,7 +30,7 @@ def test_a_seed_gives_its_texts_and_no_others() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_held_out_seeds_give_other_texts(seed: int) -> None:
     # random.Random(2) and random.Random(2 + 2**32) are the same sequence.
-    held_out = set(corpus.sentences(seed + train.HELD_OUT_SEED_OFFSET, 500))
+    held_out = set(corpus.sentences(seed + lieder.HELD_OUT_SEED_OFFSET, 500))
     assert len(held_out - set(corpus.sentences(seed, 2000))) > 300
 
 

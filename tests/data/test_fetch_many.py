@@ -12,7 +12,7 @@ import pytest
 from many_files import CONTENTS, FOLDER, NAMES, ODD, Server
 from support.upstream import stored, without_network
 
-from lm_eval_ext.data import at_hand, fetch_many, folder_of, inspect_all, require, require_all
+from lm_eval_ext.data import available, fetch_many, folder_of, inspect, require, require_all
 from lm_eval_ext.errors import DataError, LmEvalExtError
 
 
@@ -27,7 +27,7 @@ def failure(under: str = "") -> str:
 def test_hundreds_of_files_are_fetched_once(
     many: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not at_hand("many")
+    assert not available("many")
     folder = require_all("many")
 
     assert folder.path == tmp_path / "cache/data" / FOLDER
@@ -36,7 +36,7 @@ def test_hundreds_of_files_are_fetched_once(
     for file in folder.files:
         assert file.path == folder.path / file.name
         assert file.path.read_bytes() == CONTENTS[file.name]
-    assert at_hand("many")
+    assert available("many")
     assert many.requests == dict.fromkeys(NAMES, 1)
     left = sorted(str(path.relative_to(folder.path)) for path in folder.path.rglob(".*"))
     assert left == [".all.lock"], "one lock for all, and no half of a file"
@@ -107,7 +107,7 @@ def test_one_gone_and_one_wrong_do_not_stop_the_rest(many: Server, tmp_path: Pat
 
     message = failure()
 
-    assert message.startswith("many: 2 files are not to be had; one of them: many/")
+    assert message.startswith("many: 2 files are unavailable; one of them: many/")
     assert "`lm-eval-ext data fetch many`" in message
     there = [f"data/{FOLDER}{name}" for name in NAMES if name not in many.gone | many.wrong]
     assert stored(tmp_path / "cache") == sorted(there)
@@ -118,13 +118,13 @@ def test_one_gone_and_one_wrong_do_not_stop_the_rest(many: Server, tmp_path: Pat
     assert "wrong checksum" in message
     many.wrong = set()
     assert require_all("many").fetched == 1
-    assert many.requests == {NAMES[10]: 1, NAMES[200]: 2}
+    assert many.requests == {NAMES[10]: 1, NAMES[200]: 3}
 
 
 def test_it_gives_up_where_nothing_works(many: Server, tmp_path: Path) -> None:
     many.gone = set(NAMES)
     message = failure()
-    assert message.startswith("many: at least 3 files are not to be had; one of them: many/")
+    assert message.startswith("many: at least 3 files are unavailable; one of them: many/")
     assert "HTTP 404" in message
     assert many.requests.total() < 3 * fetch_many._CONNECTIONS
     assert stored(tmp_path / "cache") == []
@@ -135,7 +135,7 @@ def test_broken_files_are_fetched_again(many: Server, caplog: pytest.LogCaptureF
     folder.files[7].path.write_bytes(b"longer than it was")
     folder.files[8].path.write_bytes(bytes(folder.files[8].size))
     many.requests.clear()
-    assert [it.state for it in inspect_all("many").values() if not it.ok] == [
+    assert [it.state for it in inspect("many").values() if not it.ok] == [
         "wrong size",
         "wrong checksum",
     ]
