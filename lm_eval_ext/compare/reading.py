@@ -42,10 +42,10 @@ class _Found:
 def read_models(paths: Sequence[Path]) -> list[Model]:
     """Reads the models that results files or folders hold.
 
-    In a folder, results with the same model and arguments are one model's, and results below one
-    ``model.yaml`` with a display name. Of several results
-    on one task the one with most documents counts, and of these the newest. Models of one name
-    are told apart by the argument that names them, or by where they lie.
+    In a folder, results of the same model and arguments are one model's, and so are results
+    below one ``model.yaml`` with a display name. Of several results on one task the one with
+    most documents is used, and of these the newest. Models of the same name get the path of the
+    argument that they come from, or of their folder, added to it.
 
     Raises:
         OptionError: If a path holds no results.
@@ -71,7 +71,7 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str]) -> list[str]:
     """The tasks that at least two models have, in the order of the first model that has them.
 
     Args:
-        models: Whose.
+        models: Of the comparison.
         patterns: Names of tasks, of groups of ours, or patterns with ``*``; all if empty.
 
     Raises:

@@ -80,9 +80,9 @@ def test_exports_hold_the_same_figures(tmp_path: Path) -> None:
 
 
 def test_digits() -> None:
-    assert exports.figure(tables.Cell()) == ""
-    assert exports.figure(tables.Cell(0.12345, 0.1, 0.2)) == "0.123 [0.100, 0.200]"
-    assert exports.figure(tables.Cell(84.871)) == "84.9"
+    assert exports.cell_text(tables.Cell()) == ""
+    assert exports.cell_text(tables.Cell(0.12345, 0.1, 0.2)) == "0.123 [0.100, 0.200]"
+    assert exports.cell_text(tables.Cell(84.871)) == "84.9"
 
 
 def test_a_broken_sample_is_one_line_and_leaves_no_page(tmp_path: Path) -> None:
