@@ -31,7 +31,7 @@ def run(
     from rich.console import Console
     from rich.text import Text
 
-    from lm_eval_ext.runs.job import Screen
+    from lm_eval_ext.runs.run import Screen
     from lm_eval_ext.runs.run import run as run_models
 
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)

@@ -206,7 +206,7 @@ def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path) -> None:
     )
     assert status == 1
     (line,) = said.strip().splitlines()
-    assert line.startswith("lm-eval-ext: error: wrong.yaml:2: unknown key 'batchsize'; legal are")
+    assert line.startswith("lm-eval-ext: error: wrong.yaml:2: unknown key 'batchsize'; use one of")
     assert not (tmp_path / "out").exists()
 
 
