@@ -117,10 +117,10 @@ def _agrees(file: ResultsFile, task: str, key: Mapping[str, Any]) -> bool:
         "seed": [config.get(seed) for seed in _SEEDS],
         "system_instruction": content.get("system_instruction"),
         "apply_chat_template": content.get("chat_template") is not None,
-        "fewshot_as_multiturn": bool(content.get("fewshot_as_multiturn")),
     }
-    for flag in ("apply_chat_template", "fewshot_as_multiturn"):
-        asked[flag] = bool(asked[flag])
+    if asked["apply_chat_template"]:  # otherwise it has no effect
+        said["fewshot_as_multiturn"] = bool(content.get("fewshot_as_multiturn"))
+    asked["apply_chat_template"] = bool(asked["apply_chat_template"])
     asked["seed"] = asked["seed"] or [None] * len(_SEEDS)
     metadata = content["configs"].get(task, {}).get("metadata") or {}
     signature = {"version": content["versions"].get(task), **metadata.get(METADATA_KEY, {})}

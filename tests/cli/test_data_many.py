@@ -65,7 +65,7 @@ def test_list_as_json_has_every_file(upstream: Upstream) -> None:
 def test_fetch_leaves_out_what_cannot_be_had(upstream: Upstream, tmp_path: Path) -> None:
     folder = tmp_path / "cache/data/many"
     assert run("fetch") == (
-        ["toy: left out: nobody has it", f"many: 25 of 25 files fetched (1.1 MB) {folder}"],
+        ["toy: skipped: nobody has it", f"many: 25 of 25 files fetched (1.1 MB) {folder}"],
         "",
     )
     assert run("fetch", "many") == ([f"many: 25 files already here (1.1 MB) {folder}"], "")
@@ -81,7 +81,7 @@ def test_fetch_by_name_says_why_it_fails(upstream: Upstream) -> None:
 def test_verify_lists_only_the_bad(upstream: Upstream, tmp_path: Path) -> None:
     folder = tmp_path / "cache/data/many"
     lines, error = run("verify")
-    assert lines == ["toy: left out: nobody has it", f"many: missing, all 25 files ({folder})"]
+    assert lines == ["toy: skipped: nobody has it", f"many: missing, all 25 files ({folder})"]
     assert error == "25 files are missing or broken; run `lm-eval-ext data fetch many`"
 
     run("fetch")
