@@ -65,6 +65,9 @@ def rooms_and_imports() -> tuple[list[str], set[tuple[str, str]]]:
     """The rooms, and which imports which."""
     import grimp
 
+    # The start-up file has imported the installed package, which need not be this one.
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]
     graph = grimp.build_graph(PACKAGE, cache_dir=None)
     rooms = sorted(name.partition(".")[2] for name in graph.find_children(PACKAGE))
     imports = set()
@@ -173,9 +176,7 @@ def spread(row: list[Node]) -> None:
     for node, offset in zip(row, offsets, strict=True):
         beside = node.above + node.below
         # Passing arrows pull each other most, so that long ways are straight.
-        pulls = [
-            1 if one.name and node.name else 2 if one.name or node.name else 8 for one in beside
-        ]
+        pulls = [PULLS[bool(one.name) + bool(node.name)] for one in beside]
         wished = fmean([one.x for one in beside], pulls) if beside else node.x
         blocks.append([wished - offset])
         while len(blocks) > 1 and fmean(blocks[-2]) > fmean(blocks[-1]):
