@@ -9,7 +9,7 @@ Importing this module or reading a card imports neither lm-eval nor a benchmark.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -55,12 +55,8 @@ class Cluster(_Strict):
 class TaskFacts(_Strict):
     """One task: what it asks, and how much of it.
 
-    Attributes:
-        description: One line.
-        documents: What ``--limit`` counts.
-        requests: What the model is asked in all.
-        sources: Which of ``data/sources.yaml`` it needs; none if it is embedded.
-        asks_own: Whether the documents are the user's own; then there are no numbers.
+    ``documents`` are what ``--limit`` counts, ``sources`` those of ``data/sources.yaml`` that it
+    needs. A task that asks about the user's own documents has no numbers.
     """
 
     description: str
@@ -184,10 +180,6 @@ class TaskRow:
     requests: int
     data: str
     description: str
-
-    def as_dict(self) -> dict[str, str | int]:
-        """For JSON."""
-        return asdict(self)
 
 
 def task_rows() -> list[TaskRow]:

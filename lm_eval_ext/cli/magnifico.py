@@ -58,12 +58,12 @@ def count(
     from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL
     from lm_eval_ext.errors import OptionError
 
-    legal = (BASE, *NOVEL)
-    if form != "all" and form not in legal:
-        raise OptionError(f"--form {form}: use {', '.join(legal)} or all")
+    forms = (BASE, *NOVEL)
+    if form != "all" and form not in forms:
+        raise OptionError(f"--form {form}: use {', '.join(forms)} or all")
     corpus = near_misses.texts()
     reports = near_misses.examine(databases, originals=originals, workers=workers)
-    found = near_misses.count(reports, corpus, legal if form == "all" else [form])  # type: ignore[list-item]
+    found = near_misses.count(reports, corpus, forms if form == "all" else [form])  # type: ignore[list-item]
     if as_json:
         content = {
             "form": form,

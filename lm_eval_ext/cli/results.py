@@ -1,6 +1,7 @@
 """``lm-eval-ext show``, ``signature`` and ``tasks``."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -75,7 +76,7 @@ def tasks(
         return
     rows = task_rows()
     if as_json:
-        typer.echo(json.dumps([row.as_dict() for row in rows], indent=2))
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
         return
     from rich.console import Console
     from rich.table import Table

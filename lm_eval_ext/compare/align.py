@@ -22,11 +22,7 @@ DOCUMENT = "document"
 
 
 class RefusedError(DataError):
-    """Runs that cannot be compared.
-
-    Attributes:
-        signatures: By the run's name.
-    """
+    """Runs that cannot be compared, with their signatures by the run's name."""
 
     def __init__(self, message: str, signatures: Mapping[str, str]) -> None:
         super().__init__(message)
@@ -49,11 +45,7 @@ class Aligned:
 def align(task: str, runs: Mapping[str, ResultsFile], *, across_settings: bool = False) -> Aligned:
     """Aligns the runs of several models on one task by lm-eval's hashes of documents.
 
-    Args:
-        task: Its name.
-        runs: By the model's name.
-        across_settings: Whether prompts, and the parts of the signature in ``SETTINGS``, may
-            differ.
+    With ``across_settings`` prompts may differ, and the parts of signatures in ``SETTINGS``.
 
     Raises:
         RefusedError: If the runs did not measure the same thing, or share no document.
@@ -97,10 +89,6 @@ def align_tasks(first: tuple[str, ResultsFile], second: tuple[str, ResultsFile])
     """Aligns two tasks of one benchmark by the items that their documents ask about.
 
     Prompts may differ: such a comparison is about that.
-
-    Args:
-        first: A task and its results.
-        second: Another task and its results.
 
     Raises:
         RefusedError: If documents of the two cannot be matched one to one.

@@ -20,16 +20,11 @@ def run(
     format_: str = "text",
     out: Path | None = None,
 ) -> tuple[str, str]:
-    """Compares, and writes the file if one is named.
+    """Compares, and writes to the file ``out`` if it is named.
 
-    Args:
-        paths: Results files or folders.
-        settings: How to compare.
-        tasks: Names, groups or patterns, separated by commas.
-        between: Two tasks, separated by a comma, to compare within each model. The default for
-            two paths with one task each that differ.
-        format_: One of ``FORMATS``.
-        out: Where to write.
+    ``tasks`` are names, groups or patterns, separated by commas. ``between`` names two tasks,
+    which are then compared within each model; it is the default for two paths with one task each
+    that differ.
 
     Returns:
         The text to print, and an error message: which tasks could not be compared, or "".

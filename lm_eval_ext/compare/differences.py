@@ -172,17 +172,11 @@ POOLED = "all models"
 
 
 def compare_tasks(models: Sequence[Model], first: str, second: str, settings: Settings) -> Report:
-    """Compares two tasks within each model, and over all models together.
+    """Compares two tasks within each model that has both, and over all these models together.
 
     In the comparison over all models a document's score is the mean of the models' scores. Only
     items are resampled, since the models are the same in both tasks and not a sample of models.
     Holm's method adjusts for all models of a metric, and leaves that one comparison as it is.
-
-    Args:
-        models: Those that lack one of the tasks are ignored.
-        first: A task.
-        second: Another of the same benchmark.
-        settings: How to compare.
 
     Raises:
         OptionError: If no model has both tasks, or a metric's name matches none.

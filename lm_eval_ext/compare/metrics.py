@@ -17,14 +17,7 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of one task.
-
-    Attributes:
-        name: As tables show it.
-        key: As samples have it.
-        filter: The lm-eval filter whose answers it scores.
-        higher_is_better: As results files say.
-    """
+    """A metric of a task: its name in tables, its key in samples, its lm-eval filter."""
 
     name: str
     key: str
@@ -37,12 +30,8 @@ def choose_metrics(
 ) -> list[Metric]:
     """The metrics that a comparison shows.
 
-    Args:
-        task: Its name.
-        results: Of one of the runs.
-        filters: Those of the aligned samples.
-        patterns: Names, or patterns with ``*``, of whole metrics or of the part after the
-            slash; if empty, the benchmark's headline, or all of a task that isn't ours.
+    ``patterns`` are names, or patterns with ``*``, of whole metrics or of the part after the
+    slash. Without any it is the benchmark's headline, or all metrics of a task that isn't ours.
 
     Raises:
         OptionError: If a pattern matches none.
@@ -112,11 +101,7 @@ def how_to_recompute(
 ) -> SampleStatistic | str | None:
     """How a metric can be recomputed from samples.
 
-    Args:
-        task: Its name.
-        runs: By model.
-        samples: By model, everything that it logged under the metric's filter.
-        metric: One of the task's.
+    ``samples`` are everything that each model logged under the metric's filter.
 
     Returns:
         The benchmark's statistic; None for the average of documents' scores, if that is the

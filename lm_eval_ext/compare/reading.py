@@ -20,12 +20,7 @@ from lm_eval_ext.text import one_line
 
 @dataclass(frozen=True)
 class Model:
-    """A model under the name that tables give it.
-
-    Attributes:
-        label: Unique among the models of a comparison.
-        runs: By task, the results file that counts.
-    """
+    """A model under a unique label, with the results file that counts for each task."""
 
     label: str
     runs: Mapping[str, ResultsFile]
@@ -70,9 +65,7 @@ def read_models(paths: Sequence[Path]) -> list[Model]:
 def choose_tasks(models: Iterable[Model], patterns: Sequence[str]) -> list[str]:
     """The tasks that at least two models have, in the order of the first model that has them.
 
-    Args:
-        models: Of the comparison.
-        patterns: Names of tasks, of groups of ours, or patterns with ``*``; all if empty.
+    ``patterns`` are names of tasks, of groups of ours, or patterns with ``*``; all if empty.
 
     Raises:
         OptionError: If that leaves none; it says what there is.

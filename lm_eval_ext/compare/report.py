@@ -16,14 +16,7 @@ from lm_eval_ext.text import one_line
 
 @dataclass(frozen=True)
 class Settings:
-    """How to compare.
-
-    Attributes:
-        metrics: Patterns; see :func:`~lm_eval_ext.compare.metrics.choose_metrics`.
-        alpha: Level of tests and groups; intervals have 1 - alpha.
-        seed: For resampling.
-        across_settings: See :func:`~lm_eval_ext.compare.align.align`.
-    """
+    """How to compare; intervals have the level 1 - alpha."""
 
     metrics: tuple[str, ...] = ()
     alpha: float = 0.05
@@ -33,14 +26,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two systems on one metric.
-
-    Attributes:
-        first: Name of a system.
-        second: Name of another.
-        difference: Value of the first minus that of the second.
-        p_holm: Adjusted for all pairs of the metric.
-    """
+    """Two systems on one metric: first minus second, and p adjusted for all pairs of the metric."""
 
     first: str
     second: str
@@ -86,14 +72,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a comparison found.
-
-    Attributes:
-        tables: One per task and metric.
-        refused: Tasks that could not be compared.
-        signatures: By task, that of the first system's run.
-        settings: As asked.
-    """
+    """All that a comparison found: a table per task and metric, and the signature of each task."""
 
     tables: Sequence[Table]
     refused: Sequence[Refusal]

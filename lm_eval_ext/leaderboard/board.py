@@ -32,12 +32,8 @@ class Rank:
 class Run:
     """A model on a task.
 
-    Attributes:
-        scores: By metric.
-        documents: The number that were scored, and that the task has.
-        signature: In one line.
-        samples: The file of logged samples, if there is one.
-        comparable: Whether signature and documents are those of most models.
+    It is comparable if signature and documents are those of most models. ``documents`` are the
+    number that were scored, and that the task has.
     """
 
     scores: Mapping[str, Score]
@@ -79,12 +75,9 @@ class TaskBoard:
 
 @dataclass(frozen=True)
 class Board:
-    """All that the page shows except the samples.
+    """All that the page shows except the samples; ``newest`` is the date of the newest results.
 
-    Attributes:
-        models: In alphabetical order.
-        tasks: In the order of the benchmarks' cards, then all others.
-        newest: The date of the newest results, as lm-eval writes it, or "".
+    Models are in alphabetical order, tasks in the order of the benchmarks' cards.
     """
 
     models: tuple[Model, ...]

@@ -32,18 +32,13 @@ class Scored:
 def paired_ranks(
     scored: Mapping[str, Scored], *, higher: bool = True, alpha: float = 0.05
 ) -> dict[str, Rank]:
-    """Ranks models by the means of paired, clustered differences.
+    """Ranks models by the means of paired, clustered differences on the same documents.
 
     Every pair is tested: the mean difference, divided by its clustered standard error, against
     Student's t with one degree of freedom fewer than clusters (Miller 2024, arXiv 2411.00640,
     section 4); Holm's method over all pairs. A model's rank is one more than the number of
     models that are significantly better. ``lm-eval-ext compare`` has the exact tests for a
     pair; these are fast enough for a table of many models.
-
-    Args:
-        scored: By model: the same documents in the same order.
-        higher: Whether a higher score is better.
-        alpha: Level of the tests.
     """
     import numpy as np
     from scipy import stats
@@ -79,11 +74,7 @@ def interval_ranks(scores: Mapping[str, Score], *, higher: bool = True) -> dict[
     """Ranks models by their intervals: one is better if the two do not overlap.
 
     For metrics that aren't averages of documents' scores. It finds fewer differences than a
-    paired test would.
-
-    Args:
-        scores: By model; those without a finite value get no rank.
-        higher: Whether a higher score is better.
+    paired test would. Models without a finite value get no rank.
     """
     known = {
         label: score

@@ -33,12 +33,9 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Asked:
-    """A document and its prompts.
+    """A document as lm-eval logged it, its right answer, and a prompt per request.
 
-    Attributes:
-        doc: As lm-eval logged it.
-        prompts: One per request; for a log-probability, context and continuation.
-        target: The right answer.
+    A prompt for a log-probability has context and continuation.
     """
 
     doc: Mapping[str, Any]
@@ -130,12 +127,8 @@ _DIFFERENCES = ("gain/", "difference/", "error_change/")
 class SampleFiles:
     """Where the page finds the samples of a task.
 
-    Attributes:
-        folder: Below the page.
-        metrics: Those whose scores the files hold.
-        kinds: What a score of each metric means, see ``kind_of``.
-        models: Labels, in the order of their files.
-        count: Documents.
+    ``kinds`` say what a score of each metric means (``kind_of``); models are in the order of
+    their files.
     """
 
     folder: str
@@ -152,14 +145,9 @@ def write(
     logged: Mapping[str, Logged],
     site: Path,
 ) -> SampleFiles:
-    """Writes the samples of a task.
+    """Writes the samples of a task; the first model's hold the documents.
 
-    Args:
-        task: One of the board's.
-        number: Its place on the page; a part of the folder's name.
-        metrics: Those whose scores are shown.
-        logged: By model; the first holds the documents.
-        site: The folder of the page.
+    ``number`` is the task's place on the page, and a part of the folder's name.
     """
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", task.name)[:60]
     name = f"samples/{number:02d}-{slug}"

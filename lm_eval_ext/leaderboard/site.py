@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -43,15 +43,7 @@ def remove_samples(site: Path) -> None:
 
 @dataclass(frozen=True)
 class Section:
-    """A benchmark's part of the page.
-
-    Attributes:
-        title: Its heading.
-        paper: Authors and venue.
-        url: Of the paper.
-        tables: What it shows.
-        open: How many of the tables are open at first.
-    """
+    """A benchmark's part of the page; the first ``open`` tables are open."""
 
     title: str
     paper: str = ""
@@ -79,16 +71,7 @@ def render(
     template = environment.from_string(_asset("page.html"))
     content: Mapping[str, Any] = {
         "chunk": CHUNK,
-        "samples": [
-            {
-                "name": name,
-                "folder": one.folder,
-                "metrics": one.metrics,
-                "kinds": one.kinds,
-                "models": one.models,
-            }
-            for name, one in samples
-        ],
+        "samples": [{"name": name, **asdict(one)} for name, one in samples],
     }
     encoded = json.dumps(content, ensure_ascii=True).replace("<", "\\u003c")
     return template.render(
@@ -132,17 +115,10 @@ def build(
     with_samples: bool = True,
     progress: bool | None = None,
 ) -> Path:
-    """Makes the page; returns its path.
+    """Makes the page of results files or folders, and the folder ``site``; returns the page's path.
 
     An earlier page and its samples are removed first, and the new page is written last, so that
-    a folder with a page is complete.
-
-    Args:
-        paths: Results files, or folders with them.
-        site: Folder of the page; made if it does not exist.
-        title: Of the page.
-        with_samples: Whether to write the samples beside it.
-        progress: Whether to show a bar; None: if stderr is a terminal.
+    a folder with a page is complete. ``progress`` None shows a bar if stderr is a terminal.
 
     Raises:
         OptionError: If there are no results, or ``site`` cannot be written.

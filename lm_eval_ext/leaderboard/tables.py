@@ -16,28 +16,16 @@ _PERCENT = 100.0
 
 
 def number(value: float, *, like: float | None = None, sign: bool = False) -> str:
-    """Formats a value with three decimals up to 1.5 and one above.
-
-    Args:
-        value: Any finite number.
-        like: The value whose number of decimals is used, as for the bounds of an interval.
-        sign: Whether to write a plus.
-    """
+    """Formats a value with three decimals up to 1.5 and one above, or with those of ``like``."""
     digits = 1 if abs(value if like is None else like) > _MOST_AS_SHARE else 3
     return f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value in a table.
+    """A value in a table, with the published value of the same model.
 
-    Attributes:
-        value: None where there is none.
-        low: Lower bound of its 95 % interval.
-        high: Upper bound.
-        rank: Among the models of its column, where there are ranks.
-        published: The published value of the same model, where there is one.
-        note: Why it cannot be compared with the others, or "".
+    ``low`` and ``high`` are its 95 % interval; ``note`` says why it cannot be compared.
     """
 
     value: float | None = None
@@ -59,14 +47,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Column:
-    """A metric or a task.
+    """A metric or a task; ``group`` is a benchmark, or a variant of metrics.
 
-    Attributes:
-        label: Its heading.
-        group: A benchmark, or a variant of metrics.
-        chance: What guessing reaches, where it is known.
-        ends: Start and end of the axis of its values.
-        higher: Whether more is better.
+    ``ends`` are those of the axis of its values.
     """
 
     label: str
@@ -86,12 +69,7 @@ class Table:
 
 
 def overview(board: Board, chances: Mapping[str, float | None]) -> Table:
-    """All models on the leading metric of every task.
-
-    Args:
-        board: The content of the page.
-        chances: By benchmark, what guessing reaches.
-    """
+    """All models on the leading metric of every task; what guessing reaches is by benchmark."""
     rows = []
     for model in board.models:
         cells = []

@@ -172,10 +172,9 @@ WHERE_NOT_WHAT = frozenset(
 
 
 def identity(settings: Mapping[str, Any]) -> str:
-    """A model's type and those of its arguments that say which model it is, as JSON.
+    """Which model it is, as JSON: its type and the arguments that say which.
 
-    Args:
-        settings: lm-eval's options, or the ``config`` of a results file.
+    ``settings`` are lm-eval's options, or the ``config`` of a results file.
     """
     arguments = arguments_of(settings)
     kept = {key: value for key, value in arguments.items() if key not in WHERE_NOT_WHAT}

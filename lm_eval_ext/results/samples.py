@@ -190,12 +190,9 @@ class Part:
 
 @dataclass(frozen=True)
 class DocumentView:
-    """What all models were asked.
+    """What all models were asked: a title of one line, the right answer, and parts to show.
 
-    Attributes:
-        title: One line, for lists.
-        gold: The right answer.
-        parts: What else there is to see; prompts are added by the page.
+    The page adds the prompts.
     """
 
     title: str

@@ -19,10 +19,8 @@ def tables(
 ) -> "Iterable[RenderableType]":
     """Yields one table per task, with the signature below it.
 
-    Args:
-        results: What to show.
-        every_metric: All metrics instead of the benchmark's headline ones.
-        only: Names of tasks, or patterns with ``*``; all if empty.
+    Without ``every_metric`` it has the benchmark's headline metrics. ``only`` are names of tasks,
+    or patterns with ``*``; all if empty.
     """
     from rich.text import Text
 

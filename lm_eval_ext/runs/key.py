@@ -38,12 +38,7 @@ _SEEDS = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 
 
 def run_key(settings: Mapping[str, Any], selection: Selection) -> dict[str, Any]:
-    """The key of a run of a model on tasks.
-
-    Args:
-        settings: lm-eval's options from the model's file.
-        selection: The tasks.
-    """
+    """The key of a run on tasks, with lm-eval's options from the model's file."""
     from importlib.metadata import version
 
     config = asdict(lm_eval_config(settings))

@@ -38,12 +38,7 @@ SET_BY_RUN = frozenset(
 
 @dataclass(frozen=True)
 class Option:
-    """One of lm-eval's options.
-
-    Attributes:
-        hint: The type of its field in lm-eval's configuration.
-        parse: What its argument parser makes of text; None if it takes no text.
-    """
+    """An lm-eval option: its type, and what converts it from text, if anything."""
 
     hint: Any
     parse: Any
@@ -175,16 +170,7 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model as its file describes it.
-
-    Attributes:
-        path: The file.
-        text: Its content, unchanged.
-        name: Of the model's folder in the output: the file's name without its suffix.
-        display_name: What tables call it.
-        launcher: What starts the process, or "".
-        settings: lm-eval's options.
-    """
+    """A model as its file describes it; ``name`` is that of its folder in the output."""
 
     path: Path
     text: str

@@ -34,12 +34,7 @@ class FailedError(LmEvalExtError):
 
 @dataclass(frozen=True)
 class Screen:
-    """Where a run reports.
-
-    Attributes:
-        say: Takes a line that stays.
-        tell: Takes a status line, which the next one replaces.
-    """
+    """Where a run reports: ``say`` takes a line that stays, ``tell`` one that the next replaces."""
 
     say: Callable[[str], None]
     tell: Callable[[str], None]
@@ -52,14 +47,8 @@ def run(
 
     Files, names and the data of our tasks are checked first. Each model is evaluated in its own
     process, with lm-eval's cache of answers, so that an interruption loses none. Results are
-    moved into the output when a model is done.
-
-    Args:
-        paths: Models' files, or folders of them.
-        tasks: As ``--tasks`` of lm-eval.
-        output: Folder of the results, one folder per model.
-        limit: As ``--limit`` of lm-eval.
-        screen: Where to report.
+    moved into the model's folder in the output when it is done. ``tasks`` and ``limit`` are as
+    in lm-eval.
 
     Raises:
         OptionError: If a file, a name or the limit is wrong; nothing was run.
@@ -138,16 +127,7 @@ def check_same_model(folder: Path, settings: Mapping[str, Any], file: Path) -> N
 
 @dataclass(frozen=True)
 class Job:
-    """A model on tasks.
-
-    Attributes:
-        model: As its file describes it.
-        selection: The tasks.
-        folder: The model's folder in the output.
-        limit: As ``--limit`` of lm-eval.
-        place: How lines about it start.
-        screen: Where to report.
-    """
+    """A model on tasks; lines about it start with ``place``."""
 
     model: ModelFile
     selection: Selection

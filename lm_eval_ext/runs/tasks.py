@@ -88,11 +88,7 @@ class Selection:
 
 
 def select(names: str, include_path: Sequence[str] = ()) -> Selection:
-    """Finds tasks by the value of ``--tasks``.
-
-    Args:
-        names: Separated by commas; ``*``, ``?`` and ``[...]`` as in lm-eval.
-        include_path: The user's own folders of tasks.
+    """Finds tasks by the value of ``--tasks``, in lm-eval's index and the user's own folders.
 
     Raises:
         OptionError: If a name or pattern matches nothing; similar names are given.

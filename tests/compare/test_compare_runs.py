@@ -19,7 +19,7 @@ from lm_eval_ext.results.samples import SampleStatistic, read_samples
 from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
 
 
-def test_figures_are_those_of_the_results_files(runs: Path) -> None:
+def test_values_are_those_of_the_results_files(runs: Path) -> None:
     content = compared(runs)
     by_model = {name: results_in(runs / name) for name in ("good", "poor", "same")}
     checked = 0
@@ -181,12 +181,12 @@ def test_metrics_that_are_not_averages(runs: Path) -> None:
     [({"tasks": "arc"}, "no task arc .* lieder_mini"), ({"format_": "xml"}, "text, markdown"),
      ({"between": "lieder_mini"}, "two tasks"), ({"between": "a,b"}, "no model has results")],
 )  # fmt: skip
-def test_wrong_options_say_what_is_legal(runs: Path, options: dict[str, str], said: str) -> None:
+def test_wrong_options_say_what_is_valid(runs: Path, options: dict[str, str], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         run([runs], Settings(), **options)  # type: ignore[arg-type]
 
 
-def test_wrong_settings_say_what_is_legal(runs: Path) -> None:
+def test_wrong_settings_say_what_is_valid(runs: Path) -> None:
     with pytest.raises(OptionError, match="direct/mean"):
         run([runs], Settings(("accuracy",)), tasks="lieder_mini")
     with pytest.raises(OptionError, match="between 0 and 1"):

@@ -131,7 +131,7 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
         read_model_files([tmp_path])
 
 
-def test_the_examples_are_legal() -> None:
+def test_the_examples_are_valid() -> None:
     names = {model.name for model in read_model_files([EXAMPLES])}
     assert names == {"accelerate", "hf", "local-completions", "recorded", "vllm"}
 
