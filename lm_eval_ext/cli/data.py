@@ -92,7 +92,7 @@ def verify_files(names: _Names = None) -> None:
 def print_paths(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="A source; default: the folder of all."),
+        typer.Argument(metavar="NAME", help="A source; default: the folder of all."),
     ] = None,
 ) -> None:
     """Print the folder of all data, or the paths of one source's files."""

@@ -66,7 +66,7 @@ def tasks(
         typer.Option("--where", help="Print the folder of the task files, for --include_path."),
     ] = False,
 ) -> None:
-    """List all tasks and groups: what they ask, their size, and if their data are available."""
+    """List all tasks and groups: what they ask, their size, and whether data are available."""
     from lm_eval_ext._autoload import is_active, tasks_folder
     from lm_eval_ext.cards import task_rows
     from lm_eval_ext.data import local_copy

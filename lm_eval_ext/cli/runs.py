@@ -50,7 +50,9 @@ def run(
 def compare(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", help="Results files or folders, of at least two models."),
+        typer.Argument(
+            metavar="PATH", help="Results files or folders, of two models or for --between."
+        ),
     ],
     *,
     tasks: Annotated[

@@ -99,7 +99,8 @@ def _holds(
 
 def _equal(kept: Mapping[str, Any], task: str, key: Mapping[str, Any]) -> bool:
     shared = all(kept.get(part) == key[part] for part in key if part != "tasks")
-    return shared and kept.get("tasks", {}).get(task) == key["tasks"][task]
+    tasks = kept.get("tasks")
+    return shared and isinstance(tasks, dict) and tasks.get(task) == key["tasks"][task]
 
 
 def _agrees(file: ResultsFile, task: str, key: Mapping[str, Any]) -> bool:
@@ -117,8 +118,9 @@ def _agrees(file: ResultsFile, task: str, key: Mapping[str, Any]) -> bool:
         said["fewshot_as_multiturn"] = bool(content.get("fewshot_as_multiturn"))
     asked["apply_chat_template"] = bool(asked["apply_chat_template"])
     asked["seed"] = asked["seed"] or [None] * len(_SEEDS)
-    metadata = content["configs"].get(task, {}).get("metadata") or {}
-    signature = {"version": content["versions"].get(task), **metadata.get(METADATA_KEY, {})}
+    signed = (content["configs"].get(task, {}).get("metadata") or {}).get(METADATA_KEY)
+    signature = {"version": content["versions"].get(task)}
+    signature |= signed if isinstance(signed, dict) else {}
     # The digest of the configuration has lm-eval's gen_kwargs in it.
     compared = {part for part in facts["signature"] if part != "config" or not said["gen_kwargs"]}
     return (
