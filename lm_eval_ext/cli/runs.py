@@ -50,9 +50,7 @@ def run(
 def compare(
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="PATH", help="Results files or folders, of two models or for --between."
-        ),
+        typer.Argument(metavar="PATH", help="Results files or folders, of several models."),
     ],
     *,
     tasks: Annotated[
