@@ -1,18 +1,19 @@
-"""What ships: every benchmark's card, read and checked.
+"""Every benchmark's card, read and checked, and the list of tasks made from them.
 
 A card (``benchmarks/<name>/card.yaml``) says in one place what a person wants to know before
-a run: the paper, the tasks with their sizes, the figures to look at, what humans reach. The
-tests hold the cards against the task files and, where the data are at hand, the data.
+a run: the paper, the tasks with their sizes, the metrics to look at, what humans reach. The
+tests hold the cards against the task files and, where the data are available locally, the data.
 
-The list of tasks that ``lm-eval-ext tasks`` prints.
+Importing this module or reading a card imports neither lm-eval nor a benchmark.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
+from typing import Annotated
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -34,15 +35,28 @@ class Paper(_Strict):
     url: str
 
 
+class Cluster(_Strict):
+    """What a benchmark's documents are clustered by for standard errors.
+
+    Attributes:
+        unit: What a cluster is, for people.
+        column: Of the logged documents: which cluster a document belongs to.
+        any_case: Whether names that differ only in case are one cluster (SQLite's databases).
+        documents_within: Whether a metric about a single cluster takes each document as a
+            cluster, as the benchmark's own standard errors do.
+    """
+
+    unit: str
+    column: str
+    any_case: bool = False
+    documents_within: bool = False
+
+
 class TaskFacts(_Strict):
     """One task: what it asks, and how much of it.
 
-    Attributes:
-        description: One line.
-        documents: What ``--limit`` counts.
-        requests: What the model is asked in all.
-        sources: Which of ``data/sources.yaml`` it needs; none if it is embedded.
-        asks_own: Whether the documents are the user's own; then there are no numbers.
+    ``documents`` are what ``--limit`` counts, ``sources`` those of ``data/sources.yaml`` that it
+    needs. A task that asks about the user's own documents has no numbers.
     """
 
     description: str
@@ -59,12 +73,12 @@ class TaskFacts(_Strict):
 
     @property
     def at_hand(self) -> bool:
-        """Whether every file that the task needs is on this machine."""
+        """Whether every file that the task needs is available locally."""
         return all(data.available(source) for source in self.sources)
 
 
 class Reference(_Strict):
-    """Published figures for some of a benchmark's tasks, shown beside ours."""
+    """Published values for some of a benchmark's tasks, shown beside ours."""
 
     label: str
     tasks: tuple[str, ...]
@@ -85,14 +99,12 @@ class Figure(_Strict):
     title: str
     tasks: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
-    columns: dict[str, str] = {}
+    columns: dict[str, Annotated[str, Field(pattern=r"^\S+ \S+$")]] = {}
 
     @model_validator(mode="after")
     def _one_kind(self) -> "Figure":
         if bool(self.columns) == bool(self.tasks and self.metrics):
             raise ValueError("give tasks and metrics, or columns")
-        if any(len(column.split()) != 2 for column in self.columns.values()):  # noqa: PLR2004
-            raise ValueError("a column is a task and a metric, separated by a space")
         return self
 
 
@@ -100,7 +112,12 @@ class Card(_Strict):
     """A benchmark.
 
     Attributes:
-        cluster: The unit that standard errors are clustered on.
+        cluster: What standard errors are clustered on.
+        item: Columns of the logged documents that say, across the benchmark's tasks, that two
+            documents ask about the same thing; none if its tasks cannot be compared so.
+        statistics: For metrics that aren't averages of documents' scores, by the name of their
+            aggregation: ``module:object`` of the
+            :class:`~lm_eval_ext.results.samples.SampleStatistic` that recomputes them.
         headline: The metrics that summarise it, first the one to rank by.
         leading: Metrics that can stand for a task alone, the best one first; where a task has
             none of them, the headline's first.
@@ -114,7 +131,9 @@ class Card(_Strict):
     name: str
     title: str
     paper: Paper
-    cluster: str
+    cluster: Cluster
+    item: tuple[str, ...] = ()
+    statistics: dict[str, Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]] = {}
     headline: tuple[str, ...]
     leading: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
@@ -162,45 +181,28 @@ class TaskRow:
     data: str
     description: str
 
-    def as_dict(self) -> dict[str, str | int]:
-        """For JSON."""
-        return asdict(self)
-
 
 def task_rows() -> list[TaskRow]:
-    """Every task and group that ships, with its size and whether its data are at hand.
+    """Every task and group that ships, with its size and where its data come from.
 
-    A group stands before its members, with what they come to together.
+    A group stands before its members, with the sums of their sizes.
     """
+
+    def row(task: str, card: Card, facts: list[TaskFacts], description: str) -> TaskRow:
+        documents = sum(fact.documents for fact in facts)
+        requests = sum(fact.requests for fact in facts)
+        return TaskRow(task, card.name, documents, requests, _where(facts), description)
+
     rows = []
     for card in cards().values():
         for group, members in card.groups.items():
             facts = [card.tasks[member] for member in members]
-            rows.append(
-                TaskRow(
-                    task=group,
-                    benchmark=card.name,
-                    documents=sum(fact.documents for fact in facts),
-                    requests=sum(fact.requests for fact in facts),
-                    data=_where(*facts),
-                    description=f"All of: {', '.join(members)}",
-                )
-            )
-        rows += [
-            TaskRow(
-                task=task,
-                benchmark=card.name,
-                documents=facts.documents,
-                requests=facts.requests,
-                data=_where(facts),
-                description=facts.description,
-            )
-            for task, facts in card.tasks.items()
-        ]
+            rows.append(row(group, card, facts, f"All of: {', '.join(members)}"))
+        rows += [row(task, card, [fact], fact.description) for task, fact in card.tasks.items()]
     return rows
 
 
-def _where(*facts: TaskFacts) -> str:
+def _where(facts: list[TaskFacts]) -> str:
     if any(fact.asks_own for fact in facts):
         return "your own"
     if not any(fact.sources for fact in facts):

@@ -1,8 +1,8 @@
-"""The command line ``lm-eval-ext``: one short file per command, no logic in them."""
+"""The command line ``lm-eval-ext``: options and output only; the logic is in other modules."""
 
 
 def main() -> None:
-    """Runs the command line; errors of ours are one line on stderr and exit status 1."""
+    """Runs the command line; errors that a user can fix are one line on stderr and status 1."""
     from lm_eval_ext.cli.app import app
     from lm_eval_ext.errors import one_line_errors
 

@@ -18,8 +18,9 @@ from lm_eval_ext.cli import (
 
 app = typer.Typer(
     name="lm-eval-ext",
-    help="Benchmarks of learning new words, concepts and combinations for lm-evaluation-harness. "
-    "To evaluate a model, run lm_eval itself: lm_eval --tasks lieder_mini --model hf ...",
+    help="Benchmarks of learning new words, concepts and combinations, for lm-evaluation-harness. "
+    "To evaluate one model, run lm_eval itself (lm_eval --tasks lieder_mini --model hf ...); "
+    "to evaluate several, lm-eval-ext run.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -38,7 +39,7 @@ def _main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Takes the options that stand before a command."""
+    """Takes the options before a command."""
 
 
 app.add_typer(data.app, name="data")

@@ -1,42 +1,44 @@
-"""``lm-eval-ext cogs``."""
+"""``lm-eval-ext cogs``: files, tokens and a demonstration model for the COGS tasks."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lm_eval_ext.cli.demo_model import say
+from lm_eval_ext.cli.demo_model import say_trained
 from lm_eval_ext.demo_model import cogs as demo
 
 app = typer.Typer(
-    help="COGS: putting unseen words in the place of the key words, and what goes with it.",
+    help="COGS: replace key words by unseen words in data files, and add novel tokens to models.",
     no_args_is_help=True,
 )
 
 Lexicon = Annotated[str, typer.Option(help="Name of the lexicon.")]
 Seed = Annotated[
     int | None,
-    typer.Option(help="For fresh: which words. For a published one: another seed than its own."),
+    typer.Option(help="Draws fresh's words; for a published lexicon, replaces its own seed."),
 ]
 Shape = Annotated[
-    str | None, typer.Option(help="For fresh: random_long, random_short, cvcv_long or cvcv_short.")
+    str | None,
+    typer.Option(help="Of fresh's words: random_long, random_short, cvcv_long or cvcv_short."),
 ]
 LeadingSpace = Annotated[
-    bool, typer.Option("--leading-space", help="A space before texts that start with a new word.")
+    bool,
+    typer.Option("--leading-space", help="Put a space before texts that start with a new word."),
 ]
 
 
 @app.command("substitute")
 def substitute(
     source: Annotated[Path, typer.Argument(metavar="IN", help="An unmodified COGS file.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="Where the variant goes.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
     *,
     lexicon: Lexicon,
     seed: Seed = None,
     shape: Shape = None,
     leading_space: LeadingSpace = False,
 ) -> None:
-    """Replace the 21 context-controlled items of a COGS file."""
+    """Replace the 21 key words (context-controlled items) in a COGS file."""
     from lm_eval_ext.benchmarks.cogs.lexicons import replacements, substitute_file
 
     words = replacements(lexicon, seed=seed, shape=_shape(lexicon, shape))
@@ -46,13 +48,13 @@ def substitute(
 
 @app.command("export-mini")
 def export_mini(
-    out: Annotated[Path, typer.Option(help="The new folder; must be absent or empty.")],
+    out: Annotated[Path, typer.Option(help="The new folder; must not exist or be empty.")],
     lexicon: Lexicon = "unmodified",
     seed: Seed = None,
     shape: Shape = None,
     leading_space: LeadingSpace = False,
 ) -> None:
-    """Write cogs_mini as files in COGS's format: train.tsv, dev.tsv, test.tsv and so on."""
+    """Write cogs_mini as files in COGS's format (train.tsv, dev.tsv, test.tsv, ...)."""
     from lm_eval_ext.benchmarks.cogs import mini
     from lm_eval_ext.benchmarks.cogs.export import export_mini as export
     from lm_eval_ext.benchmarks.cogs.lexicons import replacements
@@ -65,14 +67,16 @@ def export_mini(
 @app.command("pair")
 def pair(
     without: Annotated[
-        Path, typer.Argument(metavar="WITHOUT", help="samples_cogs_unmodified_*.jsonl.")
+        Path,
+        typer.Argument(metavar="WITHOUT", help="A logged samples_cogs_unmodified_*.jsonl."),
     ],
     with_: Annotated[
-        Path, typer.Argument(metavar="WITH", help="samples_cogs_<lexicon>_*.jsonl, same split.")
+        Path,
+        typer.Argument(metavar="WITH", help="samples_cogs_<lexicon>_*.jsonl of the same split."),
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where the answers go.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
 ) -> None:
-    """Make two logged runs into recorded answers to an overestimation task."""
+    """Combine two logged runs into recorded answers to an overestimation task."""
     from lm_eval_ext.benchmarks.cogs.export import pair as pair_runs
 
     typer.echo(f"{out}: the answers to {pair_runs(without, with_, out):,} examples, two each")
@@ -81,32 +85,37 @@ def pair(
 @app.command("demo-model")
 def demo_model(
     out: Annotated[
-        Path, typer.Option(help="Folder of the model; must be absent, empty or this very model.")
+        Path,
+        typer.Option(help="Folder for the model; must not exist, be empty or hold this model."),
     ],
-    seed: Annotated[int, typer.Option(help="Seeds the order of examples and the weights.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Random seed for the order of examples and the weights.")
+    ] = 0,
     steps: Annotated[
-        int, typer.Option(help="Optimizer steps; fewer train a worse model sooner.")
+        int, typer.Option(help="Optimizer steps; fewer are faster and give a worse model.")
     ] = demo.DEFAULT_STEPS,
 ) -> None:
     """Train a tiny encoder-decoder on cogs_mini, for lm_eval --model hf."""
-    say(out, demo.train(out, seed=seed, steps=steps))
+    say_trained(out, demo.train(out, seed=seed, steps=steps))
 
 
 def _shape(lexicon: str, shape: str | None) -> str | None:
-    """The shape of fresh words where none is named: that of the tasks."""
+    """The shape of fresh words; the default is that of the tasks."""
     return "cvcv_short" if lexicon == "fresh" and shape is None else shape
 
 
 @app.command("add-tokens")
 def add_tokens(
     model: Annotated[Path, typer.Option(help="Folder of a T5-, GPT-2- or Llama-style model.")],
-    out: Annotated[Path, typer.Option(help="The new folder; must be absent or empty.")],
+    out: Annotated[Path, typer.Option(help="The new folder; must not exist or be empty.")],
     init: Annotated[
-        str, typer.Option(help="What the embeddings start from: random, average or unused.")
+        str, typer.Option(help="How to initialise their embeddings: random, average or unused.")
     ],
-    seed: Annotated[int, typer.Option(help="Seeds random embeddings and the average's noise.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Random seed for random embeddings and the noise of average.")
+    ] = 0,
 ) -> None:
-    """Add the novel tokens [w_0] to [w_20] to a model, and check that text comes back exactly."""
+    """Add the 21 novel tokens to a model, and check that decoding restores encoded text."""
     from lm_eval_ext.benchmarks.cogs import tokens
 
     added = tokens.add_tokens(model, out, init=init, seed=seed)
@@ -124,10 +133,11 @@ def add_tokens(
 def check_tokens(
     model: Annotated[Path, typer.Option(help="Folder of a model or a tokenizer.")],
     file: Annotated[
-        Path | None, typer.Option(help="A COGS file whose sentences and forms are tried too.")
+        Path | None,
+        typer.Option(help="A COGS file whose sentences and logical forms to check, too."),
     ] = None,
 ) -> None:
-    """Check that a tokenizer reads each novel token as one token and gives text back exactly."""
+    """Check that each novel token is one token, and that decoding restores encoded text."""
     from lm_eval_ext.benchmarks.cogs import tokens
 
     count = tokens.check_tokens(model, file)

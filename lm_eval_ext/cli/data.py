@@ -10,13 +10,13 @@ from lm_eval_ext.data import Source
 from lm_eval_ext.data.sources import find_source
 from lm_eval_ext.errors import DataError
 
-app = typer.Typer(help="The data files: what there is, fetching, verifying.", no_args_is_help=True)
+app = typer.Typer(help="List, fetch, verify and locate the data files.", no_args_is_help=True)
 
 _REVISION_SHOWN = 10
 _FAULTS_SHOWN = 10
 _THOUSAND, _THREE_DIGITS = 1000, 100
 _Names = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME", help="Sources; all if none is named.")
+    list[str] | None, typer.Argument(metavar="NAME", help="Names of sources; default: all.")
 ]
 
 
@@ -24,16 +24,14 @@ _Names = Annotated[
 def list_sources(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with every detail.")] = False,
 ) -> None:
-    """Show the declared sources and whether their files are available locally."""
+    """List the sources of data and whether their files are available locally."""
     if as_json:
         typer.echo(json.dumps([_details(name) for name in data.sources()], indent=2))
         return
     from rich.console import Console
     from rich.table import Column, Table
 
-    table = Table(
-        Column("source", no_wrap=True), "revision", "files", "size", "licence", "available"
-    )
+    table = Table(Column("source", no_wrap=True), "revision", "files", "size", "licence", "local")
     for name, source in data.sources().items():
         table.add_row(
             name,
@@ -51,12 +49,14 @@ def fetch_files(
     names: _Names = None,
     progress: Annotated[
         bool | None,
-        typer.Option("--progress/--no-progress", help="Default: if stderr is a terminal."),
+        typer.Option(
+            "--progress/--no-progress", help="Show a bar; default: if stderr is a terminal."
+        ),
     ] = None,
 ) -> None:
-    """Download what is not available locally, and verify every file."""
+    """Download the files that are not available locally, and verify all."""
     for name, source in _sources(names).items():
-        if not names and source.unavailable and not _any_exists(name):
+        if not names and source.unavailable and not _is_there(name):
             typer.echo(f"{name}: skipped: {source.unavailable}")
         elif source.manifest:
             folder = data.require_all(name, progress=progress)
@@ -72,10 +72,10 @@ def fetch_files(
 
 @app.command("verify")
 def verify_files(names: _Names = None) -> None:
-    """Compare every local file with its declared size and SHA-256; use no network."""
+    """Compare all local files with their declared size and SHA-256, without the network."""
     bad: dict[str, int] = {}
     for name, source in _sources(names).items():
-        if not names and source.unavailable and not _any_exists(name):
+        if not names and source.unavailable and not _is_there(name):
             typer.echo(f"{name}: skipped: {source.unavailable}")
             continue
         findings = data.inspect(name)
@@ -92,10 +92,10 @@ def verify_files(names: _Names = None) -> None:
 def print_paths(
     name: Annotated[
         str | None,
-        typer.Argument(help="A source: prints its files, or its folder if they are many."),
+        typer.Argument(metavar="NAME", help="A source; default: the folder of all."),
     ] = None,
 ) -> None:
-    """Print where the files are: the folder of all, or those of one source."""
+    """Print the folder of all data, or the paths of one source's files."""
     if name is None:
         typer.echo(data.data_folder())
     elif find_source(name).manifest:
@@ -106,7 +106,7 @@ def print_paths(
 
 
 def human_size(size: int) -> str:
-    """Returns a number of bytes as people write it: ``302 kB``, ``1.2 MB``."""
+    """A number of bytes for people: ``302 kB``, ``1.2 MB``."""
     if size < _THOUSAND:
         return "1 byte" if size == 1 else f"{size} bytes"
     value, units = size / _THOUSAND, ["kB", "MB", "GB"]
@@ -116,17 +116,17 @@ def human_size(size: int) -> str:
 
 
 def _sources(names: list[str] | None) -> dict[str, Source]:
-    """Returns the named sources; every name is checked before any work."""
+    """The named sources, or all; every name is checked before any work."""
     return {name: find_source(name) for name in names or data.sources()}
 
 
-def _any_exists(name: str) -> bool:
-    """Returns whether any file of a source exists, right or wrong."""
+def _is_there(name: str) -> bool:
+    """Whether any file of a source exists, right or wrong."""
     return any(data.path_of(name, file).exists() for file in find_source(name).files)
 
 
 def _verdicts(name: str, source: Source, findings: dict[str, data.Finding]) -> list[str]:
-    """Returns a line per file, or of many files a line per bad one and a summary."""
+    """A line per file; of many files a line per bad one and a summary."""
     shown = {file: found for file, found in findings.items() if not (source.manifest and found.ok)}
     lines = [
         f"{name}/{file}: {found} ({data.path_of(name, file)})" for file, found in shown.items()
@@ -152,7 +152,7 @@ def _remedy(bad: list[str]) -> str:
 
 
 def _details(name: str) -> dict[str, Any]:
-    """Returns all that is declared of a source, with the files' whole URLs."""
+    """All that is declared of a source, with the full URLs of its files."""
     source = data.sources()[name]
     files = {
         file: {**spec.model_dump(), "url": source.url_of(spec)}

@@ -11,19 +11,22 @@ from lm_eval_ext.demo_model.training import TrainingReport
 
 def demo_model(
     out: Annotated[
-        Path, typer.Option(help="Folder of the model; must be absent, empty or this very model.")
+        Path,
+        typer.Option(help="Folder for the model; must not exist, be empty or hold this model."),
     ],
-    seed: Annotated[int, typer.Option(help="Seeds the training texts and the weights.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Random seed for the training texts and the weights.")
+    ] = 0,
     steps: Annotated[
         int, typer.Option(help="Optimizer steps; fewer train a worse model sooner.")
     ] = lieder.DEFAULT_STEPS,
 ) -> None:
     """Train a tiny language model on generated texts, for lm_eval --model hf."""
-    say(out, lieder.train(out, seed=seed, steps=steps))
+    say_trained(out, lieder.train(out, seed=seed, steps=steps))
 
 
-def say(out: Path, report: TrainingReport) -> None:
-    """Prints what a training came to."""
+def say_trained(out: Path, report: TrainingReport) -> None:
+    """Prints what a training made, of any demonstration model."""
     done = "already holds this model, trained" if report.reused else "holds a model trained"
     typer.echo(
         f"{out} {done} in {report.seconds:.0f} s: {report.steps} steps, "

@@ -1,16 +1,16 @@
-"""``lm-eval-ext diner``."""
+"""``lm-eval-ext diner``: building the dataset."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="DiNeR: its dataset from a corpus of recipes.", no_args_is_help=True)
+app = typer.Typer(help="DiNeR: build its dataset from a corpus of recipes.", no_args_is_help=True)
 
 
 @app.callback()
 def _group() -> None:
-    """DiNeR: its dataset from a corpus of recipes."""
+    """DiNeR: build its dataset from a corpus of recipes."""
 
 
 @app.command("build")
@@ -18,21 +18,25 @@ def build(
     *,
     corpus: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="Recipes, one JSON object a line; may be gzipped."),
+        typer.Option(metavar="FILE", help="Recipes, one JSON object per line; may be gzipped."),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where dataset and report go.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the dataset and a report.")],
     glossary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Words and classes: glossary.json.")
+        Path | None, typer.Option(metavar="FILE", help="glossary.json: words and their classes.")
     ] = None,
     derive_glossary: Annotated[
-        bool, typer.Option("--derive-glossary", help="Make the glossary from the corpus.")
+        bool, typer.Option("--derive-glossary", help="Make a glossary from the corpus instead.")
     ] = False,
     divergence: Annotated[
-        float, typer.Option(help="Where the TMCD split stops; the paper's: 0.98, 0.8, 0.6.")
+        float, typer.Option(help="At which the TMCD split stops; the paper has 0.98, 0.8 and 0.6.")
     ] = 0.98,
-    proportion: Annotated[float, typer.Option(help="Of the training recipes: 0.2 to 1.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Of the splits.")] = 0,
-    memory: Annotated[float, typer.Option(help="GiB before the database writes to disk.")] = 4.0,
+    proportion: Annotated[
+        float, typer.Option(help="Share of the training recipes to keep, 0.2 to 1.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(help="Random seed for the splits.")] = 0,
+    memory: Annotated[
+        float, typer.Option(help="GiB of memory, beyond which the database uses the disk.")
+    ] = 4.0,
 ) -> None:
     """Build the dataset and its TMCD and random splits."""
     from lm_eval_ext.benchmarks.diner.build import Options, build_dataset

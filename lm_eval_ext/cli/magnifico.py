@@ -1,4 +1,4 @@
-"""``lm-eval-ext magnifico``."""
+"""``lm-eval-ext magnifico``: databases that distinguish gold queries from near misses."""
 
 import json
 from dataclasses import asdict
@@ -8,23 +8,26 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="MAGNIFICo: databases that tell right queries from near misses.", no_args_is_help=True
+    help="MAGNIFICo: databases that distinguish gold queries from near misses.",
+    no_args_is_help=True,
 )
 
 Folder = Annotated[
     Path,
-    typer.Option("--databases", metavar="DIR", help="A folder such as Spider's `database`."),
+    typer.Option(
+        "--databases", metavar="DIR", help="A folder of databases, such as Spider's `database`."
+    ),
 ]
-Workers = Annotated[int, typer.Option(help="Processes.")]
+Workers = Annotated[int, typer.Option(help="Number of processes.")]
 
 
 @app.command("populate")
 def populate(
     databases: Folder,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR2", help="Where the copies go.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR2", help="Folder for the copies.")],
     workers: Workers = 2,
 ) -> None:
-    """Copy the databases and add rows that tell each gold query from its near misses."""
+    """Copy the databases and add rows on which near misses differ from the gold queries."""
     from lm_eval_ext.benchmarks.magnifico import near_misses
 
     reports = near_misses.build(databases, out, workers=workers)
@@ -37,25 +40,30 @@ def count(
     databases: Folder,
     originals: Annotated[
         Path | None,
-        typer.Option(metavar="DIR0", help="What copies were made from, if not the published."),
+        typer.Option(
+            metavar="DIR0",
+            help="The databases that these were copied from, if not the published ones.",
+        ),
     ] = None,
     form: Annotated[
-        str, typer.Option(help="Whose golds: plausible, foreign, adversarial, base or all.")
+        str, typer.Option(help="Of the examples: plausible, foreign, adversarial, base or all.")
     ] = "plausible",
-    as_json: Annotated[bool, typer.Option("--json", help="Counts and every tie, as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print counts and all ties as JSON.")
+    ] = False,
     workers: Workers = 2,
 ) -> None:
-    """Count the gold queries that a near miss equals on these databases, populated or not."""
+    """Count the gold queries with a near miss that has the same result on these databases."""
     from lm_eval_ext.benchmarks.magnifico import near_misses
     from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL
     from lm_eval_ext.errors import OptionError
 
-    legal = (BASE, *NOVEL)
-    if form != "all" and form not in legal:
-        raise OptionError(f"--form {form}: use {', '.join(legal)} or all")
+    forms = (BASE, *NOVEL)
+    if form != "all" and form not in forms:
+        raise OptionError(f"--form {form}: use {', '.join(forms)} or all")
     corpus = near_misses.texts()
     reports = near_misses.examine(databases, originals=originals, workers=workers)
-    found = near_misses.count(reports, corpus, legal if form == "all" else [form])  # type: ignore[list-item]
+    found = near_misses.count(reports, corpus, forms if form == "all" else [form])  # type: ignore[list-item]
     if as_json:
         content = {
             "form": form,

@@ -1,11 +1,7 @@
-"""``lm-eval-ext show``.
-
-``lm-eval-ext signature``.
-
-``lm-eval-ext tasks``.
-"""
+"""``lm-eval-ext show``, ``signature`` and ``tasks``."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,14 +10,18 @@ import typer
 
 def show(
     path: Annotated[
-        Path, typer.Argument(help="A results_*.json or a folder given as --output_path.")
+        Path,
+        typer.Argument(
+            metavar="PATH", help="A results_*.json, or a folder given as --output_path."
+        ),
     ],
     tasks: Annotated[
-        str, typer.Option(help="Only these: names or patterns with *, separated by commas.")
+        str,
+        typer.Option(help="Only these tasks: names or patterns with *, separated by commas."),
     ] = "",
-    every_metric: Annotated[bool, typer.Option("--all", help="Show every metric.")] = False,
+    every_metric: Annotated[bool, typer.Option("--all", help="Show all metrics.")] = False,
 ) -> None:
-    """Show the results that lm_eval wrote as readable tables, each with its signature."""
+    """Show the results that lm_eval wrote as tables, each with its signature."""
     from rich.console import Console
     from rich.text import Text
 
@@ -36,7 +36,7 @@ def show(
     for results in found:
         for table in tables(results, every_metric=every_metric, only=only):
             shown += 1
-            # A signature stays one line, to be copied whole, however narrow the terminal.
+            # A signature stays on one line, to be copied, however narrow the terminal is.
             console.print(table, soft_wrap=isinstance(table, Text))
     if not shown:
         there = ", ".join(dict.fromkeys(task for results in found for task in results.tasks))
@@ -45,10 +45,13 @@ def show(
 
 def signature(
     path: Annotated[
-        Path, typer.Argument(help="A results_*.json or a folder given as --output_path.")
+        Path,
+        typer.Argument(
+            metavar="PATH", help="A results_*.json, or a folder given as --output_path."
+        ),
     ],
 ) -> None:
-    """Print the signature of every task's scores: all that they depend on, in one line."""
+    """Print a line for each task that names everything its scores depend on."""
     from lm_eval_ext.results.files import find
 
     for results in find(path):
@@ -63,7 +66,7 @@ def tasks(
         typer.Option("--where", help="Print the folder of the task files, for --include_path."),
     ] = False,
 ) -> None:
-    """List every task and group: what it asks, how much, and whether its data are at hand."""
+    """List all tasks and groups: what they ask, their size, and whether data are available."""
     from lm_eval_ext._autoload import is_active, tasks_folder
     from lm_eval_ext.cards import task_rows
     from lm_eval_ext.data import local_copy
@@ -73,7 +76,7 @@ def tasks(
         return
     rows = task_rows()
     if as_json:
-        typer.echo(json.dumps([row.as_dict() for row in rows], indent=2))
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
         return
     from rich.console import Console
     from rich.table import Table
@@ -87,9 +90,11 @@ def tasks(
         if (copy := local_copy()) is not None:
             typer.echo(f"LM_EVAL_EXT_DATA is {copy}, where some data are missing or differ in size")
         else:
-            typer.echo("Data to fetch come at the first run, or with: lm-eval-ext data fetch")
+            typer.echo(
+                "Data to fetch are downloaded by the first run, or by: lm-eval-ext data fetch"
+            )
     if not is_active():
         typer.echo(
-            "Plain lm_eval does not see them here: run python -m lm_eval_ext in its place, or add "
+            "Plain lm_eval does not find them here: run python -m lm_eval_ext instead, or add "
             f"--include_path {tasks_folder()}"
         )

@@ -1,9 +1,4 @@
-"""``lm-eval-ext run``.
-
-``lm-eval-ext compare``.
-
-``lm-eval-ext leaderboard``.
-"""
+"""``lm-eval-ext run``, ``compare`` and ``leaderboard``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,24 +9,26 @@ import typer
 def run(
     models: Annotated[
         list[Path],
-        typer.Option("--models", help="A YAML file per model, or a folder; may be repeated."),
+        typer.Option("--models", help="A YAML file per model, or a folder of them; repeatable."),
     ],
     tasks: Annotated[
-        str, typer.Option(help="Tasks, groups or patterns, as lm_eval takes them, with commas.")
+        str,
+        typer.Option(help="Names of tasks or groups, or patterns, separated by commas."),
     ],
-    output: Annotated[Path, typer.Option(help="Folder of the results.")],
+    output: Annotated[Path, typer.Option(help="Folder for the results.")],
     more: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="More models' files.")
+        list[Path] | None, typer.Argument(metavar="FILE", help="More files, as for --models.")
     ] = None,
     limit: Annotated[
-        float | None, typer.Option(help="Documents per task, or a share of them below 1.")
+        float | None,
+        typer.Option(help="Number of documents per task, or below 1 a share of them."),
     ] = None,
 ) -> None:
-    """Evaluate models on tasks: what is missing, each model in a process of its own."""
+    """Evaluate models on the tasks that they have no results of yet."""
     from rich.console import Console
     from rich.text import Text
 
-    from lm_eval_ext.runs.job import Screen
+    from lm_eval_ext.runs.run import Screen
     from lm_eval_ext.runs.run import run as run_models
 
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
@@ -46,39 +43,49 @@ def run(
                 Screen(say=console.print, tell=lambda line: status.update(Text(line))),
             )
     except KeyboardInterrupt:
-        typer.echo("interrupted; the same command goes on where this one ended", err=True)
+        typer.echo("interrupted; the same command continues where this one ended", err=True)
         raise typer.Exit(130) from None
 
 
 def compare(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH...", help="Results files or folders, of two models or more."),
+        typer.Argument(metavar="PATH", help="Results files or folders, of several models."),
     ],
     *,
     tasks: Annotated[
-        str, typer.Option(help="Tasks, groups or patterns, separated by commas; all if empty.")
+        str,
+        typer.Option(
+            help="Names of tasks or groups, or patterns, separated by commas; default: all."
+        ),
     ] = "",
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="A metric or a pattern such as 'direct/*'; may be repeated."),
+        typer.Option(help="A metric or a pattern such as 'direct/*'; repeatable."),
     ] = None,
     between: Annotated[
         str | None,
-        typer.Option(metavar="TASK,TASK", help="Compare two tasks, within each model."),
+        typer.Option(metavar="TASK,TASK", help="Compare two tasks within each model."),
     ] = None,
     across_settings: Annotated[
         bool,
-        typer.Option("--across-settings", help="Allow different chat templates and settings."),
+        typer.Option(
+            "--across-settings",
+            help="Compare runs with different prompts, chat templates or generation settings, too.",
+        ),
     ] = False,
-    format_: Annotated[str, typer.Option("--format", help="text, markdown, csv or json.")] = "text",
+    format_: Annotated[
+        str, typer.Option("--format", help="Of the output: text, markdown, csv or json.")
+    ] = "text",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write to this file, not to stdout.")
     ] = None,
-    alpha: Annotated[float, typer.Option(help="Level of tests; intervals have 1 - alpha.")] = 0.05,
-    seed: Annotated[int, typer.Option(help="Of resampling.")] = 0,
+    alpha: Annotated[
+        float, typer.Option(help="Significance level; intervals have 1 - alpha.")
+    ] = 0.05,
+    seed: Annotated[int, typer.Option(help="Random seed for resampling.")] = 0,
 ) -> None:
-    """Say which model is better, on the documents that all have, and whether it is real."""
+    """Compare models on the documents that all of them answered, with significance tests."""
     from lm_eval_ext.compare.command import run
     from lm_eval_ext.compare.report import Settings
     from lm_eval_ext.errors import DataError
@@ -92,13 +99,14 @@ def compare(
 
 def leaderboard(
     results: Annotated[
-        list[Path], typer.Argument(help="Results files, or folders given as --output_path.")
+        list[Path],
+        typer.Argument(metavar="PATH", help="Results files, or folders given as --output_path."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the page.")],
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Leaderboard",
-    samples: Annotated[bool, typer.Option(help="Put the samples beside the page.")] = True,
+    samples: Annotated[bool, typer.Option(help="Whether to write the samples, too.")] = True,
 ) -> None:
-    """Make one page of many models: tables, published figures, samples."""
+    """Make an HTML page of many models: tables, published values, samples."""
     from lm_eval_ext.leaderboard.site import build
 
     print(build(results, output, title=title, with_samples=samples))

@@ -1,4 +1,4 @@
-"""``lm-eval-ext sql-score``."""
+"""``lm-eval-ext sql-score``: scoring SQL queries outside of lm-eval."""
 
 import json
 from pathlib import Path
@@ -18,19 +18,22 @@ def sql_score(
         typer.Option(help="A .tsv or .jsonl file with db_id, gold_sql and predicted_sql."),
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The same rows with their status: .tsv or .jsonl.")
+        Path,
+        typer.Option(
+            "--out", "-o", help="The file to write, .tsv or .jsonl: the rows with their status."
+        ),
     ],
     semantics: Annotated[
-        str, typer.Option(help="When results count as equal: reference or strict.")
+        str, typer.Option(help="When results are equal: reference or strict.")
     ] = "reference",
     timeout: Annotated[
         float | None,
-        typer.Option(metavar="S", help="Seconds of processor time per query.", show_default="10"),
+        typer.Option(metavar="S", help="Seconds of CPU time per query; default: 10."),
     ] = None,
-    workers: Annotated[int, typer.Option(help="Worker processes.")] = 2,
+    workers: Annotated[int, typer.Option(help="Number of processes.")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Score SQL queries by execution: safely, beside the gold query's result."""
+    """Execute SQL queries safely and compare their results with those of gold queries."""
     from lm_eval_ext.sql import score_file
 
     summary = score_file(

@@ -1,1 +1,1 @@
-"""Which model is better, and is it real: paired comparisons of logged runs."""
+"""Paired comparisons of logged runs, with intervals and significance tests."""

@@ -1,29 +1,28 @@
-"""Putting the documents of several runs beside each other, or refusing to."""
+"""Matching the documents of several runs, or refusing to; the cluster of each document."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval_ext.compare.units import same_item
+from lm_eval_ext.cards import card_of
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.samples import Sample, read_samples
 
 FREE = frozenset({"docs", "samples", "lm-eval-ext", "lm-eval", "chat"})
-"""Parts of a signature that may differ: how many documents were asked (those that all have are
+"""Parts of a signature that may differ: the number of documents (those that all runs have are
 compared), the programs' versions (docs/signatures.md), and a chat template, which shows in the
 prompts."""
 
 SETTINGS = frozenset({"config", "chat", "system", "multiturn"})
-"""What may differ, and with it the prompts, if the user says so."""
+"""Parts that may differ, and with them the prompts, under ``--across-settings``."""
+
+DOCUMENT = "document"
+"""The cluster unit of a task that isn't ours: each document by itself."""
 
 
 class RefusedError(DataError):
-    """Runs that cannot be compared.
-
-    Attributes:
-        signatures: By the run's name.
-    """
+    """Runs that cannot be compared, with their signatures by the run's name."""
 
     def __init__(self, message: str, signatures: Mapping[str, str]) -> None:
         super().__init__(message)
@@ -44,16 +43,12 @@ class Aligned:
 
 
 def align(task: str, runs: Mapping[str, ResultsFile], *, across_settings: bool = False) -> Aligned:
-    """Aligns the runs of several models on one task by lm-eval's hashes.
+    """Aligns the runs of several models on one task by lm-eval's hashes of documents.
 
-    Args:
-        task: Which.
-        runs: By the model's name.
-        across_settings: Whether prompts, and the parts of the signature in ``SETTINGS``, may
-            differ.
+    With ``across_settings`` prompts may differ, and the parts of signatures in ``SETTINGS``.
 
     Raises:
-        RefusedError: If the runs did not measure the same, or share no document.
+        RefusedError: If the runs did not measure the same thing, or share no document.
         DataError: If samples are missing or cannot be read.
     """
     signatures = {name: results.signature(task) for name, results in runs.items()}
@@ -91,13 +86,9 @@ def align(task: str, runs: Mapping[str, ResultsFile], *, across_settings: bool =
 
 
 def align_tasks(first: tuple[str, ResultsFile], second: tuple[str, ResultsFile]) -> Aligned:
-    """Aligns two tasks of one benchmark, by what their documents are about.
+    """Aligns two tasks of one benchmark by the items that their documents ask about.
 
-    Prompts differ: that is what such a comparison is about.
-
-    Args:
-        first: A task and its results.
-        second: The other.
+    Prompts may differ: such a comparison is about that.
 
     Raises:
         RefusedError: If documents of the two cannot be matched one to one.
@@ -107,14 +98,14 @@ def align_tasks(first: tuple[str, ResultsFile], second: tuple[str, ResultsFile])
     for task, run in (first, second):
         by_item[task] = {}
         for name, logged in read_samples(run, task).items():
-            items = {same_item(task, sample.doc): sample for sample in logged.values()}
-            if None in items or len(items) != len(logged):
+            items = {_item(task, sample.doc): sample for sample in logged.values()}
+            if () in items or len(items) != len(logged):
                 raise RefusedError(
                     f"{task}: nothing says which documents of {first[0]} and {second[0]} "
                     "belong together",
                     signatures,
                 )
-            by_item[task][name] = {item: one for item, one in items.items() if item is not None}
+            by_item[task][name] = items
     one, two = by_item[first[0]], by_item[second[0]]
     filters = [name for name in one if name in two]
     keys = {name: [item for item in one[name] if item in two[name]] for name in filters}
@@ -131,8 +122,39 @@ def _lists(read: Mapping[str, Mapping[Any, Sample]]) -> dict[str, list[Sample]]:
     return {name: list(samples.values()) for name, samples in read.items()}
 
 
+def _item(task: str, doc: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a document asks about, the same in all tasks of its benchmark; () if unknown."""
+    card = card_of(task)
+    columns = card.item if card else ()
+    return tuple(str(doc[one]) for one in columns) if all(one in doc for one in columns) else ()
+
+
+def clusters_of(task: str, samples: Sequence[Sample]) -> tuple[str, list[str]]:
+    """What the documents are clustered by, and the cluster of each.
+
+    Raises:
+        DataError: If a logged document does not have the column that the card names.
+    """
+    documents = [f"{digest} {place}" for digest, place in (sample.key for sample in samples)]
+    card = card_of(task)
+    if card is None:
+        return DOCUMENT, documents
+    cluster = card.cluster
+    if any(cluster.column not in sample.doc for sample in samples):
+        raise DataError(
+            f"{task}: a logged document has no {cluster.column!r}, which tells its "
+            f"{cluster.unit}; were the samples made by another version of the task?"
+        )
+    found = [str(sample.doc[cluster.column]) for sample in samples]
+    if cluster.any_case:
+        found = [name.casefold() for name in found]
+    if cluster.documents_within and len(set(found)) == 1:
+        return DOCUMENT, documents
+    return cluster.unit, found
+
+
 def parts_of(signature: str) -> dict[str, str]:
-    """The parts of a signature; of a version only what stands before the dot counts."""
+    """The parts of a signature; of the version only the number before the dot."""
     parts = {key: value for key, _, value in (one.partition(":") for one in signature.split("|"))}
     if "version" in parts:
         parts["version"] = parts["version"].partition(".")[0]

@@ -1,4 +1,4 @@
-"""What ``lm-eval-ext compare`` does, from its options to the text that it prints."""
+"""``lm-eval-ext compare``: from its options to the text that it prints."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,23 +20,17 @@ def run(
     format_: str = "text",
     out: Path | None = None,
 ) -> tuple[str, str]:
-    """Compares, and writes the file if one is named.
+    """Compares, and writes to the file ``out`` if it is named.
 
-    Args:
-        paths: Results files or folders.
-        settings: How to compare.
-        tasks: Names, groups or patterns, separated by commas.
-        between: Two tasks, separated by a comma, to compare within each model. Not needed for
-            two paths that hold one task each, not the same.
-        format_: One of ``FORMATS``.
-        out: Where to write.
+    ``tasks`` are names, groups or patterns, separated by commas. ``between`` names two tasks,
+    which are then compared within each model; it is the default for two paths with one task each
+    that differ.
 
     Returns:
-        What is to be printed, and what is to be said as an error: which tasks could not be
-        compared, "" if all could.
+        The text to print, and an error message: which tasks could not be compared, or "".
 
     Raises:
-        OptionError: If an option is not legal, or there is nothing to compare.
+        OptionError: If an option is invalid, or there is nothing to compare.
         DataError: If a file cannot be read.
     """
     if format_ not in FORMATS:
@@ -59,13 +53,14 @@ def run(
 def _compared(
     paths: Sequence[Path], tasks: Sequence[str], between: str | None, settings: Settings
 ) -> Report:
-    two = between.split(",") if between is not None else _one_task_each(paths)
-    if two:
-        if len(two) != 2 or two[0] == two[1]:  # noqa: PLR2004
+    match between.split(",") if between is not None else _one_task_each(paths):
+        case []:
+            models = read_models(paths)
+        case [first, second] if first != second:
+            return compare_tasks(_merged(paths), first, second, settings)
+        case _:
             raise OptionError(f"--between {between} must name two tasks, TASK,TASK")
-        return compare_tasks(_merged(paths), two[0], two[1], settings)
-    models = read_models(paths)
-    if len(models) < 2:  # noqa: PLR2004
+    if len(models) == 1:
         raise OptionError(
             f"one model alone ({models[0].label}) cannot be compared; name results of two models, "
             "or two tasks of one model with --between TASK,TASK"
@@ -74,19 +69,18 @@ def _compared(
 
 
 def _one_task_each(paths: Sequence[Path]) -> list[str]:
-    """The tasks of two paths that hold one task each, not the same; otherwise none."""
-    if len(paths) != 2:  # noqa: PLR2004
-        return []
-    found = [
-        list(dict.fromkeys(task for model in read_models([path]) for task in model.runs))
-        for path in paths
-    ]
-    single = all(len(tasks) == 1 for tasks in found)
-    return [tasks[0] for tasks in found] if single and found[0] != found[1] else []
+    """The tasks of two paths with one task each that differ; otherwise none."""
+    match paths:
+        case [_, _]:
+            one, two = (
+                {task for model in read_models([path]) for task in model.runs} for path in paths
+            )
+            return [*one, *two] if len(one) == len(two) == 1 and one != two else []
+    return []
 
 
 def _merged(paths: Sequence[Path]) -> list[Model]:
-    """Models by name; what several paths hold of one model is its own."""
+    """Models by name, each with the results that any of the paths has of it."""
     runs: dict[str, dict[str, Any]] = {}
     for path in paths:
         for model in read_models([path]):

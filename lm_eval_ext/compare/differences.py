@@ -1,6 +1,6 @@
-"""The comparison itself: from runs to figures, differences, tests and groups.
+"""The comparison itself: from runs to values, differences, tests and groups.
 
-Comparing two tasks of one benchmark: what the same models do under two conditions.
+Several models are compared on each task, or two tasks of one benchmark within each model.
 """
 
 import math
@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from lm_eval_ext.compare.align import Aligned, RefusedError, align, align_tasks
-from lm_eval_ext.compare.metrics import Metric, choose_metrics, kind_of
+from lm_eval_ext.compare.align import Aligned, RefusedError, align, align_tasks, clusters_of
+from lm_eval_ext.compare.metrics import Metric, choose_metrics, how_to_recompute
 from lm_eval_ext.compare.reading import Model
-from lm_eval_ext.compare.recipes import Recipe
 from lm_eval_ext.compare.report import Pair, Refusal, Report, Settings, Table
-from lm_eval_ext.compare.units import clusters_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import ResultsFile
-from lm_eval_ext.results.samples import Sample
+from lm_eval_ext.results.samples import Sample, SampleStatistic
 from lm_eval_ext.stats.bootstrap import paired_cluster_bootstrap
 from lm_eval_ext.stats.paired import Difference, holm, letters, paired_difference
 
@@ -25,7 +23,7 @@ def compare(models: Sequence[Model], tasks: Sequence[str], settings: Settings) -
     """Compares models on every task.
 
     Raises:
-        OptionError: If a metric's name fits none.
+        OptionError: If a metric's name matches none.
         DataError: If samples are missing or cannot be read.
     """
     tables: list[Table] = []
@@ -52,9 +50,9 @@ def tables_of(
     found = []
     for metric in choose_metrics(task, results, list(some), settings.metrics):
         everything = {name: aligned.everything[name][metric.filter] for name in runs}
-        kind = kind_of(task, runs, everything, metric)
+        how = how_to_recompute(task, runs, everything, metric)
         samples = {name: aligned.samples[name][metric.filter] for name in runs}
-        found.append(table_of(task, metric, samples, kind, settings))
+        found.append(table_of(task, metric, samples, how, settings))
     return found
 
 
@@ -62,10 +60,13 @@ def table_of(
     task: str,
     metric: Metric,
     samples: Mapping[str, Sequence[Sample]],
-    kind: Recipe | str | None,
+    how: SampleStatistic | str | None,
     settings: Settings,
 ) -> Table:
-    """Compares systems on one metric, on the documents that all of them have a score for."""
+    """Compares systems on one metric, on the documents that all of them have a score for.
+
+    ``how`` is from :func:`~lm_eval_ext.compare.metrics.how_to_recompute`.
+    """
     scored = [
         row
         for row in zip(*samples.values(), strict=True)
@@ -73,16 +74,17 @@ def table_of(
     ]
     names = list(samples)
     by_name = dict(zip(names, zip(*scored, strict=True), strict=False)) if scored else {}
-    if isinstance(kind, str) or not scored:
-        note = kind if isinstance(kind, str) else "no document has a score in all runs"
+    if isinstance(how, str) or not scored:
+        note = how if isinstance(how, str) else "no document has a score in all runs"
         empty = dict.fromkeys(names)
         return Table(task, metric.name, len(scored), 0, "", empty, {}, [], note)
     unit, clusters = clusters_of(task, by_name[names[0]])
-    contest = _Contest(metric.key, by_name, clusters, kind, settings)
-    values = {name: contest.value(name) for name in names}
+    metric_samples = _MetricSamples(metric.key, by_name, clusters, how, settings)
+    values = {name: metric_samples.value(name) for name in names}
     ranked = sorted(names, key=lambda name: _order(values[name], metric))
-    pairs = adjusted([Pair(a, b, contest.difference(a, b)) for a, b in combinations(names, 2)])
-    marks = _marks(ranked, pairs, settings.alpha)
+    pairs = adjusted(
+        [Pair(a, b, metric_samples.difference(a, b)) for a, b in combinations(names, 2)]
+    )
     return Table(
         task=task,
         metric=metric.name,
@@ -90,32 +92,32 @@ def table_of(
         clusters=len(set(clusters)),
         unit=unit,
         values={name: values[name] for name in ranked},
-        marks=marks,
+        groups=_groups(ranked, pairs, settings.alpha),
         pairs=pairs,
         note="" if len(set(clusters)) > 1 else "no test: fewer than two clusters",
     )
 
 
 @dataclass(frozen=True)
-class _Contest:
-    """One metric's samples, of every system."""
+class _MetricSamples:
+    """The samples of every system on the same documents, to compute one metric from."""
 
     key: str
     samples: Mapping[str, Sequence[Sample]]
     clusters: Sequence[str]
-    recipe: Recipe | None
+    statistic: SampleStatistic | None
     settings: Settings
 
     def value(self, name: str) -> float | None:
-        if self.recipe is None:
+        if self.statistic is None:
             scores = self._scores(name)
             return math.fsum(scores) / len(scores)
-        totals = self.recipe.totals(self.samples[name], self.key, self.clusters)
-        (value,) = self.recipe.statistic(sum(totals.values())[None])  # type: ignore[index]
+        totals = self.statistic.totals(self.samples[name], self.key, self.clusters)
+        (value,) = self.statistic.statistic(sum(totals.values())[None])  # type: ignore[index]
         return None if math.isnan(value) else float(value)
 
     def difference(self, first: str, second: str) -> Difference:
-        if self.recipe is None:
+        if self.statistic is None:
             return paired_difference(
                 self._scores(first),
                 self._scores(second),
@@ -124,11 +126,11 @@ class _Contest:
                 seed=self.settings.seed,
             )
         one, two = (
-            self.recipe.totals(self.samples[name], self.key, self.clusters)
+            self.statistic.totals(self.samples[name], self.key, self.clusters)
             for name in (first, second)
         )
         found = paired_cluster_bootstrap(
-            one, two, self.recipe.statistic, alpha=self.settings.alpha, seed=self.settings.seed
+            one, two, self.statistic.statistic, alpha=self.settings.alpha, seed=self.settings.seed
         )
         return Difference(math.nan) if found is None else found
 
@@ -147,13 +149,13 @@ def adjusted(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _order(value: float | None, metric: Metric) -> tuple[bool, float]:
-    """Undefined figures last."""
+    """Undefined values last."""
     if value is None:
         return (True, 0.0)
     return (False, -value if metric.higher_is_better else value)
 
 
-def _marks(ranked: Sequence[str], pairs: Sequence[Pair], alpha: float) -> dict[str, str]:
+def _groups(ranked: Sequence[str], pairs: Sequence[Pair], alpha: float) -> dict[str, str]:
     """Letters, or none at all where a pair could not be tested."""
     if any(pair.p_holm is None for pair in pairs):
         return {}
@@ -170,20 +172,14 @@ POOLED = "all models"
 
 
 def compare_tasks(models: Sequence[Model], first: str, second: str, settings: Settings) -> Report:
-    """Compares two tasks within each model, and over all models together.
+    """Compares two tasks within each model that has both, and over all these models together.
 
-    Pooled, a document's score is the mean of the models' (the models are the same in both
-    tasks, and a few that were chosen, so only items are resampled). Holm's method adjusts for
-    all models of a metric; the pooled comparison is one and stays as it is.
-
-    Args:
-        models: Those that have both tasks count.
-        first: A task.
-        second: Another of the same benchmark.
-        settings: How to compare.
+    In the comparison over all models a document's score is the mean of the models' scores. Only
+    items are resampled, since the models are the same in both tasks and not a sample of models.
+    Holm's method adjusts for all models of a metric, and leaves that one comparison as it is.
 
     Raises:
-        OptionError: If no model has both tasks, or a metric's name fits none.
+        OptionError: If no model has both tasks, or a metric's name matches none.
         DataError: If samples are missing or cannot be read.
     """
     both = [model for model in models if first in model.runs and second in model.runs]
@@ -238,8 +234,8 @@ def _tables(
     means = True
     for model in models:
         of_model = aligned[model.label]
-        kinds = [
-            kind_of(
+        ways = [
+            how_to_recompute(
                 task,
                 {task: model.runs[task]},
                 {task: of_model.everything[task][metric.filter]},
@@ -247,25 +243,25 @@ def _tables(
             )
             for task in tasks
         ]
-        kind = next((one for one in kinds if isinstance(one, str)), kinds[0])
-        means = means and kind is None
+        how = next((one for one in ways if isinstance(one, str)), ways[0])
+        means = means and how is None
         samples = {task: of_model.samples[task][metric.filter] for task in tasks}
-        table = table_of(tasks[0], metric, samples, kind, settings)
+        table = table_of(tasks[0], metric, samples, how, settings)
         found.append(replace(table, task=f"{tasks[0]}, {tasks[1]} · {model.label}"))
     pairs = iter(adjusted([pair for table in found for pair in table.pairs]))
     # Letters belong to the systems of one table, and here p-values are adjusted over several.
-    found = [replace(table, pairs=[next(pairs) for _ in table.pairs], marks={}) for table in found]
+    found = [replace(table, pairs=[next(pairs) for _ in table.pairs], groups={}) for table in found]
     if means and len(models) > 1:
         pooled = {task: _pooled(models, aligned, task, metric) for task in tasks}
         table = table_of(tasks[0], metric, pooled, None, settings)
-        found.append(replace(table, task=f"{tasks[0]}, {tasks[1]} · {POOLED}", marks={}))
+        found.append(replace(table, task=f"{tasks[0]}, {tasks[1]} · {POOLED}", groups={}))
     return found
 
 
 def _pooled(
     models: Sequence[Model], aligned: Mapping[str, Aligned], task: str, metric: Metric
 ) -> list[Sample]:
-    """The mean of several models, document by document (those that all of them have)."""
+    """The mean of several models on each document that all of them have."""
     runs = [aligned[model.label].samples[task][metric.filter] for model in models]
     by_key = [{sample.key: sample for sample in run} for run in runs]
     found = []

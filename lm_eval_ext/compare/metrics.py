@@ -1,30 +1,23 @@
-"""The metrics of a task: which are compared, and what kind of figure each is."""
+"""The metrics of a task: which are compared, and how each is recomputed from samples."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pkgutil import resolve_name
 
-from lm_eval_ext.cards import card_of
-from lm_eval_ext.compare.recipes import Recipe, recipe_of
+from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.files import ResultsFile
-from lm_eval_ext.results.samples import Sample
+from lm_eval_ext.results.files import ResultsFile, variant_and_name
+from lm_eval_ext.results.samples import Sample, SampleStatistic
 
 SAME = 1e-9
-"""Figures that differ by less are the same but for rounding."""
+"""Values that differ by less are equal but for rounding."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of one task.
-
-    Attributes:
-        name: As tables show it.
-        key: As samples have it.
-        filter: Of lm-eval's filters, whose answers it scores.
-        higher_is_better: Whether it is.
-    """
+    """A metric of a task: its name in tables, its key in samples, its lm-eval filter."""
 
     name: str
     key: str
@@ -37,21 +30,17 @@ def choose_metrics(
 ) -> list[Metric]:
     """The metrics that a comparison shows.
 
-    Args:
-        task: Which.
-        results: Of one of the runs.
-        filters: Those of the aligned samples.
-        patterns: Names, or patterns with ``*``, of whole metrics or what stands after the
-            slash; if empty, the benchmark's headline, and all of a task that is not ours.
+    ``patterns`` are names, or patterns with ``*``, of whole metrics or of the part after the
+    slash. Without any it is the benchmark's headline, or all metrics of a task that isn't ours.
 
     Raises:
-        OptionError: If a pattern fits none.
+        OptionError: If a pattern matches none.
     """
     names = list(results.scores(task))
     card = card_of(task)
     headline = list(card.headline) if card else ["*"]
     if card and not patterns:
-        fitting = [name for name in names if name.rpartition("/")[2] in headline]
+        fitting = [name for name in names if variant_and_name(name)[1] in headline]
         fitting = fitting or names
     else:
         fits = {
@@ -73,12 +62,12 @@ def choose_metrics(
 
 def _fits(name: str, pattern: str) -> bool:
     return any(
-        part == pattern or fnmatchcase(part, pattern) for part in (name, name.rpartition("/")[2])
+        part == pattern or fnmatchcase(part, pattern) for part in (name, variant_and_name(name)[1])
     )
 
 
 def _parts(name: str, filters: Sequence[str]) -> tuple[str, str]:
-    """A metric's key and filter; where there is one filter, names do without it."""
+    """A metric's key and filter; a name has no filter where there is only one."""
     key, comma, filter_name = name.rpartition(",")
     if comma and filter_name in filters:
         return key, filter_name
@@ -86,7 +75,7 @@ def _parts(name: str, filters: Sequence[str]) -> tuple[str, str]:
 
 
 def aggregation_of(task: str, results: ResultsFile, key: str) -> str | None:
-    """What aggregates a metric, by its name in lm-eval's registry; None if the file is silent."""
+    """A metric's aggregation, by its name in lm-eval's registry; None if the file has none."""
     listed = results.content["configs"].get(task, {}).get("metric_list") or []
     for entry in listed:
         if isinstance(entry, Mapping) and entry.get("metric") == key:
@@ -95,29 +84,34 @@ def aggregation_of(task: str, results: ResultsFile, key: str) -> str | None:
     return None
 
 
-def kind_of(
+def statistic_of(aggregation: str | None) -> SampleStatistic | None:
+    """The statistic that a benchmark's card names for an aggregation, or None."""
+    for card in cards().values():
+        if aggregation in card.statistics:
+            found: SampleStatistic = resolve_name(card.statistics[aggregation])
+            return found
+    return None
+
+
+def how_to_recompute(
     task: str,
     runs: Mapping[str, ResultsFile],
     samples: Mapping[str, Sequence[Sample]],
     metric: Metric,
-) -> Recipe | str | None:
+) -> SampleStatistic | str | None:
     """How a metric can be recomputed from samples.
 
-    Args:
-        task: Which.
-        runs: By model.
-        samples: By model, everything that it logged under the metric's filter.
-        metric: Which.
+    ``samples`` are everything that each model logged under the metric's filter.
 
     Returns:
-        A recipe; None for a mean of documents' scores, which is what the figure of the results
-        file is held against; or in words why neither is possible.
+        The benchmark's statistic; None for the average of documents' scores, if that is the
+        value in the results file; or in words why neither is possible.
     """
     for name, run in runs.items():
         aggregation = aggregation_of(task, run, metric.key)
-        recipe = recipe_of(aggregation)
-        if recipe is not None:
-            return recipe
+        statistic = statistic_of(aggregation)
+        if statistic is not None:
+            return statistic
         scores = [s.scores.get(metric.key) for s in samples[name] if metric.key in s.scores]
         numbers = [score for score in scores if score is not None]
         reported = run.scores(task)[metric.name].value if metric.name in run.scores(task) else None

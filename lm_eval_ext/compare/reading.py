@@ -20,12 +20,7 @@ from lm_eval_ext.text import one_line
 
 @dataclass(frozen=True)
 class Model:
-    """A model under the name that tables give it.
-
-    Attributes:
-        label: Unique among the models of a comparison.
-        runs: By task, the results file that counts.
-    """
+    """A model under a unique label, with the results file that counts for each task."""
 
     label: str
     runs: Mapping[str, ResultsFile]
@@ -42,10 +37,10 @@ class _Found:
 def read_models(paths: Sequence[Path]) -> list[Model]:
     """Reads the models that results files or folders hold.
 
-    In a folder, results with the same model and arguments are one model's, and results below one
-    ``model.yaml`` with a display name. Of several results
-    on one task the one with most documents counts, and of these the newest. Models of one name
-    are told apart by the argument that names them, or by where they lie.
+    In a folder, results of the same model and arguments are one model's, and so are results
+    below one ``model.yaml`` with a display name. Of several results on one task the one with
+    most documents is used, and of these the newest. Models of the same name get the path of the
+    argument that they come from, or of their folder, added to it.
 
     Raises:
         OptionError: If a path holds no results.
@@ -70,9 +65,7 @@ def read_models(paths: Sequence[Path]) -> list[Model]:
 def choose_tasks(models: Iterable[Model], patterns: Sequence[str]) -> list[str]:
     """The tasks that at least two models have, in the order of the first model that has them.
 
-    Args:
-        models: Whose.
-        patterns: Names of tasks, of groups of ours, or patterns with ``*``; all if empty.
+    ``patterns`` are names of tasks, of groups of ours, or patterns with ``*``; all if empty.
 
     Raises:
         OptionError: If that leaves none; it says what there is.

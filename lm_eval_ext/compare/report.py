@@ -1,9 +1,4 @@
-"""What a comparison is asked, and what it finds.
-
-A comparison as rows for programs, and as tables for people.
-
-A comparison as text, Markdown, CSV or JSON.
-"""
+"""What a comparison is asked and what it finds, as text, Markdown, CSV or JSON."""
 
 import csv
 import io
@@ -21,14 +16,7 @@ from lm_eval_ext.text import one_line
 
 @dataclass(frozen=True)
 class Settings:
-    """How to compare.
-
-    Attributes:
-        metrics: Which; see :func:`~lm_eval_ext.compare.metrics.choose_metrics`.
-        alpha: Level of tests and groups; intervals have 1 - alpha.
-        seed: Of resampling.
-        across_settings: See :func:`~lm_eval_ext.compare.align.align`.
-    """
+    """How to compare; intervals have the level 1 - alpha."""
 
     metrics: tuple[str, ...] = ()
     alpha: float = 0.05
@@ -38,14 +26,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two systems on one metric.
-
-    Attributes:
-        first: One, by name.
-        second: The other.
-        difference: First less second.
-        p_holm: Adjusted for all pairs of the metric.
-    """
+    """Two systems on one metric: first minus second, and p adjusted for all pairs of the metric."""
 
     first: str
     second: str
@@ -58,13 +39,13 @@ class Table:
     """One metric of one task.
 
     Attributes:
-        task: Its name, or those of two that are compared.
+        task: Its name, or the names of two that are compared.
         metric: As in results files.
-        documents: Scored by all systems.
-        clusters: That the documents come from.
+        documents: Number of documents that all systems have a score for.
+        clusters: Number of clusters that these documents come from.
         unit: What a cluster is.
         values: By system, the best first; None: undefined.
-        marks: By system, letters: two that share one cannot be told apart.
+        groups: By system, letters: two that share one are not significantly different.
         pairs: All of them, in the order in which the systems were named.
         note: Why there is no test, if there is none.
     """
@@ -75,14 +56,14 @@ class Table:
     clusters: int
     unit: str
     values: Mapping[str, float | None]
-    marks: Mapping[str, str]
+    groups: Mapping[str, str]
     pairs: Sequence[Pair]
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A task that was not compared: why, and the signatures of the runs."""
+    """A task that could not be compared: why, and the signatures of the runs."""
 
     task: str
     reason: str
@@ -91,14 +72,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a comparison found.
-
-    Attributes:
-        tables: One per task and metric.
-        refused: Tasks that could not be compared.
-        signatures: By task, of the first system's run.
-        settings: How it was compared.
-    """
+    """All that a comparison found: a table per task and metric, and the signature of each task."""
 
     tables: Sequence[Table]
     refused: Sequence[Refusal]
@@ -106,32 +80,38 @@ class Report:
     settings: Settings
 
 
-FIGURES = ("task", "metric", "documents", "clusters", "unit", "system", "value", "group")
-PAIRS = (
-    "task", "metric", "documents", "clusters", "unit", "first", "second", "value_first",
-    "value_second", "difference", "stderr", "low", "high", "p", "p_holm", "test",
+SHARED_COLUMNS = ("task", "metric", "documents", "clusters", "unit")
+PAIR_COLUMNS = (
+    *SHARED_COLUMNS, "first", "second", "value_first", "value_second", "difference", "stderr",
+    "low", "high", "p", "p_holm", "test",
 )  # fmt: skip
-"""Columns of tables that programs read."""
+"""Columns of the CSV output."""
 
 Section: TypeAlias = tuple[str, list[str], list[list[str]]]
-"""A heading, and the columns and rows of the table below it (none: a heading alone)."""
+"""A heading, and the columns and rows of the table below it (no columns: no table)."""
 
 NUMBERS = frozenset({"value", "difference", "p", "p (Holm)", "documents"})
 """Columns that are aligned to the right."""
 
+_TWO_SYSTEMS = 2
+"""Their values stand in one row with the difference; more systems have a row each."""
+
+LEAST_SHOWN_P = 0.001
+"""The smallest p that is shown as a decimal fraction: three digits are shown."""
+
 _LEGEND = (
-    "Systems that share a letter cannot be told apart at {alpha} (Holm's method over all pairs "
-    "of a metric). "
+    "Systems that share a letter are not significantly different at {alpha} (Holm's method over "
+    "all pairs of a metric). "
 )
-_MORE = "docs/compare.md says what the intervals and tests are."
+_MORE = "docs/compare.md explains the intervals and tests."
 
 
 def sections(report: Report) -> Iterable[Section]:
-    """Yields what a person reads, from top to bottom."""
+    """Yields the parts of the text and Markdown output, from top to bottom."""
     letters = False
     for task in dict.fromkeys(table.task for table in report.tables):
         tables = [table for table in report.tables if table.task == task]
-        if all(len(table.values) == 2 for table in tables):  # noqa: PLR2004
+        if all(len(table.values) == _TWO_SYSTEMS for table in tables):
             yield _of_two(task, tables, report)
         else:
             letters = True
@@ -151,7 +131,7 @@ def sections(report: Report) -> Iterable[Section]:
 
 
 def _of_two(task: str, tables: Sequence[Table], report: Report) -> Section:
-    """Both figures and their difference in one row."""
+    """Both values and their difference in one row."""
     names = sorted(tables[0].values)
     pairs = [pair for table in tables for pair in table.pairs]
     if pairs:
@@ -171,7 +151,7 @@ def _of_many(task: str, tables: Sequence[Table]) -> Section:
     columns = ["metric", "system", "value", "group", "documents", "clusters"]
     rows = [
         [
-            one_line(table.metric), one_line(name), _number(value), table.marks.get(name, ""),
+            one_line(table.metric), one_line(name), _number(value), table.groups.get(name, ""),
             *_counts(table),
         ]
         for table in tables
@@ -212,33 +192,32 @@ def _level(report: Report) -> str:
     return f"{100 * (1 - report.settings.alpha):g} %"
 
 
-def figure_rows(table: Table) -> list[dict[str, Any]]:
-    """A row per system, by ``FIGURES``."""
+def system_rows(table: Table) -> list[dict[str, Any]]:
+    """A row per system, for programs."""
     return [
-        dict(
-            zip(
-                FIGURES,
-                (
-                    table.task, table.metric, table.documents, table.clusters, table.unit, system,
-                    value, table.marks.get(system),
-                ),
-                strict=True,
-            )
-        )
+        {**_shared(table), "system": system, "value": value, "group": table.groups.get(system)}
         for system, value in table.values.items()
-    ]  # fmt: skip
+    ]
 
 
 def pair_row(table: Table, pair: Pair) -> dict[str, Any]:
-    """A row of two systems, by ``PAIRS``."""
+    """A row of two systems with the keys ``PAIR_COLUMNS``, for programs."""
     found = pair.difference
-    values = (
-        table.task, table.metric, table.documents, table.clusters, table.unit,
-        pair.first, pair.second, table.values[pair.first], table.values[pair.second],
-        None if math.isnan(found.value) else found.value,
-        found.stderr, found.low, found.high, found.p, pair.p_holm, found.test,
-    )  # fmt: skip
-    return dict(zip(PAIRS, values, strict=True))
+    return {
+        **_shared(table),
+        "first": pair.first,
+        "second": pair.second,
+        "value_first": table.values[pair.first],
+        "value_second": table.values[pair.second],
+        "difference": None if math.isnan(found.value) else found.value,
+        **{key: getattr(found, key) for key in ("stderr", "low", "high", "p")},
+        "p_holm": pair.p_holm,
+        "test": found.test,
+    }
+
+
+def _shared(table: Table) -> dict[str, Any]:
+    return {key: getattr(table, key) for key in SHARED_COLUMNS}
 
 
 def _number(value: float | None, *, sign: bool = False) -> str:
@@ -254,11 +233,11 @@ def _interval(low: float | None, high: float | None) -> str:
 def _probability(p: float | None) -> str:
     if p is None:
         return NONE
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"  # noqa: PLR2004 (three digits are shown)
+    return f"{p:.3f}" if p >= LEAST_SHOWN_P else f"{p:.0e}"
 
 
-def as_text(report: Report) -> str:
-    """Tables for a terminal, of 100 columns or as wide as they need."""
+def _as_text(report: Report) -> str:
+    """Tables for a terminal, at most ``_WIDTH`` columns wide."""
     from rich.console import Console
 
     out = io.StringIO()
@@ -271,8 +250,7 @@ def as_text(report: Report) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip() + "\n"
 
 
-def as_markdown(report: Report) -> str:
-    """The same tables in Markdown."""
+def _as_markdown(report: Report) -> str:
     lines: list[str] = []
     for heading, columns, rows in sections(report):
         lines += [escaped(line) for line in heading.splitlines()]
@@ -283,10 +261,10 @@ def as_markdown(report: Report) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def as_csv(report: Report) -> str:
-    """One row per pair of systems and metric, numbers in full."""
+def _as_csv(report: Report) -> str:
+    """One row per pair of systems and metric, with all digits."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, PAIRS, lineterminator="\n")
+    writer = csv.DictWriter(out, PAIR_COLUMNS, lineterminator="\n")
     writer.writeheader()
     for table in report.tables:
         for pair in table.pairs:
@@ -294,13 +272,12 @@ def as_csv(report: Report) -> str:
     return out.getvalue()
 
 
-def as_json(report: Report) -> str:
-    """Everything."""
+def _as_json(report: Report) -> str:
     content = {
         "settings": asdict(report.settings),
         "signatures": report.signatures,
         "refused": [asdict(refusal) for refusal in report.refused],
-        "figures": [row for table in report.tables for row in figure_rows(table)],
+        "figures": [row for table in report.tables for row in system_rows(table)],
         "pairs": [pair_row(table, pair) for table in report.tables for pair in table.pairs],
         "notes": [
             {"task": table.task, "metric": table.metric, "note": table.note}
@@ -312,7 +289,7 @@ def as_json(report: Report) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
-    {"text": as_text, "markdown": as_markdown, "csv": as_csv, "json": as_json}
+    {"text": _as_text, "markdown": _as_markdown, "csv": _as_csv, "json": _as_json}
 )
 
 _WIDTH = 160
@@ -337,14 +314,14 @@ def markdown_line(cells: Iterable[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text as Markdown shows it: no mark-up, no column, no HTML of a model's name."""
+    """Escapes text for Markdown, so that a model's name is neither mark-up nor HTML."""
     for character in "\\`*_[]<>|#~":
         text = text.replace(character, "\\" + character)
     return text
 
 
 def guarded(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula starts with an apostrophe."""
+    """Puts an apostrophe before text that a spreadsheet would take for a formula."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")):
         return "'" + value
     return value

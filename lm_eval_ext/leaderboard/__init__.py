@@ -1,1 +1,1 @@
-"""One page that shows many models: tables, published figures, and the samples behind them."""
+"""One page that shows many models: tables, published values, and the samples behind them."""

@@ -1,9 +1,4 @@
-"""What the page shows, before it is a page.
-
-Published figures: which column they belong to, and which model.
-
-From folders of results to a board.
-"""
+"""The content of the page: models, tasks, runs and published values, read from results."""
 
 import re
 from collections import Counter
@@ -15,7 +10,7 @@ from lm_eval_ext.cards import Card, Reference, card_of, cards
 from lm_eval_ext.compare import reading
 from lm_eval_ext.compare.align import FREE, parts_of
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.files import ResultsFile, Score, model_file
+from lm_eval_ext.results.files import ResultsFile, Score, model_file, variant_and_name
 from lm_eval_ext.results.samples import samples_file
 from lm_eval_ext.text import one_line
 
@@ -25,8 +20,8 @@ class Rank:
     """A place among the models of a column.
 
     Attributes:
-        best: One more than the number of models that are shown to be better.
-        tied: Whether another model cannot be told apart from this one.
+        best: One more than the number of models that are significantly better.
+        tied: Whether there is a model that isn't significantly different from this one.
     """
 
     best: int
@@ -37,12 +32,8 @@ class Rank:
 class Run:
     """A model on a task.
 
-    Attributes:
-        scores: By metric.
-        documents: Scored, and of how many.
-        signature: In one line.
-        samples: The file of logged samples, if there is one.
-        comparable: Whether it measured the same as most models did (signature and documents).
+    It is comparable if signature and documents are those of most models. ``documents`` are the
+    number that were scored, and that the task has.
     """
 
     scores: Mapping[str, Score]
@@ -67,12 +58,11 @@ class TaskBoard:
 
     Attributes:
         name: Of the task.
-        benchmark: Its benchmark's name, or "" where the task is not ours.
+        benchmark: Its benchmark's name, or "" if the task isn't ours.
         leading: The metric that stands for the task in the overview.
         lower: The metrics of which less is better.
         runs: By the model's label.
-        ranks: By the model's label, on the leading metric; models that are not comparable have
-            none.
+        ranks: By the model's label, on the leading metric; only of comparable runs.
     """
 
     name: str
@@ -85,12 +75,9 @@ class TaskBoard:
 
 @dataclass(frozen=True)
 class Board:
-    """All that the page shows but the samples.
+    """All that the page shows except the samples; ``newest`` is the date of the newest results.
 
-    Attributes:
-        models: In alphabetical order.
-        tasks: In the order of the benchmarks' cards; others after them.
-        newest: When the newest results were made, as lm-eval writes it, or "".
+    Models are in alphabetical order, tasks in the order of the benchmarks' cards.
     """
 
     models: tuple[Model, ...]
@@ -98,26 +85,22 @@ class Board:
     newest: str
 
 
-VARIANT = "/"
-"""Between a metric's variant and its name."""
-
-
 def plain_name(label: str) -> str:
-    """A model's name without what tells its sources apart: case, signs, "(paper)"."""
+    """A model's name without case, punctuation and "(paper)", to match it with published ones."""
     name = label.casefold().replace("(paper)", "").rpartition("/")[2]
     return re.sub(r"[^a-z0-9]+", "", name)
 
 
-def figure_of(reference: Reference, task: TaskBoard, metric: str) -> float | None:
-    """A published figure for a metric; one without a variant belongs to the task's first."""
+def published_value(reference: Reference, task: TaskBoard, metric: str) -> float | None:
+    """The published value of a metric; one without a variant belongs to the task's first."""
     if task.name not in reference.tasks:
         return None
     if metric in reference.figures:
         return reference.figures[metric]
-    variant, _, name = metric.rpartition(VARIANT)
+    variant, name = variant_and_name(metric)
     some: Iterable[str] = next(iter(task.runs.values())).scores if task.runs else ()
-    first = next((one for one in some if one.rpartition(VARIANT)[2] == name), None)
-    is_first = first is not None and first.rpartition(VARIANT)[0] == variant
+    of_name = (one for one in map(variant_and_name, some) if one[1] == name)
+    is_first = next(of_name, None) == (variant, name)
     return reference.figures.get(name) if is_first else None
 
 
@@ -188,10 +171,10 @@ def _task_board(task: str, models: Sequence[reading.Model]) -> TaskBoard:
 
 
 def _leading(metrics: Sequence[str], card: Card | None) -> str:
-    """The first metric in the card's order of importance; of another task, its first."""
+    """The first metric in the card's order; of a task that isn't ours, its first."""
     for name in (*card.leading, *card.headline) if card else ():
         for metric in metrics:
-            if name in (metric, metric.rpartition("/")[2]):
+            if name in (metric, variant_and_name(metric)[1]):
                 return metric
     return metrics[0] if metrics else ""
 
@@ -203,6 +186,6 @@ def _measured(task: str, run: ResultsFile) -> tuple[str, ...]:
 
 
 def _most_common(measured: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """What most runs measured; of several equally common, the one with the first label."""
+    """What most runs measured; if several are equally common, what the first run measured."""
     counts = Counter(measured.values())
     return max(measured.values(), key=lambda one: counts[one])

@@ -1,4 +1,4 @@
-"""The tables as files for papers and spreadsheets."""
+"""The tables of the page as CSV, Markdown and LaTeX."""
 
 import re
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from lm_eval_ext.leaderboard.tables import Cell, Column, Table, number
 
 
 def write(tables: Sequence[Table], site: Path) -> list[Path]:
-    """Writes all tables as CSV, Markdown and LaTeX into ``tables/`` below the page.
+    """Writes all tables into ``tables/`` below the page.
 
-    CSV is for programs: a figure per line. The others are for papers: a model per line.
+    CSV has a value per line, for programs; the others have a model per line, for papers.
     """
     texts = {
         "csv": csv(tables),
@@ -30,7 +30,7 @@ def write(tables: Sequence[Table], site: Path) -> list[Path]:
 
 
 def csv(tables: Sequence[Table]) -> str:
-    """All figures, one per line, with all their digits; no text is a spreadsheet's formula."""
+    """All values, one per line, with all digits; no text is a spreadsheet's formula."""
     import pandas as pd
 
     lines = [
@@ -38,7 +38,7 @@ def csv(tables: Sequence[Table]) -> str:
             "table": guarded(table.title),
             "model": guarded(row.label),
             "published": row.published,
-            "column": guarded(heading(column)),
+            "column": guarded(_heading(column)),
             "value": cell.value,
             "low": cell.low,
             "high": cell.high,
@@ -54,22 +54,22 @@ def csv(tables: Sequence[Table]) -> str:
 
 
 def markdown(table: Table) -> str:
-    """A table under its title; names are text, whatever signs they hold."""
+    """A table under its title; names are escaped."""
     columns, lines = _lines(table)
     rule = f"|---|{'---:|' * len(table.columns)}"
-    # The brackets of an interval are no link; escaped they would be hard to read as they stand.
-    body = [f"| {escaped(name)} | {' | '.join(figures)} |" for name, *figures in lines]
+    # The brackets of intervals stay unescaped, to be readable in the file; they make no link.
+    body = [f"| {escaped(name)} | {' | '.join(cells)} |" for name, *cells in lines]
     rows = [markdown_line(columns), rule, *body]
     return "\n".join([f"# {escaped(table.title)}", "", *rows, ""])
 
 
 def latex(table: Table) -> str:
-    """A table with booktabs' rules and its title as a comment; special characters are escaped."""
+    """A booktabs table with its title as a comment; special characters are escaped."""
     import pandas as pd
 
     columns, lines = _lines(table)
     text = pd.DataFrame(lines, columns=columns).to_latex(index=False, escape=True)
-    # After a line's end a bracket or an asterisk would be an argument of the end.
+    # LaTeX would take a bracket or an asterisk at the start of a row for an argument of "\\".
     text = re.sub(r"^(?=[\[*])", "{}", text, flags=re.MULTILINE)
     return f"% {table.title}\n{text}"
 
@@ -77,19 +77,18 @@ def latex(table: Table) -> str:
 def _lines(table: Table) -> tuple[list[str], list[list[str]]]:
     """Headings, and a line per model."""
     lines = [
-        [row.label + (" (published)" if row.published else ""), *map(figure, row.cells)]
+        [row.label + (" (published)" if row.published else ""), *map(cell_text, row.cells)]
         for row in table.rows
     ]
-    return ["model", *map(heading, table.columns)], lines
+    return ["model", *map(_heading, table.columns)], lines
 
 
-def heading(column: Column) -> str:
-    """A column's name on one line."""
+def _heading(column: Column) -> str:
     return f"{column.group}/{column.label}".strip("/")
 
 
-def figure(cell: Cell) -> str:
-    """A figure with its interval, as a person reads it; "" where there is none."""
+def cell_text(cell: Cell) -> str:
+    """A value with its interval; "" where there is none."""
     if cell.value is None:
         return ""
     text = number(cell.value)

@@ -1,4 +1,4 @@
-"""Ranks with ties: who is shown to be better than whom."""
+"""Ranks with ties, from tests or from intervals."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Z95 = 1.959963984540054
-"""The 97.5 % point of the normal distribution."""
+"""The 97.5 % quantile of the normal distribution."""
 
 _ROUNDING = 1e-12
+"""Smaller differences and variances come from rounding."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of one model on the documents of a task, with the cluster of each document."""
+    """A model's scores on the documents of a task, with the cluster of each document."""
 
     values: Sequence[float]
     clusters: Sequence[str]
@@ -31,18 +32,13 @@ class Scored:
 def paired_ranks(
     scored: Mapping[str, Scored], *, higher: bool = True, alpha: float = 0.05
 ) -> dict[str, Rank]:
-    """Ranks models by the means of paired, clustered differences.
+    """Ranks models by the means of paired, clustered differences on the same documents.
 
-    Every pair is tested: the mean difference by its standard error, clustered, against
-    Student's t with one degree of freedom less than clusters (Miller 2024, arXiv 2411.00640,
+    Every pair is tested: the mean difference, divided by its clustered standard error, against
+    Student's t with one degree of freedom fewer than clusters (Miller 2024, arXiv 2411.00640,
     section 4); Holm's method over all pairs. A model's rank is one more than the number of
-    models that are better by this test, so models that cannot be told apart share ranks.
-    ``lm-eval-ext compare`` has the exact tests for a pair; these are for a table of many.
-
-    Args:
-        scored: By model: the same documents in the same order.
-        higher: Whether a higher score is better.
-        alpha: Level of the tests.
+    models that are significantly better. ``lm-eval-ext compare`` has the exact tests for a
+    pair; these are fast enough for a table of many models.
     """
     import numpy as np
     from scipy import stats
@@ -63,25 +59,22 @@ def paired_ranks(
         difference = float(means[one] - means[two])
         if abs(difference) < _ROUNDING:
             p_values.append(1.0)
-        elif count < 2 or spread < _ROUNDING:  # noqa: PLR2004
-            # One cluster shows no spread. Nor do documents that all differ alike: no chance there.
-            p_values.append(1.0 if count < 2 else 0.0)  # noqa: PLR2004
+        elif count == 1:
+            p_values.append(1.0)  # the variance of one cluster cannot be estimated
+        elif spread < _ROUNDING:
+            p_values.append(0.0)  # all clusters differ by the same amount
         else:
             error = math.sqrt(spread * count / (count - 1)) / values.shape[1]
             p_values.append(2 * float(stats.t.sf(abs(difference) / error, count - 1)))
-    told = {pair: p < alpha for pair, p in zip(pairs, holm(p_values), strict=True)}
-    return _ranks(labels, means.tolist(), told, higher=higher)
+    different = {pair: p < alpha for pair, p in zip(pairs, holm(p_values), strict=True)}
+    return _ranks(labels, means.tolist(), different, higher=higher)
 
 
 def interval_ranks(scores: Mapping[str, Score], *, higher: bool = True) -> dict[str, Rank]:
     """Ranks models by their intervals: one is better if the two do not overlap.
 
-    For figures that are no means of documents' scores. More careful than a paired test: models
-    may share a rank that a test would tell apart.
-
-    Args:
-        scores: By model; those without a finite value get no rank.
-        higher: Whether a higher score is better.
+    For metrics that aren't averages of documents' scores. It finds fewer differences than a
+    paired test would. Models without a finite value get no rank.
     """
     known = {
         label: score
@@ -90,11 +83,12 @@ def interval_ranks(scores: Mapping[str, Score], *, higher: bool = True) -> dict[
     }
     labels = list(known)
     bounds = [interval_of(known[label]) for label in labels]
-    told = {}
+    different = {}
     for one, two in combinations(range(len(labels)), 2):
         first, second = bounds[one], bounds[two]
-        told[one, two] = bool(first and second and (first[0] > second[1] or second[0] > first[1]))
-    return _ranks(labels, [known[label].value or 0.0 for label in labels], told, higher=higher)
+        apart = first and second and (first[0] > second[1] or second[0] > first[1])
+        different[one, two] = bool(apart)
+    return _ranks(labels, [known[label].value or 0.0 for label in labels], different, higher=higher)
 
 
 def interval_of(score: Score) -> tuple[float, float] | None:
@@ -117,15 +111,15 @@ def _by_cluster(
 def _ranks(
     labels: Sequence[str],
     means: Sequence[float],
-    told: Mapping[tuple[int, int], bool],
+    different: Mapping[tuple[int, int], bool],
     *,
     higher: bool,
 ) -> dict[str, Rank]:
     sign = 1 if higher else -1
     better = dict.fromkeys(range(len(labels)), 0)
     tied = dict.fromkeys(range(len(labels)), False)
-    for (one, two), different in told.items():
-        if different:
+    for (one, two), differs in different.items():
+        if differs:
             worse = two if sign * means[one] > sign * means[two] else one
             better[worse] += 1
         else:

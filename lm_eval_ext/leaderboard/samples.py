@@ -1,15 +1,11 @@
-"""What a run logged of one task, made small enough that many models fit into memory.
-
-The samples beside the page: documents once, answers per model, in files that load alone.
+"""The samples beside the page: documents once, answers per model, in files that load alone.
 
 A page opened from a disk may not fetch files, but it may add scripts: each file calls
 ``board.receive(name, content)``. The content is JSON in ASCII, so nothing in it is code.
 """
 
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -18,10 +14,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.errors import DataError
 from lm_eval_ext.leaderboard.board import TaskBoard
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.results.samples import AnswerView, DocumentView, Key, Part, Views, logged_rows
+from lm_eval_ext.results.samples import (
+    AnswerView,
+    DocumentView,
+    Key,
+    Part,
+    Views,
+    finite,
+    logged_doc,
+    read_rows,
+)
 from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
@@ -29,12 +33,9 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Asked:
-    """A document, as it was asked.
+    """A document as lm-eval logged it, its right answer, and a prompt per request.
 
-    Attributes:
-        doc: As lm-eval logged it.
-        prompts: One per request; of a log-probability, context and continuation.
-        target: The right answer.
+    A prompt for a log-probability has context and continuation.
     """
 
     doc: Mapping[str, Any]
@@ -44,13 +45,13 @@ class Asked:
 
 @dataclass
 class Logged:
-    """The samples of one model on one task.
+    """The samples of one model on one task, small enough that many models fit into memory.
 
     Attributes:
         answers: By document, one per request.
-        scores: By document, then by metric; None where a metric does not concern it.
+        scores: By document, then by metric; None where a metric does not apply to it.
         asked: Only of the first model.
-        prompts: By document, where a model was asked otherwise than the first one.
+        prompts: By document, where they differ from the first model's.
     """
 
     answers: dict[Key, tuple[str, ...]] = field(default_factory=dict)
@@ -59,47 +60,38 @@ class Logged:
     prompts: dict[Key, tuple[str, ...]] = field(default_factory=dict)
 
 
-_ROW = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What reading a row that lm-eval did not write can raise."""
-
-
 def read(file: Path, metrics: tuple[str, ...], *, first: "Logged | None" = None) -> Logged:
-    """Reads a file of samples; of several filters the answers of the first one.
+    """Reads a file of samples; where there are several filters, the answers of the first.
 
     Args:
         file: As lm-eval wrote it.
-        metrics: Whose scores are kept; of several filters each metric names its own.
-        first: The first model's samples, which hold the documents; None for its own.
+        metrics: The scores to keep; where there are several filters, each metric names its own.
+        first: The first model's samples, which hold the documents; None to read that model.
 
     Raises:
         DataError: If a row cannot be read; file and line are named.
     """
     logged = Logged()
-    seen: Counter[tuple[str, str]] = Counter()
     of_filter = {name: name.partition(",")[::2] for name in metrics}
     first_filter: str | None = None
-    for place, row in logged_rows(file):
-        try:
-            filter_name, digest = str(row["filter"]), str(row["doc_hash"])
-            key = (digest, seen[filter_name, digest])
-            seen[filter_name, digest] += 1
-            scores = logged.scores.setdefault(key, dict.fromkeys(metrics))
-            for name, (metric, of) in of_filter.items():
-                if of in ("", filter_name):
-                    scores[name] = _number(row.get(metric))
-            first_filter = filter_name if first_filter is None else first_filter
-            if filter_name != first_filter:
-                continue
-            logged.answers[key] = tuple(_text(answer) for answer in row["filtered_resps"])
-            prompts = tuple(_prompt(one) for one in row["arguments"].values())
-            if first is None:
-                doc = row["doc"] if isinstance(row["doc"], dict) else {}
-                logged.asked[key] = Asked(doc, prompts, _text(row["target"]))
-            elif key in first.asked and prompts != first.asked[key].prompts:
-                logged.prompts[key] = prompts
-        except _ROW as error:
-            problem = one_line(f"{type(error).__name__}: {error}", limit=200)
-            raise DataError(f"{place}: not a sample that lm-eval logged ({problem})") from None
+
+    def take(filter_name: str, key: Key, row: Mapping[str, Any]) -> None:
+        nonlocal first_filter
+        scores = logged.scores.setdefault(key, dict.fromkeys(metrics))
+        for name, (metric, of) in of_filter.items():
+            if of in ("", filter_name):
+                scores[name] = finite(row.get(metric))
+        first_filter = filter_name if first_filter is None else first_filter
+        if filter_name != first_filter:
+            return
+        logged.answers[key] = tuple(_text(answer) for answer in row["filtered_resps"])
+        prompts = tuple(_prompt(one) for one in row["arguments"].values())
+        if first is None:
+            logged.asked[key] = Asked(logged_doc(row), prompts, _text(row["target"]))
+        elif key in first.asked and prompts != first.asked[key].prompts:
+            logged.prompts[key] = prompts
+
+    read_rows(file, take)
     return logged
 
 
@@ -119,34 +111,24 @@ def _prompt(arguments: Mapping[str, Any]) -> str:
     return f"{text}⟨…⟩{continuation}" if isinstance(continuation, str) else text
 
 
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool | int | float) and math.isfinite(value):
-        return float(value)
-    return None
-
-
 CHUNK = 100
-"""Documents whose prompts lie in one file."""
+"""Documents per file."""
 
 _LONGEST = 20_000
-"""Characters of a text that are shown; longer ones say how long they are."""
+"""Characters of a text that are shown; a longer text is cut and says its length."""
 
 _TITLE = 120
 
 _DIFFERENCES = ("gain/", "difference/", "error_change/")
-"""Variants of metrics that compare two answers: 0 says that they are alike, right or wrong."""
+"""Variants of metrics that compare two answers: 0 means that both are alike, right or wrong."""
 
 
 @dataclass(frozen=True)
 class SampleFiles:
     """Where the page finds the samples of a task.
 
-    Attributes:
-        folder: Below the page.
-        metrics: Those whose scores the files hold.
-        kinds: What a score of each metric says, see ``kind_of``.
-        models: Labels, in the order of their files.
-        count: Documents.
+    ``kinds`` say what a score of each metric means (``kind_of``); models are in the order of
+    their files.
     """
 
     folder: str
@@ -163,14 +145,9 @@ def write(
     logged: Mapping[str, Logged],
     site: Path,
 ) -> SampleFiles:
-    """Writes the samples of a task.
+    """Writes the samples of a task; the first model's hold the documents.
 
-    Args:
-        task: Which.
-        number: Its place on the page; a part of the folder's name.
-        metrics: Whose scores are shown.
-        logged: By model; the first holds the documents.
-        site: The folder of the page.
+    ``number`` is the task's place on the page, and a part of the folder's name.
     """
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", task.name)[:60]
     name = f"samples/{number:02d}-{slug}"
@@ -196,7 +173,7 @@ def write(
 
 
 def kind_of(task: TaskBoard, metric: str) -> str:
-    """Whether 1 is right ("more") or 0 ("less"), or a score is no verdict ("difference")."""
+    """Whether 1 is right ("more"), 0 is ("less"), or neither ("difference")."""
     if metric.startswith(_DIFFERENCES):
         return "difference"
     return "less" if metric in task.lower else "more"
@@ -205,7 +182,7 @@ def kind_of(task: TaskBoard, metric: str) -> str:
 def _documents(
     views: Views | None, docs: Sequence[Mapping[str, Any]], task: str
 ) -> Sequence[DocumentView] | None:
-    """The benchmark's own view; None if it has none, or the samples are not as it knows them."""
+    """The benchmark's own view; None if it has none, or cannot read these samples."""
     if views is None:
         return None
     try:

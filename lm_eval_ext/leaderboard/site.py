@@ -1,14 +1,9 @@
-"""Samples that an earlier page left in the same folder.
-
-The page itself: one HTML file that needs no network.
-
-What ``lm-eval-ext leaderboard`` does: from folders of results to a folder with a page.
-"""
+"""``lm-eval-ext leaderboard``: from folders of results to one HTML page that needs no network."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -16,25 +11,25 @@ from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.cards import cards
-from lm_eval_ext.compare.units import clusters_of
+from lm_eval_ext.compare.align import clusters_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, samples, tables
-from lm_eval_ext.leaderboard.board import VARIANT, Board, Rank, TaskBoard, collect
+from lm_eval_ext.leaderboard.board import Board, Rank, TaskBoard, collect
 from lm_eval_ext.leaderboard.ranks import Scored, interval_ranks, paired_ranks
 from lm_eval_ext.leaderboard.samples import CHUNK, Logged, SampleFiles, read
 from lm_eval_ext.leaderboard.tables import Table, number
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.results.files import variant_and_name
 from lm_eval_ext.results.samples import Key, Sample
 
 _log = get_logger(__name__)
-
 
 _FOLDER = re.compile(r"[0-9]{2,}-[A-Za-z0-9_-]*")
 _FILE = re.compile(r"(index|documents-[0-9]+|answers-[0-9]+)\.js")
 
 
 def remove_samples(site: Path) -> None:
-    """Removes the samples of earlier pages; files that no page can have written stay."""
+    """Removes the samples of earlier pages, and no file with another kind of name."""
     samples = site / "samples"
     for folder in list(samples.iterdir()) if samples.is_dir() else ():
         if folder.is_symlink() or not folder.is_dir() or not _FOLDER.fullmatch(folder.name):
@@ -48,15 +43,7 @@ def remove_samples(site: Path) -> None:
 
 @dataclass(frozen=True)
 class Section:
-    """A benchmark's part of the page.
-
-    Attributes:
-        title: Its heading.
-        paper: Authors and venue.
-        url: Of the paper.
-        tables: What it shows.
-        open: How many tables are unfolded at first.
-    """
+    """A benchmark's part of the page; the first ``open`` tables are open."""
 
     title: str
     paper: str = ""
@@ -72,10 +59,10 @@ def render(
     samples: Sequence[tuple[str, SampleFiles]],
     title: str,
 ) -> str:
-    """Writes the page.
+    """Renders the page.
 
-    Text from elsewhere is escaped by the template; the data for the script lie in a block that
-    no text can end.
+    The template escapes text from elsewhere. In the data for the script ``<`` is encoded, so
+    that no text can end their block.
     """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
@@ -84,16 +71,7 @@ def render(
     template = environment.from_string(_asset("page.html"))
     content: Mapping[str, Any] = {
         "chunk": CHUNK,
-        "samples": [
-            {
-                "name": name,
-                "folder": one.folder,
-                "metrics": one.metrics,
-                "kinds": one.kinds,
-                "models": one.models,
-            }
-            for name, one in samples
-        ],
+        "samples": [{"name": name, **asdict(one)} for name, one in samples],
     }
     encoded = json.dumps(content, ensure_ascii=True).replace("<", "\\u003c")
     return template.render(
@@ -113,7 +91,7 @@ def render(
 
 
 def position(value: float, ends: tuple[float, float]) -> str:
-    """Where on an axis a figure lies, in hundredths of its length; never outside."""
+    """The place of a value on an axis, in hundredths of its length; never outside."""
     start, end = ends
     return f"{100 * min(max((value - start) / (end - start), 0.0), 1.0):.1f}"
 
@@ -123,9 +101,10 @@ def _asset(name: str) -> str:
 
 
 MOST_METRICS = 12
-"""Metrics of a task whose scores the browser of samples offers."""
+"""Metrics per task that the browser of samples offers."""
 
 _SAME = 1e-9
+"""Values that differ by less are equal but for rounding."""
 
 
 def build(
@@ -136,17 +115,10 @@ def build(
     with_samples: bool = True,
     progress: bool | None = None,
 ) -> Path:
-    """Makes the page; returns where it lies.
+    """Makes the page of results files or folders, and the folder ``site``; returns the page's path.
 
-    An earlier page and its samples go first, and the new page is written last: a folder with a
-    page is whole.
-
-    Args:
-        paths: Results files, or folders with them.
-        site: Where to; made if need be.
-        title: Of the page.
-        with_samples: Whether the samples go beside it.
-        progress: Whether to show a bar; None: if stderr is a terminal.
+    An earlier page and its samples are removed first, and the new page is written last, so that
+    a folder with a page is complete. ``progress`` None shows a bar if stderr is a terminal.
 
     Raises:
         OptionError: If there are no results, or ``site`` cannot be written.
@@ -197,16 +169,15 @@ def _sections(board: Board) -> Iterator[Section]:
 
 
 def _metrics(task: TaskBoard) -> list[str]:
-    """The metrics that the browser offers: the leading one, then the headline."""
+    """The metrics that the browser of samples offers: the leading one, then the headline."""
     card = cards().get(task.benchmark)
-    there = list(dict.fromkeys(metric for run in task.runs.values() for metric in run.scores))
-    names = set(card.headline) if card else set(there)
-    headline = [one for one in there if one.rpartition(VARIANT)[2] in names]
+    names = tables.all_metrics(task)
+    headline = [one for one in names if not card or variant_and_name(one)[1] in card.headline]
     return list(dict.fromkeys([task.leading, *headline]))[:MOST_METRICS]
 
 
 def _logged(task: TaskBoard) -> dict[str, Logged]:
-    """The samples of the models that measured the same; documents only from the first."""
+    """The samples of comparable runs; documents only from the first."""
     found: dict[str, Logged] = {}
     for label, run in task.runs.items():
         if run.samples is not None and run.comparable:
@@ -216,20 +187,18 @@ def _logged(task: TaskBoard) -> dict[str, Logged]:
 
 
 def _ranks(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Rank]:
-    """By paired tests where samples of all are there and their mean is the figure."""
+    """By paired tests where all runs have samples whose mean is the metric; else by intervals."""
     runs = {label: run for label, run in task.runs.items() if run.comparable}
     scored = _scored(task, logged)
-    means = scored.keys() == runs.keys() and all(
-        _is_mean(scored[label], run.scores[task.leading].value)
-        for label, run in runs.items()
-        if task.leading in run.scores
-    )
-    if means:
-        return paired_ranks(scored, higher=task.leading not in task.lower)
     scores = {
         label: run.scores[task.leading] for label, run in runs.items() if task.leading in run.scores
     }
-    return interval_ranks(scores, higher=task.leading not in task.lower)
+    higher = task.leading not in task.lower
+    if scored.keys() == runs.keys() and all(
+        _is_mean(scored[label], score.value) for label, score in scores.items()
+    ):
+        return paired_ranks(scored, higher=higher)
+    return interval_ranks(scores, higher=higher)
 
 
 def _scored(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Scored]:
@@ -247,7 +216,7 @@ def _scored(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Scored]:
     rows = [Sample(key, first.asked[key].doc, "", "", {}) for key in keys]
     try:
         _, clusters = clusters_of(task.name, rows)
-    except DataError as error:  # of an earlier version of the task: no paired test, but a page
+    except DataError as error:  # samples of an earlier version of the task
         _log.warning("%s; ranked by intervals", error)
         return {}
     return {
@@ -256,9 +225,9 @@ def _scored(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Scored]:
     }
 
 
-def _is_mean(scored: Scored, figure: float | None) -> bool:
+def _is_mean(scored: Scored, value: float | None) -> bool:
     mean = sum(scored.values) / len(scored.values)
-    return figure is not None and abs(mean - figure) < _SAME
+    return value is not None and abs(mean - value) < _SAME
 
 
 def _with_bar(tasks: Sequence[TaskBoard], progress: bool | None) -> Iterator[TaskBoard]:  # noqa: FBT001

@@ -1,52 +1,31 @@
-"""How many digits a figure shows.
-
-Tables of the page: models in rows, what was measured in columns.
-"""
+"""Tables of the page: a row per model, a column per metric or task."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lm_eval_ext.cards import Card, Figure
-from lm_eval_ext.leaderboard.board import (
-    VARIANT,
-    Board,
-    Rank,
-    Run,
-    TaskBoard,
-    figure_of,
-    plain_name,
-)
+from lm_eval_ext.leaderboard.board import Board, Rank, Run, TaskBoard, plain_name, published_value
 from lm_eval_ext.leaderboard.ranks import interval_of
-from lm_eval_ext.results.files import Score
+from lm_eval_ext.results.files import Score, variant_and_name
 
 _MOST_AS_SHARE = 1.5
-"""Figures above it are percentages: one decimal is shown, and the axis ends at 100."""
+"""Larger values are percentages: one decimal is shown, and the axis ends at 100."""
+
+_PERCENT = 100.0
 
 
 def number(value: float, *, like: float | None = None, sign: bool = False) -> str:
-    """A figure with the digits that a reader needs: three up to 1.5, one above.
-
-    Args:
-        value: Which.
-        like: Whose digits it gets; its own if None. Bounds look like what they bound.
-        sign: Whether a plus is written.
-    """
+    """Formats a value with three decimals up to 1.5 and one above, or with those of ``like``."""
     digits = 1 if abs(value if like is None else like) > _MOST_AS_SHARE else 3
     return f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure in a table.
+    """A value in a table, with the published value of the same model.
 
-    Attributes:
-        value: None where there is none.
-        low: Of its 95 % interval.
-        high: Likewise.
-        rank: Among the models of its column, where there are ranks.
-        published: The published figure of the same model, where there is one.
-        note: Why it stands apart, or "".
+    ``low`` and ``high`` are its 95 % interval; ``note`` says why it cannot be compared.
     """
 
     value: float | None = None
@@ -68,14 +47,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Column:
-    """A metric or a task.
+    """A metric or a task; ``group`` is a benchmark, or a variant of metrics.
 
-    Attributes:
-        label: Its heading.
-        group: What it belongs to: a benchmark, or a variant of metrics.
-        chance: What guessing reaches, where it is known.
-        ends: Where the axis of its figures starts and ends.
-        higher: Whether more is better.
+    ``ends`` are those of the axis of its values.
     """
 
     label: str
@@ -95,12 +69,7 @@ class Table:
 
 
 def overview(board: Board, chances: Mapping[str, float | None]) -> Table:
-    """All models on the leading metric of every task.
-
-    Args:
-        board: What there is.
-        chances: By benchmark, what guessing reaches.
-    """
+    """All models on the leading metric of every task; what guessing reaches is by benchmark."""
     rows = []
     for model in board.models:
         cells = []
@@ -122,7 +91,7 @@ def overview(board: Board, chances: Mapping[str, float | None]) -> Table:
 
 
 def of_benchmark(card: Card, tasks: Sequence[TaskBoard]) -> list[Table]:
-    """The tables of one benchmark: its figures, then the headline of every task."""
+    """The tables of one benchmark: those that its card asks for, then each task's headline."""
     by_name = {task.name: task for task in tasks}
     tables = [table for figure in card.figures for table in _figure(figure, card, by_name)]
     for task in tasks:
@@ -133,8 +102,12 @@ def of_benchmark(card: Card, tasks: Sequence[TaskBoard]) -> list[Table]:
 
 def other(task: TaskBoard) -> Table:
     """The table of a task that is not ours: all metrics."""
-    metrics = list(dict.fromkeys(metric for run in task.runs.values() for metric in run.scores))
-    return _task_table(task.name, task, metrics, None)
+    return _task_table(task.name, task, all_metrics(task), None)
+
+
+def all_metrics(task: TaskBoard) -> list[str]:
+    """The metrics of any run of a task, in the order of results files."""
+    return list(dict.fromkeys(metric for run in task.runs.values() for metric in run.scores))
 
 
 def _figure(figure: Figure, card: Card, tasks: Mapping[str, TaskBoard]) -> list[Table]:
@@ -150,7 +123,7 @@ def _figure(figure: Figure, card: Card, tasks: Mapping[str, TaskBoard]) -> list[
 
 
 def _across(figure: Figure, card: Card, tasks: Mapping[str, TaskBoard]) -> Table:
-    """One table with columns from several tasks; columns that nobody ran are left out."""
+    """One table with columns from several tasks, without columns that no model has."""
     wanted = [(heading, *column.split()) for heading, column in figure.columns.items()]
     there = [(heading, tasks[task], metric) for heading, task, metric in wanted if task in tasks]
     labels = dict.fromkeys(label for _, task, _ in there for label in task.runs)
@@ -158,14 +131,7 @@ def _across(figure: Figure, card: Card, tasks: Mapping[str, TaskBoard]) -> Table
         Row(label, tuple(_cell(task.runs.get(label), metric) for _, task, metric in there))
         for label in sorted(labels, key=str.casefold)
     ]
-    published: dict[str, dict[int, float]] = {}
-    for place, (_, task, metric) in enumerate(there):
-        for reference in card.references:
-            figure_ = figure_of(reference, task, metric)
-            if figure_ is not None:
-                published.setdefault(reference.label, {})[place] = figure_
-    headings = [(heading, metric not in task.lower) for heading, task, metric in there]
-    return _finished(figure.title, headings, rows, published, card)
+    return _finished(figure.title, there, rows, card)
 
 
 def _task_table(title: str, task: TaskBoard, metrics: Sequence[str], card: Card | None) -> Table:
@@ -179,69 +145,61 @@ def _task_table(title: str, task: TaskBoard, metrics: Sequence[str], card: Card 
         )
         for label, run in task.runs.items()
     ]
-    published: dict[str, dict[int, float]] = {}
-    for place, metric in enumerate(metrics):
-        for reference in card.references if card else ():
-            figure = figure_of(reference, task, metric)
-            if figure is not None:
-                published.setdefault(reference.label, {})[place] = figure
-    headings = [(metric, metric not in task.lower) for metric in metrics]
-    return _finished(title, headings, rows, published, card)
+    return _finished(title, [(metric, task, metric) for metric in metrics], rows, card)
 
 
 def _finished(
     title: str,
-    headings: Sequence[tuple[str, bool]],
+    headings: Sequence[tuple[str, TaskBoard, str]],
     rows: Sequence[Row],
-    published: Mapping[str, Mapping[int, float]],
     card: Card | None,
 ) -> Table:
-    """Adds published rows, and to each model's figures the published ones of the same model.
+    """Adds published values: a row for each source, and beside those of the same model.
 
-    Headings come with whether more is better.
+    A heading comes with its task and metric.
     """
+    published: dict[str, dict[int, float]] = {}
+    for place, (_, task, metric) in enumerate(headings):
+        for reference in card.references if card else ():
+            value = published_value(reference, task, metric)
+            if value is not None:
+                published.setdefault(reference.label, {})[place] = value
     rows = [_beside_published(row, published) for row in rows]
     width = range(len(headings))
     rows += [
-        Row(label, tuple(Cell(figures.get(place)) for place in width), published=True)
-        for label, figures in published.items()
+        Row(label, tuple(Cell(values.get(place)) for place in width), published=True)
+        for label, values in published.items()
     ]
-    columns = [
-        Column(
-            heading.rpartition(VARIANT)[2],
-            heading.rpartition(VARIANT)[0],
-            card.chance if card else None,
-            _ends(row.cells[place] for row in rows),
-            higher,
-        )
-        for place, (heading, higher) in enumerate(headings)
-    ]
+    columns = []
+    for place, (heading, task, metric) in enumerate(headings):
+        group, label = variant_and_name(heading)
+        ends = _ends(row.cells[place] for row in rows)
+        chance = card.chance if card else None
+        columns.append(Column(label, group, chance, ends, metric not in task.lower))
     return Table(title, tuple(columns), tuple(rows))
 
 
 def _beside_published(row: Row, published: Mapping[str, Mapping[int, float]]) -> Row:
     name = plain_name(row.label)
-    same = [figures for label, figures in published.items() if plain_name(label) == name]
+    same = [values for label, values in published.items() if plain_name(label) == name]
     if not same:
         return row
-    cells = [
-        Cell(cell.value, cell.low, cell.high, cell.rank, same[0].get(place), cell.note)
-        for place, cell in enumerate(row.cells)
-    ]
+    cells = [replace(cell, published=same[0].get(place)) for place, cell in enumerate(row.cells)]
     return Row(row.label, tuple(cells))
 
 
 def _wanted(task: TaskBoard, names: Sequence[str]) -> list[str]:
-    """The metrics of a task that are called so, with or without their variant; its order."""
-    there = list(dict.fromkeys(metric for run in task.runs.values() for metric in run.scores))
-    variants = list(dict.fromkeys(metric.rpartition(VARIANT)[0] for metric in there))
+    """The metrics of a task that have one of these names, with or without their variant.
+
+    Variants are in the task's order, names in the order given.
+    """
+    there = {metric: variant_and_name(metric) for metric in all_metrics(task)}
     found = [
         metric
-        for variant in variants
+        for variant in dict.fromkeys(variant for variant, _ in there.values())
         for name in names
-        for metric in there
-        if metric.rpartition(VARIANT)[0] == variant
-        and name in (metric, metric.rpartition(VARIANT)[2])
+        for metric, (own_variant, own_name) in there.items()
+        if own_variant == variant and name in (metric, own_name)
     ]
     return list(dict.fromkeys(found))
 
@@ -265,8 +223,6 @@ def _note(run: Run, score: Score) -> str:
 
 def _ends(cells: Iterable[Cell]) -> tuple[float, float]:
     """From 0, or below it for differences, to 1 or 100, or above it."""
-    figures = [f for cell in cells for f in (cell.value, cell.low, cell.high) if f is not None]
-    least, most = min([0.0, *figures]), max([0.0, *figures])
-    if most <= _MOST_AS_SHARE:
-        return least, 1.0
-    return least, 100.0 if most <= 100 else most  # noqa: PLR2004
+    values = [v for cell in cells for v in (cell.value, cell.low, cell.high) if v is not None]
+    least, most = min([0.0, *values]), max([0.0, *values])
+    return least, 1.0 if most <= _MOST_AS_SHARE else max(_PERCENT, most)

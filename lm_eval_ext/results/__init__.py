@@ -1,4 +1,1 @@
-"""Reading what lm-eval wrote: scores and signatures, and the samples behind them.
-
-Showing results and tasks as tables.
-"""
+"""Reading and showing what lm-eval wrote: scores with signatures, and logged samples."""

@@ -1,9 +1,4 @@
-"""Results files as lm-eval writes them: finding them and reading their scores.
-
-Whether two runs are of the same model.
-
-What a model is called: the name that its file gives it, or lm-eval's.
-"""
+"""Results files as lm-eval writes them: their scores, and which model they are of."""
 
 import json
 from collections.abc import Mapping
@@ -18,6 +13,15 @@ from lm_eval_ext.harness import signature
 from lm_eval_ext.harness.names import HIGH, LOW, NONE, NOT_SCORABLE, STDERR
 from lm_eval_ext.text import one_line
 
+VARIANT = "/"
+"""Between a metric's variant and its name, as in ``direct/mean``."""
+
+
+def variant_and_name(metric: str) -> tuple[str, str]:
+    """Splits a metric at its last slash; the variant is "" where there is none."""
+    variant, _, name = metric.rpartition(VARIANT)
+    return variant, name
+
 
 @dataclass(frozen=True)
 class Score:
@@ -29,7 +33,7 @@ class Score:
 
 
 class _Content(BaseModel):
-    """What of a results file is read, with the types that lm-eval writes; the rest passes."""
+    """The keys of a results file that are read, with lm-eval's types; others are let through."""
 
     model_config = ConfigDict(extra="allow", populate_by_name=True)
 
@@ -43,12 +47,7 @@ class _Content(BaseModel):
 
 @dataclass(frozen=True)
 class ResultsFile:
-    """One ``results_*.json``.
-
-    Attributes:
-        path: Where it lies.
-        content: All of it.
-    """
+    """One ``results_*.json``: its place and all its content."""
 
     path: Path
     content: Mapping[str, Any]
@@ -60,7 +59,7 @@ class ResultsFile:
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks that have scores, groups left aside."""
+        """The tasks that have scores, without groups."""
         return [task for task in self.content["results"] if task in self.content["configs"]]
 
     def scores(self, task: str) -> dict[str, Score]:
@@ -77,7 +76,7 @@ class ResultsFile:
         scores = {}
         for name in values:
             metric, _, filter_name = name.partition(",")
-            figure, stderr, low, high = (
+            value, stderr, low, high = (
                 float(found) if isinstance(found, (int, float)) else None
                 for found in (
                     entries.get(f"{metric}{ending},{filter_name}")
@@ -85,18 +84,16 @@ class ResultsFile:
                 )
             )
             interval = None if low is None or high is None else (low, high)
-            scores[one_line(metric if len(filters) == 1 else name)] = Score(
-                figure, stderr, interval
-            )
+            scores[one_line(metric if len(filters) == 1 else name)] = Score(value, stderr, interval)
         return scores
 
     def documents(self, task: str) -> tuple[int, int]:
-        """How many documents were scored, and how many the task has."""
+        """The number of documents that were scored, and that the task has."""
         counts = self.content["n-samples"].get(task, {})
         return int(counts.get("effective", 0)), int(counts.get("original", 0))
 
     def not_scorable(self, task: str) -> dict[str, list[str]]:
-        """The examples that could not be scored and count nowhere, by cause."""
+        """By cause, the ids of examples that could not be scored and are in no metric."""
         metadata = self.content["configs"][task].get("metadata") or {}
         named = metadata.get(NOT_SCORABLE) or {}
         return {
@@ -109,14 +106,13 @@ class ResultsFile:
 
 
 def find(path: Path) -> list[ResultsFile]:
-    """Reads a results file, or of a folder the newest of each kind.
+    """Reads a results file, or in a folder the newest one of each run that was repeated.
 
-    Results are of one kind if model, its arguments, metrics and signatures are the same: a run
-    again.
+    A run was repeated if model, model arguments, metrics and signatures are the same.
 
     Raises:
         OptionError: If there is none.
-        DataError: If one is no results file.
+        DataError: If a file is not lm-eval's.
     """
     newest: dict[tuple[str, ...], ResultsFile] = {}
     for results in find_all(path):
@@ -128,25 +124,26 @@ def find(path: Path) -> list[ResultsFile]:
 
 
 def find_all(path: Path) -> list[ResultsFile]:
-    """Reads a results file, or every one in a folder, the oldest first; hidden folders aside.
+    """Reads a results file, or all in a folder, the oldest first.
+
+    Hidden folders are skipped: results that are still being written lie there.
 
     Raises:
         OptionError: If there is none.
-        DataError: If one is no results file.
+        DataError: If a file is not lm-eval's.
     """
     if path.is_file():
         return [_read(path)]
-    files = [file for file in path.rglob("results_*.json") if not _is_hidden(file, path)]
+    files = [
+        file
+        for file in path.rglob("results_*.json")
+        if not any(part.startswith(".") for part in file.relative_to(path).parts)
+    ]
     if not files:
         raise OptionError(
             f"no results_*.json under {path}; lm_eval writes them with --output_path {path}"
         )
     return [_read(file) for file in sorted(files, key=lambda file: (file.name, str(file)))]
-
-
-def _is_hidden(file: Path, folder: Path) -> bool:
-    """In a hidden folder lie results that are still being written."""
-    return any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 def _read(file: Path) -> ResultsFile:
@@ -171,14 +168,13 @@ WHERE_NOT_WHAT = frozenset(
      "max_batch_size", "gpu_memory_utilization", "tensor_parallel_size", "data_parallel_size",
      "trust_remote_code")
 )  # fmt: skip
-"""Arguments of models that say where and how fast they run, not which they are."""
+"""Model arguments that say where and how fast a model runs, not which model it is."""
 
 
 def identity(settings: Mapping[str, Any]) -> str:
-    """What a model is: its type, and those of its arguments that say which it is.
+    """Which model it is, as JSON: its type and the arguments that say which.
 
-    Args:
-        settings: lm-eval's options, or the ``config`` of a results file.
+    ``settings`` are lm-eval's options, or the ``config`` of a results file.
     """
     arguments = arguments_of(settings)
     kept = {key: value for key, value in arguments.items() if key not in WHERE_NOT_WHAT}
@@ -186,7 +182,7 @@ def identity(settings: Mapping[str, Any]) -> str:
 
 
 def arguments_of(settings: Mapping[str, Any], key: str = "model_args") -> dict[str, Any]:
-    """Arguments as a mapping, which a file may give as ``key=value`` text."""
+    """An option that may be given as a mapping or as ``key=value,...`` text, as a mapping."""
     found = settings.get(key) or {}
     if not isinstance(found, str):
         return dict(found)
@@ -196,19 +192,19 @@ def arguments_of(settings: Mapping[str, Any], key: str = "model_args") -> dict[s
 
 
 def metadata_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What lm-eval hands to tasks as metadata: the model's arguments, and what is named so."""
+    """What lm-eval passes to tasks as metadata: model arguments and ``--metadata``."""
     return arguments_of(settings) | arguments_of(settings, "metadata")
 
 
 MODEL_FILE = "model.yaml"
-"""Beside results that ``lm-eval-ext run`` made: the file of the model that made them."""
+"""Beside results of ``lm-eval-ext run``: the YAML file of the model that they are of."""
 
 _LEVELS = 2
 """It lies beside a results file, or above the folder that lm-eval makes for each model."""
 
 
 def model_file_path(results: ResultsFile) -> Path | None:
-    """Where the file of the model lies that made these results, or None if none lies near."""
+    """The model file of these results, or None if there is none."""
     for folder in list(results.path.resolve().parents)[:_LEVELS]:
         if (folder / MODEL_FILE).is_file():
             return folder / MODEL_FILE
@@ -216,7 +212,7 @@ def model_file_path(results: ResultsFile) -> Path | None:
 
 
 def model_file(results: ResultsFile) -> dict[str, Any]:
-    """The content of that file; {} if there is none, or it cannot be read."""
+    """The content of the model file; {} if there is none, or it cannot be read."""
     import yaml
 
     file = model_file_path(results)

@@ -1,30 +1,32 @@
-"""The samples that lm-eval logs: what a model scored on each document.
+"""The samples that lm-eval logs, and what a benchmark can add to them.
 
-What a person is shown of a sample: the question, the right answer, a model's answer.
-
-A benchmark that has more to show than texts has a room ``view.py`` with two functions,
-``documents`` and ``answers``, which return these. They take many at once, so that what is slow
-(queries to be run) can be done side by side.
+A benchmark adds, if it needs to, a :class:`SampleStatistic` for each metric that isn't an
+average of documents' scores, and a module ``view.py`` (:class:`Views`) that shows documents and
+answers to people.
 """
 
 import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.text import one_line
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 _LOGGED = frozenset(
     ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
      "doc_hash", "prompt_hash", "target_hash")
 )  # fmt: skip
-"""Keys of a row that are no metrics."""
+"""Keys of a row that aren't metrics."""
 
 Key = tuple[str, int]
 """A document: lm-eval's hash of it, and how often the same one came before."""
@@ -39,7 +41,7 @@ class Sample:
         doc: The document itself.
         prompt: Digest of all that the model was asked about it, generation settings aside.
         target: lm-eval's hash of the right answer.
-        scores: Numbers by metric; None where a metric does not concern the document.
+        scores: By metric; None where a metric does not apply to the document.
     """
 
     key: Key
@@ -49,8 +51,26 @@ class Sample:
     scores: Mapping[str, float | None]
 
 
+Totals: TypeAlias = "dict[str, NDArray[np.float64]]"
+"""By cluster: sums that a statistic is a function of; arrays of one shape."""
+
+
+@dataclass(frozen=True)
+class SampleStatistic:
+    """How to recompute a metric that isn't an average of documents' scores.
+
+    Attributes:
+        totals: From samples, the metric's name and each sample's cluster to sums by cluster.
+        statistic: From total sums, with an axis of resamples in front, to the metric's values
+            (NaN: undefined).
+    """
+
+    totals: Callable[[Sequence[Sample], str, Sequence[str]], Totals]
+    statistic: "Callable[[NDArray[np.float64]], NDArray[np.float64]]"
+
+
 def samples_file(results: ResultsFile, task: str) -> Path:
-    """Where lm-eval logged the samples of a task, beside its results file."""
+    """The file beside the results in which lm-eval logs a task's samples."""
     date = results.path.stem.rpartition("_")[2]
     name = f"samples_{task}_{date}.jsonl".replace("/", "_")  # a name from a file leads nowhere else
     return results.path.with_name(name)
@@ -71,25 +91,40 @@ def read_samples(results: ResultsFile, task: str) -> dict[str, dict[Key, Sample]
             "writes with --log_samples"
         )
     found: dict[str, dict[Key, Sample]] = {}
-    seen: Counter[tuple[str, str]] = Counter()
-    for place, row in logged_rows(file):
-        try:
-            name, doc_hash = str(row["filter"]), str(row["doc_hash"])
-            key = (doc_hash, seen[name, doc_hash])
-            seen[name, doc_hash] += 1
-            if row["metrics"]:
-                found.setdefault(name, {})[key] = _sample(row, key)
-        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            problem = one_line(f"{type(error).__name__}: {error}", limit=200)
-            raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
+
+    def take(filter_name: str, key: Key, row: Mapping[str, Any]) -> None:
+        if row["metrics"]:
+            found.setdefault(filter_name, {})[key] = _sample(row, key)
+
+    read_rows(file, take)
     return found
 
 
-def logged_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the rows of a file of samples, each with its place (file and line).
+def read_rows(file: Path, take: Callable[[str, Key, Mapping[str, Any]], None]) -> None:
+    """Passes each row of a file of samples to a function, with its filter and document.
 
     Raises:
-        DataError: If the file cannot be read, or a line is no JSON.
+        DataError: If a row cannot be read, or the function fails on it; file and line are named.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    for place, row in _json_lines(file):
+        try:
+            filter_name, doc_hash = str(row["filter"]), str(row["doc_hash"])
+            key = (doc_hash, seen[filter_name, doc_hash])
+            seen[filter_name, doc_hash] += 1
+            take(filter_name, key, row)
+        except (
+            KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
+        ) as error:  # fmt: skip
+            problem = one_line(f"{type(error).__name__}: {error}", limit=200)
+            raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
+
+
+def _json_lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the objects of a file, each with its place (file and line).
+
+    Raises:
+        DataError: If the file cannot be read, or a line isn't JSON.
     """
     try:
         with file.open(encoding="utf-8") as lines:
@@ -109,22 +144,30 @@ def _sample(row: Mapping[str, Any], key: Key) -> Sample:
     names = [name for name in row["metrics"] if name not in _LOGGED]
     return Sample(
         key=key,
-        doc=row["doc"] if isinstance(row["doc"], dict) else {},
-        prompt=_asked(row),
+        doc=logged_doc(row),
+        prompt=_digest_of_prompts(row),
         target=str(row["target_hash"]),
         scores={
-            name: None if row[name] is None else float(row[name])
+            name: finite(row[name])
             for name in names
-            if row[name] is None or _is_number(row[name])
+            if row[name] is None or finite(row[name]) is not None
         },
     )
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
+def logged_doc(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The document of a row; {} if the task's documents aren't mappings."""
+    return row["doc"] if isinstance(row["doc"], dict) else {}
 
 
-def _asked(row: Mapping[str, Any]) -> str:
+def finite(value: Any) -> float | None:
+    """A logged score as a number; None if it is no number, infinite or NaN."""
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def _digest_of_prompts(row: Mapping[str, Any]) -> str:
     """lm-eval's ``prompt_hash`` is that of a document's first request; here all of them count."""
     texts = [
         text
@@ -147,12 +190,9 @@ class Part:
 
 @dataclass(frozen=True)
 class DocumentView:
-    """What all models were asked.
+    """What all models were asked: a title of one line, the right answer, and parts to show.
 
-    Attributes:
-        title: One line, for lists.
-        gold: The right answer.
-        parts: What else there is to see; prompts come by themselves.
+    The page adds the prompts.
     """
 
     title: str
@@ -169,7 +209,11 @@ class AnswerView:
 
 
 class Views(Protocol):
-    """The room ``view.py`` of a benchmark."""
+    """The module ``view.py`` of a benchmark.
+
+    Its functions take many documents at once, so that slow ones (which run queries) can work in
+    parallel.
+    """
 
     def documents(self, docs: Sequence[Mapping[str, Any]]) -> Sequence[DocumentView]:
         """Shows documents as lm-eval logged them."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval_ext.cards import Card, card_of
 from lm_eval_ext.harness.names import NONE
-from lm_eval_ext.results.files import ResultsFile, Score
+from lm_eval_ext.results.files import VARIANT, ResultsFile, Score, variant_and_name
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -14,19 +14,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-VARIANT = "/"
-"""A metric called ``direct/mean`` is row ``mean`` in column ``direct``."""
-
-
 def tables(
     results: ResultsFile, *, every_metric: bool = False, only: Sequence[str] = ()
 ) -> "Iterable[RenderableType]":
     """Yields one table per task, with the signature below it.
 
-    Args:
-        results: What to show.
-        every_metric: All metrics instead of the benchmark's headline ones.
-        only: Names of tasks, or patterns with ``*``; all if empty.
+    Without ``every_metric`` it has the benchmark's headline metrics. ``only`` are names of tasks,
+    or patterns with ``*``; all if empty.
     """
     from rich.text import Text
 
@@ -39,8 +33,14 @@ def tables(
         heading = f"{one_line(task)} · {results.model} · {scored} of {total} documents"
         yield Text(heading, style="bold")
         if scores:
-            yield _table(task, scores, card, every_metric)
-            yield Text(f" {_notes(scores, card, every_metric)}", style="dim")
+            headline = card.headline if card and not every_metric else None
+            shown = [
+                metric
+                for metric in scores
+                if headline is None or variant_and_name(metric)[1] in headline
+            ]
+            yield _table(task, scores, shown, card)
+            yield Text(f" {_notes(scores, len(scores) - len(shown), card)}", style="dim")
         else:
             yield Text(" no document was scored", style="dim")
         for cause, ids in results.not_scorable(task).items():
@@ -49,39 +49,28 @@ def tables(
         yield Text()
 
 
-def _notes(scores: Mapping[str, Score], card: Card | None, every_metric: bool) -> str:  # noqa: FBT001
+def _notes(scores: Mapping[str, Score], hidden: int, card: Card | None) -> str:
     notes = []
     if card and card.chance is not None:
         notes.append(f"chance {card.chance:g}")
     if card:
-        notes.append(f"± one standard error, clustered by {card.cluster}")
+        notes.append(f"± one standard error, clustered by {card.cluster.unit}")
     if any(score.interval for score in scores.values()):
         notes.append("in brackets the 95 % interval")
-    hidden = len(scores) - len(_chosen(scores, card, every_metric))
     if hidden:
         notes.append(f"{hidden} more with --all")
     return "; ".join(notes)
 
 
-def _chosen(scores: Mapping[str, Score], card: Card | None, every_metric: bool) -> list[str]:  # noqa: FBT001
-    if card is None or every_metric:
-        return list(scores)
-    return [metric for metric in scores if metric.rpartition(VARIANT)[2] in card.headline]
-
-
 def _table(
-    task: str,
-    scores: Mapping[str, Score],
-    card: Card | None,
-    every_metric: bool,  # noqa: FBT001
+    task: str, scores: Mapping[str, Score], shown: Iterable[str], card: Card | None
 ) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    chosen = _chosen(scores, card, every_metric)
-    variants = dict.fromkeys(metric.rpartition(VARIANT)[0] for metric in chosen)
-    columns = [variant for variant in variants if variant] or [""]
-    rows = list(dict.fromkeys(metric.rpartition(VARIANT)[2] for metric in chosen))
+    parts = [variant_and_name(metric) for metric in shown]
+    columns = list(dict.fromkeys(variant for variant, _ in parts if variant)) or [""]
+    rows = list(dict.fromkeys(name for _, name in parts))
     order = list(card.headline) if card else []
     rows.sort(key=lambda row: order.index(row) if row in order else len(order))
     references = {
@@ -95,7 +84,7 @@ def _table(
         table.add_column(escape(column or "value"), justify="right")
     for row in rows:
         cells = [_cell(scores.get(f"{column}{VARIANT}{row}")) for column in columns]
-        if row in scores:  # it has no variants: the first column is as good as any
+        if row in scores:  # it has no variants: it goes into the first column
             cells[0] = _cell(scores[row])
         published = [_published(figures, row, columns) for figures in references.values()]
         table.add_row(escape(row), *cells, *published)
@@ -103,7 +92,7 @@ def _table(
 
 
 def _published(figures: Mapping[str, float], row: str, columns: Iterable[str]) -> str:
-    """A published figure; where there is one for each variant, all of them."""
+    """A published value; where there is one for each variant, all of them."""
     if row in figures:
         return f"{figures[row]:.3f}"
     names = [(column, f"{column}{VARIANT}{row}") for column in columns]
@@ -111,7 +100,6 @@ def _published(figures: Mapping[str, float], row: str, columns: Iterable[str]) -
 
 
 def _some(ids: list[str], most: int = 3) -> str:
-    """The first names; all of them are in the results file."""
     return ", ".join(ids[:most]) + (", ..." if len(ids) > most else "")
 
 

@@ -1,1 +1,1 @@
-"""Many models: one YAML file each, evaluated one after the other, what is missing only."""
+"""Evaluating models, described by a YAML file each, on the tasks that they lack results of."""

@@ -1,7 +1,7 @@
-"""The process that evaluates one model: lm-eval's own command line, with two differences.
+"""What runs in the process of one model: lm-eval's own command line, with two differences.
 
-Where all tasks are ours, no others are indexed; and it ends when the process that started it
-does, however that ended, so that no forgotten evaluation keeps a GPU.
+Where all tasks are ours or the user's, no others are indexed. It ends when the process that
+started it does, however that ended, so that no forgotten evaluation keeps a GPU.
 
     python -m lm_eval_ext.runs.child own|all CONFIG
 """
@@ -13,7 +13,7 @@ import threading
 import time
 
 GRACE_S = 10
-"""How long an evaluation may take to end itself."""
+"""Seconds that an evaluation may take to end by itself."""
 
 OWN = "own"
 
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """Waits for the end of stdin, a pipe that nobody writes to and the parent's end closes."""
+    """Waits for the end of stdin, a pipe that is closed when the parent process ends."""
     while os.read(0, 1024):
         pass
     _thread.interrupt_main()

@@ -1,9 +1,8 @@
-"""What may stand in a model's file: lm-eval's own options, and what each takes.
+"""Models' files: read, with every key and value checked before anything runs.
 
-Keys and types come from lm-eval itself (its configuration class and its argument parser), so
-a newer lm-eval brings its own.
-
-Reading models' files: every key and value is checked before anything runs.
+The keys are lm-eval's own options and three of ours. Names and types of options come from
+lm-eval itself (its configuration class and its argument parser), so a newer lm-eval brings its
+own.
 """
 
 import argparse
@@ -14,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
@@ -33,17 +33,12 @@ SET_BY_RUN = frozenset(
     ("config", "tasks", "limit", "samples", "output_path", "log_samples", "use_cache",
      "predict_only", "check_integrity", "cache_requests")
 )  # fmt: skip
-"""lm-eval's options that belong to a run, or would take its results away."""
+"""lm-eval's options that a run sets itself, or under which it would have no results."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One of lm-eval's options.
-
-    Attributes:
-        hint: The type of its field in lm-eval's configuration.
-        parse: What its argument parser makes of text; None if it takes no text.
-    """
+    """An lm-eval option: its type, and what converts it from text, if anything."""
 
     hint: Any
     parse: Any
@@ -86,23 +81,23 @@ def problem_with_key(key: Any) -> str | None:
     if key in OWN or key in options():
         return None
     if key in SET_BY_RUN:
-        return f"{key} is for the run to set; leave it out"
-    legal = ", ".join(sorted([*OWN, *options()]))
-    return f"unknown key {one_line(str(key), limit=80)!r}; legal are {legal}"
+        return f"{key} is set by the run; leave it out"
+    known = ", ".join(sorted([*OWN, *options()]))
+    return f"unknown key {one_line(str(key), limit=80)!r}; use one of {known}"
 
 
 def problem_with_value(key: str, value: Any) -> str | None:
-    """What is wrong with the value of a legal key, or None."""
+    """What is wrong with the value of a valid key, or None."""
     if key in OWN:
         return _problem_with_own(key, value)
     if key == "model":
         if value in model_types():
             return None
-        return f"no model type {_shown(value)}; legal are {', '.join(model_types())}"
+        return f"no model type {_shown(value)}; use one of {', '.join(model_types())}"
     if key == "batch_size" and not _is_batch_size(value):
         return f"batch_size must be a number from 1, auto or auto:N, not {_shown(value)}"
     if key == "include_path" and isinstance(value, str) and not Path(value).is_dir():
-        return f"include_path must be a folder that is there, not {_shown(value)}"
+        return f"include_path must be an existing folder, not {_shown(value)}"
     option = options()[key]
     fits = _fits(option, value)
     return None if fits else f"{key} must be {_described(option.hint)}, not {_shown(value)}"
@@ -110,9 +105,9 @@ def problem_with_value(key: str, value: Any) -> str | None:
 
 def _problem_with_own(key: str, value: Any) -> str | None:
     if not isinstance(value, str):
-        return f"{key} must be a text, not {_shown(value)}"
+        return f"{key} must be text, not {_shown(value)}"
     if key == "launcher" and not _is_command(value):
-        return f"launcher must be a command with its quotes closed, not {_shown(value)}"
+        return f"launcher must be a command with closed quotes, not {_shown(value)}"
     return None
 
 
@@ -126,7 +121,7 @@ def _fits(option: Option, value: Any) -> bool:
         pass
     else:
         return True
-    if not isinstance(value, str) or _is_flag(option.hint):
+    if not isinstance(value, str) or option.hint is bool:
         return False
     if option.hint is dict:  # key=value pairs, as on the command line
         return all("=" in part for part in value.split(",") if part)
@@ -137,10 +132,6 @@ def _fits(option: Option, value: Any) -> bool:
     except (ValueError, TypeError, argparse.ArgumentTypeError):
         return False
     return True
-
-
-def _is_flag(hint: Any) -> bool:
-    return hint is bool
 
 
 def _is_batch_size(value: Any) -> bool:
@@ -161,7 +152,7 @@ def _described(hint: Any) -> str:
         "dict": "a mapping of names to values",
         "bool": "true or false",
         "int": "a whole number",
-        "str": "a text",
+        "str": "text",
         "float": "a number",
         "list": "a list",
         "NoneType": "null",
@@ -179,16 +170,7 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model as its file describes it.
-
-    Attributes:
-        path: The file.
-        text: Its content, as it stands.
-        name: Of the model's folder in the output: the file's name without its ending.
-        display_name: What tables call it.
-        launcher: What starts the process, or "".
-        settings: lm-eval's options.
-    """
+    """A model as its file describes it; ``name`` is that of its folder in the output."""
 
     path: Path
     text: str
@@ -202,8 +184,8 @@ def read_model_files(paths: Sequence[Path]) -> list[ModelFile]:
     """Reads files, and of folders every ``.yaml`` in them, in alphabetical order.
 
     Raises:
-        OptionError: If there is no such file, two have one name, or one has a wrong key or
-            value; file, line and legal set are named.
+        OptionError: If there is no such file, two have the same name, or one has a wrong key or
+            value; file, line and the valid ones are named.
     """
     files = list(dict.fromkeys(file for path in paths for file in _files(path)))
     if not files:
@@ -222,7 +204,7 @@ def _files(path: Path) -> Iterable[Path]:
     if path.is_dir():
         found = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
         if not found:
-            raise OptionError(f"no .yaml file in {path}; one per model is wanted")
+            raise OptionError(f"no .yaml file in {path}; it needs one per model")
         return found
     if not path.is_file():
         raise OptionError(f"no file or folder {path}; --models takes one YAML file per model")
@@ -238,18 +220,18 @@ def _read(file: Path) -> ModelFile:
         content = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise OptionError(f"{file}:{line}: no YAML ({one_line(str(error.problem))})") from None
+        raise OptionError(f"{file}:{line}: not YAML ({one_line(str(error.problem))})") from None
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise OptionError(f"{file}: cannot be read ({one_line(str(error), limit=200)})") from None
     if not isinstance(node, yaml.MappingNode) or not isinstance(content, dict):
-        raise OptionError(f"{file}:1: a mapping is wanted, such as `model: hf`")
+        raise OptionError(f"{file}:1: must be a mapping, such as `model: hf`")
     seen = set()
     for key_node, value_node in node.value:
         place = f"{file}:{key_node.start_mark.line + 1}"
         key = key_node.value
         problem = problem_with_key(key)
         if problem is None and key in seen:
-            problem = f"{key} stands here for the second time"
+            problem = f"{key} is given a second time"
         if problem is None:
             place = f"{file}:{value_node.start_mark.line + 1}"
             problem = problem_with_value(key, content.get(key))
@@ -258,23 +240,32 @@ def _read(file: Path) -> ModelFile:
         seen.add(key)
     if "model" not in seen:
         raise OptionError(f"{file}:1: no model; name a model type, such as `model: hf`")
-    _check_together(file, content)
+    settings = {key: value for key, value in content.items() if key not in OWN}
+    try:
+        lm_eval_config(settings)
+    except (ValueError, TypeError) as error:
+        raise OptionError(f"{file}: {one_line(str(error), limit=300)}") from None
     return ModelFile(
         path=file,
         text=text,
         name=file.stem,
         display_name=one_line(content.get("display_name") or file.stem),
         launcher=content.get("launcher") or "",
-        settings={key: value for key, value in content.items() if key not in OWN},
+        settings=settings,
     )
 
 
-def _check_together(file: Path, content: dict[str, Any]) -> None:
-    """lm-eval's own checks of options against each other."""
+def lm_eval_config(settings: Mapping[str, Any]) -> Any:
+    """lm-eval's ``EvaluatorConfig`` of these options: checked, texts parsed, defaults filled in.
+
+    Raises:
+        ValueError: If lm-eval does not accept a value, or two together.
+        TypeError: Likewise.
+    """
+    import yaml
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
-    settings = {key: value for key, value in content.items() if key not in OWN}
-    try:
-        EvaluatorConfig(**settings, tasks=["any"])._parse_dict_args()._validate_arguments()
-    except (ValueError, TypeError) as error:
-        raise OptionError(f"{file}: {one_line(str(error), limit=300)}") from None
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.yaml"  # from_config takes nothing but a file
+        file.write_text(yaml.safe_dump(dict(settings)), encoding="utf-8")
+        return EvaluatorConfig.from_config(file)

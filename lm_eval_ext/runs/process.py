@@ -1,4 +1,4 @@
-"""Starting the process of one model, waiting for it, and ending it."""
+"""The process that evaluates one model: starting it, waiting for it, and ending it."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from lm_eval_ext.text import one_line
 
 _POLL_S = 0.5
 _TAIL = 64_000
-"""Bytes of a log that are looked at for what went wrong."""
+"""Bytes at the end of a log in which an error is looked for."""
 
 _REASON = re.compile(r"lm-eval-ext: error: |[\w.]*(Error|Exception|Exit|Interrupt)\b")
 
@@ -23,21 +23,21 @@ _REASON = re.compile(r"lm-eval-ext: error: |[\w.]*(Error|Exception|Exit|Interrup
 def evaluate(
     config: Path, log: Path, *, launcher: str, own_only: bool, tell: Callable[[str], None]
 ) -> int:
-    """Runs lm-eval in a process of its own, to its end.
+    """Runs lm-eval in its own process and waits for it.
 
     Args:
         config: A run as lm-eval's ``--config`` takes it.
-        log: Where its output goes.
+        log: A file for its output.
         launcher: A command to start it with, such as ``accelerate launch``; "" for none.
-        own_only: Whether our tasks are all that it needs.
+        own_only: Whether our tasks and the user's own are all that it needs.
         tell: Is given the last line of the log now and then.
 
     Returns:
         The exit status.
 
     Raises:
-        OptionError: If the launcher is no command.
-        KeyboardInterrupt: If the user ends it; the process has ended then.
+        OptionError: If the launcher cannot be started.
+        KeyboardInterrupt: If the user interrupts it, after the process has ended.
     """
     start = shlex.split(launcher) if launcher else [sys.executable]
     which = child.OWN if own_only else "all"
@@ -68,7 +68,7 @@ def evaluate(
 
 
 def reason(log: Path) -> str:
-    """Why an evaluation failed: the last line of its log that looks like an error."""
+    """The last line of a log that looks like an error; without one, the last line."""
     lines = _lines(log)
     found = next((line for line in reversed(lines) if _REASON.match(line)), None)
     return one_line(found or (lines[-1] if lines else "no output"), limit=400)
@@ -89,7 +89,7 @@ def _lines(log: Path) -> list[str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Lets a process end itself, and makes it if it does not."""
+    """Lets a process end by itself, then terminates and kills it."""
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()

@@ -1,43 +1,59 @@
-"""Evaluating models on tasks: what is missing, one model after the other."""
+"""``lm-eval-ext run``: evaluates models on the tasks that they have no results of yet."""
 
-from collections.abc import Sequence
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.errors import LmEvalExtError, OptionError
-from lm_eval_ext.results.files import metadata_of
-from lm_eval_ext.runs.job import Job, Screen, check_same_model
+from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
+from lm_eval_ext.results.files import MODEL_FILE, ResultsFile, find_all, identity, metadata_of
+from lm_eval_ext.runs.key import missing, run_key, write_key
 from lm_eval_ext.runs.model_files import ModelFile, read_model_files
+from lm_eval_ext.runs.process import evaluate, reason
 from lm_eval_ext.runs.tasks import Selection, select
+from lm_eval_ext.text import one_line
+
+LOG, CACHE = "log.txt", "cache"
+PART = ".part-"
+"""How the names of folders with unfinished results start."""
+
+ANSWERS_ITSELF = frozenset({"recorded"})
+"""Model types that refuse lm-eval's cache, since their answers are in files already."""
 
 LOCK = ".lock"
-"""In the output, held while a run writes there."""
+"""A file in the output folder, locked while a run writes there."""
 
 
 class FailedError(LmEvalExtError):
-    """Some models could not be evaluated; the others were."""
+    """Some models could not be evaluated, and the others were."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Where a run reports: ``say`` takes a line that stays, ``tell`` one that the next replaces."""
+
+    say: Callable[[str], None]
+    tell: Callable[[str], None]
 
 
 def run(
     paths: Sequence[Path], tasks: str, output: Path, limit: float | None, screen: Screen
 ) -> None:
-    """Evaluates every model on every task that has no results yet.
+    """Evaluates every model on every task that it has no results of yet.
 
-    All files and names are checked first, and our tasks' data. Each model is evaluated in a
-    process of its own; lm-eval keeps the answers, so that what is interrupted loses none.
-    Results get their place in the output when a model is done.
-
-    Args:
-        paths: Models' files, or folders of them.
-        tasks: As ``--tasks`` of lm-eval.
-        output: Folder of the results, one folder per model.
-        limit: As ``--limit`` of lm-eval.
-        screen: Where to report.
+    Files, names and the data of our tasks are checked first. Each model is evaluated in its own
+    process, with lm-eval's cache of answers, so that an interruption loses none. Results are
+    moved into the model's folder in the output when it is done. ``tasks`` and ``limit`` are as
+    in lm-eval.
 
     Raises:
         OptionError: If a file, a name or the limit is wrong; nothing was run.
         DataError: If data are missing or broken, or a folder holds another model's results.
-        FailedError: If models failed; it says which and why.
+        FailedError: If models failed; it names them with the reasons.
     """
     if limit is not None and not (0 < limit < 1 or (limit >= 1 and float(limit).is_integer())):
         raise OptionError(f"--limit {limit:g} must be a number of documents or a share below 1")
@@ -73,7 +89,7 @@ def _include_path(model: ModelFile) -> str:
 
 
 def _locked(output: Path) -> Any:
-    """Keeps a second run out of the same folder."""
+    """Locks the output folder against a second run."""
     import filelock
 
     try:
@@ -83,3 +99,139 @@ def _locked(output: Path) -> Any:
         raise OptionError(f"another run writes to {output}; wait for it or end it") from None
     except OSError as error:
         raise OptionError(f"cannot write {output}: {error.strerror}") from None
+
+
+def check_same_model(folder: Path, settings: Mapping[str, Any], file: Path) -> None:
+    """Refuses a folder that holds the results of another model.
+
+    Raises:
+        DataError: If the model's file was changed so that it is another model.
+    """
+    import yaml
+
+    kept = folder / MODEL_FILE
+    if not kept.is_file():
+        return
+    try:
+        before = yaml.safe_load(kept.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        before = None
+    if not isinstance(before, dict):
+        raise DataError(f"{kept}: cannot be read; remove {folder} to start again")
+    if identity(before) != identity(settings):
+        raise DataError(
+            f"{file}: {folder} holds results of {identity(before)}, and the file now says "
+            f"{identity(settings)}; rename the file, or remove the folder"
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model on tasks; lines about it start with ``place``."""
+
+    model: ModelFile
+    selection: Selection
+    folder: Path
+    limit: float | None
+    place: str
+    screen: Screen
+
+    def run(self) -> str:
+        """Evaluates what has no results yet; returns what went wrong, or "".
+
+        Raises:
+            KeyboardInterrupt: If the user ends it; nothing half-written stays.
+        """
+        try:
+            return self._run()
+        except OSError as error:
+            return f"cannot write {self.folder}: {error.strerror}"
+
+    def _run(self) -> str:
+        self.folder.mkdir(exist_ok=True)
+        for unfinished in self.folder.glob(f"{PART}*"):
+            shutil.rmtree(unfinished)
+        key = run_key(self.model.settings, self.selection)
+        names = missing(self.folder, key, self.selection, self.limit)
+        total = len(self.selection.requested)
+        there = total - len(names)
+        if not names:
+            self.screen.say(f"{self.place}: nothing to do, {there} of {total} tasks are there")
+            return ""
+        known = f" ({there} of {total} tasks are there)" if there else ""
+        self.screen.say(f"{self.place}: {', '.join(names)}{known}")
+        with atomic_text(self.folder / MODEL_FILE) as file:
+            file.write(self.model.text)
+        part = self.folder / f"{PART}{uuid.uuid4().hex}"
+        started = time.monotonic()
+        try:
+            problem = self._evaluate(names, part, key)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+        took = f"{time.monotonic() - started:.0f} s"
+        end = f"failed after {took}: {problem}" if problem else f"done in {took}"
+        self.screen.say(f"{self.place}: {end}")
+        return problem
+
+    def _evaluate(self, names: Sequence[str], part: Path, key: Mapping[str, Any]) -> str:
+        import yaml
+
+        results = part / "results"
+        results.mkdir(parents=True)
+        config = part / "run.yaml"
+        settings = self._settings(names, results)
+        config.write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
+        log = self.folder / LOG
+        try:
+            status = evaluate(
+                config,
+                log,
+                launcher=self.model.launcher,
+                own_only=self.selection.own_only,
+                tell=lambda line: self.screen.tell(f"{self.place}: {line}"),
+            )
+        except OptionError as error:
+            return one_line(str(error))
+        if status:
+            return f"{reason(log)} ({log})"
+        written = _results_in(results)
+        wanted = {task for name in names for task in self.selection.requested[name]}
+        lacking = sorted(wanted - {task for file in written for task in file.tasks})
+        if lacking:
+            return f"lm-eval wrote no results of {', '.join(lacking)} ({log})"
+        for file in written:
+            write_key(key, file)
+        _put_in_place(results, self.folder)
+        return ""
+
+    def _settings(self, names: Sequence[str], results: Path) -> dict[str, Any]:
+        """The run as lm-eval's ``--config`` takes it."""
+        settings = {
+            **self.model.settings,
+            "tasks": list(names),
+            # A name with this ending makes lm-eval write beside it; otherwise it makes a folder
+            # out of all of the model's arguments, whose name may be too long.
+            "output_path": str(results / "results.json"),
+            "log_samples": True,
+        }
+        if self.limit is not None:
+            settings["limit"] = self.limit if self.limit < 1 else int(self.limit)
+        if self.model.settings["model"] not in ANSWERS_ITSELF:
+            settings["use_cache"] = str(self.folder / CACHE / "answers")
+        return settings
+
+
+def _results_in(folder: Path) -> list[ResultsFile]:
+    try:
+        return find_all(folder)
+    except OptionError:
+        return []
+
+
+def _put_in_place(results: Path, folder: Path) -> None:
+    """Moves results into the model's folder, after their samples and key."""
+    files = [file for file in results.rglob("*") if file.is_file()]
+    for file in sorted(files, key=lambda file: file.name.startswith("results_")):
+        target = folder / file.relative_to(results)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(target)

@@ -1,18 +1,21 @@
-"""Names of tasks, as lm-eval takes them, found without its whole index where that can be.
+"""Names of tasks, as lm-eval takes them, found without its whole index where possible.
 
 Indexing the 14,000 tasks of lm-eval costs seconds, ours a tenth of one. Where every name is
-one of ours, or in the user's own ``include_path``, nothing else is looked at. A pattern may mean
+one of ours, or in the user's own ``include_path``, nothing else is indexed. A pattern may match
 any task, so it is resolved with the whole index.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from lm_eval_ext._autoload import install, tasks_folder
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.harness import signature
 from lm_eval_ext.text import one_line
 
 FILE = ".yaml"
@@ -23,13 +26,13 @@ class Selection:
     """The tasks of a run.
 
     Attributes:
-        units: What lm-eval is asked for, in order: tasks, groups, tags or files of tasks; by
-            each, the tasks that it comes to.
-        own_only: Whether our folder holds them all.
-        manager: lm-eval's, that knows them.
+        requested: What lm-eval is asked for, in order (tasks, groups, tags or files of tasks),
+            each with the tasks that it stands for.
+        own_only: Whether our folder and the user's hold them all.
+        manager: lm-eval's ``TaskManager`` that knows them.
     """
 
-    units: Mapping[str, tuple[str, ...]]
+    requested: Mapping[str, tuple[str, ...]]
     own_only: bool
     manager: Any
 
@@ -41,12 +44,33 @@ class Selection:
         """
         from lm_eval_ext.harness import preflight
 
-        preflight.check(self._with(metadata), list(self.units))
+        preflight.check(self._with(metadata), list(self.requested))
 
-    def load(self, unit: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """Loads the tasks of a unit as a run with this metadata does; by name."""
-        loaded: dict[str, Any] = self._with(metadata).load([unit])["tasks"]
-        return loaded
+    def facts(self, metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """What is known of each task before it is run, as JSON-like values.
+
+        ``config``: a digest of its configuration files. ``num_fewshot``: its own. ``signature``:
+        of a task of ours, the part that it knows itself; of another one, its version. Only tasks
+        of ours are loaded, with the documents that :meth:`check` has loaded.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        ours = []
+        for name in self.requested:
+            for task, config in _configs(self.manager.task_index, name):
+                own = config.get("metadata")
+                found[task] = {
+                    "config": signature.digest(config),
+                    "num_fewshot": config.get("num_fewshot"),
+                    "signature": {"version": own.get("version") if isinstance(own, dict) else None},
+                }
+                if "lm_eval_ext." in str(config.get("custom_dataset")):
+                    ours.append(name)
+        loaded = self._with(metadata).load(list(dict.fromkeys(ours)))["tasks"] if ours else {}
+        for task, one in loaded.items():
+            signed = (one.dump_config().get("metadata") or {}).get(signature.METADATA_KEY)
+            if signed and task in found:
+                found[task]["signature"] = signed
+        return found
 
     def _with(self, metadata: Mapping[str, Any]) -> Any:
         """The manager with other metadata, without a new index."""
@@ -57,40 +81,39 @@ class Selection:
         manager._factory = TaskFactory(meta=dict(metadata))
         return manager
 
-    def is_group(self, unit: str) -> bool:
-        """Whether lm-eval writes results of the unit itself beside its tasks'."""
-        entry = self.manager.task_index.get(unit)
+    def is_group(self, name: str) -> bool:
+        """Whether lm-eval writes results of the name itself beside its tasks'."""
+        entry = self.manager.task_index.get(name)
         return entry is not None and isinstance((entry.cfg or {}).get("task"), list)
 
 
 def select(names: str, include_path: Sequence[str] = ()) -> Selection:
-    """Finds tasks by what ``--tasks`` says.
-
-    Args:
-        names: Separated by commas; ``*``, ``?`` and ``[...]`` as in lm-eval.
-        include_path: The user's own folders of tasks.
+    """Finds tasks by the value of ``--tasks``, in lm-eval's index and the user's own folders.
 
     Raises:
-        OptionError: If a name or pattern fits nothing; similar names are given.
+        OptionError: If a name or pattern matches nothing; similar names are given.
     """
     wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     if not wanted:
         raise OptionError("--tasks names no task; lm-eval-ext tasks lists ours")
     manager = own = own_manager(include_path)
-    if not all(_is_among(own, name) for name in wanted):  # a pattern never is
+    if not all(_is_among(own, name) for name in wanted):  # as with any pattern
         manager = _whole_manager(include_path)
     found = dict.fromkeys(
         match
         for name in wanted
         for match in ([name] if name.endswith(FILE) else _matches(manager, name))
     )
-    units = {unit: tuple(dict.fromkeys(_leaves(manager.task_index, unit))) for unit in found}
-    own_only = all(_is_among(own, unit) for unit in units)
-    return Selection(_without_members(units), own_only, manager)
+    requested = {
+        name: tuple(dict.fromkeys(task for task, _ in _configs(manager.task_index, name)))
+        for name in found
+    }
+    own_only = all(_is_among(own, name) for name in requested)
+    return Selection(_without_members(requested), own_only, manager)
 
 
 def own_manager(include_path: Sequence[str] = (), metadata: Any = None) -> Any:
-    """lm-eval's ``TaskManager`` with our folder and the user's own, and no other."""
+    """lm-eval's ``TaskManager`` with only our folder and the user's own."""
     from lm_eval.tasks import TaskManager
 
     return TaskManager(
@@ -99,7 +122,7 @@ def own_manager(include_path: Sequence[str] = (), metadata: Any = None) -> Any:
 
 
 def _whole_manager(include_path: Sequence[str]) -> Any:
-    install()  # our folder is in its index, wherever the start-up file is not read
+    install()  # puts our folder into its index, even where the start-up file is not read
     from lm_eval.tasks import TaskManager
 
     return TaskManager(include_path=list(include_path) or None)
@@ -121,37 +144,53 @@ def _matches(manager: Any, name: str) -> list[str]:
     )
 
 
-def _leaves(index: Mapping[str, Any], name: str) -> list[str]:
-    """The tasks that a name comes to: groups and tags opened, files read."""
+def _configs(
+    index: Mapping[str, Any], name: str, changes: Mapping[str, Any] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the tasks that a name stands for, each with its configuration.
+
+    Groups and tags are opened, files read; a group's changes to its members are applied.
+    Functions are named relative to the task's file.
+    """
     entry = index.get(name)
-    if entry is None:
-        return [_task_of_file(name)] if name.endswith(FILE) else [name]
-    members = (entry.cfg or {}).get("task")
-    if entry.cfg is None and entry.tags:
+    if entry is None and not name.endswith(FILE):
+        yield name, {}
+        return
+    config = _read_task(name) if entry is None else entry.cfg or {}
+    members = config.get("task")
+    if entry is not None and entry.cfg is None and entry.tags:
         members = sorted(entry.tags)
-    if not isinstance(members, list):
-        return [name]
-    names = [m.get("group", m.get("task")) if isinstance(m, dict) else m for m in members]
-    return [leaf for member in names for leaf in _leaves(index, str(member))]
+    if isinstance(members, list):
+        for one in members:
+            member = one if isinstance(one, dict) else {"task": one}
+            own = {key: value for key, value in member.items() if key not in ("group", "task")}
+            under = str(member.get("group", member.get("task")))
+            yield from _configs(index, under, {**(changes or {}), **own})
+        return
+    folder = Path(name if entry is None else entry.yaml_path or "").parent
+    text = json.dumps(config | dict(changes or {}), default=str).replace(f"{folder}/", "")
+    yield (str(members) if entry is None else name), json.loads(text)
 
 
-def _task_of_file(path: str) -> str:
+def _read_task(path: str) -> dict[str, Any]:
     from lm_eval.tasks._yaml_loader import load_yaml
 
     try:
-        return str(load_yaml(path, resolve_func=False)["task"])
+        config: dict[str, Any] = load_yaml(path, resolve_func=False)
+        if isinstance(config["task"], str):
+            return config
+        problem = "it describes no single task"
     except (OSError, KeyError, TypeError, ValueError) as error:
         problem = one_line(f"{type(error).__name__}: {error}", limit=200)
-        raise OptionError(f"{path}: no file of a task ({problem})") from None
+    raise OptionError(f"{path}: not a task file ({problem})")
 
 
-def _without_members(units: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Drops what a group brings anyway; lm-eval refuses a task that comes twice."""
+def _without_members(requested: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Drops names whose tasks others bring; lm-eval refuses a task that comes twice."""
     kept: dict[str, tuple[str, ...]] = {}
-    by_size = sorted(units, key=lambda unit: -len(units[unit]))
     taken: set[str] = set()
-    for unit in by_size:
-        if not set(units[unit]) <= taken:
-            kept[unit] = units[unit]
-            taken |= set(units[unit])
-    return {unit: kept[unit] for unit in units if unit in kept}
+    for name in sorted(requested, key=lambda name: -len(requested[name])):
+        if not set(requested[name]) <= taken:
+            kept[name] = requested[name]
+            taken |= set(requested[name])
+    return {name: kept[name] for name in requested if name in kept}

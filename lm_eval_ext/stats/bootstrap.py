@@ -1,14 +1,14 @@
-"""Drawing clusters with replacement, and adding up what was drawn.
+"""Errors and differences of metrics that aren't averages, by a bootstrap of whole clusters.
 
-Resampling clusters: the error of a figure that is no mean.
-
-The difference of two figures that are no means, by a bootstrap of whole clusters.
+Such a metric is a function of sums over clusters. Whole clusters are drawn with replacement,
+since documents of one cluster are not independent (Miller 2024, arXiv 2411.00640, section 2.2).
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lm_eval_ext.stats.clustered import LEAST_CLUSTERS
 from lm_eval_ext.stats.paired import Difference, share_as_far
 
 if TYPE_CHECKING:
@@ -17,24 +17,16 @@ if TYPE_CHECKING:
 
 
 _AT_A_TIME = 1 << 17
-"""Clusters drawn at a time: as many as a processor's cache holds the counts of."""
+"""Clusters drawn at a time, whose counts fit into a processor's cache."""
 
 
 def resampled_sums(
     stacked: "NDArray[np.float64]", iterations: int, seed: int
 ) -> "NDArray[np.float64]":
-    """Returns what resamples add up to.
+    """The sums of resamples; ``stacked`` has a row of any shape per cluster.
 
-    Each draws as many clusters as there are, with replacement. Clusters are drawn one by one
-    and counted, which for many of them is some ten times as fast as drawing the counts.
-
-    Args:
-        stacked: One row per cluster: what it holds, of any shape.
-        iterations: Resamples.
-        seed: Of the generator.
-
-    Returns:
-        One row per resample, of the shape that a cluster has.
+    Each resample draws as many clusters as there are. They are drawn one by one and counted,
+    which for many clusters is some ten times as fast as drawing the counts.
     """
     import numpy as np
 
@@ -55,19 +47,13 @@ def resampled_sums(
 ITERATIONS = 1000
 """Resamples: enough for two digits of a standard error."""
 
-LEVEL = 0.95
-"""Of the intervals."""
+ALPHA = 0.05
+"""1 minus the level of intervals."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How far a figure may be off.
-
-    Attributes:
-        stderr: The standard deviation over resamples.
-        low: The interval's lower bound (percentile).
-        high: Its upper bound.
-    """
+    """A metric's uncertainty: the standard deviation over resamples, and a percentile interval."""
 
     stderr: float
     low: float
@@ -81,39 +67,48 @@ def cluster_bootstrap(
     iterations: int = ITERATIONS,
     seed: int = 0,
 ) -> Spread | None:
-    """Bootstraps a figure that is a function of sums over clusters.
+    """Bootstraps a metric that is a function of sums over clusters.
 
-    Whole clusters are drawn with replacement, since documents of one cluster are no
-    independent draws (Miller 2024, arXiv 2411.00640, section 2.2). The order of clusters and
-    of the documents in them changes nothing: clusters are sorted by name first.
+    The order of clusters and of the documents in them has no effect: clusters are sorted by
+    name first.
 
     Args:
-        totals: By cluster, whatever the figure needs, summed: arrays of one shape.
-        statistic: Gives the figure from sums over all clusters; it gets an array with one more
-            axis in front, of resamples, and returns a value per resample (NaN: undefined).
-        iterations: Resamples.
-        seed: Of the generator; a figure and its error are reproducible.
+        totals: By cluster, the sums that the metric needs: arrays of one shape.
+        statistic: From sums over all clusters, with an axis of resamples in front, to a value
+            per resample (NaN: undefined).
+        iterations: Number of resamples.
+        seed: Of the generator.
 
     Returns:
-        None for fewer than two clusters, and where fewer than half of the resamples define it.
+        None for fewer than two clusters, or if fewer than half of the resamples define it.
     """
     import numpy as np
 
-    names = sorted(totals)
-    if len(names) < 2:  # noqa: PLR2004
+    stacked = np.stack([totals[name] for name in sorted(totals)]) if totals else np.empty(0)
+    return _spread(stacked, statistic, iterations, seed, ALPHA)
+
+
+def _spread(
+    stacked: "NDArray[np.float64]",
+    statistic: "Callable[[NDArray[np.float64]], NDArray[np.float64]]",
+    iterations: int,
+    seed: int,
+    alpha: float,
+) -> Spread | None:
+    import numpy as np
+
+    if len(stacked) < LEAST_CLUSTERS:
         return None
-    stacked: Any = np.stack([totals[name] for name in names])
     values = statistic(resampled_sums(stacked, iterations, seed))
     values = values[~np.isnan(values)]
     if len(values) < iterations / 2:
         return None
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
+    low, high = np.quantile(values, [alpha / 2, 1 - alpha / 2])
     return Spread(float(np.std(values, ddof=1)), float(low), float(high))
 
 
 PAIRED_ITERATIONS = 10_000
-"""Resamples: bounds are good to a few per cent of the interval's width."""
+"""Resamples, which give bounds to a few per cent of the interval's width."""
 
 
 def paired_cluster_bootstrap(
@@ -125,25 +120,17 @@ def paired_cluster_bootstrap(
     seed: int = 0,
     iterations: int = PAIRED_ITERATIONS,
 ) -> Difference | None:
-    """Compares a function of sums over clusters, both systems on the same drawn clusters.
+    """Compares two systems on such a metric, both on the same drawn clusters.
 
-    The interval is that of percentiles. The p is that of a randomisation test as
-    :func:`~lm_eval_ext.stats.paired.sign_flip` is one: in each cluster the two systems may change
-    places, and the figures are computed anew. (A p out of the bootstrap itself would be far too
-    small for a handful of clusters, whose resamples hardly differ.)
-
-    Args:
-        first: Of the first system, by cluster: what the figure needs, summed; arrays of one
-            shape.
-        second: Of the second system, for the same clusters.
-        statistic: As :func:`~lm_eval_ext.stats.cluster_bootstrap` takes it.
-        alpha: 1 minus the interval's level.
-        seed: Of the generator.
-        iterations: Resamples.
+    ``first`` and ``second`` are their totals, as :func:`cluster_bootstrap` takes them. The
+    interval is one of percentiles. The p is that of a randomisation test, as in
+    :func:`~lm_eval_ext.stats.paired.sign_flip`: in each cluster the two systems may change
+    places, and the metric is recomputed. (A p from the bootstrap itself would be far too small
+    for a handful of clusters, whose resamples hardly differ.)
 
     Returns:
-        None where a figure is undefined on all documents. Only the value for fewer than two
-        clusters, and where fewer than half of the resamples define both figures.
+        None if the metric is undefined on all documents. Only the value for fewer than two
+        clusters, or if fewer than half of the resamples define the metric of both.
 
     Raises:
         ValueError: If the two do not have the same clusters.
@@ -157,16 +144,11 @@ def paired_cluster_bootstrap(
     (value,) = _differences(both.sum(axis=0)[None], statistic)
     if np.isnan(value):
         return None
-    if len(names) < 2:  # noqa: PLR2004
+    spread = _spread(both, lambda sums: _differences(sums, statistic), iterations, seed, alpha)
+    if spread is None:
         return Difference(float(value))
-    values = _differences(resampled_sums(both, iterations, seed), statistic)
-    values = values[~np.isnan(values)]
-    if len(values) < iterations / 2:
-        return Difference(float(value))
-    low, high = np.quantile(values, [alpha / 2, 1 - alpha / 2])
-    stderr = float(np.std(values, ddof=1))
     p = _swap(both, statistic, float(value), seed)
-    return Difference(float(value), stderr, float(low), float(high), p, "swap")
+    return Difference(float(value), spread.stderr, spread.low, spread.high, p, "swap")
 
 
 def _swap(
@@ -175,7 +157,7 @@ def _swap(
     seen: float,
     seed: int,
 ) -> float:
-    """The share of exchanges of the systems in clusters that make a difference as large."""
+    """The share of exchanges of the systems in clusters with a difference as large."""
     import numpy as np
 
     gaps = both[:, 1] - both[:, 0]
@@ -197,5 +179,5 @@ def _differences(
     sums: "NDArray[np.float64]",
     statistic: "Callable[[NDArray[np.float64]], NDArray[np.float64]]",
 ) -> "NDArray[np.float64]":
-    """First figure less the second, for sums of shape (resample, system, ...)."""
+    """First value minus the second, for sums of shape (resample, system, ...)."""
     return statistic(sums[:, 0]) - statistic(sums[:, 1])

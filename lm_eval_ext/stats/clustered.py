@@ -1,13 +1,16 @@
 """Standard errors for documents that share a source.
 
-Documents about one noun, one database or one dish are no independent draws, and treating
-them so makes intervals too narrow (Miller 2024, arXiv 2411.00640, section 2.2).
+Documents about one noun, one database or one dish are not independent, and treating them as
+independent makes intervals too narrow (Miller 2024, arXiv 2411.00640, section 2.2).
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Protocol
+
+LEAST_CLUSTERS = 2
+"""With fewer there is no variance between clusters, and so no error and no test."""
 
 
 class Clustered(Protocol):
@@ -59,7 +62,7 @@ def clustered_standard_error(values: Iterable[Clustered]) -> float | None:
     for score in scores:
         deviations[score.cluster].append(float(score) - mean)
     groups = len(deviations)
-    if groups < 2:  # noqa: PLR2004
+    if groups < LEAST_CLUSTERS:
         return None
     squares = math.fsum(math.fsum(cluster) ** 2 for cluster in deviations.values())
     return math.sqrt(groups / (groups - 1) * squares) / len(scores)

@@ -1,10 +1,9 @@
 """Two systems on the same documents: the difference, its interval and a test.
 
-A difference per document takes out what makes documents hard, so a paired interval is
-narrower than two intervals beside each other suggest (Miller 2024, arXiv 2411.00640,
-section 4). Documents that share a source stay together, in intervals and in tests.
-
-Many comparisons at once: adjusted p-values, and which systems cannot be told apart.
+A difference per document removes the documents' difficulty, so a paired interval is narrower
+than two intervals side by side suggest (Miller 2024, arXiv 2411.00640, section 4). Documents
+that share a source stay together, in intervals and in tests. For many comparisons at once there
+are adjusted p-values, and groups of systems that are not significantly different.
 """
 
 import math
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 Test = Literal["mcnemar", "sign-flip", "swap"]
 
 EXACT_UP_TO = 16
-"""Clusters that differ, up to which all 2**k assignments of signs are tried."""
+"""For up to so many clusters that differ, all 2**k assignments of signs are tried."""
 
 DRAWS = 20_000
 """Assignments that are drawn where there are more: p is good to about 0.003 at 0.05."""
@@ -31,20 +30,14 @@ _CHUNK = 500_000
 """Signs in memory at a time."""
 
 _TIE = 1e-9
-"""Sums that differ by less, relatively, are the same but for rounding."""
+"""Sums that differ by less, relatively, are equal but for rounding."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better the first system is than the second.
+    """How much better the first system is than the second, where that is known.
 
-    Attributes:
-        value: The difference of the two figures.
-        stderr: Its standard error; None where there is none.
-        low: Lower bound of its interval.
-        high: Upper bound.
-        p: Probability of a difference as large, either way, if the systems were alike.
-        test: Which test gave it.
+    ``p`` is the probability of a difference as large, either way, if the systems were alike.
     """
 
     value: float
@@ -67,21 +60,14 @@ def paired_difference(
 
     The interval is value ± t · SE, with the clustered standard error of the documents'
     differences and Student's t with as many degrees of freedom as there are clusters, less
-    one. The test is McNemar's, exact, where all scores are 0 or 1 and no cluster has two
+    one. The test is McNemar's, exact, if all scores are 0 or 1 and no cluster has two
     documents; otherwise :func:`sign_flip` on the clusters' sums.
-
-    Args:
-        first: Scores of the first system, one per document.
-        second: Those of the second, in the same order.
-        clusters: What each document belongs to.
-        alpha: 1 minus the interval's level.
-        seed: Of the draws, where not all signs can be tried.
 
     Returns:
         Only the value for fewer than two clusters.
 
     Raises:
-        ValueError: If there is no document, or the three do not have one length.
+        ValueError: If there is no document, or the three do not have the same length.
     """
     from scipy import stats
 
@@ -116,14 +102,9 @@ def cluster_sums(differences: Sequence[ClusteredValue]) -> list[float]:
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """McNemar's exact test (1947): how one-sided the documents are that one system gets right.
+    """McNemar's exact test (1947), two-sided, on the documents that one system alone gets right.
 
-    Args:
-        only_first: Documents that the first system gets right and the second wrong.
-        only_second: The reverse.
-
-    Returns:
-        The two-sided p; 1.0 where there are no such documents.
+    It is 1.0 where there are no such documents.
     """
     from scipy import stats
 
@@ -134,16 +115,12 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def sign_flip(sums: Sequence[float], *, seed: int = 0) -> float:
-    """Fisher's randomisation test for paired differences, of whole clusters.
+    """Fisher's randomisation test for paired differences, of the sum of each cluster.
 
     If two systems are alike, which is called the first is arbitrary in every cluster, so all
     signs are equally likely. The p is the share of assignments whose total is as far from 0
     as the one seen: of all of them for up to ``EXACT_UP_TO`` clusters that differ, otherwise of
     ``DRAWS`` drawn ones and the one seen (Phipson and Smyth 2010).
-
-    Args:
-        sums: The sum of differences of each cluster, in any order.
-        seed: Of the draws.
     """
     import numpy as np
 
@@ -167,9 +144,9 @@ def share_as_far(
     """The share of assignments whose total is as far from 0 as the one seen.
 
     Args:
-        totals: From assignments, one per row, with 1 for each cluster whose two systems change
-            places, to totals. A total that is undefined counts as far.
-        clusters: How many there are that differ.
+        totals: From assignments to totals. An assignment is a row, with 1 for each cluster whose
+            two systems change places. An undefined total counts as far.
+        clusters: The number of clusters that differ.
         seen: The total where nothing changes places.
         seed: Of the draws, where not all assignments are tried.
     """
@@ -197,13 +174,10 @@ def share_as_far(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusts p-values so that the chance of any false finding stays below the level.
+    """Adjusts p-values so that the probability of any false finding stays below the level.
 
     Holm (1979): the smallest is multiplied by the number of tests, the next by one less, and
-    so on; none may be below the one before.
-
-    Returns:
-        Adjusted p-values in the order given.
+    so on; none may be below the one before. They come back in the order given.
     """
     adjusted = [1.0] * len(p_values)
     least = 0.0
@@ -217,14 +191,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def letters(count: int, different: Collection[tuple[int, int]]) -> list[str]:
     """The compact letter display of Piepho (2004, doi 10.1198/1061860043515).
 
-    Two systems share a letter exactly if they are not told apart.
-
-    Args:
-        count: How many systems; they are numbered from 0, the best one first.
-        different: The pairs that are told apart.
-
-    Returns:
-        For each system its letters, such as ``"ab"``.
+    Two systems share a letter exactly if they are not in ``different``. Systems are numbered from
+    0, the best one first; the result is each one's letters, such as ``"ab"``.
     """
     columns = [frozenset(range(count))] if count else []
     for first, second in sorted(tuple(sorted(pair)) for pair in different):

@@ -44,7 +44,7 @@ def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_explicit_against_implicit_novelty(recorded_lieder: Path) -> None:
-    """``compare diff base``: a rise where the paper's README sees one (fact sheet).
+    """``compare diff base``: a rise where the paper reports one.
 
     The three comparisons with pos_pos_s hang on novelty. The paper has more models.
     """

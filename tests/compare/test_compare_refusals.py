@@ -43,18 +43,18 @@ def test_a_later_request_of_a_document_counts_as_prompt(
 
 
 @pytest.mark.parametrize(
-    ("part", "value", "legal"),
+    ("part", "value", "allowed"),
     [("sha256", "ffff", False), ("scoring", "other", False), ("version", "2.0", False),
      ("version", "1.7", True), ("lm-eval-ext", "9", True)],
 )  # fmt: skip
 def test_signatures_must_agree(
-    changed: Callable[..., Path], runs: Path, part: str, value: str, legal: bool
+    changed: Callable[..., Path], runs: Path, part: str, value: str, allowed: bool
 ) -> None:
     def edit(content: dict[str, Any]) -> None:
         content["configs"]["lieder_mini"]["metadata"]["signature"][part] = value
 
     folder = changed(edit)
-    if legal:
+    if allowed:
         assert run([folder, runs / "poor"], Settings(), tasks="lieder_mini")[0]
         return
     with pytest.raises(DataError, match=part) as caught:
@@ -72,7 +72,7 @@ def test_one_refused_task_does_not_hide_the_others(
     assert "exact_match/all" in text
 
 
-def test_samples_that_do_not_give_the_figure_offer_no_test(
+def test_samples_that_do_not_give_the_value_offer_no_test(
     changed: Callable[..., Path], runs: Path
 ) -> None:
     def raised(content: dict[str, Any]) -> None:

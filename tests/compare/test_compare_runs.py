@@ -1,4 +1,4 @@
-"""Comparing logged runs: figures against lm-eval's own, groups, refusals, output."""
+"""Comparing logged runs: values against lm-eval's own, groups, refusals, output."""
 
 import csv
 import io
@@ -10,15 +10,16 @@ import pytest
 from made_runs import compared, make, results_in
 
 from lm_eval_ext.cards import cards
+from lm_eval_ext.compare.align import clusters_of
 from lm_eval_ext.compare.command import run
+from lm_eval_ext.compare.metrics import statistic_of
 from lm_eval_ext.compare.report import Settings
-from lm_eval_ext.compare.units import UNITS, clusters_of
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.samples import read_samples
+from lm_eval_ext.results.samples import SampleStatistic, read_samples
 from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
 
 
-def test_figures_are_those_of_the_results_files(runs: Path) -> None:
+def test_values_are_those_of_the_results_files(runs: Path) -> None:
     content = compared(runs)
     by_model = {name: results_in(runs / name) for name in ("good", "poor", "same")}
     checked = 0
@@ -33,7 +34,7 @@ def test_figures_are_those_of_the_results_files(runs: Path) -> None:
 
 
 def test_clusters_are_those_of_the_benchmarks_own_standard_errors(runs: Path) -> None:
-    """The card's unit, read from logged documents, gives the errors that lm-eval printed."""
+    """The card's cluster, read from logged documents, gives the errors that lm-eval printed."""
     results = results_in(runs / "poor")
     checked: dict[str, int] = {}
     for task in results.tasks:
@@ -55,8 +56,18 @@ def test_clusters_are_those_of_the_benchmarks_own_standard_errors(runs: Path) ->
     assert set(checked) == set(results.tasks)
 
 
-def test_every_benchmarks_unit_is_known() -> None:
-    assert {card.cluster for card in cards().values()} <= set(UNITS)
+def test_statistics_of_cards_are_there_and_are_used() -> None:
+    """Each is named for an aggregation that the module of the statistic registers."""
+
+    from lm_eval.api.registry import aggregation_registry
+
+    named = {name for card in cards().values() for name in card.statistics}
+    assert named == {"magnifico_relative_performance", "lm_eval_ext_paired_change"}
+    for name in named:
+        assert isinstance(statistic_of(name), SampleStatistic)
+        assert name in aggregation_registry
+    assert statistic_of("lm_eval_ext_mean") is None
+    assert statistic_of(None) is None
 
 
 def test_a_model_against_itself_finds_nothing(runs: Path) -> None:
@@ -155,7 +166,7 @@ def test_documents_that_one_run_lacks_are_left_out(runs: Path, tmp_path: Path) -
     assert values["poor"] == pytest.approx(sum(first) / 21)
 
 
-def test_figures_that_are_no_means(runs: Path) -> None:
+def test_metrics_that_are_not_averages(runs: Path) -> None:
     """Relative performance and the change of error are recomputed; the paper's bootstrap is not."""
     found = compared(runs / "good", runs / "poor")
     tests = {row["metric"]: row["test"] for row in found["pairs"]}
@@ -170,12 +181,12 @@ def test_figures_that_are_no_means(runs: Path) -> None:
     [({"tasks": "arc"}, "no task arc .* lieder_mini"), ({"format_": "xml"}, "text, markdown"),
      ({"between": "lieder_mini"}, "two tasks"), ({"between": "a,b"}, "no model has results")],
 )  # fmt: skip
-def test_wrong_options_say_what_is_legal(runs: Path, options: dict[str, str], said: str) -> None:
+def test_wrong_options_say_what_is_valid(runs: Path, options: dict[str, str], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         run([runs], Settings(), **options)  # type: ignore[arg-type]
 
 
-def test_wrong_settings_say_what_is_legal(runs: Path) -> None:
+def test_wrong_settings_say_what_is_valid(runs: Path) -> None:
     with pytest.raises(OptionError, match="direct/mean"):
         run([runs], Settings(("accuracy",)), tasks="lieder_mini")
     with pytest.raises(OptionError, match="between 0 and 1"):

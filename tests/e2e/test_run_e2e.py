@@ -133,7 +133,7 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C reaches all of a terminal's processes
         _, said = process.communicate(timeout=LONG_S)
         assert process.returncode == 130
-        assert said.strip().splitlines()[-1].startswith("interrupted; the same command goes on")
+        assert said.strip().splitlines()[-1].startswith("interrupted; the same command continues")
         assert "Traceback" not in said
         assert not unfinished_folders(output)
         assert not list(output.rglob("results_*"))
@@ -171,6 +171,8 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
     assert content["n-samples"]["lieder_mini"] == {"original": 48, "effective": 4}
     assert results.parent == output / "served"
     assert len(list(results.parent.glob("samples_lieder_mini_*.jsonl"))) == 1
+    (key,) = results.parent.glob("run_*.json")
+    assert set(json.loads(key.read_text())["tasks"]) == {"lieder_mini"}
     assert (results.parent / "model.yaml").read_text() == (tmp_path / "served.yaml").read_text()
 
 
@@ -206,7 +208,7 @@ def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path) -> None:
     )
     assert status == 1
     (line,) = said.strip().splitlines()
-    assert line.startswith("lm-eval-ext: error: wrong.yaml:2: unknown key 'batchsize'; legal are")
+    assert line.startswith("lm-eval-ext: error: wrong.yaml:2: unknown key 'batchsize'; use one of")
     assert not (tmp_path / "out").exists()
 
 

@@ -53,7 +53,7 @@ def test_a_click_on_a_heading_sorts(page: Any) -> None:
     assert names(page) == ["model A", "model B"]
 
 
-def test_missing_figures_go_last_whichever_way(page: Any) -> None:
+def test_missing_values_go_last_whichever_way(page: Any) -> None:
     """B has no result on the other task."""
     heading = page.locator("#t-overview thead th").nth(1).locator("button")
     for _ in range(2):

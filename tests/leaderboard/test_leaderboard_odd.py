@@ -36,7 +36,7 @@ def test_exports_show_names_as_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
-def test_markdown_keeps_the_digits_of_figures_without_an_interval(value: float) -> None:
+def test_markdown_keeps_the_digits_of_values_without_an_interval(value: float) -> None:
     table = tables.Table("t", (tables.Column("c"),), (tables.Row("m", (tables.Cell(value),)),))
     assert f"| m | {value:.3f} |" in exports.markdown(table)
 
@@ -134,7 +134,7 @@ def test_of_several_filters_each_metric_has_its_own_scores(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_figure_that_is_no_number_is_said(tmp_path: Path, value: float) -> None:
+def test_a_value_that_is_not_finite_is_noted(tmp_path: Path, value: float) -> None:
     for name in ("one", "two"):
         file = write_run(tmp_path / name, name, "some_task", rows(4, 2))
     change(file, results={"exact_match,none": value})

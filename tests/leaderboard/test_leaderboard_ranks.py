@@ -116,7 +116,7 @@ def test_ranks_by_intervals(figures: dict[str, tuple[float, float]]) -> None:
         assert not overlap or (ranks[one].tied and ranks[two].tied)
 
 
-def test_figures_without_a_value_or_an_interval() -> None:
+def test_scores_without_a_value_or_an_interval() -> None:
     ranks = interval_ranks({"x": Score(None, None), "y": Score(0.5, None), "z": Score(0.6, 0.001)})
     assert "x" not in ranks
     assert ranks["y"] == ranks["z"] == Rank(1, tied=True)

@@ -1,4 +1,4 @@
-"""From results to tables: figures, published rows, runs that measured something else."""
+"""From results to tables: values, published rows, runs that measured something else."""
 
 import csv
 import io
@@ -41,7 +41,7 @@ def test_other_data_are_not_comparable(tmp_path: Path) -> None:
 
 
 def test_published_rows_and_the_difference_to_the_same_model(tmp_path: Path) -> None:
-    """COGS's card has figures of "T5-base": a model of that name stands beside them."""
+    """COGS's card has values of "T5-base"; a model of that name gets them beside its own."""
     card = cards()["cogs"]
     reference = next(
         one for one in card.references
@@ -63,7 +63,7 @@ def test_published_rows_and_the_difference_to_the_same_model(tmp_path: Path) -> 
     assert f"{difference:+.3f} to the published" in (tmp_path / "site/index.html").read_text()
 
 
-def test_exports_hold_the_same_figures(tmp_path: Path) -> None:
+def test_exports_hold_the_same_values(tmp_path: Path) -> None:
     for name, right in (("a|b", 5), ("c_d & %", 15)):
         write_run(tmp_path / name[0], name, "some_task", rows(20, right))
     build([tmp_path], tmp_path / "site")
@@ -80,9 +80,9 @@ def test_exports_hold_the_same_figures(tmp_path: Path) -> None:
 
 
 def test_digits() -> None:
-    assert exports.figure(tables.Cell()) == ""
-    assert exports.figure(tables.Cell(0.12345, 0.1, 0.2)) == "0.123 [0.100, 0.200]"
-    assert exports.figure(tables.Cell(84.871)) == "84.9"
+    assert exports.cell_text(tables.Cell()) == ""
+    assert exports.cell_text(tables.Cell(0.12345, 0.1, 0.2)) == "0.123 [0.100, 0.200]"
+    assert exports.cell_text(tables.Cell(84.871)) == "84.9"
 
 
 def test_a_broken_sample_is_one_line_and_leaves_no_page(tmp_path: Path) -> None:

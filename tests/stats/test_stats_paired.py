@@ -95,7 +95,7 @@ def test_the_test_keeps_its_level_where_there_is_no_difference(sizes: list[int])
 
 @pytest.mark.usefixtures("interval_only")
 def test_the_bootstrap_covers_at_nearly_the_nominal_rate() -> None:
-    """Percentiles of 60 clusters; a ratio of sums, as the figures are that need it."""
+    """Percentiles of 60 clusters; a ratio of sums, as the metrics are that need it."""
     rng = np.random.default_rng(11)
     runs, clusters = 300, 60
     rates = (0.7, 0.5)
@@ -224,7 +224,7 @@ def test_what_cannot_be_compared_is_an_error() -> None:
         paired_cluster_bootstrap(one, two, lambda sums: sums[:, 0])
 
 
-def test_the_bootstrap_of_equal_systems_and_of_undefined_figures() -> None:
+def test_the_bootstrap_of_equal_systems_and_of_undefined_values() -> None:
     totals = {str(i): np.array([i % 3, 1.0]) for i in range(12)}
     same = paired_cluster_bootstrap(totals, totals, lambda s: s[:, 0] / s[:, 1], iterations=100)
     assert same is not None

@@ -19,6 +19,7 @@ from lm_eval_ext.benchmarks.conceptual.documents import CONCEPT, RANDOM
 from lm_eval_ext.benchmarks.conceptual.records import plain
 from lm_eval_ext.harness.metrics import metric_entries, once, register_figure, register_spread
 from lm_eval_ext.harness.names import HIGH, LOW, STDERR
+from lm_eval_ext.results.samples import Sample, SampleStatistic, Totals
 from lm_eval_ext.stats import Spread, cluster_bootstrap, clustered_standard_error
 
 if TYPE_CHECKING:
@@ -128,11 +129,7 @@ def mean_spread(pairs: Iterable[Pair]) -> Spread | None:
 
 def change_spread(pairs: Iterable[Pair]) -> Spread | None:
     """Error and interval of :func:`change` on all samples; concepts are resampled."""
-
-    def statistic(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
-        return _ratio(sums) - 1
-
-    return _clustered(pairs, lambda pair: (1 - pair.concept, 1 - pair.random), statistic)
+    return _clustered(pairs, lambda pair: (1 - pair.concept, 1 - pair.random), _ratio_change)
 
 
 def _ratio(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
@@ -143,21 +140,43 @@ def _ratio(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
     return values  # type: ignore[no-any-return]
 
 
+def _ratio_change(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    return _ratio(sums) - 1
+
+
 def _clustered(
     pairs: Iterable[Pair],
     parts: Callable[[Pair], tuple[float, float]],
     statistic: "Callable[[NDArray[np.float64]], NDArray[np.float64]]",
 ) -> Spread | None:
+    return cluster_bootstrap(_totals((pair.cluster, parts(pair)) for pair in pairs), statistic)
+
+
+def _totals(rows: Iterable[tuple[str, tuple[float, float]]]) -> Totals:
     import numpy as np
 
     members: dict[str, list[tuple[float, float]]] = {}
-    for pair in pairs:
-        members.setdefault(pair.cluster, []).append(parts(pair))
-    totals = {
-        cluster: np.array([math.fsum(column) for column in zip(*rows, strict=True)])
-        for cluster, rows in members.items()
+    for cluster, parts in rows:
+        members.setdefault(cluster, []).append(parts)
+    return {
+        cluster: np.array([math.fsum(column) for column in zip(*own, strict=True)])
+        for cluster, own in members.items()
     }
-    return cluster_bootstrap(totals, statistic)
+
+
+def _logged_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:
+    """Errors under both selections: ``error_change/rouge_l`` from ``concept/`` and ``random/``."""
+    score = metric.partition("/")[2]
+    rows = []
+    for sample, cluster in zip(samples, clusters, strict=True):
+        concept, random = (sample.scores[f"{view}/{score}"] for view in (CONCEPT, RANDOM))
+        if concept is not None and random is not None:
+            rows.append((cluster, (1 - concept, 1 - random)))
+    return _totals(rows)
+
+
+LOGGED_CHANGE = SampleStatistic(_logged_totals, _ratio_change)
+"""The change of error from logged samples; the card names it for ``lm-eval-ext compare``."""
 
 
 def paper_bootstrap(pairs: Iterable[Pair], *, of_change: bool) -> "NDArray[np.float64] | None":

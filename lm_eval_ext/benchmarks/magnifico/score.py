@@ -23,6 +23,7 @@ from lm_eval_ext.harness.metrics import (
     register_figure,
     register_spread,
 )
+from lm_eval_ext.results.samples import Sample, SampleStatistic, Totals
 from lm_eval_ext.sql import Status
 from lm_eval_ext.stats import Spread, cluster_bootstrap
 
@@ -82,11 +83,21 @@ def spread(outcomes: Iterable[Outcome]) -> Spread | None:
 
     None where there is none: fewer than two databases, or a figure that is mostly undefined.
     """
+    return cluster_bootstrap(_totals(outcomes), relative_of)
+
+
+def _totals(outcomes: Iterable[Outcome]) -> Totals:
     import numpy as np
 
     _, by_cluster = tabulate(outcomes)
-    totals = {name: np.array(table, dtype=np.float64) for name, table in by_cluster.items()}
-    return cluster_bootstrap(totals, relative_of)
+    return {name: np.array(table, dtype=np.float64) for name, table in by_cluster.items()}
+
+
+def _logged_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:
+    return _totals(
+        Outcome(bool(one.scores[metric]), one.doc["interpretation"], one.doc["form"], cluster)
+        for one, cluster in zip(samples, clusters, strict=True)
+    )
 
 
 def relative_of(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
@@ -153,6 +164,9 @@ _RELATIVE = "magnifico_relative_performance"
 
 register_figure(_RELATIVE, relative_performance)
 register_spread(_RELATIVE, spread)
+
+LOGGED_RELATIVE_PERFORMANCE = SampleStatistic(_logged_totals, relative_of)
+"""Relative performance from logged samples; the card names it for ``lm-eval-ext compare``."""
 
 
 def by_execution(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ function make(tag, text, attributes = {}) {
   button.addEventListener("click", () => { theme = next[theme]; apply(); });
 }
 
-// ---- Tables: sorted by a click on a heading; missing figures go last
+// ---- Tables: sorted by a click on a heading; missing values go last
 function sortTable(table, column, heading) {
   const down = heading.getAttribute("aria-sort") !== "descending";
   const text = heading.dataset.kind === "text";

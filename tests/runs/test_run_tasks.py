@@ -1,5 +1,6 @@
 """Names of tasks, and which results are there already."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from lm_eval.api.model import LM
 from lm_eval.loggers import EvaluationTracker
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.files import identity
-from lm_eval_ext.runs.job import Wanted, check_same_model
-from lm_eval_ext.runs.tasks import select
+from lm_eval_ext.harness import provenance
+from lm_eval_ext.results.files import find_all, identity
+from lm_eval_ext.runs.key import missing, run_key, write_key
+from lm_eval_ext.runs.run import check_same_model
+from lm_eval_ext.runs.tasks import Selection, select
 
 STOCK = """\
 task: stock_sums
@@ -63,8 +66,8 @@ def made_once(
 def test_own_names_need_our_folder_only() -> None:
     chosen = select("lieder_mini, cogs_mini,lieder_mini")
     assert chosen.own_only
-    assert chosen.units["lieder_mini"] == ("lieder_mini",)
-    assert chosen.units["cogs_mini"] == ("cogs_mini_id", "cogs_mini_testlex", "cogs_mini_gen")
+    assert chosen.requested["lieder_mini"] == ("lieder_mini",)
+    assert chosen.requested["cogs_mini"] == ("cogs_mini_id", "cogs_mini_testlex", "cogs_mini_gen")
     assert "arc_easy" not in chosen.manager.all_tasks
     assert chosen.is_group("cogs_mini")
     assert not chosen.is_group("lieder_mini")
@@ -73,8 +76,10 @@ def test_own_names_need_our_folder_only() -> None:
 def test_patterns_and_other_tasks_need_the_whole_index() -> None:
     chosen = select("lieder*,arc_easy")
     assert not chosen.own_only
-    assert set(chosen.units) == {"lieder", "lieder_mini", "arc_easy"}, "members come with the group"
-    assert chosen.units["lieder"] == ("lieder_base", "lieder_diff", "lieder_two")
+    assert set(chosen.requested) == {"lieder", "lieder_mini", "arc_easy"}, (
+        "members come with the group"
+    )
+    assert chosen.requested["lieder"] == ("lieder_base", "lieder_diff", "lieder_two")
 
 
 @pytest.fixture
@@ -101,9 +106,9 @@ def test_data_are_checked_with_a_models_own_metadata() -> None:
 def test_a_users_folder_and_file(own_tasks: Path) -> None:
     chosen = select("stock_sums", [str(own_tasks)])
     assert chosen.own_only
-    assert set(chosen.load("stock_sums", {})) == {"stock_sums"}
+    assert set(chosen.facts({})) == {"stock_sums"}
     file = str(own_tasks / "stock_sums.yaml")
-    assert select(file).units == {file: ("stock_sums",)}
+    assert select(file).requested == {file: ("stock_sums",)}
 
 
 @pytest.mark.usefixtures("small_index")
@@ -172,29 +177,126 @@ def evaluated(folder: Path, task: str, tasks: list[str], **options: Any) -> None
         ({}, {"apply_chat_template": True}, None, False),
     ],
 )
-def test_results_count_under_the_same_signature(
+@pytest.mark.parametrize("keyed", [True, False])
+def test_results_count_if_what_was_asked_is_the_same(
     *,
     own_tasks: Path,
     made_once: Callable[[dict[str, Any]], Path],
+    tmp_path: Path,
     made: dict[str, Any],
     asked: dict[str, Any],
     limit: float | None,
     there: bool,
+    keyed: bool,
 ) -> None:
-    folder = made_once(made)
-    wanted = Wanted({"model": "dummy", **asked}, limit, select("stock_sums", [str(own_tasks)]))
-    assert wanted.missing(folder) == ([] if there else ["stock_sums"])
+    """By the key beside them, or, of plain lm_eval, by what the results file says."""
+    folder, selection = made_once(made), select("stock_sums", [str(own_tasks)])
+    if keyed:
+        folder = copied(folder, tmp_path / "keyed")
+        settings = {name: value for name, value in made.items() if name != "limit"}
+        keep_key(folder, selection, **settings)
+    assert lacking(folder, selection, limit, **asked) == ([] if there else ["stock_sums"])
 
 
-def test_our_tasks_options_count(tmp_path: Path) -> None:
+def copied(folder: Path, to: Path) -> Path:
+    return Path(shutil.copytree(folder, to))
+
+
+def keep_key(folder: Path, selection: Selection, **settings: Any) -> None:
+    key = run_key({"model": "dummy", **settings}, selection)
+    for results in find_all(folder):
+        write_key(key, results)
+
+
+def lacking(
+    folder: Path, selection: Selection, limit: float | None = None, **settings: Any
+) -> list[str]:
+    return missing(folder, run_key({"model": "dummy", **settings}, selection), selection, limit)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"seed": 5}),
+        ({"seed": [1, 2, 3, 4]}, {"seed": [1, 2, 3, 5]}),
+        ({}, {"metadata": {"depth": 3}}),
+        ({"gen_kwargs": "temperature=0.5"}, {"gen_kwargs": "temperature=0.7"}),
+        ({"apply_chat_template": True}, {"apply_chat_template": "other"}),
+    ],
+)
+def test_a_changed_setting_is_another_key(
+    own_tasks: Path,
+    made_once: Callable[[dict[str, Any]], Path],
+    tmp_path: Path,
+    before: dict[str, Any],
+    after: dict[str, Any],
+) -> None:
+    folder, selection = (
+        copied(made_once({}), tmp_path / "a"),
+        select("stock_sums", [str(own_tasks)]),
+    )
+    keep_key(folder, selection, **before)
+    assert lacking(folder, selection, **before) == []
+    assert lacking(folder, selection, **after) == ["stock_sums"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("version: 1.0", "version: 1.1"), ("{{question}}", "Q: {{question}}"), ('"\\n"', '"."')],
+)
+def test_a_changed_task_is_asked_again(
+    own_tasks: Path, made_once: Callable[[dict[str, Any]], Path], tmp_path: Path, old: str, new: str
+) -> None:
+    folder, tasks = copied(made_once({}), tmp_path / "m"), copied(own_tasks, tmp_path / "tasks")
+    keep_key(folder, select("stock_sums", [str(own_tasks)]))
+    assert lacking(folder, select("stock_sums", [str(tasks)])) == [], "the same task elsewhere"
+    file = tasks / "stock_sums.yaml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    assert lacking(folder, select("stock_sums", [str(tasks)])) == ["stock_sums"]
+
+
+@pytest.mark.parametrize("broken", ["", "{", "[]", "{}", '{"tasks": []}', "[" * 100_000])
+def test_results_with_a_broken_key_are_made_again(
+    own_tasks: Path, made_once: Callable[[dict[str, Any]], Path], tmp_path: Path, broken: str
+) -> None:
+    folder, selection = (
+        copied(made_once({}), tmp_path / "a"),
+        select("stock_sums", [str(own_tasks)]),
+    )
+    keep_key(folder, selection)
+    (file,) = folder.rglob("run_*.json")
+    file.write_text(broken)
+    assert lacking(folder, selection) == ["stock_sums"]
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_our_tasks_options_and_data_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, keyed: bool
+) -> None:
     folder = tmp_path / "model"
     settings = {"metadata": {"cogs_seed": 5}}
     evaluated(folder, "cogs_mini_fresh_gen", [], limit=2, **settings)
     selection = select("cogs_mini_fresh_gen")
-    same = Wanted({"model": "dummy", **settings}, 2, selection)
-    assert same.missing(folder) == []
-    other = Wanted({"model": "dummy", "metadata": {"cogs_seed": 6}}, 2, selection)
-    assert other.missing(folder) == ["cogs_mini_fresh_gen"]
+    if keyed:
+        keep_key(folder, selection, **settings)
+    assert lacking(folder, selection, 2, **settings) == []
+    assert lacking(folder, selection, 3, **settings) == ["cogs_mini_fresh_gen"]
+    other = {"metadata": {"cogs_seed": 6}}
+    assert lacking(folder, selection, 2, **other) == ["cogs_mini_fresh_gen"]
+    monkeypatch.setattr(provenance, "of_dataset", lambda _: {
+        "source": "cogs_mini", "revision": "embedded", "sha256": "0" * 64
+    })  # fmt: skip
+    assert lacking(folder, selection, 2, **settings) == ["cogs_mini_fresh_gen"], "other data"
+
+
+def test_a_group_and_its_members_have_the_same_keys() -> None:
+    group, member = select("cogs_mini"), select("cogs_mini_gen")
+    of_group = run_key({"model": "dummy"}, group)["tasks"]
+    assert set(of_group) == {"cogs_mini_id", "cogs_mini_testlex", "cogs_mini_gen"}
+    of_member = run_key({"model": "dummy"}, member)["tasks"]
+    assert of_member["cogs_mini_gen"] == of_group["cogs_mini_gen"]
+    assert of_member["cogs_mini_gen"]["signature"]["task"] == "cogs_mini_gen"
 
 
 def test_results_without_samples_do_not_count(own_tasks: Path, tmp_path: Path) -> None:
@@ -202,9 +304,9 @@ def test_results_without_samples_do_not_count(own_tasks: Path, tmp_path: Path) -
     evaluated(folder, "stock_sums", [str(own_tasks)])
     for file in folder.rglob("samples_*"):
         file.unlink()
-    wanted = Wanted({"model": "dummy"}, None, select("stock_sums", [str(own_tasks)]))
-    assert wanted.missing(folder) == ["stock_sums"]
-    assert wanted.missing(tmp_path / "nothing") == ["stock_sums"]
+    selection = select("stock_sums", [str(own_tasks)])
+    assert lacking(folder, selection) == ["stock_sums"]
+    assert lacking(tmp_path / "nothing", selection) == ["stock_sums"]
 
 
 def test_another_model_in_the_same_folder_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Models' files: what is legal, and how what is not is named."""
+"""Models' files: what is valid, and the messages about what is not."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.runs.job import Screen
 from lm_eval_ext.runs.model_files import SET_BY_RUN, options, read_model_files
-from lm_eval_ext.runs.run import run
+from lm_eval_ext.runs.run import Screen, run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "models"
 
@@ -54,17 +53,17 @@ def test_options_are_lm_evals_own() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("model: hf\nmodel_arg: {}\n", 2, "unknown key 'model_arg'; legal are .*model_args"),
-        ("# one\n\nmodel: hff\n", 3, "no model type 'hff'; legal are .*hf.*recorded"),
-        ("model: hf\ntasks: lieder_mini\n", 2, "tasks is for the run to set"),
-        ("model: hf\nlimit: 3\n", 2, "limit is for the run to set"),
+        ("model: hf\nmodel_arg: {}\n", 2, "unknown key 'model_arg'; use one of .*model_args"),
+        ("# one\n\nmodel: hff\n", 3, "no model type 'hff'; use one of .*hf.*recorded"),
+        ("model: hf\ntasks: lieder_mini\n", 2, "tasks is set by the run"),
+        ("model: hf\nlimit: 3\n", 2, "limit is set by the run"),
         ("model: hf\nbatch_size: many\n", 2, "batch_size must be a number from 1, auto"),
         ("model: hf\nbatch_size: auto:0\n", 2, "batch_size must be"),
         ("model: hf\nbatch_size: true\n", 2, "batch_size must be"),
         ("model: hf\nbatch_size: 0\n", 2, "batch_size must be"),
         ("model: hf\nlauncher: accelerate 'x\n", 2, "launcher must be a command"),
         ("model: hf\nlauncher: ' '\n", 2, "launcher must be a command"),
-        ("model: hf\ninclude_path: no/such/folder\n", 2, "include_path must be a folder"),
+        ("model: hf\ninclude_path: no/such/folder\n", 2, "include_path must be an existing folder"),
         ("model: hf\nnum_fewshot: five\n", 2, "num_fewshot must be a whole number"),
         ("model: hf\nnum_fewshot: 1.5\n", 2, "num_fewshot must be a whole number"),
         ("model: hf\nmodel_args: [pretrained]\n", 2, "model_args must be a mapping"),
@@ -72,15 +71,15 @@ def test_options_are_lm_evals_own() -> None:
         ("model: hf\nmodel_args: gpt2\n", 2, "model_args must be a mapping"),
         ("model: hf\ntrust_remote_code: maybe\n", 2, "trust_remote_code must be true or false"),
         ("model: hf\nseed: x\n", 2, "seed must be"),
-        ("model: hf\ndisplay_name: 7\n", 2, "display_name must be a text"),
-        ("model: hf\nlauncher: [accelerate]\n", 2, "launcher must be a text"),
-        ("model: hf\nmodel: hf\n", 2, "model stands here for the second time"),
+        ("model: hf\ndisplay_name: 7\n", 2, "display_name must be text"),
+        ("model: hf\nlauncher: [accelerate]\n", 2, "launcher must be text"),
+        ("model: hf\nmodel: hf\n", 2, "model is given a second time"),
         ("model_args: {a: 1}\n", 1, "no model; name a model type"),
         ("model: hf\n1: 2\n", 2, "unknown key '1'"),
-        ("- model: hf\n", 1, "a mapping is wanted"),
-        ("", 1, "a mapping is wanted"),
-        ("model: hf\nx: [1\n", 3, "no YAML"),
-        ("model: hf\nnotes: !!python/object:os.system x\n", 2, "no YAML"),
+        ("- model: hf\n", 1, "must be a mapping"),
+        ("", 1, "must be a mapping"),
+        ("model: hf\nx: [1\n", 3, "not YAML"),
+        ("model: hf\nnotes: !!python/object:os.system x\n", 2, "not YAML"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(
@@ -132,7 +131,7 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
         read_model_files([tmp_path])
 
 
-def test_the_examples_are_legal() -> None:
+def test_the_examples_are_valid() -> None:
     names = {model.name for model in read_model_files([EXAMPLES])}
     assert names == {"accelerate", "hf", "local-completions", "recorded", "vllm"}
 

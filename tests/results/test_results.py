@@ -53,7 +53,7 @@ def a_file(folder: Path, name: str = "results_2026-01-01T00-00-00.json", **chang
 def test_scores_and_counts(tmp_path: Path) -> None:
     (read,) = results.find(a_file(tmp_path))
     assert read.model == "org/a-model"
-    assert read.tasks == ["lieder_base"], "a group without scores is no task"
+    assert read.tasks == ["lieder_base"], "a group without scores is not a task"
     assert read.scores("lieder_base") == {
         "direct/mean": results.Score(0.5, 0.125),
         "relative/mean": results.Score(0.25, None),
@@ -156,7 +156,7 @@ def shown(file: Path, **kwargs: bool) -> str:
     return console.export_text()
 
 
-def test_the_table_shows_the_headline_beside_published_figures(tmp_path: Path) -> None:
+def test_the_table_shows_the_headline_beside_published_values(tmp_path: Path) -> None:
     text = shown(a_file(tmp_path))
     assert "lieder_base · org/a-model · 46 of 48 documents" in text
     (row,) = [line for line in text.splitlines() if "│ mean" in line]
@@ -229,7 +229,7 @@ def test_version_and_help(cli: Callable[..., Any]) -> None:
     assert "tasks" in cli("--help").stdout
 
 
-def test_published_figures_of_each_variant_stand_side_by_side(tmp_path: Path) -> None:
+def test_published_values_of_each_variant_stand_side_by_side(tmp_path: Path) -> None:
     from lm_eval_ext.cards import cards
 
     metric = "rouge_l_100x200"

@@ -1,0 +1,61 @@
+"""Cards: what is checked when they are read, and what reading them does not need."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from lm_eval_ext.cards import Card, cards
+
+CARD: dict[str, Any] = {
+    "name": "some",
+    "title": "Some",
+    "paper": {"title": "t", "authors": "a", "venue": "v", "url": "u"},
+    "cluster": {"unit": "item", "column": "item"},
+    "headline": ("mean",),
+    "tasks": {"some_task": {"description": "d", "documents": 1, "requests": 1}},
+}
+
+
+def test_reading_cards_imports_neither_lm_eval_nor_a_benchmark() -> None:
+    code = (
+        "import sys; from lm_eval_ext.cards import cards, task_rows; cards(); task_rows(); "
+        "print([m for m in sys.modules if m == 'lm_eval' or m.startswith('lm_eval_ext.bench')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['lm_eval_ext.benchmarks']", "the folder that the cards lie in"
+
+
+def test_a_good_card() -> None:
+    card = Card.model_validate(CARD)
+    assert card.item == ()
+    assert not card.cluster.any_case
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cluster": "item"},
+        {"cluster": {"unit": "item"}},
+        {"cluster": {"unit": "item", "column": "item", "anycase": True}},
+        {"item": "id"},
+        {"statistics": {"relative": "a.module.without_an_object"}},
+        {"figures": ({"title": "f", "columns": {"c": "task"}},)},
+        {"recipes": {}},
+    ],
+)
+def test_a_malformed_card_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Card.model_validate({**CARD, **change})
+
+
+def test_every_benchmark_says_what_its_clusters_are() -> None:
+    assert {card.name: card.cluster.unit for card in cards().values()} == {
+        "cogs": "generalization type",
+        "conceptual": "concept",
+        "diner": "dish",
+        "lieder": "item",
+        "magnifico": "database",
+    }
