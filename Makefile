@@ -9,7 +9,7 @@ DEMO := .demo
 DEMO_TASKS := lieder_mini,magnifico_mini,cogs_mini,conceptual_mini,diner_mini
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-model test test-fast bench lint format docs clean
+.PHONY: help install demo demo-model test test-fast bench lint format docs docs-update clean
 
 help: ## Print this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -43,6 +43,10 @@ test: $(VENV)/installed ## Run the whole test suite.
 test-fast: $(VENV)/installed ## Run the tests that start no subprocess.
 	$(BIN)/python -m pytest -m "not e2e"
 
+docs-update: $(VENV)/installed ## Write anew what the documentation takes from cards and imports.
+	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/figure.py
+
 bench: $(VENV)/installed ## Measure what is claimed to be fast (50 minutes, nothing else running).
 	$(BIN)/python -m bench --keep
 
@@ -57,6 +61,8 @@ format: $(VENV)/installed ## Format the code.
 	$(BIN)/ruff format .
 
 docs: $(VENV)/installed ## Build the documentation into site/.
+	$(BIN)/python docs/generate.py --check
+	$(BIN)/python docs/figure.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
