@@ -8,8 +8,11 @@ user the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` ca
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from lm_eval.tasks._yaml_loader import load_yaml
+
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.harness.loading import Loader
+from lm_eval_ext.harness.task import ExtTask
 
 USERS_ERRORS = LmEvalExtError
 """What :func:`check` raises about the user's files and options; the rest is a defect of ours."""
@@ -30,19 +33,15 @@ def check(manager: Any, tasks: Iterable[Any], num_fewshot: int | None = None) ->
         LmEvalExtError: Whatever the benchmark's loading function has to complain about; no
             demonstrations for a task that is asked with some.
     """
-    from lm_eval.tasks._yaml_loader import load_yaml
-
     for config in _leaf_configs(manager.task_index, tasks):
         function: Any = config.get("custom_dataset")
         kind: Any = config.get("class")
         if isinstance(function, str) and "lm_eval_ext." in function and YAML_PATH in config:
             resolved = load_yaml(config[YAML_PATH], resolve_func=True)
             function, kind = resolved["custom_dataset"], resolved.get("class")
-        if num_fewshot is not None and isinstance(function, Loader):
-            from lm_eval_ext.harness.fewshot import check_number
-
-            check_number(kind, str(config.get("task")), num_fewshot)
         if isinstance(function, Loader):
+            if num_fewshot is not None and isinstance(kind, type) and issubclass(kind, ExtTask):
+                kind.check_num_fewshot(str(config.get("task")), num_fewshot)
             own = config.get("metadata")
             metadata = {**(own if isinstance(own, dict) else {}), **(manager.metadata or {})}
             function(**metadata, **(config.get("dataset_kwargs") or {}))

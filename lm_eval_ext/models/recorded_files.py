@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness.missing import is_logged_stand_in
+from lm_eval_ext.harness.missing import was_missing
 from lm_eval_ext.text import one_line
 
 MatchBy = Literal["arguments", "doc"]
@@ -203,7 +203,7 @@ def _add_sample(answers: Answers, row: Mapping[str, Any], place: str) -> None:
         ]
     unscored = row.get("metrics") == []
     for index, (texts, responses) in enumerate(zip(arguments, row["resps"], strict=True)):
-        if unscored and any(is_logged_stand_in(response) for response in responses):
+        if unscored and any(was_missing(response) for response in responses):
             continue  # that run had no answer either
         if not responses:
             raise ValueError(f"request {index} has no response")
