@@ -102,10 +102,13 @@ def with_left_out(info: "DatasetInfo", ids: Mapping[str, list[str]]) -> "Dataset
 
 
 def left_out(dataset: "DatasetDict") -> dict[str, list[str]]:
-    """Reads back what :func:`with_left_out` noted."""
+    """Reads back what :func:`with_left_out` noted; nothing where the description is another's."""
     text = next(iter(dataset.values())).info.description
-    named: dict[str, list[str]] = json.loads(text) if text else {}
-    return named
+    try:
+        named = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return named if isinstance(named, dict) else {}
 
 
 def of_dataset(dataset: "DatasetDict") -> dict[str, Any]:
