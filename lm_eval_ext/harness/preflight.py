@@ -1,7 +1,7 @@
-"""Before lm-eval loads the model: can the documents of our tasks be loaded?
+"""Loads the documents of our tasks before lm-eval loads the model.
 
-lm-eval loads the model first and the tasks' data second, so a missing file would cost the
-user the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` calls
+lm-eval loads the model first and the tasks' data second, so that a missing file would show only
+after the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` calls
 :func:`check` in between.
 """
 
@@ -15,10 +15,10 @@ from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.task import ExtTask
 
 USERS_ERRORS = LmEvalExtError
-"""What :func:`check` raises about the user's files and options; the rest is a defect of ours."""
+"""What :func:`check` raises about the user's files and options; anything else is a bug of ours."""
 
 YAML_PATH = "__yaml_path__"
-"""Where a configuration of the index remembers its file; its functions are names there."""
+"""The key under which a configuration of the index has its file; functions are names there."""
 
 
 def check(manager: Any, tasks: Iterable[Any], num_fewshot: int | None = None) -> None:
@@ -30,8 +30,8 @@ def check(manager: Any, tasks: Iterable[Any], num_fewshot: int | None = None) ->
         num_fewshot: The user's number of demonstrations; None leaves it to the tasks.
 
     Raises:
-        LmEvalExtError: Whatever the benchmark's loading function has to complain about; no
-            demonstrations for a task that is asked with some.
+        LmEvalExtError: As the benchmark's loading function, or the task's class about the number
+            of demonstrations.
     """
     for config in _leaf_configs(manager.task_index, tasks):
         function: Any = config.get("custom_dataset")

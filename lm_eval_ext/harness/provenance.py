@@ -1,7 +1,8 @@
 """Where a task's documents come from, carried by the dataset itself.
 
-Hugging Face's ``DatasetInfo`` has the fields; every loading function of ours fills them
-through :func:`describe`, and the signature reads them back.
+Hugging Face's ``DatasetInfo`` has the fields. Our loading functions fill them through
+:func:`describe` and the like, and the signature reads them back. ``datasets`` is imported in the
+functions, since it takes a second and ``lm-eval-ext data`` does without.
 """
 
 import hashlib

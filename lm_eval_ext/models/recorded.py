@@ -48,8 +48,8 @@ class RecordedLM(LM):
         path: A file, a folder (all its ``.jsonl``), a glob pattern, or a list of these.
         missing: What to do about a request that no file holds: ``error`` ends the run and
             quotes it; ``skip`` leaves its document out of every metric and counts it.
-        match: How a request finds its answer: by ``arguments`` (prompt and continuation, to
-            the letter) or by ``doc`` (the document and the request's place in it), for
+        match: How a request finds its answer: by ``arguments`` (prompt and continuation,
+            exactly) or by ``doc`` (the document and the request's place in it), for
             prompts that were formatted by a chat template that is not available here.
         conflict: What to do where the same request of the same document has several
             different answers: an ``error``, or the ``first`` or ``last`` in the order of
