@@ -236,12 +236,13 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
         manager = original(self, *args, **kwargs)
         from importlib import import_module
 
-        preflight = import_module("lm_eval_ext.harness.preflight")
+        users_error = import_module("lm_eval_ext.errors").LmEvalExtError
         try:
+            preflight = import_module("lm_eval_ext.harness.preflight")
             preflight.check(manager, self.tasks, self.num_fewshot)
-        except preflight.USERS_ERRORS:
+        except users_error:
             raise
-        except Exception as error:  # noqa: BLE001 (a defect of the check must not stop a run)
+        except Exception as error:  # noqa: BLE001 (a bug in the check must not stop a run)
             _say(evaluate_config.__name__, error)
         return manager
 

@@ -40,14 +40,14 @@ def by_worker(name: str) -> Any:
     params=[by_worker(name) for name in sorted(TASKS) if not TASKS[name].asks_own],
 )
 def task(request: pytest.FixtureRequest, manager: TaskManager, run_cache: Path) -> Iterator[Any]:
-    """Each task in turn, loaded once; those that need data skip where they are not at hand."""
+    """Each task in turn, loaded once; those whose data are missing here are skipped."""
     name = request.param
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
         if TASKS[name].sources:
             environment.setenv("LM_EVAL_EXT_DATA", str(request.getfixturevalue("shared_data")))
             if not TASKS[name].at_hand:
-                pytest.skip("a part of its data is not at hand")
+                pytest.skip("a part of its data is not available locally")
         loaded = manager.load(name)["tasks"][name]
     yield loaded
 

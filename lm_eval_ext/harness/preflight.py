@@ -10,12 +10,8 @@ from typing import Any
 
 from lm_eval.tasks._yaml_loader import load_yaml
 
-from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.task import ExtTask
-
-USERS_ERRORS = LmEvalExtError
-"""What :func:`check` raises about the user's files and options; anything else is a bug of ours."""
 
 YAML_PATH = "__yaml_path__"
 """The key under which a configuration of the index has its file; functions are names there."""

@@ -314,7 +314,7 @@ def test_rolling_texts_are_left_out_as_well(tmp_path: Path) -> None:
         ('{"doc": {}, "response": "x"}', r"at least one field"),
         ('{"arguments": ["P", " c"], "response": [1]}', r"log-probability, is greedy"),
         ('{"arguments": ["P", " c"], "response": ["x", true]}', r"ValueError"),
-        ('{"arguments": ["P", " c"], "response": [5, true]}', r"no log-probability"),
+        ('{"arguments": ["P", " c"], "response": [5, true]}', r"not a log-probability"),
         ('{"arguments": ["P"], "response": ' + "9" * 5000 + "}", r"bad\.jsonl:2"),
         ("[" * 100_000, r"bad\.jsonl:2"),
         ('{"doc": {"a": 1}, "arguments": [["P", {}]], "resps": [[]]}', r"0 has no response"),

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
 Text = tuple[str, bool | None]
 """A text, and whether special tokens are added to it; None leaves it to the tokenizer."""
 
@@ -22,8 +24,6 @@ def can_batch(tokenizer: Any) -> bool:
     """
     if not getattr(tokenizer, "is_fast", False):
         return False
-    from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
-
     kind = type(tokenizer)
     usual = {
         "encode": PreTrainedTokenizerBase,

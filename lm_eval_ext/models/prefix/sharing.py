@@ -4,10 +4,10 @@ A tree must save enough tokens, and the model must give the same answers over pa
 found out by trying (:func:`obstacle`). Memory decides how much is computed and held at a time.
 """
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
+import psutil  # comes with accelerate, without which lm-eval's hf does not run
 import torch
 
 from lm_eval_ext.errors import OptionError
@@ -53,9 +53,6 @@ def bound_bytes(argument: Any, device: torch.device) -> int:
         return int(mebibytes * MIB)
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0] * FREE_SHARE)
-    # It comes with accelerate, without which lm-eval's hf does not run.
-    psutil: Any = import_module("psutil")
-
     return int(psutil.virtual_memory().available * FREE_SHARE)
 
 

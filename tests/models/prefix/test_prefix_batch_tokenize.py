@@ -72,7 +72,7 @@ def test_nothing_is_held_while_the_model_computes(
     _, ours = build("gpt2", tmp_path)
     held: list[Any] = []
     monkeypatch.setattr(
-        type(ours.sharing), "pays", lambda *_: held.append(ours._ahead) or False, raising=True
+        type(ours.sharing), "pays", lambda *_: held.append(ours._tokens) or False, raising=True
     )
     ours.loglikelihood(instances("loglikelihood", ("The dog", " is")), disable_tqdm=True)
     assert held == [None]
@@ -87,7 +87,7 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(HFLM, "_encode_pair", failing)
     with pytest.raises(MemoryError):
         ours.loglikelihood(instances("loglikelihood", ("The dog", " is")), disable_tqdm=True)
-    assert ours._ahead is None
+    assert ours._tokens is None
 
 
 def test_a_tokenizer_with_a_way_of_its_own_is_asked_text_by_text(tmp_path: Path) -> None:
