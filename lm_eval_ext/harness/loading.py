@@ -39,10 +39,6 @@ class Loader:
         """Itself: lm-eval copies configurations deeply, and a copy would load again."""
         return self
 
-    def __repr__(self) -> str:
-        # Results files show it, where a memory address would differ in each run.
-        return f"{self.__module__}.{getattr(self, '__qualname__', '')}"
-
     def options(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """The function's arguments under this metadata, defaults included.
 

@@ -10,7 +10,7 @@ from datasets import Dataset, DatasetDict
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness import missing, preflight, provenance
 from lm_eval_ext.harness.fewshot import FewshotTask
-from lm_eval_ext.harness.loading import Loader, loader
+from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.harness.metrics import document_results, metric_entries
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask, GroupedLoglikelihoodTask
 
@@ -131,9 +131,3 @@ def test_the_check_before_the_model_asks_the_class() -> None:
     preflight.check(index, [{**config, "class": Shown}], num_fewshot=1)
     with pytest.raises(OptionError, match="toy is asked with demonstrations"):
         preflight.check(index, [{**config, "class": Shown}], num_fewshot=0)
-
-
-def test_a_loader_is_named_in_results_files() -> None:
-    """Not by its address in memory, which would be another in each run."""
-    assert isinstance(toys, Loader)
-    assert repr(toys).endswith("test_hooks.toys")
