@@ -1,9 +1,10 @@
 """Makes plain ``lm_eval`` see this package's tasks and models.
 
 lm-eval 0.4.13 has no plugin mechanism, so a ``.pth`` file of ours calls :func:`install`
-whenever Python starts (docs/discovery.md says why this way). That must cost nothing and
-break nothing: only what Python has loaded anyway is used here, nothing of lm-eval is imported,
-and nothing happens until lm-eval itself imports one of the modules in ``_HOOKS``. Then:
+whenever Python starts (docs/discovery.md gives the reasons). That must cost nothing and break
+nothing: only modules that Python has loaded anyway are used, nothing of lm-eval is imported (so
+imports stand in functions), and nothing happens until lm-eval itself imports one of the modules
+in ``_HOOKS``. Then:
 
 * ``lm_eval.tasks.manager``: our task folder is indexed, before the user's
   ``--include_path``, which still overrides it, and each shared file is read once;
@@ -34,7 +35,7 @@ MODELS = {
     "recorded": "lm_eval_ext.models.recorded:RecordedLM",
     "hf-prefix": "lm_eval_ext.models.prefix.model:PrefixHFLM",
 }
-"""Model types by the name that ``--model`` takes, as lm-eval's lazy registry wants them."""
+"""Model types by the name that ``--model`` takes, in the form of lm-eval's lazy registry."""
 
 
 def install() -> None:
@@ -50,7 +51,7 @@ def install() -> None:
 
 def is_active() -> bool:
     """Whether lm-eval's imports are being watched in this process."""
-    # By attribute: a reload of this module would not recognise its former self by class.
+    # By attribute: after a reload of this module the class is another one.
     return any(getattr(finder, "lm_eval_ext_watcher", False) for finder in sys.meta_path)
 
 
@@ -63,7 +64,7 @@ def tasks_folder() -> str:
 
 
 class _Watcher:
-    """A finder that finds nothing itself: it lets a hook run after a module of lm-eval's."""
+    """A finder that finds nothing itself: it runs a hook after lm-eval's module is imported."""
 
     lm_eval_ext_watcher = True
 
@@ -76,7 +77,7 @@ class _Watcher:
         here = (_thread_id(), name)
         if name not in _HOOKS or here in self._looking:
             return None
-        self._looking.add(here)  # another finder may ask all finders, and so us again
+        self._looking.add(here)  # another finder may ask all finders, this one too
         try:
             for finder in sys.meta_path:
                 find = None if finder is self else getattr(finder, "find_spec", None)
@@ -104,12 +105,12 @@ def _run_hook_after(spec: ModuleSpec) -> None:
         # On the instance, so that everything else the loader can do (its source, its data,
         # a reload) stays as it was.
         loader.exec_module = exec_module
-    except Exception as error:  # noqa: BLE001 (any loader may come along)
+    except Exception as error:  # noqa: BLE001 (loaders may be of any class)
         _say(spec.name, error)
 
 
 def _run_hook(module: ModuleType) -> None:
-    """Runs a module's hook; whatever goes wrong, lm-eval goes on and the user reads how."""
+    """Runs a module's hook; if it fails, lm-eval goes on and the user is told what to do."""
     try:
         _HOOKS[module.__name__][0](module)
     except Exception as error:  # noqa: BLE001 (an lm-eval that we don't know may fail in any way)
@@ -235,12 +236,13 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
         manager = original(self, *args, **kwargs)
         from importlib import import_module
 
-        preflight = import_module("lm_eval_ext.harness.preflight")
+        users_error = import_module("lm_eval_ext.errors").LmEvalExtError
         try:
+            preflight = import_module("lm_eval_ext.harness.preflight")
             preflight.check(manager, self.tasks, self.num_fewshot)
-        except preflight.USERS_ERRORS:
+        except users_error:
             raise
-        except Exception as error:  # noqa: BLE001 (a defect of the check must not stop a run)
+        except Exception as error:  # noqa: BLE001 (a bug in the check must not stop a run)
             _say(evaluate_config.__name__, error)
         return manager
 

@@ -15,7 +15,7 @@ from lm_eval.utils import handle_non_serializable
 
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.cards import Card, TaskFacts, card_of, cards
-from lm_eval_ext.harness.missing import LeftOutLogprob, LeftOutText
+from lm_eval_ext.harness.missing import MissingLogprob, MissingText, is_allowed
 from lm_eval_ext.harness.names import HIGH, LOW, NONE, STDERR
 
 TASKS: dict[str, TaskFacts] = {
@@ -40,14 +40,14 @@ def by_worker(name: str) -> Any:
     params=[by_worker(name) for name in sorted(TASKS) if not TASKS[name].asks_own],
 )
 def task(request: pytest.FixtureRequest, manager: TaskManager, run_cache: Path) -> Iterator[Any]:
-    """Each task in turn, loaded once; those that need data skip where they are not at hand."""
+    """Each task in turn, loaded once; those whose data are missing here are skipped."""
     name = request.param
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
         if TASKS[name].sources:
             environment.setenv("LM_EVAL_EXT_DATA", str(request.getfixturevalue("shared_data")))
             if not TASKS[name].at_hand:
-                pytest.skip("a part of its data is not at hand")
+                pytest.skip("a part of its data is not available locally")
         loaded = manager.load(name)["tasks"][name]
     yield loaded
 
@@ -173,11 +173,11 @@ def test_one_document_has_scores_and_no_standard_error(task: Any) -> None:
 def test_a_document_without_all_answers_counts_nowhere(task: Any) -> None:
     task.build_all_requests(limit=2, rank=0, world_size=1)
     for instance in task.instances:
-        assert instance.may_be_left_out
+        assert is_allowed(instance)
         answer = (-1.0, False) if instance.request_type == "loglikelihood" else "x"
         instance.resps.append(answer)
     last = task.instances[-1]
-    last.resps[:] = [LeftOutLogprob() if last.request_type == "loglikelihood" else LeftOutText()]
+    last.resps[:] = [MissingLogprob() if last.request_type == "loglikelihood" else MissingText()]
     task.apply_filters()
     scored = {}
     for instance in task.instances:

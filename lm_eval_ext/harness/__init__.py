@@ -1,1 +1,1 @@
-"""Glue to lm-eval: what its YAML alone cannot say, one small module per need."""
+"""What lm-eval's YAML alone cannot say: task classes, loading, metrics, signatures."""

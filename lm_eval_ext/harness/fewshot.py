@@ -1,4 +1,4 @@
-"""Documents whose demonstrations we choose, one set for each of their prompts.
+"""Tasks that choose the demonstrations of each document, for each of its prompts.
 
 lm-eval draws demonstrations from a split, the same way for every task. Here the task chooses
 them per document (:mod:`lm_eval_ext.fewshot`) and lm-eval writes the prompt around them: its
@@ -8,23 +8,23 @@ its few-shot seed (the fourth of ``--seed``).
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from datasets import Dataset
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness.names import NOT_SCORABLE
-from lm_eval_ext.harness.task import GroupedGenerationTask
+from lm_eval_ext.harness.task import GroupedGenerationTask, GroupedTask
 from lm_eval_ext.log import get_logger
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-
 
 _log = get_logger(__name__)
 
 DEFAULT_SEED = 1234
 """lm-eval's own, where the user gives none."""
+
+TOO_FEW = "too_few_demonstrations"
+"""Why a sample is not asked."""
 
 
 @dataclass(frozen=True)
@@ -57,29 +57,18 @@ class Chosen:
         left_out: Ids of samples that are not among them, by cause.
     """
 
-    documents: "Dataset"
+    documents: Dataset
     left_out: Mapping[str, Sequence[str]]
 
-
-def check_number(kind: Any, name: str, number: int) -> None:
-    """Checks a number of demonstrations.
-
-    Args:
-        kind: The class of a task, or whatever stands for one.
-        name: The task's.
-        number: Demonstrations for each prompt.
-
-    Raises:
-        OptionError: It is 0 or less, and the task is asked with demonstrations.
-    """
-    if number < 1 and isinstance(kind, type) and issubclass(kind, DemonstratedTask):
-        raise OptionError(
-            f"{name} is asked with demonstrations: give --num_fewshot 1 or more, or leave it out"
-        )
+    @classmethod
+    def of(cls, documents: list[dict[str, Any]], too_few: Iterable[str]) -> "Chosen":
+        """Of these documents, and the ids of samples with too few demonstrations."""
+        short = sorted(too_few)
+        return cls(Dataset.from_list(documents), {TOO_FEW: short} if short else {})
 
 
 class GivenDemonstrations:
-    """Stands where lm-eval has its sampler, and returns what it was given."""
+    """In place of lm-eval's sampler: returns the demonstrations that were chosen."""
 
     def __init__(self) -> None:
         self.given: list[dict[str, str]] = []
@@ -94,8 +83,8 @@ class GivenDemonstrations:
         """Nothing is drawn here."""
 
 
-class DemonstratedTask(GroupedGenerationTask):
-    """A task that chooses demonstrations by document; several prompts per document.
+class FewshotTask(GroupedGenerationTask):
+    """A task that chooses demonstrations by document; a document may have several prompts.
 
     Its YAML names the columns of a demonstration's text, ``doc_to_text: input`` and
     ``doc_to_target: answer``, and a positive ``num_fewshot``, which lm-eval would otherwise
@@ -112,15 +101,24 @@ class DemonstratedTask(GroupedGenerationTask):
         self._complete = True
 
     @abstractmethod
-    def choose(self, samples: "Dataset", k: int, seed: int) -> Chosen:
+    def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
         """Makes the documents, with k demonstrations for each of their prompts."""
 
     @abstractmethod
     def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
         """What a document asks, one prompt per request."""
 
+    @classmethod
+    def check_num_fewshot(cls, name: str, number: int) -> None:
+        """Refuses 0: there would be nothing to choose."""
+        if number < 1:
+            raise OptionError(
+                f"{name} is asked with demonstrations: give --num_fewshot 1 or more, or leave it "
+                "out"
+            )
+
     def fewshot_docs(self) -> None:
-        """None: there is no split that demonstrations could be drawn from blindly."""
+        """None: no demonstration is drawn from a split."""
 
     def set_fewshot_seed(self, seed: int | None = None) -> None:
         """Takes lm-eval's seed of demonstrations."""
@@ -137,7 +135,7 @@ class DemonstratedTask(GroupedGenerationTask):
         """
         key = (self.config.num_fewshot or 0, self._seed)
         if key not in self._chosen:
-            check_number(type(self), self.config.task, key[0])
+            self.check_num_fewshot(self.config.task, key[0])
             chosen = self.choose(self.dataset[self.config.test_split], *key)
             counted = ", ".join(f"{cause}: {len(ids)}" for cause, ids in chosen.left_out.items())
             if not len(chosen.documents):
@@ -154,18 +152,20 @@ class DemonstratedTask(GroupedGenerationTask):
             self._chosen[key] = chosen
         return self._chosen[key]
 
-    def test_docs(self) -> "Dataset":
+    def test_docs(self) -> Dataset:
         """The documents; while lm-eval sets the task up, all samples."""
         if not self._complete:
-            return cast("Dataset", self.dataset[self.config.test_split])
+            return cast(Dataset, self.dataset[self.config.test_split])
         return self.chosen.documents
 
+    def not_scorable(self) -> dict[str, list[str]]:
+        """Samples that are not asked for want of demonstrations are among them."""
+        chosen = {cause: list(ids) for cause, ids in self.chosen.left_out.items()}
+        return {**super().not_scorable(), **chosen}
+
     def dump_config(self) -> dict[str, Any]:
-        """What lm-eval writes into the results file; samples left out are named there."""
+        """What lm-eval writes into the results file; the seed is that of the demonstrations."""
         dumped: dict[str, Any] = super().dump_config()
-        dumped["metadata"][NOT_SCORABLE] = {
-            cause: list(ids) for cause, ids in self.chosen.left_out.items()
-        }
         dumped["metadata"]["signature"]["seed"] = str(self._seed)
         return dumped
 
@@ -173,7 +173,7 @@ class DemonstratedTask(GroupedGenerationTask):
         self, doc: dict[str, Any], num_fewshot: int, *args: Any, **kwargs: Any
     ) -> list[str]:
         """Returns one prompt per request, written by lm-eval around our demonstrations."""
-        write = super(GroupedGenerationTask, self).fewshot_context
+        write = super(GroupedTask, self).fewshot_context  # the one for a single prompt
         written = []
         for prompt in self.prompts(doc):
             self.sampler.given = [

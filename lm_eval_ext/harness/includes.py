@@ -1,4 +1,4 @@
-"""While lm-eval indexes task files, a file that many of them include is read once.
+"""Reads a file that many task files include once while lm-eval builds its index.
 
 lm-eval 0.4.13 reads an included file again for every file that includes it: for its index of
 14,000 tasks, half of the time. The hook in :mod:`lm_eval_ext._autoload` builds the index inside
@@ -18,7 +18,7 @@ from typing import Any
 _Read = dict[str, tuple[dict[str, Any], set[Path]]]
 
 _read: ContextVar[_Read | None] = ContextVar("lm_eval_ext_included_files", default=None)
-"""What is in each included file, and what files that took; None outside of read_once."""
+"""Each included file's content, and the files it includes; None outside of read_once."""
 
 _NAMED = inspect.Parameter.KEYWORD_ONLY
 PARAMETERS = [
@@ -27,7 +27,7 @@ PARAMETERS = [
     ("recursive", _NAMED, True),
     ("_seen", _NAMED, None),
 ]
-"""Those of the ``load_yaml`` we know; an lm-eval that has another keeps its own way."""
+"""Of the ``load_yaml`` that is replaced; one with other parameters is left alone."""
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def _teach(loader: Any) -> None:
             known[str(path)] = deepcopy(config), _seen - before
             return config
         config, files = found
-        if not files.isdisjoint(_seen):  # lm-eval has a word to say about a file met twice
+        if not files.isdisjoint(_seen):  # lm-eval reports a file that is included twice
             return original(path, resolve_func=False, _seen=_seen)
         _seen |= files
         return deepcopy(config)

@@ -17,7 +17,7 @@ class Loader:
     """A loading function that can be named in a task's YAML; made by :func:`loader`.
 
     lm-eval calls it with the task's ``metadata``, overlaid with ``--model_args`` and
-    ``--metadata``: far more keys than a benchmark asked for. The function gets those that it
+    ``--metadata``: more keys than a benchmark knows. The function gets those that it
     declares as keywords. Its result is kept for the process, because the check before the
     model loads (:mod:`lm_eval_ext.harness.preflight`) and lm-eval itself both ask.
 
@@ -44,7 +44,7 @@ class Loader:
 
         Raises:
             OptionError: For a key of the benchmark's prefix that the function does not
-                declare: a typing error, most likely.
+                declare, such as a typing error.
         """
         unknown = [k for k in metadata if k.startswith(self.prefix) and k not in self._defaults]
         if unknown:

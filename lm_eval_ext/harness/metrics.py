@@ -1,14 +1,13 @@
-"""Metrics in lm-eval's shape: a mean over documents with a clustered standard error.
+"""Metrics as lm-eval takes them, with clustered standard errors.
 
-Both are the same to the last digit in whatever order the documents arrive.
+lm-eval computes standard errors only for aggregations of its own, and takes documents for
+independent. A metric called ``NAME_stderr``, listed after ``NAME``, overwrites what it put into
+that column (docs/statistics.md).
 
-lm-eval computes standard errors only for aggregations of its own and takes documents for
-independent. It does leave a way: a metric called ``NAME_stderr``, listed after ``NAME``,
-overwrites what it put into that column (fact sheet, "harness").
-
-Figures that are no means, with their errors, under names in lm-eval's registry.
-
-Results files show these names, where a function's would be source code.
+Averages come from :func:`metric_entries` and :func:`document_results`. Metrics that aren't
+averages are registered with :func:`register_figure` and :func:`register_spread`. All have the
+same value to the last digit in whatever order the documents arrive, and a name in lm-eval's
+registry: results files would show the source code of a function.
 """
 
 import math
@@ -24,15 +23,15 @@ __all__ = ["HIGH", "LOW", "NONE", "STDERR", "document_results", "metric_entries"
 
 MEAN = "lm_eval_ext_mean"
 CLUSTERED_STDERR = "lm_eval_ext_clustered_stderr"
-"""Names in lm-eval's registry of aggregations: results files show them, not source code."""
+"""Names in lm-eval's registry of aggregations."""
 
 
 @register_aggregation(MEAN)  # type: ignore[untyped-decorator]
 def _aggregate_mean(values: Iterable[float | None]) -> float | str:
     """The mean, by exact summation: the last digit does not depend on the order of ranks.
 
-    None stands for a document that the metric does not concern: every document must give every
-    metric, or lm-eval's ranks miss each other's.
+    None is the value of a document that the metric does not concern. Every document must give
+    every metric: lm-eval's ranks exchange values metric by metric.
     """
     scores = [value for value in values if value is not None]
     return math.fsum(scores) / len(scores) if scores else NONE
@@ -75,6 +74,7 @@ def document_results(scores: Mapping[str, float], cluster: str) -> dict[str, Clu
 
 
 Values = list[Any]
+"""Of the documents, without those that are None."""
 Result = TypeVar("Result")
 
 
@@ -83,8 +83,7 @@ def register_figure(name: str, figure: Callable[[Values], float | None]) -> None
 
     Args:
         name: In the registry.
-        figure: Gets the documents' values without those that are None, and returns None where
-            the figure does not exist.
+        figure: Computes it; None where it is undefined.
     """
 
     def aggregate(values: Iterable[Any]) -> float | str:
@@ -95,13 +94,13 @@ def register_figure(name: str, figure: Callable[[Values], float | None]) -> None
 
 
 def register_spread(name: str, spread: Callable[[Values], Spread | None]) -> None:
-    """Registers a figure's standard error and the bounds of its interval.
+    """Registers the standard error and the bounds of the interval of a figure.
 
     lm-eval asks for the three one after the other; the spread is computed once.
 
     Args:
-        name: The figure's; the three are called as it is, with the endings of their kind.
-        spread: As the figure of :func:`register_figure`.
+        name: The figure's; the three get the endings of :mod:`.names`.
+        spread: Computes all three; None where they are undefined.
     """
     remembered = once(spread)
 
@@ -118,7 +117,7 @@ def register_spread(name: str, spread: Callable[[Values], Spread | None]) -> Non
 
 
 def once(function: Callable[[Values], Result]) -> Callable[[Values], Result]:
-    """Remembers the last result, and the values it is of, for as long as the very same come."""
+    """Remembers the result for the last list of values; only the very same objects match it."""
     last: list[tuple[Values, Result]] = []
 
     def remembered(values: Values) -> Result:

@@ -1,51 +1,70 @@
-"""Answers that are not there, and are to be left out rather than scored as wrong.
+"""Missing answers: a document that lacks one counts in no metric, rather than as wrong.
 
-The stand-ins reach lm-eval's logs. There they must not pass for answers when the log is
-replayed, so they say what they are (:func:`is_logged_stand_in`).
+A model that may lack answers (:mod:`lm_eval_ext.models.recorded`) returns a placeholder of one of
+the classes below, and only for requests that :func:`allow` has marked: tasks of lm-eval's own
+would score it. Placeholders reach lm-eval's logs, where their text says what they are, so that a
+log that is replayed does not take them for answers (:func:`was_missing`).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-WORDS = "[lm-eval-ext: no answer was recorded]"
+PLACEHOLDER = "[lm-eval-ext: no answer was recorded]"
+"""What logs hold in place of an answer; earlier logs hold the same text."""
 
 
-class LeftOut:
-    """Marks a stand-in for an answer; see :mod:`lm_eval_ext.models.recorded`."""
+class MissingAnswer:
+    """The base class of all placeholders."""
 
 
-class LeftOutText(LeftOut, str):
-    """Stands in for a generated text."""
+class MissingText(MissingAnswer, str):
+    """In place of a generated text."""
 
     __slots__ = ()
 
-    def __new__(cls) -> "LeftOutText":
+    def __new__(cls) -> "MissingText":
         """Takes no value."""
-        return super().__new__(cls, WORDS)
+        return super().__new__(cls, PLACEHOLDER)
 
 
-class LeftOutNumber(LeftOut, float):
-    """Stands in for the log-probability of a whole text; it is not a number."""
+class MissingNumber(MissingAnswer, float):
+    """In place of the log-probability of a whole text; NaN."""
 
-    def __new__(cls) -> "LeftOutNumber":
+    def __new__(cls) -> "MissingNumber":
         """Takes no value."""
         return super().__new__(cls, "nan")
 
 
-class LeftOutLogprob(LeftOut, tuple[float, str]):
-    """Stands in for ``(log-probability, is greedy)``; it is neither."""
+class MissingLogprob(MissingAnswer, tuple[float, str]):
+    """In place of ``(log-probability, is greedy)``; neither of them is given."""
 
     __slots__ = ()
 
-    def __new__(cls) -> "LeftOutLogprob":
+    def __new__(cls) -> "MissingLogprob":
         """Takes no value."""
-        return super().__new__(cls, (float("nan"), WORDS))
+        return super().__new__(cls, (float("nan"), PLACEHOLDER))
 
 
-def is_logged_stand_in(response: Any) -> bool:
-    """Whether a response in one of lm-eval's logs was a stand-in.
+def find(answers: Iterable[Any]) -> MissingAnswer | None:
+    """The first placeholder among a document's or a request's answers; None if all are there."""
+    return next((answer for answer in answers if isinstance(answer, MissingAnswer)), None)
 
-    For a rolling log-probability, which has no room for words, a row without scores and with
-    NaN is taken for one; the caller has checked that there are no scores.
+
+def allow(request: Any) -> None:
+    """Marks a request of a task that can do without the answer."""
+    request.answer_may_be_missing = True
+
+
+def is_allowed(request: Any) -> bool:
+    """Whether :func:`allow` has marked the request."""
+    return bool(getattr(request, "answer_may_be_missing", False))
+
+
+def was_missing(response: Any) -> bool:
+    """Whether a response in one of lm-eval's logs is a placeholder.
+
+    A rolling log-probability has no room for a text: there NaN counts as one, and the caller has
+    checked that the row has no scores.
     """
     parts = response if isinstance(response, list) else [response]
-    return WORDS in parts or parts == ["nan"]
+    return PLACEHOLDER in parts or parts == ["nan"]

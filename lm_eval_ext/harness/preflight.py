@@ -1,21 +1,20 @@
-"""Before lm-eval loads the model: can the documents of our tasks be loaded?
+"""Loads the documents of our tasks before lm-eval loads the model.
 
-lm-eval loads the model first and the tasks' data second, so a missing file would cost the
-user the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` calls
+lm-eval loads the model first and the tasks' data second, so that a missing file would show only
+after the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` calls
 :func:`check` in between.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from lm_eval_ext.errors import LmEvalExtError
-from lm_eval_ext.harness.loading import Loader
+from lm_eval.tasks._yaml_loader import load_yaml
 
-USERS_ERRORS = LmEvalExtError
-"""What :func:`check` raises about the user's files and options; the rest is a defect of ours."""
+from lm_eval_ext.harness.loading import Loader
+from lm_eval_ext.harness.task import ExtTask
 
 YAML_PATH = "__yaml_path__"
-"""Where a configuration of the index remembers its file; its functions are names there."""
+"""The key under which a configuration of the index has its file; functions are names there."""
 
 
 def check(manager: Any, tasks: Iterable[Any], num_fewshot: int | None = None) -> None:
@@ -27,22 +26,18 @@ def check(manager: Any, tasks: Iterable[Any], num_fewshot: int | None = None) ->
         num_fewshot: The user's number of demonstrations; None leaves it to the tasks.
 
     Raises:
-        LmEvalExtError: Whatever the benchmark's loading function has to complain about; no
-            demonstrations for a task that is asked with some.
+        LmEvalExtError: As the benchmark's loading function, or the task's class about the number
+            of demonstrations.
     """
-    from lm_eval.tasks._yaml_loader import load_yaml
-
     for config in _leaf_configs(manager.task_index, tasks):
         function: Any = config.get("custom_dataset")
         kind: Any = config.get("class")
         if isinstance(function, str) and "lm_eval_ext." in function and YAML_PATH in config:
             resolved = load_yaml(config[YAML_PATH], resolve_func=True)
             function, kind = resolved["custom_dataset"], resolved.get("class")
-        if num_fewshot is not None and isinstance(function, Loader):
-            from lm_eval_ext.harness.fewshot import check_number
-
-            check_number(kind, str(config.get("task")), num_fewshot)
         if isinstance(function, Loader):
+            if num_fewshot is not None and isinstance(kind, type) and issubclass(kind, ExtTask):
+                kind.check_num_fewshot(str(config.get("task")), num_fewshot)
             own = config.get("metadata")
             metadata = {**(own if isinstance(own, dict) else {}), **(manager.metadata or {})}
             function(**metadata, **(config.get("dataset_kwargs") or {}))

@@ -1,7 +1,8 @@
 """Where a task's documents come from, carried by the dataset itself.
 
-Hugging Face's ``DatasetInfo`` has the fields; every loading function of ours fills them
-through :func:`describe`, and the signature reads them back.
+Hugging Face's ``DatasetInfo`` has the fields. Our loading functions fill them through
+:func:`describe` and the like, and the signature reads them back. ``datasets`` is imported in the
+functions, since it takes a second and ``lm-eval-ext data`` does without.
 """
 
 import hashlib
@@ -102,10 +103,13 @@ def with_left_out(info: "DatasetInfo", ids: Mapping[str, list[str]]) -> "Dataset
 
 
 def left_out(dataset: "DatasetDict") -> dict[str, list[str]]:
-    """Reads back what :func:`with_left_out` noted."""
+    """Reads back what :func:`with_left_out` noted; nothing where the description is another's."""
     text = next(iter(dataset.values())).info.description
-    named: dict[str, list[str]] = json.loads(text) if text else {}
-    return named
+    try:
+        named = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return named if isinstance(named, dict) else {}
 
 
 def of_dataset(dataset: "DatasetDict") -> dict[str, Any]:

@@ -16,9 +16,9 @@ from lm_eval_ext.text import one_line
 
 METADATA_KEY = "signature"
 UNKNOWN_TEMPLATE = "recorded: not known"
-"""What a model says of a chat template that it knows to have been there, and no more."""
+"""In place of a chat template that a model cannot show, since its answers were recorded."""
 FIXED_KEY = "lm_eval_ext"
-"""Where a task's YAML says what no option changes."""
+"""The key of a task's metadata with the parts of the signature that no option changes."""
 
 PROMPT_KEYS = (
     "output_type", "doc_to_text", "doc_to_target", "doc_to_choice", "description", "gen_prefix",

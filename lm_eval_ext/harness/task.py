@@ -1,95 +1,183 @@
-"""The classes behind our tasks: lm-eval's configurable task, with what its YAML cannot say.
+"""The base classes of our tasks: lm-eval's configurable task, with what its YAML cannot say.
 
-Documents that ask for several texts, which are scored together.
+A benchmark with one prompt for each document names :class:`ExtTask` in its YAML; one whose
+documents hold several prompts, scored together, names one of the grouped classes. Neither needs
+a class of its own (LIEDER has none). A subclass overrides the hooks where metrics, scoring or
+signature depend on the loaded documents:
+
+=====================  =====================================================================
+``prepare``            computes what the other hooks use, once the documents are loaded
+``metrics``            the metric list
+``scoring_arguments``  what the YAML's scoring function gets besides document and answers
+``score``              scores a document whose answers are all there
+``not_scorable``       the examples that count nowhere, by cause
+``sign``               changes the signature, for instance leaves out where files are
+``chat_stops``         the stop strings after a chat template
+=====================  =====================================================================
 """
 
-from collections.abc import Sequence
-from copy import deepcopy
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lm_eval.api.filter import Filter
 from lm_eval.api.instance import Instance
+from lm_eval.api.registry import register_filter
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.tasks._yaml_loader import load_yaml
 
 from lm_eval_ext.harness import metrics as _metrics  # noqa: F401 (registers the aggregations)
-from lm_eval_ext.harness import provenance, signature
+from lm_eval_ext.harness import missing, provenance, signature
 from lm_eval_ext.harness.loading import Loader
-from lm_eval_ext.harness.missing import LeftOut
+from lm_eval_ext.harness.names import NOT_SCORABLE
 
 FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""
 
 
 class ExtTask(ConfigurableTask):
-    """A task of ours.
+    """A task with one request for each document, and the base of all others.
 
-    Over lm-eval's own it adds: a ``metric_list`` that the scorer computes (``!function``, so
-    the names stand in one place), a signature in what it dumps, and documents that are left
-    out and counted where an answer is missing.
+    What it adds to lm-eval's: a ``metric_list`` that may be a function (``!function``; it gets
+    the metadata), so that names are written once; a signature in what it dumps; documents with
+    missing answers, which count in no metric; stop strings that a chat template switches off.
+
+    Attributes:
+        options: The loading function's arguments, by name.
+        chat_stops: The stop strings after a chat template; by default none, so that nothing but
+            the end of the turn stops an answer, since a chat model may write prose, a blank line
+            or a code fence before it. ``--gen_kwargs until=...`` wins over both these and the
+            task's own.
     """
+
+    chat_stops: Sequence[str] = ()
+    _given_stops: Any = None
 
     def __init__(self, config: dict[str, Any]) -> None:
         config = {key: value for key, value in config.items() if key != "class"}
         metadata = config.get("metadata") or {}
+        load = config["custom_dataset"]
+        self.options: dict[str, Any] = load.options(metadata) if isinstance(load, Loader) else {}
+        # lm-eval would load the documents after it has read the metric list, which may depend
+        # on them.
+        self.dataset = load(**metadata, **(config.get("dataset_kwargs") or {}))
+        self.prepare(config)
         if callable(config.get("metric_list")):
             config["metric_list"] = config["metric_list"](**metadata)
+        config["metric_list"] = self.metrics() or config.get("metric_list")
         super().__init__(config=config)
-        # As the file names them: --predict_only replaces them later.
+        # As the file has them: --predict_only and --gen_kwargs replace them later.
         self._functions = {key: config.get(key) for key in FUNCTIONS}
-        load = config["custom_dataset"]
-        options = load.options(metadata) if isinstance(load, Loader) else {}
+        self._own_stops = (self.config.generation_kwargs or {}).get("until")
+        prefix = load.prefix if isinstance(load, Loader) else ""
         self._signature = signature.of_task(
             config["task"],
             _as_written(metadata),
             provenance.of_dataset(self.dataset),
-            {name.removeprefix(load.prefix): value for name, value in options.items()},
+            {name.removeprefix(prefix): value for name, value in self.options.items()},
         )
+        self.sign(self._signature)
 
-    def build_all_requests(self, *, samples: list[int] | None = None, **kwargs: Any) -> None:
-        """Builds the requests, and notes a choice of documents (``--samples``) to sign it.
+    def prepare(self, config: Mapping[str, Any]) -> None:
+        """Hook: computes what the other hooks use, from ``dataset`` and ``options``."""
+
+    def metrics(self) -> list[dict[str, Any]] | None:
+        """Hook: the metric list where documents decide about it; None leaves it to the YAML."""
+        return None
+
+    def scoring_arguments(self) -> dict[str, Any]:
+        """Hook: what the YAML's ``process_results`` gets, if it declares keywords of that name."""
+        return {}
+
+    def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> dict[str, Any]:
+        """Hook: scores a document whose answers are all there, by the YAML's function."""
+        function = self.config.process_results
+        available = self.scoring_arguments()
+        wanted = inspect.signature(function).parameters if available else ()
+        scores: dict[str, Any] = function(
+            doc, answers, **{name: available[name] for name in available if name in wanted}
+        )
+        return scores
+
+    def not_scorable(self) -> dict[str, list[str]]:
+        """Hook: ids of the examples that count nowhere, by cause; the results file names them."""
+        return provenance.left_out(self.dataset)
+
+    def sign(self, own: dict[str, str]) -> None:
+        """Hook: changes the task's part of the signature."""
+
+    @classmethod
+    def check_num_fewshot(cls, name: str, number: int) -> None:
+        """Hook: raises an OptionError if the task cannot have so many demonstrations."""
+
+    def set_config(self, key: str, value: Any, update: bool = False) -> None:  # noqa: FBT001, FBT002 (lm-eval's signature)
+        """Notes that a user gave stop strings: this is how lm-eval merges ``--gen_kwargs``."""
+        if key == "generation_kwargs" and isinstance(value, Mapping) and "until" in value:
+            self._given_stops = value["until"]
+        super().set_config(key, value, update=update)
+
+    def build_all_requests(
+        self,
+        *,
+        samples: list[int] | None = None,
+        apply_chat_template: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Builds the requests, and signs what lm-eval's configuration does not tell.
+
+        That is a choice of documents (``--samples``), and a user's stop string where it is the
+        task's own, which a chat template would have switched off.
 
         lm-eval's key for requests that it keeps (``--cache_requests``) knows the task's name
         and the number of demonstrations, but neither seed, data nor options; so the signature
         goes into the part of the key that is free.
         """
-        self._signature.pop("samples", None)
-        if samples is not None:
-            self._signature["samples"] = signature.digest(sorted(samples))
+        given = self._given_stops is not None
+        noted = {
+            "samples": None if samples is None else signature.digest(sorted(samples)),
+            "stops": "given"
+            if apply_chat_template and given and self._given_stops == self._own_stops
+            else None,
+        }
+        for name, value in noted.items():
+            self._signature.pop(name, None)
+            if value is not None:
+                self._signature[name] = value
         if kwargs.get("cache_requests"):
             signed = self.dump_config()["metadata"][signature.METADATA_KEY]
             kwargs["tokenizer_name"] = (
                 f"{kwargs.get('tokenizer_name', '')}-{signature.digest(signed)}"
             )
-        super().build_all_requests(samples=samples, **kwargs)
+        super().build_all_requests(
+            samples=samples, apply_chat_template=apply_chat_template, **kwargs
+        )
+        for request in self._instances:
+            missing.allow(request)
+            if apply_chat_template and not given and request.request_type == "generate_until":
+                text, generation, *others = request.arguments
+                stopped = {**generation, "until": list(self.chat_stops)}
+                request.arguments = (text, stopped, *others)
 
     def dump_config(self) -> dict[str, Any]:
         """What lm-eval writes into the results file: the configuration, signed."""
         dumped: dict[str, Any] = super().dump_config()
         signed = {**self._signature, "config": signature.of_config(dumped, self._functions)}
         dumped["metadata"] = {**(dumped.get("metadata") or {}), signature.METADATA_KEY: signed}
+        if named := self.not_scorable():
+            dumped["metadata"][NOT_SCORABLE] = named
         return dumped
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Loads the documents (without lm-eval's warning that metadata could be passed)."""
-        load = self.config.custom_dataset
-        self.dataset = load(**(self.config.metadata or {}), **(dataset_kwargs or {}))
-
-    def construct_requests(self, doc: dict[str, Any], ctx: Any, **kwargs: Any) -> list[Instance]:
-        """Builds the document's requests, each marked as one that may be left out."""
-        requests = super().construct_requests(doc, ctx, **kwargs)
-        requests = requests if isinstance(requests, list) else [requests]
-        for request in requests:
-            request.may_be_left_out = True
-        return requests
+        """Nothing is left to do: the documents were loaded before lm-eval asks for them."""
 
     def apply_filters(self) -> list[Instance] | None:
-        """Filters the answers, and keeps the mark on those that are not there."""
+        """Filters the answers, and keeps the placeholders of those that are missing."""
         filtered: list[Instance] | None = super().apply_filters()
         for instance in self._instances:
-            missing = next((r for r in instance.resps if isinstance(r, LeftOut)), None)
-            if missing is not None:
-                instance.filtered_resps = dict.fromkeys(instance.filtered_resps, missing)
+            placeholder = missing.find(instance.resps)
+            if placeholder is not None:
+                instance.filtered_resps = dict.fromkeys(instance.filtered_resps, placeholder)
         return filtered
 
     def process_results(self, doc: dict[str, Any], results: Sequence[Any]) -> dict[str, Any]:
@@ -97,29 +185,39 @@ class ExtTask(ConfigurableTask):
 
         lm-eval's ``n-samples`` then shows how many documents were scored.
         """
-        if any(isinstance(result, LeftOut) for result in results):
+        if missing.find(results) is not None:
             return {}
-        scores: dict[str, Any] = super().process_results(doc, results)
+        if callable(self.config.process_results):
+            return self.score(doc, results)
+        scores: dict[str, Any] = super().process_results(doc, results)  # under --predict_only
         return scores
 
 
-class GroupedLoglikelihoodTask(ExtTask):
-    """A document is a group of (context, continuation) pairs that are scored together.
+class GroupedTask(ExtTask):
+    """A document holds several prompts, whose answers are scored together.
 
-    Documents have the parallel columns ``context`` and ``continuation`` (lists of text, a
-    continuation with the space before it), and the YAML says ``doc_to_text: context``. Each
-    context goes through lm-eval's own prompt building, so a system instruction, a
-    description or a chat template applies to it as to any task's.
+    Documents have the column ``context``, a list of texts, and the YAML says ``doc_to_text:
+    context``. Each goes through lm-eval's own prompt building, so a system instruction, a
+    description or a chat template applies to it as to any task's. The scoring function gets the
+    answers in their order.
     """
 
     def fewshot_context(self, doc: dict[str, Any], *args: Any, **kwargs: Any) -> list[str]:
-        """Returns one prompt per pair, built once for each distinct context."""
+        """Returns one prompt per context, built once for each distinct one."""
         build = super().fewshot_context
         prompts = {
             context: build({**doc, "context": context}, *args, **kwargs)
             for context in dict.fromkeys(doc["context"])
         }
         return [prompts[context] for context in doc["context"]]
+
+
+class GroupedLoglikelihoodTask(GroupedTask):
+    """A document is a group of (context, continuation) pairs.
+
+    Documents have the parallel columns ``context`` and ``continuation`` (lists of text, a
+    continuation with the space before it).
+    """
 
     def construct_requests(
         self, doc: dict[str, Any], ctx: list[str], **kwargs: Any
@@ -132,24 +230,53 @@ class GroupedLoglikelihoodTask(ExtTask):
         """
         chat = kwargs.pop("apply_chat_template", False)
         kwargs.pop("chat_template", None)
-        requests = []
-        for index, (prompt, continuation) in enumerate(zip(ctx, doc["continuation"], strict=True)):
-            request = Instance(
+        return [
+            Instance(
                 request_type="loglikelihood",
                 doc=doc,
                 arguments=(prompt, continuation.lstrip(" ") if chat else continuation),
                 idx=index,
                 **kwargs,
             )
-            request.may_be_left_out = True
-            requests.append(request)
+            for index, (prompt, continuation) in enumerate(
+                zip(ctx, doc["continuation"], strict=True)
+            )
+        ]
+
+
+class GroupedGenerationTask(GroupedTask):
+    """Each prompt of a document is answered with a text of its own."""
+
+    def construct_requests(
+        self, doc: dict[str, Any], ctx: list[str], **kwargs: Any
+    ) -> list[Instance]:
+        """Builds one generation request per prompt."""
+        build = super().construct_requests
+        requests = [build(doc, prompt, **kwargs) for prompt in ctx]
+        for index, request in enumerate(requests):
+            request.idx = index
         return requests
 
 
-def _as_written(metadata: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of the task's file, without what lm-eval lays over it.
+def register_text_filter(name: str, extract: Callable[[str], str]) -> None:
+    """Registers a filter for ``filter_list``, which takes a part out of each answer.
 
-    ``--metadata`` and ``--model_args`` go over all keys, and a model may well have an argument
+    Args:
+        name: In lm-eval's registry.
+        extract: Returns "" where the part is not in the answer.
+    """
+
+    class TextFilter(Filter):
+        def apply(self, resps: Iterable[Sequence[str]], docs: Any) -> list[list[str]]:
+            return [[extract(answer) for answer in answers] for answers in resps]
+
+    register_filter(name)(TextFilter)
+
+
+def _as_written(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of the task's file, without what lm-eval merges into it.
+
+    ``--metadata`` and ``--model_args`` overwrite any key, and a model may well have an argument
     called ``version``.
     """
     file = Path(str(metadata.get("config_source", "")))
@@ -157,37 +284,3 @@ def _as_written(metadata: dict[str, Any]) -> dict[str, Any]:
         return metadata
     written = load_yaml(file, resolve_func=False).get("metadata")
     return written if isinstance(written, dict) else metadata
-
-
-class GroupedGenerationTask(ExtTask):
-    """A document holds several prompts; each is answered with a text of its own.
-
-    Documents have the column ``context``, a list of texts, and the YAML says ``doc_to_text:
-    context``. Each goes through lm-eval's own prompt building. ``process_results`` gets the
-    answers in their order.
-    """
-
-    def fewshot_context(self, doc: dict[str, Any], *args: Any, **kwargs: Any) -> list[str]:
-        """Returns one prompt per context."""
-        build = super().fewshot_context
-        return [build({**doc, "context": context}, *args, **kwargs) for context in doc["context"]]
-
-    def construct_requests(
-        self, doc: dict[str, Any], ctx: list[str], **kwargs: Any
-    ) -> list[Instance]:
-        """Builds one generation request per prompt, each marked as one that may be left out."""
-        kwargs.pop("apply_chat_template", None)
-        kwargs.pop("chat_template", None)
-        requests = []
-        for index, prompt in enumerate(ctx):
-            generation = deepcopy(self.config.generation_kwargs)
-            request = Instance(
-                request_type="generate_until",
-                doc=doc,
-                arguments=(prompt, generation),
-                idx=index,
-                **kwargs,
-            )
-            request.may_be_left_out = True
-            requests.append(request)
-        return requests

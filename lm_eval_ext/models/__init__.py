@@ -1,1 +1,1 @@
-"""Model types that ``lm_eval --model`` accepts beside its own."""
+"""Model types that ``lm_eval --model`` accepts besides its own."""

@@ -1,9 +1,8 @@
 """``--model recorded``: answers from files instead of a model.
 
-So that published outputs can be replayed against our metrics, and old runs scored again
-when a metric changes. docs/recorded.md describes the files,
-:mod:`lm_eval_ext.models.recorded_files` reads them, :mod:`lm_eval_ext.models.recorded_files` finds
-what a request asks for.
+Published outputs can be replayed against our metrics, and old runs scored again when a metric
+changes. docs/recorded.md describes the files; :mod:`lm_eval_ext.models.recorded_files` reads them
+and finds the answer to a request.
 """
 
 from collections import Counter
@@ -15,7 +14,13 @@ from lm_eval.api.model import LM
 from tqdm import tqdm
 
 from lm_eval_ext.errors import LmEvalExtError, OptionError
-from lm_eval_ext.harness.missing import LeftOutLogprob, LeftOutNumber, LeftOutText
+from lm_eval_ext.harness.missing import (
+    MissingAnswer,
+    MissingLogprob,
+    MissingNumber,
+    MissingText,
+    is_allowed,
+)
 from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.models.recorded_files import MatchBy, canonical, read_answers
@@ -43,16 +48,16 @@ class RecordedLM(LM):
         path: A file, a folder (all its ``.jsonl``), a glob pattern, or a list of these.
         missing: What to do about a request that no file holds: ``error`` ends the run and
             quotes it; ``skip`` leaves its document out of every metric and counts it.
-        match: How a request finds its answer: by ``arguments`` (prompt and continuation, to
-            the letter) or by ``doc`` (the document and the request's place in it), for
-            prompts that were formatted by a chat template that is not at hand.
+        match: How a request finds its answer: by ``arguments`` (prompt and continuation,
+            exactly) or by ``doc`` (the document and the request's place in it), for
+            prompts that were formatted by a chat template that is not available here.
         conflict: What to do where the same request of the same document has several
             different answers: an ``error``, or the ``first`` or ``last`` in the order of
             files and rows.
         others: lm-eval passes ``batch_size``, ``device`` and the like; they change nothing.
 
     Raises:
-        OptionError: For an unknown value or a path where nothing lies.
+        OptionError: For an unknown value or a path where there is no file.
         DataError: For a row that cannot be read; file and line are named.
     """
 
@@ -104,11 +109,11 @@ class RecordedLM(LM):
         return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in chat_history)
 
     def chat_template(self, chat_template: bool | str = False) -> str:  # noqa: FBT001, FBT002
-        """Tells lm-eval, and with it the signature, that there was one and it is not known."""
+        """Tells lm-eval, and so the signature, that there may have been one, which is not known."""
         return UNKNOWN_TEMPLATE
 
     def set_cache_hook(self, cache_hook: Any) -> None:
-        """Refuses: lm-eval would store stand-ins for missing answers as if they were answers.
+        """Refuses: lm-eval would store placeholders of missing answers as answers.
 
         Raises:
             OptionError: Always; lm-eval calls this under ``--use_cache`` only.
@@ -120,17 +125,17 @@ class RecordedLM(LM):
 
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
         """Returns the recorded ``(log-probability, is greedy)`` of each request."""
-        return self._answer_all(requests, LeftOutLogprob())
+        return self._answer_all(requests, MissingLogprob())
 
     def loglikelihood_rolling(self, requests: list[Instance]) -> list[float]:
         """Returns the recorded log-probability of each text."""
-        return self._answer_all(requests, LeftOutNumber())
+        return self._answer_all(requests, MissingNumber())
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
         """Returns the recorded text of each prompt."""
-        return self._answer_all(requests, LeftOutText())
+        return self._answer_all(requests, MissingText())
 
-    def _answer_all(self, requests: Iterable[Instance], stand_in: Any) -> list[Any]:
+    def _answer_all(self, requests: Iterable[Instance], placeholder: MissingAnswer) -> list[Any]:
         requests = list(requests)
         # A request that is to be answered n times comes n times, as the same object.
         repeat: Counter[int] = Counter()
@@ -140,7 +145,7 @@ class RecordedLM(LM):
             responses = self._responses(request)
             if responses is None:
                 absent += 1
-                answers.append(stand_in)
+                answers.append(placeholder)
             else:
                 answers.append(responses[repeat[id(request)] % len(responses)])
                 repeat[id(request)] += 1
@@ -162,7 +167,7 @@ class RecordedLM(LM):
         """The recorded answers, one per repeat, or None where the request is left out."""
         found = self.answers.find(request)
         if not found:
-            self._check_may_be_left_out(request)
+            self._check_may_be_missing(request)
             return None
         different = len({canonical(one.responses) for one in found})
         if different > 1 and self.conflict == "error":
@@ -173,14 +178,14 @@ class RecordedLM(LM):
             )
         return found[-1 if self.conflict == "last" else 0].responses
 
-    def _check_may_be_left_out(self, request: Instance) -> None:
+    def _check_may_be_missing(self, request: Instance) -> None:
         asked = f"the {request.request_type} request {_quote(request)} of task {request.task_name}"
         if self.missing == "error":
             raise AnswerError(
                 f"no answer is recorded for {asked}; {self.answers.summary}; "
                 "add missing=skip to --model_args to leave such documents out"
             )
-        if not getattr(request, "may_be_left_out", False):
+        if not is_allowed(request):
             raise AnswerError(
                 f"no answer is recorded for {asked}, and lm-eval can leave documents out of "
                 "lm-eval-ext's own tasks only: it would score this one as wrong; record all "

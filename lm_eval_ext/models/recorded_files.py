@@ -1,6 +1,4 @@
-"""Recorded answers, indexed by how requests will ask for them.
-
-Reading recorded answers: our own rows, and the ``samples_*.jsonl`` that lm-eval logs.
+"""Reads recorded answers, our own rows or lm-eval's ``samples_*.jsonl``, and finds them again.
 
 A row of ours (docs/recorded.md)::
 
@@ -9,7 +7,7 @@ A row of ours (docs/recorded.md)::
     {"request_type": "generate_until", "arguments": [PROMPT], "response": TEXT}
     {"doc": {"id": 7}, "response": TEXT}
 
-``arguments`` are compared to the letter, generation settings left aside. ``doc`` may be a
+``arguments`` are compared exactly, without generation settings. ``doc`` may be a
 part: it fits every document whose fields of those names are equal. ``idx`` (0 if absent)
 says which request of the document is meant.
 """
@@ -23,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness.missing import is_logged_stand_in
+from lm_eval_ext.harness.missing import was_missing
 from lm_eval_ext.text import one_line
 
 MatchBy = Literal["arguments", "doc"]
@@ -203,7 +201,7 @@ def _add_sample(answers: Answers, row: Mapping[str, Any], place: str) -> None:
         ]
     unscored = row.get("metrics") == []
     for index, (texts, responses) in enumerate(zip(arguments, row["resps"], strict=True)):
-        if unscored and any(is_logged_stand_in(response) for response in responses):
+        if unscored and any(was_missing(response) for response in responses):
             continue  # that run had no answer either
         if not responses:
             raise ValueError(f"request {index} has no response")
@@ -251,7 +249,7 @@ def parse_response(request_type: str, response: Any) -> Any:
 def _logprob(value: Any) -> float:
     logprob = float(value)
     if logprob > ABOVE_ONE:
-        raise ValueError(f"{logprob} is no log-probability: it would be above 1")
+        raise ValueError(f"{logprob} is not a log-probability: the probability would be above 1")
     return logprob
 
 

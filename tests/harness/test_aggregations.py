@@ -1,4 +1,4 @@
-"""Figures that are no means, as lm-eval asks for them."""
+"""Metrics that aren't averages, as lm-eval asks for them."""
 
 from typing import Any
 

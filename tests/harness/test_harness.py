@@ -99,7 +99,7 @@ def test_the_check_reports_what_loading_would() -> None:
         preflight.check(index, ["a"])
 
 
-def test_the_check_runs_nobody_elses_code() -> None:
+def test_the_check_calls_only_our_loaders() -> None:
     def theirs(**_: Any) -> None:
         raise AssertionError("called")
 

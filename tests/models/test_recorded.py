@@ -8,7 +8,7 @@ import pytest
 from lm_eval.api.instance import Instance
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness.missing import LeftOut
+from lm_eval_ext.harness.missing import MissingAnswer, allow
 from lm_eval_ext.models.recorded import AnswerError, RecordedLM
 
 
@@ -29,7 +29,8 @@ def request(
         idx=idx,
         metadata=("some_task", 0, 1),
     )
-    instance.may_be_left_out = ours
+    if ours:
+        allow(instance)
     return instance
 
 
@@ -239,7 +240,7 @@ def test_missing_answers_are_left_out_only_where_the_task_can(
     with caplog.at_level("WARNING", logger="lm_eval"):
         answers = model.loglikelihood([ll("A", " b"), ll("A", " z")])
     assert answers[0] == (-1.0, True)
-    assert isinstance(answers[1], LeftOut)
+    assert isinstance(answers[1], MissingAnswer)
     assert "1 of 2 requests" in caplog.text
     with pytest.raises(AnswerError, match="own tasks only"):
         model.loglikelihood([ll("A", " z", ours=False)])
@@ -276,9 +277,9 @@ def test_what_was_left_out_is_left_out_again(tmp_path: Path) -> None:
         logged(["R", {}], str(absent), ["acc"]),  # a model may say anything, and was scored
     )
     again = RecordedLM(path=path, missing="skip")
-    assert isinstance(again.loglikelihood([ll("A", " b"), ll("A", " c")])[1], LeftOut)
+    assert isinstance(again.loglikelihood([ll("A", " b"), ll("A", " c")])[1], MissingAnswer)
     answers = again.generate_until([gen("Q"), gen("R")])
-    assert [isinstance(answer, LeftOut) for answer in answers] == [True, False]
+    assert [isinstance(answer, MissingAnswer) for answer in answers] == [True, False]
 
 
 def test_nothing_answered_at_all_is_an_error_even_when_skipping(tmp_path: Path) -> None:
@@ -299,7 +300,7 @@ def test_rolling_texts_are_left_out_as_well(tmp_path: Path) -> None:
     requests = [request("loglikelihood_rolling", text) for text in ("text", "other")]
     answers = model.loglikelihood_rolling(requests)
     assert answers[0] == -7.25
-    assert isinstance(answers[1], LeftOut)
+    assert isinstance(answers[1], MissingAnswer)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +314,7 @@ def test_rolling_texts_are_left_out_as_well(tmp_path: Path) -> None:
         ('{"doc": {}, "response": "x"}', r"at least one field"),
         ('{"arguments": ["P", " c"], "response": [1]}', r"log-probability, is greedy"),
         ('{"arguments": ["P", " c"], "response": ["x", true]}', r"ValueError"),
-        ('{"arguments": ["P", " c"], "response": [5, true]}', r"no log-probability"),
+        ('{"arguments": ["P", " c"], "response": [5, true]}', r"not a log-probability"),
         ('{"arguments": ["P"], "response": ' + "9" * 5000 + "}", r"bad\.jsonl:2"),
         ("[" * 100_000, r"bad\.jsonl:2"),
         ('{"doc": {"a": 1}, "arguments": [["P", {}]], "resps": [[]]}', r"0 has no response"),

@@ -1,49 +1,45 @@
 """The class behind the conceptual tasks: each sample under both selections."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lm_eval.api.instance import Instance
+from datasets import Dataset
 
 from lm_eval_ext.benchmarks.conceptual import documents, openbookqa, score
 from lm_eval_ext.benchmarks.conceptual.documents import SELECTIONS, Rules
 from lm_eval_ext.benchmarks.conceptual.load import DEFAULT_PIPELINE
 from lm_eval_ext.benchmarks.conceptual.prompt import framed, with_facts
-from lm_eval_ext.harness.fewshot import Chosen, DemonstratedTask, Prompt, Turn
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-
-CHAT_STOPS: list[str] = []
-"""After a chat template nothing but the turn's end stops an answer."""
+from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
 
 
-class ConceptualTask(DemonstratedTask):
+class ConceptualTask(FewshotTask):
     """A task whose documents are asked twice: with random and with concept-sharing ones."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        metadata = config.get("metadata") or {}
-        load = config["custom_dataset"]
-        options = load.options(metadata)
+    def prepare(self, config: Mapping[str, Any]) -> None:
+        """Finds the concepts that have metrics of their own."""
         self._rules = Rules(
-            by_overlap=options["conceptual_dataset"] == "worldtree",
-            max_words=options["conceptual_max_words"],
+            by_overlap=self.options["conceptual_dataset"] == "worldtree",
+            max_words=self.options["conceptual_max_words"],
         )
-        rows = load(**metadata)["test"].select_columns(["id", "concept"])
+        rows = self.dataset["test"]
+        self._rows: Mapping[str, dict[str, Any]] = {row["id"]: row for row in rows}
         # WorldTree's concepts are facts, each of which explains many things a little.
-        self._concepts = () if self._rules.by_overlap else score.concepts_with_enough(rows)
-        super().__init__({**config, "metric_list": score.metric_list(self._concepts)})
-        # What the task's file says; --gen_kwargs may say otherwise later.
-        self._until = (self.config.generation_kwargs or {}).get("until")
-        self._rows: Mapping[str, dict[str, Any]] = {row["id"]: row for row in self.dataset["test"]}
-        if options["conceptual_dataset"] == "openbookqa":
-            named = options["conceptual_pipeline"] or DEFAULT_PIPELINE
-            self._signature["pipeline"] = openbookqa.find(named).label
+        self._concepts = (
+            () if self._rules.by_overlap else score.concepts_with_enough(self._rows.values())
+        )
 
-    def choose(self, samples: "Dataset", k: int, seed: int) -> Chosen:
+    def metrics(self) -> list[dict[str, Any]]:
+        """Depend on the concepts."""
+        return score.metric_list(self._concepts)
+
+    def sign(self, own: dict[str, str]) -> None:
+        """Names the version of the pipeline that found the concepts."""
+        if self.options["conceptual_dataset"] == "openbookqa":
+            named = self.options["conceptual_pipeline"] or DEFAULT_PIPELINE
+            own["pipeline"] = openbookqa.find(named).label
+
+    def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
         """Makes documents of the samples that have k demonstrations under both selections."""
-        from datasets import Dataset
-
         rows = list(samples)
         chosen, left_out = documents.choose(rows, self._rules, k, seed)
         made = [
@@ -81,27 +77,6 @@ class ConceptualTask(DemonstratedTask):
             for prompt in self.prompts(doc)
         )
 
-    def construct_requests(
-        self, doc: dict[str, Any], ctx: list[str], **kwargs: Any
-    ) -> list[Instance]:
-        """Builds both requests.
-
-        Where a chat template is applied, the task's own stop string is left out; one that
-        the user gave stays.
-        """
-        chat = kwargs.get("apply_chat_template", False)
-        requests = super().construct_requests(doc, ctx, **kwargs)
-        for request in requests if chat else ():
-            text, generation = request.arguments
-            if generation.get("until") != self._until:
-                continue
-            request.arguments = (text, {**generation, "until": list(CHAT_STOPS)})
-        return requests
-
-    def process_results(self, doc: dict[str, Any], results: Sequence[Any]) -> dict[str, Any]:
-        """Scores a document; one with a missing answer counts in no metric."""
-        found = super().process_results(doc, results)
-        # Nothing is scored under --predict_only, which takes the function away.
-        if not found or not callable(self.config.process_results):
-            return found
-        return dict(score.values(doc, found, self._concepts))
+    def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> dict[str, Any]:
+        """Makes lm-eval's metrics of the scores under both selections."""
+        return dict(score.values(doc, super().score(doc, answers), self._concepts))

@@ -53,7 +53,7 @@ from lm_eval_ext.benchmarks.diner.glossary import (
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS, LABELS, NAME_LABEL
 from lm_eval_ext.benchmarks.diner.records import Recipe
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness.missing import is_logged_stand_in
+from lm_eval_ext.harness.missing import was_missing
 
 MAX_CHARS = 4_000
 """Of an answer that are looked through for the name."""
@@ -287,7 +287,7 @@ def read(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, str]]:
     for place, row in _rows(file):
         doc, responses = _checked(row, place)
         recipe = wanted.get(doc["id"])
-        if recipe is None or any(is_logged_stand_in(response) for response in responses):
+        if recipe is None or any(was_missing(response) for response in responses):
             continue
         if recipe.instruction != doc.get("instruction"):
             raise DataError(

@@ -244,16 +244,25 @@ register_figure(_MICRO, _micro_of)
 register_spread(_MICRO, _spread)
 
 
-def by_glossary(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    """Marks, in a task's YAML, that its class scores the answers, since it has the glossary.
+def by_glossary(
+    doc: Mapping[str, Any],
+    results: Sequence[str],
+    *,
+    glossary: Glossary,
+    categories: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Scores a document: ``process_results`` in the YAML.
 
-    Without any function there lm-eval would take our metrics for some of its library's.
-
-    Raises:
-        TypeError: If it is called after all.
+    Args:
+        doc: With ``answer``, and ``category`` where the name is asked for.
+        results: The name, or the answers to the component questions.
+        glossary: From the task's class, as ``categories``.
+        categories: As for :func:`name_metrics`; None for the component questions.
     """
-    del doc, results
-    raise TypeError("this task's class must be one of lm_eval_ext.benchmarks.diner.task")
+    if categories is None:
+        return components(doc["answer"], results, glossary)
+    (predicted,) = results
+    return name(doc["answer"], doc["category"], predicted, glossary, categories)
 
 
 def _micro_entries(names: Iterable[str]) -> list[dict[str, Any]]:

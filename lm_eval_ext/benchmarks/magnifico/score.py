@@ -169,16 +169,24 @@ LOGGED_RELATIVE_PERFORMANCE = SampleStatistic(_logged_totals, relative_of)
 """Relative performance from logged samples; the card names it for ``lm-eval-ext compare``."""
 
 
-def by_execution(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    """Marks, in a task's YAML, that its class executes the answers and scores the verdicts.
+def by_execution(
+    doc: Mapping[str, str],
+    results: Sequence[str],
+    *,
+    scopes: "Scopes",
+    execute: Callable[[Mapping[str, str], str], Mapping[str, Status] | None],
+) -> dict[str, "Outcome | None"]:
+    """Scores a document: ``process_results`` in the YAML.
 
-    Without any function there lm-eval would take our metrics for some of its library's.
-
-    Raises:
-        TypeError: If it is called after all.
+    Args:
+        doc: With what :meth:`Scopes.metrics` asks for.
+        results: The query; "" where there is none.
+        scopes: From the task's class, as ``execute``.
+        execute: Gives the verdict of each judge; None where the document cannot be scored.
     """
-    del doc, results
-    raise TypeError("this task's class must be MagnificoTask, which executes answers")
+    (query,) = results
+    statuses = execute(doc, query)
+    return {} if statuses is None else scopes.metrics(doc, statuses, query_found=bool(query))
 
 
 class Scopes:

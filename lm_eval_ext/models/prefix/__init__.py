@@ -1,8 +1,8 @@
 """``--model hf-prefix``: lm-eval's ``hf`` with every shared prefix computed once (docs/prefix.md).
 
-:mod:`.tree` sorts token sequences so that shared beginnings lie together, :mod:`.plan` cuts
-them into groups that fit into memory, :mod:`.pack` lays a group out as one sequence,
-:mod:`.engine` runs the model over it and keeps its keys and values (:mod:`.cache`), and
-:mod:`.model` is the model type. The rooms import torch at their top: nobody comes here but
-lm-eval after it has chosen this model.
+:mod:`.model` is the model type. It asks :mod:`.sharing` whether sharing pays and how much memory
+it may take; :mod:`.plan` builds the tree of token sequences, cuts it into groups and lays each
+out as one sequence; :mod:`.passes` scores and generates with :mod:`.engine`, which runs the model
+and keeps its keys and values. :mod:`.batch_tokenize` speeds up HFLM's tokenizing. The modules
+import torch at their top: they are imported only by lm-eval, once this model is chosen.
 """

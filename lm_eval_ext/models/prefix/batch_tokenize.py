@@ -1,30 +1,29 @@
-"""Texts are turned into tokens many at a time, before HFLM asks for them one by one."""
+"""Tokenizes many texts in one call, before HFLM asks for them one by one."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
 Text = tuple[str, bool | None]
-"""A text, and whether special tokens are added to it; None is as the tokenizer likes."""
+"""A text, and whether special tokens are added to it; None leaves it to the tokenizer."""
 
 BATCH = 1024
-"""Texts in a call of the tokenizer, which then takes a quarter of the time that it takes for
-one after the other."""
+"""Texts in a call of the tokenizer: a quarter of the time that single calls take."""
 
 CHARACTERS = 1 << 20
-"""Of a call, which holds some hundred bytes for each token; the text that passes it is the last."""
+"""In one call, at some hundred bytes of memory per token; the text that exceeds it is the last."""
 
 
 def can_batch(tokenizer: Any) -> bool:
     """Whether a tokenizer encodes a list as it would each text by itself.
 
-    A class that encodes in a way of its own may not: CodeLlama's looks for its place to fill in
-    a single text only.
+    A class with its own way of encoding may not: CodeLlama's looks for the place to fill in only
+    in a single text.
     """
     if not getattr(tokenizer, "is_fast", False):
         return False
-    from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
-
     kind = type(tokenizer)
     usual = {
         "encode": PreTrainedTokenizerBase,
@@ -65,7 +64,7 @@ def encode(
 
     Args:
         tokenizer: One that :func:`can_batch`.
-        beginning: The text that stands for a beginning of sequence; what has it gets no other.
+        beginning: Text of the beginning-of-sequence token; no second one is added to it.
         usual: Whether special tokens are added where a text does not say.
         texts: What to encode.
     """
@@ -81,7 +80,7 @@ def encode(
     return [tokens[number] for number in range(len(texts))]
 
 
-class Ahead:
+class TokenPrefetch:
     """Tokens of the texts that are asked for next; asking for any other drops some of them.
 
     Args:

@@ -1,8 +1,8 @@
-"""Keys and values by slot, of which some can be kept while the others are dropped.
+"""Runs a causal model over packs, one after the other.
 
-Attention masks for what each kind of layer may see.
-
-Runs a causal model over packs, one after the other.
+:class:`SlotCache` holds keys and values by slot, of which some can be kept while the others are
+dropped; :func:`additive` makes the attention masks for each kind of layer; :class:`Engine` puts
+both to use.
 """
 
 import inspect
@@ -262,8 +262,8 @@ class Engine:
 def grouped_heads(device: torch.device) -> Iterator[None]:
     """Keeps transformers from copying all keys and values for grouped-query attention.
 
-    With a mask it would, since kernels on GPUs are slower without; torch's kernel for
-    processors is not. An older transformers does not know the variable and copies.
+    With a mask transformers copies them, since GPU kernels are slower on grouped heads; torch's
+    CPU kernel is not. An older transformers does not know the variable and copies.
     """
     name = "TRANSFORMERS_SDPA_FORCE_GQA"
     if device.type != "cpu" or name in os.environ:

@@ -1,8 +1,8 @@
-"""Encoder-decoder models: equal inputs are encoded once.
+"""``--model hf-prefix``: HFLM that computes every shared prefix once.
 
-Which generation settings the packs can honour; with any other, ``hf`` generates.
-
-``--model hf-prefix``: HFLM that computes every shared prefix once.
+Causal models score and generate over packs; with generation settings that packs cannot honour
+(:func:`settings_obstacle`), ``hf`` generates. Of encoder-decoder models, equal inputs are encoded
+once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,13 @@ from lm_eval.models.utils import (
 from tqdm import tqdm
 
 from lm_eval_ext.models.prefix import sharing
-from lm_eval_ext.models.prefix.batch_tokenize import Ahead, can_batch, encode, texts_of
+from lm_eval_ext.models.prefix.batch_tokenize import TokenPrefetch, can_batch, encode, texts_of
 from lm_eval_ext.models.prefix.passes import Answer, Stops, generate, score
 from lm_eval_ext.models.prefix.plan import grow
 from lm_eval_ext.models.prefix.sharing import Sharing
 
 
-def call(
+def call_with_shared_encoder(
     model: Any, inputs: torch.Tensor, mask: torch.Tensor, labels: torch.Tensor
 ) -> torch.Tensor:
     """Returns the decoder's logits for each row, with each distinct row of inputs encoded once."""
@@ -66,7 +66,7 @@ HARMLESS = frozenset(
         "output_hidden_states",
     }
 )
-"""Keys of a model's generation_config that don't change what lm-eval's greedy decoding says."""
+"""Keys of a model's generation_config that don't change lm-eval's greedy decoding."""
 
 
 def settings_obstacle(request: dict[str, Any], config: Any) -> str:
@@ -107,10 +107,10 @@ class PrefixHFLM(HFLM):
         others: All other arguments of HFLM's.
 
     Raises:
-        OptionError: For a bound that is no positive number.
+        OptionError: For a bound that isn't a positive number.
     """
 
-    _ahead: Ahead | None = None
+    _tokens: TokenPrefetch | None = None
 
     def __init__(
         self, pretrained: Any, *, prefix_cache_mb: float | str | None = None, **others: Any
@@ -129,13 +129,13 @@ class PrefixHFLM(HFLM):
             pairs = (request.args for request in requests)
             texts = texts_of(pairs, causal=self.backend == "causal")
             beginning = self.tokenizer.decode(self.prefix_token_id)
-            self._ahead = Ahead(
+            self._tokens = TokenPrefetch(
                 texts, partial(encode, self.tokenizer, beginning, self.add_bos_token)
             )
         try:
             answers: list[Answer] = super().loglikelihood(requests, disable_tqdm=disable_tqdm)
         finally:
-            self._ahead = None
+            self._tokens = None
         return answers
 
     def tok_encode(
@@ -146,8 +146,8 @@ class PrefixHFLM(HFLM):
         **others: Any,
     ) -> list[int]:
         """Returns the text's tokens, as HFLM's."""
-        if self._ahead is not None and left_truncate_len is None and not others:
-            found = self._ahead.get((string, add_special_tokens))
+        if self._tokens is not None and left_truncate_len is None and not others:
+            found = self._tokens.get((string, add_special_tokens))
             if found is not None:
                 return found
         tokens: list[int] = super().tok_encode(
@@ -161,7 +161,7 @@ class PrefixHFLM(HFLM):
         disable_tqdm: bool = False,  # noqa: FBT001, FBT002 (lm-eval's signature)
         override_bs: int | None = None,
     ) -> list[Answer]:
-        self._ahead = None
+        self._tokens = None
         # lm-eval's rolling log-likelihood comes with a batch size of its own: its windows share
         # nothing.
         if override_bs is not None or not requests:
@@ -277,7 +277,7 @@ class PrefixHFLM(HFLM):
                 enabled=self.mixed_precision_dtype is not None,
             ),
         ):
-            return call(self.model, inps, attn_mask, labels)
+            return call_with_shared_encoder(self.model, inps, attn_mask, labels)
 
     def _encoder_shared(
         self,

@@ -1,8 +1,7 @@
-"""When a text is complete, as lm-eval's ``hf`` decides it for a batch of one.
+"""Scores continuations and generates greedily, group by group.
 
-Log-probabilities of continuations, group by group.
-
-Greedy generation, group by group: the leaves of a group grow together, one token a step.
+When generating, the leaves of a group grow together, one token a step. A text is complete when
+lm-eval's ``hf`` would end it in a batch of one (:class:`Stops`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,7 +53,7 @@ def score(
     limits: Limits,
     softmax_dtype: torch.dtype | None,
 ) -> Iterator[tuple[int, Answer]]:
-    """Yields ``(key, (log-probability, whether greedy decoding would say the same))``.
+    """Yields ``(key, (log-probability, whether greedy decoding gives the same tokens))``.
 
     Args:
         engine: The model.
@@ -64,18 +63,24 @@ def score(
         limits: Of the groups.
         softmax_dtype: As HFLM's argument.
     """
+    for group, pack in _packs(engine, tree, limits):
+        yield from _score_group(engine, group, pack, continuations, softmax_dtype)
+
+
+def _packs(engine: Engine, tree: Tree[int], limits: Limits) -> Iterator[tuple[Group[int], Pack]]:
+    """Yields each group laid out, the engine keeping what it has of the group before."""
     path = np.arange(0)
     for group in cut(tree, limits):
         engine.keep(path[: group.kept])
         pack = lay_out(group)
-        yield from _score_group(engine, group, pack, continuations, softmax_dtype)
+        yield group, pack
         path = pack.paths[-1]
 
 
 def _score_group(
     engine: Engine,
     group: Group[int],
-    pack: Any,
+    pack: Pack,
     continuations: Sequence[Sequence[int]],
     softmax_dtype: torch.dtype | None,
 ) -> Iterator[tuple[int, Answer]]:
@@ -110,15 +115,11 @@ def generate(
     engine: Engine, tree: Tree[int], limits: Limits, stops: Stops
 ) -> Iterator[tuple[int, list[int]]]:
     """Yields each key with the tokens generated for it, at most ``limits.generated``."""
-    path = np.arange(0)
-    for group in cut(tree, limits):
-        engine.keep(path[: group.kept])
-        pack = lay_out(group)
+    for group, pack in _packs(engine, tree, limits):
         texts = _grow(engine, pack, limits.generated, stops)
         for leaf, text in zip(group.leaves, texts, strict=True):
             for key in leaf.keys:
                 yield key, text
-        path = pack.paths[-1]
 
 
 def _grow(engine: Engine, pack: Pack, length: int, stops: Stops) -> list[list[int]]:

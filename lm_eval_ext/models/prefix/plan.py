@@ -1,14 +1,10 @@
-"""A prefix tree of token sequences, held as a sorted list.
+"""From token sequences to what is computed together: prefix tree, groups, packs.
 
-In sorted order, sequences that share a beginning are neighbours, and walking down the list is
-walking the tree depth first: what a sequence adds to the tree is what it does not share with
-the sequence before it.
-
-Cuts a tree's leaves into groups that are computed together.
-
-Lays a group of leaves out as one sequence of slots in which every token occurs once.
-
-A token sees its ancestors in the tree and nothing else, and its position is its depth there:
+The tree is held as a sorted list. Sequences that share a beginning are neighbours in it, and
+walking down the list is walking the tree depth first: a sequence adds to the tree what it does
+not share with the sequence before it. :func:`cut` divides the leaves into groups that fit into
+memory, and :func:`lay_out` makes a group one sequence of slots in which every token occurs once.
+There a token sees its ancestors in the tree and nothing else, and its position is its depth:
 to the model it looks as if its sequence stood alone.
 """
 
@@ -42,8 +38,8 @@ class Leaf(Generic[Key]):
     Attributes:
         tokens: The sequence, not empty.
         common: How many tokens it shares with the leaf before it, 0 for the first.
-        first: The first position whose prediction somebody needs.
-        keys: Who asked for it, in the order of asking.
+        first: The first position whose prediction is needed.
+        keys: Of the requests that have this sequence, in their order.
     """
 
     tokens: Tokens

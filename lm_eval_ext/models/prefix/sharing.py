@@ -1,14 +1,13 @@
-"""How much is computed and held at a time.
+"""Whether requests are computed as a tree, and how much of it at a time.
 
-Whether a model can be run over packs, found out by trying.
-
-Whether requests are computed as a tree, and how much of it at a time.
+A tree must save enough tokens, and the model must give the same answers over packs, which is
+found out by trying (:func:`obstacle`). Memory decides how much is computed and held at a time.
 """
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
+import psutil  # comes with accelerate, without which lm-eval's hf does not run
 import torch
 
 from lm_eval_ext.errors import OptionError
@@ -18,19 +17,18 @@ from lm_eval_ext.models.prefix.plan import Group, Limits, Tree, grow, lay_out
 
 _log = get_logger(__name__)
 
-
 MIB = 1 << 20
 
 STEP = {"cpu": 256}
 STEP_OF_OTHERS = 4096
-"""New tokens in a forward pass: from there on a longer one is no faster per token."""
+"""New tokens in a forward pass: a longer one isn't faster per token."""
 
 UNIT = 256
-"""New tokens of a group are a multiple of it: a processor's passes are whole ones."""
+"""New tokens of a group are a multiple of it, so that a CPU's forward passes are full."""
 
 PACK = {"cpu": 4096}
 PACK_OF_OTHERS = 16384
-"""New tokens in a group: each is compared with all the others, in vain for most."""
+"""New tokens in a group: attention compares each with all others, most of them unrelated."""
 
 FREE_SHARE = 0.5
 """Of the memory that is free: the rest is for activations, masks and logits."""
@@ -40,7 +38,7 @@ def bound_bytes(argument: Any, device: torch.device) -> int:
     """Returns the bound on keys and values in bytes: as the user says, or found.
 
     Raises:
-        OptionError: For an argument that is no positive number.
+        OptionError: For an argument that isn't a positive number.
     """
     if argument is not None:
         try:
@@ -55,9 +53,6 @@ def bound_bytes(argument: Any, device: torch.device) -> int:
         return int(mebibytes * MIB)
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0] * FREE_SHARE)
-    # It comes with accelerate, without which lm-eval's hf does not run.
-    psutil: Any = import_module("psutil")
-
     return int(psutil.virtual_memory().available * FREE_SHARE)
 
 
@@ -94,7 +89,7 @@ TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
 TOLERANCE_OF_SHORT_DTYPES = 1.0
 
 REACH = 512
-"""Tokens that show what a model does whose configuration tells of no longer reach."""
+"""Tokens that a model is tried with whose configuration names no longer range."""
 
 
 def sample_of(config: Any, longest: tuple[int, ...]) -> tuple[int, ...]:
@@ -116,12 +111,12 @@ def obstacle(engine: Engine, tokens: tuple[int, ...]) -> str:
 
     A text and a second one that leaves it halfway are computed in a pack, their beginning
     before that, and compared with plain forward passes. A model whose attention goes by the
-    order of slots rather than by mask and positions, or whose state is no cache of keys and
+    order of slots rather than by mask and positions, or whose state isn't a cache of keys and
     values, differs or fails.
 
     Args:
         engine: With nothing in it.
-        tokens: See :func:`sample`.
+        tokens: See :func:`sample_of`.
     """
     half = len(tokens) // 2
     other = tokens[:half] + tokens[: len(tokens) - half]
@@ -161,8 +156,6 @@ def _logprobs(logits: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(logits.float(), dim=-1)
 
 
-logger = get_logger(__name__)
-
 LEAST_SHARING = 1.1
 """Tokens per distinct token below which requests are computed as ``hf`` does."""
 
@@ -194,7 +187,7 @@ class Sharing:
         self._slot_bytes = 1
 
     def pays(self, tree: Tree[int], generated: int = 0) -> bool:
-        """Whether a tree saves time and the model can do it; says once what is not so."""
+        """Whether a tree saves time and the model can do it; warns once why not."""
         sharing = tree.sharing(generated)
         if sharing < (LEAST_SHARING_TO_GENERATE if generated else LEAST_SHARING):
             self.say(
@@ -211,7 +204,7 @@ class Sharing:
         if self._obstacle:
             self.say(f"this model cannot share prefixes ({self._obstacle}): computed as hf does")
             return False
-        logger.info(
+        _log.info(
             "hf-prefix: %d tokens, of which %d are distinct (%.1f : 1)",
             tree.total,
             tree.distinct,
@@ -224,7 +217,7 @@ class Sharing:
         return Engine(self.model, self.device, self.autocast, step(self.device))
 
     def limits(self, tree: Tree[int], batch_size: int | str, generated: int = 0) -> Limits:
-        """Returns the limits of a tree's groups; see :func:`.memory.limits`."""
+        """Returns the limits of a tree's groups; see :func:`limits_of`."""
         longest = max(len(leaf.tokens) for leaf in tree.leaves)
         slots = self.bound // self._slot_bytes
         return limits_of(self.device, slots, batch_size, longest, generated)
@@ -233,7 +226,7 @@ class Sharing:
         """Warns, once for each text."""
         if text not in self._said:
             self._said.add(text)
-            logger.warning("hf-prefix: %s", text)
+            _log.warning("hf-prefix: %s", text)
 
     def _check(self, sample: tuple[int, ...]) -> None:
         try:

@@ -23,7 +23,7 @@ from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary
 from lm_eval_ext.benchmarks.diner.records import Recipe
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
-from lm_eval_ext.harness.missing import WORDS
+from lm_eval_ext.harness.missing import PLACEHOLDER
 
 GLOSSARY = Glossary.of(diner_own.GLOSSARY)
 
@@ -172,7 +172,7 @@ def test_earlier_answers_stand_in_the_prompts(tmp_path: Path) -> None:
 
 
 def test_answers_that_were_not_recorded_are_no_answers(tmp_path: Path) -> None:
-    file = logged(tmp_path, {"test-0": ["红烧", WORDS, "土豆"], "test-2": ["", "", ""]})
+    file = logged(tmp_path, {"test-0": ["红烧", PLACEHOLDER, "土豆"], "test-2": ["", "", ""]})
     recipes = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
     assert extract.read(file, recipes) == {"test-2": dict.fromkeys(prompt.ASKED_KINDS, "")}
 

@@ -233,8 +233,3 @@ def test_recipes_that_are_not_asked_are_named_in_the_results(tmp_path: Path) -> 
     for name in ("diner_name_tmcd", "diner_icl"):
         dumped = task(name, diner_dir=str(folder)).dump_config()
         assert dumped["metadata"][NOT_SCORABLE] == {load.UNPARSED: ["test-1"]}
-
-
-def test_the_marker_is_no_scorer() -> None:
-    with pytest.raises(TypeError, match="must be one of"):
-        score.by_glossary({}, [])

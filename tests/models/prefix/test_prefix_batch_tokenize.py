@@ -10,7 +10,7 @@ from prefix_models import instances
 from test_prefix_limits import build
 
 from lm_eval_ext.models.prefix import batch_tokenize
-from lm_eval_ext.models.prefix.batch_tokenize import Ahead, Text, can_batch, texts_of
+from lm_eval_ext.models.prefix.batch_tokenize import Text, TokenPrefetch, can_batch, texts_of
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
 CONTEXTS = ("The dog is", "The dog is  ", "", "<s>The dog", " \n", "a\n\n", "这道菜", "</s> x")
@@ -72,7 +72,7 @@ def test_nothing_is_held_while_the_model_computes(
     _, ours = build("gpt2", tmp_path)
     held: list[Any] = []
     monkeypatch.setattr(
-        type(ours.sharing), "pays", lambda *_: held.append(ours._ahead) or False, raising=True
+        type(ours.sharing), "pays", lambda *_: held.append(ours._tokens) or False, raising=True
     )
     ours.loglikelihood(instances("loglikelihood", ("The dog", " is")), disable_tqdm=True)
     assert held == [None]
@@ -87,7 +87,7 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(HFLM, "_encode_pair", failing)
     with pytest.raises(MemoryError):
         ours.loglikelihood(instances("loglikelihood", ("The dog", " is")), disable_tqdm=True)
-    assert ours._ahead is None
+    assert ours._tokens is None
 
 
 def test_a_tokenizer_with_a_way_of_its_own_is_asked_text_by_text(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_long_texts_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> No
         return [[0]] * len(texts)
 
     texts: list[Text] = [(f"{n:010}", None) for n in range(7)]
-    some = Ahead(texts, encode)
+    some = TokenPrefetch(texts, encode)
     assert all(some.get(text) == [0] for text in texts)
     assert sizes == [3, 3, 1]
 
@@ -132,7 +132,7 @@ def test_only_the_next_texts_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
         return [[int(text)] for text, _ in texts]
 
     texts = list(texts_of(((f"{n // 2}", f"{n}") for n in range(6)), causal=True))
-    some = Ahead(texts, encode)
+    some = TokenPrefetch(texts, encode)
     assert [some.get(text) for text in texts] == [[int(text)] for text, _ in texts]
     assert len(calls) == 3
     assert max(map(len, calls)) <= 4
@@ -141,7 +141,7 @@ def test_only_the_next_texts_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_caller_may_change_its_tokens() -> None:
-    some = Ahead([("a", None)], lambda texts: [[1, 2] for _ in texts])
+    some = TokenPrefetch([("a", None)], lambda texts: [[1, 2] for _ in texts])
     first = some.get(("a", None))
     assert first is not None
     first.append(3)

@@ -1,0 +1,99 @@
+"""What stops an answer, in all benchmarks that generate: the task's stops, none, the user's."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lm_eval.tasks import TaskManager
+
+from lm_eval_ext._autoload import tasks_folder
+
+TASKS = {
+    "magnifico_mini": [";", "\n\n", "--", "#"],
+    "cogs_mini_id": ["\n"],
+    "cogs_mini_icl_id": ["\n"],
+    "cogs_mini_overestimation": ["\n"],
+    "conceptual_mini": ["\n"],
+    "diner_mini_name": ["\n\n"],
+    "diner_mini_components": ["\n\n"],
+    "diner_mini_cp": ["\n\n"],
+    "diner_mini_icl": ["\n"],
+}
+"""With the stop strings of their files."""
+
+
+def template(turns: list[dict[str, str]], **_: Any) -> str:
+    return "".join(f"<{turn['role']}>{turn['content']}" for turn in turns)
+
+
+CHAT = {"apply_chat_template": True, "chat_template": template}
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def loaded(request: pytest.FixtureRequest, run_cache: Path) -> Iterator[Any]:
+    manager = TaskManager(include_defaults=False, include_path=tasks_folder())
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
+        yield manager.load(request.param)["tasks"][request.param]
+
+
+@pytest.fixture
+def task(loaded: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A task as it is after loading, which takes seconds."""
+    monkeypatch.setattr(loaded, "_given_stops", None)
+    monkeypatch.setattr(loaded.config, "generation_kwargs", dict(loaded.config.generation_kwargs))
+    return loaded
+
+
+def stops(task: Any, **options: Any) -> Any:
+    """The stop strings of all requests, which must agree."""
+    task.build_all_requests(limit=2, rank=0, world_size=1, **options)
+    first, *others = [instance.args[1]["until"] for instance in task.instances]
+    assert all(other == first for other in others)
+    return first
+
+
+def give(task: Any, **generation: Any) -> None:
+    """As lm-eval merges --gen_kwargs."""
+    task.set_config(key="generation_kwargs", value=generation, update=True)
+
+
+def test_a_chat_template_switches_the_tasks_own_stops_off(task: Any) -> None:
+    assert stops(task) == TASKS[task.task_name]
+    assert stops(task, **CHAT) == []
+    assert stops(task) == TASKS[task.task_name], "the next run has the task's again"
+    give(task, max_gen_toks=5)
+    assert stops(task, **CHAT) == []
+    assert task.instances[0].args[1]["max_gen_toks"] == 5
+
+
+@pytest.mark.parametrize("given", ["!", ["!", "?"]])
+def test_the_users_stops_win(task: Any, given: str | list[str]) -> None:
+    give(task, until=given)
+    assert stops(task) == given
+    assert stops(task, **CHAT) == given
+
+
+def test_the_users_stops_win_even_if_they_are_the_tasks(task: Any) -> None:
+    own = TASKS[task.task_name]
+    signatures = []
+    for given in (False, True):
+        if given:
+            give(task, until=list(own))
+        for options, expected in (({}, own), (CHAT, own if given else [])):
+            assert stops(task, **options) == expected
+            signatures.append(task.dump_config()["metadata"]["signature"])
+    plain, chat, plain_given, chat_given = signatures
+    assert plain == chat == plain_given
+    assert chat_given == {**plain, "stops": "given"}, "its requests are others than chat's"
+
+
+def test_what_a_subclass_wants_after_a_chat_template(
+    task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task, "chat_stops", ("END",))
+    assert stops(task) == TASKS[task.task_name]
+    assert stops(task, **CHAT) == ["END"]
+    give(task, until="!")
+    assert stops(task, **CHAT) == "!"
