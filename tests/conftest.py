@@ -147,38 +147,83 @@ def small_lm_eval(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small.copy_to(tmp_path_factory.mktemp("small-lm-eval"))
 
 
-@pytest.fixture
-def lm_eval(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
-    """Runs plain ``lm_eval`` in a process of its own, as a user does.
+def environment_of_commands(small_lm_eval: Path | None) -> dict[str, str]:
+    """What commands of a test are started with, which import a small lm-eval or the whole."""
+    paths = [str(small_lm_eval)] if small_lm_eval else []
+    paths += [path for path in [os.environ.get("PYTHONPATH")] if path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
-    ``whole=True`` runs it with all of its own tasks, whose index takes seconds.
+
+@pytest.fixture(scope="session")
+def warm(small_lm_eval: Path) -> Iterator[Any]:
+    """A process that has imported everything, once per worker, and forks for each command."""
+    from support.warm import Warm
+
+    environment = environment_of_commands(small_lm_eval)
+    for name in list(environment):
+        if name.startswith("LM_EVAL_EXT_"):
+            del environment[name]
+    environment["HF_HUB_OFFLINE"] = "1"
+    started = Warm(environment)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, small_lm_eval: Path, request: pytest.FixtureRequest
+) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Runs one of this environment's commands in a process of its own, in the test's folder.
+
+    The process is forked from one that has imported everything, unless ``env`` holds variables
+    that imports may read. ``cold=True`` starts it as users do; ``whole=True`` with all of
+    lm-eval's own tasks, whose index takes seconds.
     """
+
+    def run(
+        name: str,
+        *arguments: str,
+        env: dict[str, str],
+        timeout: int,
+        cold: bool = False,
+        whole: bool = False,
+    ) -> "subprocess.CompletedProcess[str]":
+        words = [str(Path(sys.executable).parent / name), *arguments]
+        environment = environment_of_commands(None if whole else small_lm_eval) | env
+        if not (cold or whole):
+            server = request.getfixturevalue("warm")
+            if server.can_have(environment):
+                return server.start(words, environment=environment, folder=tmp_path).wait(timeout)
+        return subprocess.run(
+            words,
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def lm_eval(
+    tmp_path: Path, command: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> Callable[..., Completed]:
+    """Runs plain ``lm_eval``, as a user does (:func:`command`)."""
 
     def run(
         *arguments: str,
         env: dict[str, str] | None = None,
         output: Path | None = None,
+        cold: bool = False,
         whole: bool = False,
     ) -> Completed:
-        paths = [] if whole else [str(small_lm_eval)]
-        paths += [path for path in [os.environ.get("PYTHONPATH")] if path]
         output = output or tmp_path / "output"
-        process = subprocess.run(
-            [
-                str(Path(sys.executable).parent / "lm_eval"),
-                *arguments,
-                *(
-                    ["--output_path", str(output), "--log_samples"]
-                    if "--tasks" in arguments
-                    else []
-                ),
-            ],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(env or {})},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
+        logged = ["--output_path", str(output), "--log_samples"] if "--tasks" in arguments else []
+        process = command(
+            "lm_eval", *arguments, *logged, env=env or {}, timeout=900, cold=cold, whole=whole
         )
         return Completed(process, output)
 
@@ -186,18 +231,15 @@ def lm_eval(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs ``lm-eval-ext`` in a process of its own."""
+def cli(
+    command: Callable[..., "subprocess.CompletedProcess[str]"],
+) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Runs ``lm-eval-ext`` (:func:`command`)."""
 
-    def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(Path(sys.executable).parent / "lm-eval-ext"), *arguments],
-            env={**os.environ, "COLUMNS": "200", **(env or {})},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+    def run(
+        *arguments: str, env: dict[str, str] | None = None, cold: bool = False
+    ) -> "subprocess.CompletedProcess[str]":
+        wide = {"COLUMNS": "200", **(env or {})}
+        return command("lm-eval-ext", *arguments, env=wide, timeout=300, cold=cold)
 
     return run
