@@ -26,17 +26,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
-TEST_CACHE = os.environ.get("LM_EVAL_EXT_TEST_CACHE")
 SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"))
+
+
+STARTS_PROCESSES = {"cli", "command", "lm_eval"}
+"""Fixtures that do."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on populated databases run in one worker: the others would wait while it builds."""
+    """Marks what starts one of our commands, and puts first what takes longest."""
     for item in items:
-        grouped = item.get_closest_marker("xdist_group")
-        if not grouped and "populated" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("populated"))
+        if STARTS_PROCESSES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.e2e)
+    items.sort(key=lambda item: not item.get_closest_marker("e2e"))
 
 
 @pytest.fixture(autouse=True)
@@ -63,18 +66,13 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def run_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache for the whole run, of all its workers: populated databases are built once.
+def run_cache() -> Path:
+    """A cache of the package's for all workers and runs: populated databases are built once."""
+    from support import kept
 
-    ``LM_EVAL_EXT_TEST_CACHE`` names a folder that keeps it between runs.
-    """
-    if TEST_CACHE:
-        Path(TEST_CACHE).mkdir(parents=True, exist_ok=True)
-        return Path(TEST_CACHE)
-    base = tmp_path_factory.getbasetemp()
-    cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "run-cache"
-    cache.mkdir(exist_ok=True)
-    return cache
+    names = ("sql", "data", "benchmarks/magnifico", "benchmarks/diner")
+    sources = [*sorted(kept.PACKAGE.glob("*.py")), *(kept.PACKAGE / name for name in names)]
+    return kept.folder("cache", kept.key(sources, ["sqlglot"]))
 
 
 @pytest.fixture
@@ -93,7 +91,7 @@ def real_data(shared_data: Path, kept_cache: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture(scope="session")
 def populated(shared_data: Path, run_cache: Path) -> Path:
-    """The cache with the populated copies of MAGNIFICo's databases: minutes, once per run.
+    """The cache with the populated copies of MAGNIFICo's databases: minutes, where they are new.
 
     Tests that start a subprocess ask for it, so that the building does not count as the
     subprocess's time.
@@ -108,14 +106,39 @@ def populated(shared_data: Path, run_cache: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_models() -> Path:
     """A folder with tiny random models: ``gpt2`` (no BOS), ``llama`` (BOS) and ``t5``."""
-    from support import tiny
+    from support import kept, tiny
 
-    folder = tmp_path_factory.mktemp("models")
-    for kind in tiny.KINDS:
-        tiny.make(kind, folder / kind)
-    return folder
+    def make(folder: Path) -> None:
+        for kind in tiny.KINDS:
+            tiny.make(kind, folder / kind)
+
+    key = kept.key([Path(str(tiny.__file__))], ["torch", "transformers", "tokenizers"])
+    return kept.made("tiny-models", key, make)
+
+
+@pytest.fixture(scope="session")
+def demonstration_model() -> Callable[[str], Path]:
+    """Gives what ``demo-model`` trains by default, for ``lieder`` or ``cogs``: a minute each."""
+    from support import kept
+
+    tool = str(Path(sys.executable).parent / "lm-eval-ext")
+    names = ("demo_model", "benchmarks/lieder", "benchmarks/cogs", "lexicon")
+    sources = [kept.PACKAGE / name for name in names]
+    key = kept.key(sources, ["torch", "transformers", "tokenizers"])
+
+    def model(name: str) -> Path:
+        words = ["demo-model"] if name == "lieder" else [name, "demo-model"]
+
+        def make(folder: Path) -> None:
+            command = [tool, *words, "--out", str(folder / "model")]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+            assert done.returncode == 0, done.stderr[-2000:]
+
+        return kept.made(f"model-of-{name}", key, make) / "model"
+
+    return model
 
 
 class Completed:

@@ -69,11 +69,9 @@ def test_recorded_answers_on_the_command_line(
 
 
 def test_a_trained_model_is_far_better_in_distribution(
-    cli: Callable[..., Any], lm_eval: Callable[..., Any], tmp_path: Path
+    cli: Callable[..., Any], lm_eval: Callable[..., Any], demonstration_model: Callable[[str], Path]
 ) -> None:
-    folder = str(tmp_path / "model")
-    trained = cli("cogs", "demo-model", "--out", folder)
-    assert trained.returncode == 0, trained.stderr[-2000:]
+    folder = str(demonstration_model("cogs"))
     done = lm_eval(
         "--tasks", "cogs_mini", "--model", "hf", "--model_args", f"pretrained={folder}",
         "--device", "cpu", "--batch_size", "64", "--gen_kwargs", "max_gen_toks=160",
