@@ -1,5 +1,6 @@
 """What tests share: the real data where at hand, tiny models, lm_eval as users start it."""
 
+import itertools
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from support.collected import COLLECTED
 
 # Tiny models are fastest on one thread, and two processes with two threads each on a busy
 # machine wait for each other most of the time.
@@ -29,28 +31,43 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"))
 
 
-STARTS_PROCESSES = {"cli", "command", "lm_eval"}
+STARTS_PROCESSES = {"cli", "command", "lm_eval", "warm"}
 """Fixtures that do."""
+
+LONGEST = ("demonstration_model", "populated")
+"""Fixtures that take minutes where nothing is kept from an earlier run."""
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks what starts one of our commands, and puts first what takes longest."""
+    config.stash[COLLECTED] = {item.path for item in items}
     for item in items:
         if STARTS_PROCESSES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.e2e)
-    items.sort(key=lambda item: not item.get_closest_marker("e2e"))
+
+    def shorter(item: pytest.Item) -> tuple[bool, ...]:
+        fixtures = getattr(item, "fixturenames", ())
+        marks = [item.get_closest_marker(name) is None for name in ("e2e", "slow")]
+        return (*(name not in fixtures for name in LONGEST), *marks)
+
+    items.sort(key=shorter)
+
+
+@pytest.fixture(scope="session")
+def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names of folders that do not exist, one for each test."""
+    folder = tmp_path_factory.mktemp("caches")
+    return (folder / str(number) for number in itertools.count())
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path]) -> Iterator[None]:
     """No test depends on the user's cache, data or network settings."""
     for name in list(os.environ):
         if name.startswith("LM_EVAL_EXT_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(next(_caches)))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     yield
 
@@ -175,6 +192,12 @@ def environment_of_commands(small_lm_eval: Path | None) -> dict[str, str]:
     paths = [str(small_lm_eval)] if small_lm_eval else []
     paths += [path for path in [os.environ.get("PYTHONPATH")] if path]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+@pytest.fixture
+def commands_environment(small_lm_eval: Path) -> Callable[[], dict[str, str]]:
+    """Gives the environment of commands as it is when the test asks."""
+    return lambda: environment_of_commands(small_lm_eval)
 
 
 @pytest.fixture(scope="session")

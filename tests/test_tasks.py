@@ -41,11 +41,8 @@ def by_worker(name: str) -> Any:
 
     COGS in context chooses the same demonstrations in every lexicon, once per worker.
     """
-    group = (
-        f"cogs_icl {name.rsplit('_', maxsplit=1)[-1]}"
-        if name.startswith("cogs_icl")
-        else f"task {name}"
-    )
+    in_context, split = name.startswith("cogs_icl"), name.rpartition("_")[2]
+    group = f"cogs_icl {split}" if in_context else f"task {name}"
     marks = [pytest.mark.xdist_group(group)]
     if TASKS[name].documents > FEW:
         marks.append(pytest.mark.slow)

@@ -40,6 +40,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+@pytest.mark.e2e
 def test_what_has_arrived_stays(many: Server, tmp_path: Path, how: signal.Signals) -> None:
     many.hold_after = 100
     child = start()
@@ -63,6 +64,7 @@ def test_what_has_arrived_stays(many: Server, tmp_path: Path, how: signal.Signal
     assert stored(tmp_path / "cache") == sorted(f"data/{FOLDER}{name}" for name in NAMES)
 
 
+@pytest.mark.e2e
 def test_two_processes_fetch_each_file_once(many: Server, tmp_path: Path) -> None:
     many.hold_after = 50
     children = [start(), start()]

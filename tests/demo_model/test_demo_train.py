@@ -177,11 +177,13 @@ def start_and_interrupt(stage: str, out: Path, with_signal: signal.Signals) -> N
         assert process.wait(timeout=60) != 0
 
 
+@pytest.mark.e2e
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     start_and_interrupt("training", tmp_path / "model", signal.SIGINT)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.e2e
 def test_a_killed_run_leaves_no_half_model(tmp_path: Path) -> None:
     out = tmp_path / "model"
     start_and_interrupt("saving", out, signal.SIGKILL)
