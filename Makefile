@@ -37,11 +37,14 @@ demo: demo-model ## Train two tiny models, evaluate them on what is embedded, ma
 	@echo "== A page with everything"
 	$(BIN)/lm-eval-ext leaderboard $(DEMO)/results -o $(DEMO)/site --title "The demonstration's two models"
 
-test: $(VENV)/installed ## Run the whole test suite.
-	$(BIN)/python -m pytest -n auto
+# Bytecode, which some machines switch off, spares the tests' many processes compiling.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto
 
-test-fast: $(VENV)/installed ## Run the tests that start no subprocess.
-	$(BIN)/python -m pytest -m "not e2e"
+test: $(VENV)/installed ## Run the whole test suite.
+	$(PYTEST)
+
+test-fast: $(VENV)/installed ## Run the tests that take no process of their own and no seconds.
+	$(PYTEST) -m "not e2e and not slow"
 
 docs-update: $(VENV)/installed ## Write anew what the documentation takes from cards and imports.
 	$(BIN)/python docs/generate.py

@@ -1,5 +1,6 @@
 """What tests share: the real data where at hand, tiny models, lm_eval as users start it."""
 
+import itertools
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from support.collected import COLLECTED
 
 # Tiny models are fastest on one thread, and two processes with two threads each on a busy
 # machine wait for each other most of the time.
@@ -26,28 +28,46 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
-TEST_CACHE = os.environ.get("LM_EVAL_EXT_TEST_CACHE")
 SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"))
 
 
+STARTS_PROCESSES = {"cli", "command", "lm_eval", "warm"}
+"""Fixtures that do."""
+
+LONGEST = ("demonstration_model", "populated")
+"""Fixtures that take minutes where nothing is kept from an earlier run."""
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on populated databases run in one worker: the others would wait while it builds."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks what starts one of our commands, and puts first what takes longest."""
+    config.stash[COLLECTED] = {item.path for item in items}
     for item in items:
-        grouped = item.get_closest_marker("xdist_group")
-        if not grouped and "populated" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("populated"))
+        if STARTS_PROCESSES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.e2e)
+
+    def shorter(item: pytest.Item) -> tuple[bool, ...]:
+        fixtures = getattr(item, "fixturenames", ())
+        marks = [item.get_closest_marker(name) is None for name in ("e2e", "slow")]
+        return (*(name not in fixtures for name in LONGEST), *marks)
+
+    items.sort(key=shorter)
+
+
+@pytest.fixture(scope="session")
+def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names of folders that do not exist, one for each test."""
+    folder = tmp_path_factory.mktemp("caches")
+    return (folder / str(number) for number in itertools.count())
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path]) -> Iterator[None]:
     """No test depends on the user's cache, data or network settings."""
     for name in list(os.environ):
         if name.startswith("LM_EVAL_EXT_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(next(_caches)))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     yield
 
@@ -63,18 +83,13 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def run_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache for the whole run, of all its workers: populated databases are built once.
+def run_cache() -> Path:
+    """A cache of the package's for all workers and runs: populated databases are built once."""
+    from support import kept
 
-    ``LM_EVAL_EXT_TEST_CACHE`` names a folder that keeps it between runs.
-    """
-    if TEST_CACHE:
-        Path(TEST_CACHE).mkdir(parents=True, exist_ok=True)
-        return Path(TEST_CACHE)
-    base = tmp_path_factory.getbasetemp()
-    cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "run-cache"
-    cache.mkdir(exist_ok=True)
-    return cache
+    names = ("sql", "data", "benchmarks/magnifico", "benchmarks/diner")
+    sources = [*sorted(kept.PACKAGE.glob("*.py")), *(kept.PACKAGE / name for name in names)]
+    return kept.folder("cache", kept.key(sources, ["sqlglot"]))
 
 
 @pytest.fixture
@@ -93,7 +108,7 @@ def real_data(shared_data: Path, kept_cache: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture(scope="session")
 def populated(shared_data: Path, run_cache: Path) -> Path:
-    """The cache with the populated copies of MAGNIFICo's databases: minutes, once per run.
+    """The cache with the populated copies of MAGNIFICo's databases: minutes, where they are new.
 
     Tests that start a subprocess ask for it, so that the building does not count as the
     subprocess's time.
@@ -108,14 +123,39 @@ def populated(shared_data: Path, run_cache: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_models() -> Path:
     """A folder with tiny random models: ``gpt2`` (no BOS), ``llama`` (BOS) and ``t5``."""
-    from support import tiny
+    from support import kept, tiny
 
-    folder = tmp_path_factory.mktemp("models")
-    for kind in tiny.KINDS:
-        tiny.make(kind, folder / kind)
-    return folder
+    def make(folder: Path) -> None:
+        for kind in tiny.KINDS:
+            tiny.make(kind, folder / kind)
+
+    key = kept.key([Path(str(tiny.__file__))], ["torch", "transformers", "tokenizers"])
+    return kept.made("tiny-models", key, make)
+
+
+@pytest.fixture(scope="session")
+def demonstration_model() -> Callable[[str], Path]:
+    """Gives what ``demo-model`` trains by default, for ``lieder`` or ``cogs``: a minute each."""
+    from support import kept
+
+    tool = str(Path(sys.executable).parent / "lm-eval-ext")
+    names = ("demo_model", "benchmarks/lieder", "benchmarks/cogs", "lexicon")
+    sources = [kept.PACKAGE / name for name in names]
+    key = kept.key(sources, ["torch", "transformers", "tokenizers"])
+
+    def model(name: str) -> Path:
+        words = ["demo-model"] if name == "lieder" else [name, "demo-model"]
+
+        def make(folder: Path) -> None:
+            command = [tool, *words, "--out", str(folder / "model")]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+            assert done.returncode == 0, done.stderr[-2000:]
+
+        return kept.made(f"model-of-{name}", key, make) / "model"
+
+    return model
 
 
 class Completed:
@@ -147,38 +187,89 @@ def small_lm_eval(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small.copy_to(tmp_path_factory.mktemp("small-lm-eval"))
 
 
-@pytest.fixture
-def lm_eval(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
-    """Runs plain ``lm_eval`` in a process of its own, as a user does.
+def environment_of_commands(small_lm_eval: Path | None) -> dict[str, str]:
+    """What commands of a test are started with, which import a small lm-eval or the whole."""
+    paths = [str(small_lm_eval)] if small_lm_eval else []
+    paths += [path for path in [os.environ.get("PYTHONPATH")] if path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
-    ``whole=True`` runs it with all of its own tasks, whose index takes seconds.
+
+@pytest.fixture
+def commands_environment(small_lm_eval: Path) -> Callable[[], dict[str, str]]:
+    """Gives the environment of commands as it is when the test asks."""
+    return lambda: environment_of_commands(small_lm_eval)
+
+
+@pytest.fixture(scope="session")
+def warm(small_lm_eval: Path) -> Iterator[Any]:
+    """A process that has imported everything, once per worker, and forks for each command."""
+    from support.warm import Warm
+
+    environment = environment_of_commands(small_lm_eval)
+    for name in list(environment):
+        if name.startswith("LM_EVAL_EXT_"):
+            del environment[name]
+    environment["HF_HUB_OFFLINE"] = "1"
+    started = Warm(environment)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, small_lm_eval: Path, request: pytest.FixtureRequest
+) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Runs one of this environment's commands in a process of its own, in the test's folder.
+
+    The process is forked from one that has imported everything, unless ``env`` holds variables
+    that imports may read. ``cold=True`` starts it as users do; ``whole=True`` with all of
+    lm-eval's own tasks, whose index takes seconds.
     """
+
+    def run(
+        name: str,
+        *arguments: str,
+        env: dict[str, str],
+        timeout: int,
+        cold: bool = False,
+        whole: bool = False,
+    ) -> "subprocess.CompletedProcess[str]":
+        words = [str(Path(sys.executable).parent / name), *arguments]
+        environment = environment_of_commands(None if whole else small_lm_eval) | env
+        if not (cold or whole):
+            server = request.getfixturevalue("warm")
+            if server.can_have(environment):
+                return server.start(words, environment=environment, folder=tmp_path).wait(timeout)
+        return subprocess.run(
+            words,
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def lm_eval(
+    tmp_path: Path, command: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> Callable[..., Completed]:
+    """Runs plain ``lm_eval``, as a user does (:func:`command`)."""
 
     def run(
         *arguments: str,
         env: dict[str, str] | None = None,
         output: Path | None = None,
+        cold: bool = False,
         whole: bool = False,
     ) -> Completed:
-        paths = [] if whole else [str(small_lm_eval)]
-        paths += [path for path in [os.environ.get("PYTHONPATH")] if path]
         output = output or tmp_path / "output"
-        process = subprocess.run(
-            [
-                str(Path(sys.executable).parent / "lm_eval"),
-                *arguments,
-                *(
-                    ["--output_path", str(output), "--log_samples"]
-                    if "--tasks" in arguments
-                    else []
-                ),
-            ],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(env or {})},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
+        logged = ["--output_path", str(output), "--log_samples"] if "--tasks" in arguments else []
+        process = command(
+            "lm_eval", *arguments, *logged, env=env or {}, timeout=900, cold=cold, whole=whole
         )
         return Completed(process, output)
 
@@ -186,18 +277,15 @@ def lm_eval(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs ``lm-eval-ext`` in a process of its own."""
+def cli(
+    command: Callable[..., "subprocess.CompletedProcess[str]"],
+) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Runs ``lm-eval-ext`` (:func:`command`)."""
 
-    def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(Path(sys.executable).parent / "lm-eval-ext"), *arguments],
-            env={**os.environ, "COLUMNS": "200", **(env or {})},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+    def run(
+        *arguments: str, env: dict[str, str] | None = None, cold: bool = False
+    ) -> "subprocess.CompletedProcess[str]":
+        wide = {"COLUMNS": "200", **(env or {})}
+        return command("lm-eval-ext", *arguments, env=wide, timeout=300, cold=cold)
 
     return run

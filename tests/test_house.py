@@ -3,7 +3,11 @@
 import subprocess
 import sys
 from collections import Counter
+from fnmatch import fnmatch
 from pathlib import Path
+
+import pytest
+from support.collected import COLLECTED
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "lm_eval_ext"
@@ -32,3 +36,19 @@ def test_no_file_needs_scrolling_for_minutes() -> None:
 def test_every_room_says_what_it_is() -> None:
     for path in PACKAGE.rglob("*.py"):
         assert path.read_text().startswith(('"""', 'r"""')), path
+
+
+def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
+    """pytest enters no folder that is called build or dist, and says nothing."""
+    patterns = pytestconfig.getini("norecursedirs")
+    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py")}
+    names = {name for folder in folders for name in folder.parts}
+    assert names >= {"tests", "e2e", "building"}
+    assert not [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
+
+
+def test_every_test_file_is_collected(pytestconfig: pytest.Config) -> None:
+    if [str(path) for path in pytestconfig.args] != pytestconfig.getini("testpaths"):
+        pytest.skip("only a part of the tests was asked for")
+    files = {path for path in (ROOT / "tests").rglob("*.py") if path.name.startswith("test_")}
+    assert pytestconfig.stash[COLLECTED] == files

@@ -3,6 +3,7 @@
 import json
 import logging
 import random
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,12 @@ from lm_eval_ext.harness.names import HIGH, LOW, NONE, STDERR
 TASKS: dict[str, TaskFacts] = {
     name: facts for card in cards().values() for name, facts in card.tasks.items()
 }
+FEW = 5_000
+"""Documents; all requests of a task that has more take seconds to build."""
+
+WHOLE = {"cogs_unmodified_gen", "cogs_overestimation_tokens", "cogs_icl_unmodified_gen"}
+"""Tasks with more documents whose requests are all built: one of each kind."""
+
 GROUPS = {name: members for card in cards().values() for name, members in card.groups.items()}
 
 
@@ -30,9 +37,16 @@ def manager() -> TaskManager:
 
 
 def by_worker(name: str) -> Any:
-    """All tests of a task run in one worker: each would load it, for seconds, anew."""
-    group = "populated" if "spider_databases" in TASKS[name].sources else f"task {name}"
-    return pytest.param(name, marks=pytest.mark.xdist_group(group))
+    """All tests of a task run in one worker: each would load it, for seconds, anew.
+
+    COGS in context chooses the same demonstrations in every lexicon, once per worker.
+    """
+    in_context, split = name.startswith("cogs_icl"), name.rpartition("_")[2]
+    group = f"cogs_icl {split}" if in_context else f"task {name}"
+    marks = [pytest.mark.xdist_group(group)]
+    if TASKS[name].documents > FEW:
+        marks.append(pytest.mark.slow)
+    return pytest.param(name, marks=marks)
 
 
 @pytest.fixture(
@@ -76,11 +90,22 @@ def test_a_group_holds_what_its_card_says(
         assert sorted(manager.load(group)["tasks"]) == sorted(GROUPS[group])
 
 
-def test_it_has_the_size_that_its_card_says(task: Any) -> None:
-    task.build_all_requests(rank=0, world_size=1)
+def test_it_has_the_size_that_its_card_says(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = TASKS[task.task_name]
-    assert len(task.eval_docs) == facts.documents
-    assert len(task.instances) == facts.requests
+    documents = task.eval_docs
+    assert len(documents) == facts.documents
+    per_document, rest = divmod(facts.requests, facts.documents)
+    assert rest == 0
+    if "context" in documents.features:  # as many requests as contexts, in every document
+        assert set(map(len, documents["context"])) == {per_document}
+    if facts.documents > FEW and task.task_name not in WHOLE:
+        last = facts.documents - 1
+        some = sorted({0, 1, last - 1, last, *range(0, last, last // 100)})
+        monkeypatch.setattr(task, "test_docs", lambda: documents.select(some))
+    task.build_all_requests(rank=0, world_size=1)
+    built = Counter(instance.doc_id for instance in task.instances)
+    assert len(built) == len(task.eval_docs)
+    assert set(built.values()) == {per_document}
 
 
 def test_limit_counts_whole_documents(task: Any) -> None:

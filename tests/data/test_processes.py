@@ -43,6 +43,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
     return condition()
 
 
+@pytest.mark.e2e
 def test_two_processes_fetch_a_file_once(upstream: Upstream, tmp_path: Path) -> None:
     upstream.answers = [up.held]
     children = [start(ONE), start(ONE)]

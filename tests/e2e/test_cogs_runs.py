@@ -1,10 +1,6 @@
-"""COGS through lm_eval: recorded golds in every type, a trained model, ranks, two runs as one."""
+"""COGS through lm_eval: recorded golds in every type, a trained model."""
 
 import json
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,7 +52,7 @@ def test_recorded_answers_on_the_command_line(
         file = write(tmp_path / "answers.jsonl", list(documents["sentence"]), answers)
         done = lm_eval("--tasks", "cogs_fresh_gen_small", "--model", "recorded", "--model_args",
                        f"path={file}", "--metadata", '{"cogs_seed": 3}', env=env,
-                       output=tmp_path / f"out{reached}")  # fmt: skip
+                       output=tmp_path / f"out{reached}", cold=reached == 1.0)  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
         scores = done.results()["results"]["cogs_fresh_gen_small"]
         figures = [value for name, value in scores.items() if "," in name and "_stderr" not in name]
@@ -69,11 +65,9 @@ def test_recorded_answers_on_the_command_line(
 
 
 def test_a_trained_model_is_far_better_in_distribution(
-    cli: Callable[..., Any], lm_eval: Callable[..., Any], tmp_path: Path
+    cli: Callable[..., Any], lm_eval: Callable[..., Any], demonstration_model: Callable[[str], Path]
 ) -> None:
-    folder = str(tmp_path / "model")
-    trained = cli("cogs", "demo-model", "--out", folder)
-    assert trained.returncode == 0, trained.stderr[-2000:]
+    folder = str(demonstration_model("cogs"))
     done = lm_eval(
         "--tasks", "cogs_mini", "--model", "hf", "--model_args", f"pretrained={folder}",
         "--device", "cpu", "--batch_size", "64", "--gen_kwargs", "max_gen_toks=160",
@@ -89,37 +83,3 @@ def test_a_trained_model_is_far_better_in_distribution(
     assert scores["cogs_mini_gen"]["exact_match/structural,none"] < 0.2
     again = cli("cogs", "demo-model", "--out", folder)
     assert "already holds this model" in again.stdout
-
-
-RANK = Path(__file__).parent / "rank.py"
-
-
-def test_ranks_give_the_results_of_one(tmp_path: Path) -> None:
-    """Metrics that concern some documents only exist on every rank."""
-    documents = load.dataset(cogs_corpus="mini")["test"]
-    answers = [form if i % 3 else "" for i, form in enumerate(documents["form"])]
-    recorded = write(tmp_path / "answers.jsonl", list(documents["sentence"]), answers)
-    outcomes = []
-    for world in (1, 3):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        output = tmp_path / f"{world}.json"
-        ranks = [
-            subprocess.Popen(
-                [sys.executable, str(RANK), str(recorded), "cogs_mini_gen", str(output)],
-                env={
-                    **os.environ, "RANK": str(rank), "WORLD_SIZE": str(world),
-                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-                },
-                stderr=subprocess.PIPE, text=True,
-            )
-            for rank in range(world)
-        ]  # fmt: skip
-        for process in ranks:
-            _, errors = process.communicate(timeout=240)
-            assert process.returncode == 0, errors[-3000:]
-        outcomes.append(json.loads(output.read_text()))
-    alone, together = outcomes
-    assert together["order"] != alone["order"]
-    assert together["results"] == alone["results"]

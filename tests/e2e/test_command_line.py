@@ -22,7 +22,7 @@ def test_missing_data_are_one_line_before_the_model_is_touched(
         nobody.bind(("127.0.0.1", 0))  # bound and not listening: refused at once
         env = {"LM_EVAL_EXT_MIRROR": f"http://127.0.0.1:{nobody.getsockname()[1]}"}
         done = lm_eval("--tasks", "lieder", "--model", "hf",
-                       "--model_args", "pretrained=/no/such/model", env=env)  # fmt: skip
+                       "--model_args", "pretrained=/no/such/model", env=env, cold=True)  # fmt: skip
     assert done.returncode == 1
     assert last_line(done).startswith("lm-eval-ext: error: ")
     assert "LM_EVAL_EXT_DATA" in last_line(done), "the remedy"
@@ -74,7 +74,7 @@ def test_replaying_the_group_and_reading_the_tables(
     recorded = shared_data / "lieder/recorded/*_gpt2.responses.jsonl"
     done = lm_eval("--tasks", "lieder", "--model", "recorded",
                    "--model_args", json.dumps({"path": str(recorded), "conflict": "first"}),
-                   env={"LM_EVAL_EXT_DATA": str(shared_data)})  # fmt: skip
+                   env={"LM_EVAL_EXT_DATA": str(shared_data)}, cold=True)  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     results = done.results()
     for experiment in ("base", "diff", "two"):
@@ -84,7 +84,7 @@ def test_replaying_the_group_and_reading_the_tables(
                 for name, figures in json.loads(file.read_text()).items():
                     ours = results["results"][f"lieder_{experiment}"][f"{metric}/{name},none"]
                     assert ours == figures["correct"] / figures["n"], (experiment, metric, name)
-    shown = cli("show", str(done.output))
+    shown = cli("show", str(done.output), cold=True)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.count("48 of 48 documents") == 3
     assert "humans" in shown.stdout
@@ -111,6 +111,6 @@ def test_limit_and_cache_resume(
     assert first.returncode == 0, first.stderr[-3000:]
     assert first.results()["n-samples"]["lieder_mini"] == {"original": 48, "effective": 3}
     assert [len(sample["arguments"]) for sample in first.samples("lieder_mini")] == [12] * 3
-    second = lm_eval(*common, "--limit", "4", output=tmp_path / "second")
+    second = lm_eval(*common, "--limit", "4", output=tmp_path / "second", cold=True)
     assert "Cached requests: 36, Requests remaining: 12" in second.stderr
     assert second.samples("lieder_mini")[0]["resps"] == first.samples("lieder_mini")[0]["resps"]

@@ -12,13 +12,12 @@ pytestmark = pytest.mark.e2e
 
 
 def test_the_demonstration_model_is_above_chance(
-    cli: Callable[..., Any], lm_eval: Callable[..., Any], tmp_path: Path
+    cli: Callable[..., Any], lm_eval: Callable[..., Any], demonstration_model: Callable[[str], Path]
 ) -> None:
-    trained = cli("demo-model", "--out", str(tmp_path / "model"))
-    assert trained.returncode == 0, trained.stderr[-2000:]
+    model = demonstration_model("lieder")
     done = lm_eval(
         "--tasks", "lieder_mini", "--model", "hf", "--device", "cpu", "--batch_size", "32",
-        "--model_args", f"pretrained={tmp_path / 'model'}",
+        "--model_args", f"pretrained={model}",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     scores = done.results()["results"]["lieder_mini"]
@@ -28,6 +27,7 @@ def test_the_demonstration_model_is_above_chance(
         for requirement in ("existence", "plurality"):
             assert scores[f"{metric}/{requirement},none"] > chance + 0.3, (metric, requirement)
         assert scores[f"{metric}/mean,none"] < 1, "a model that is always right shows nothing"
-    again = cli("demo-model", "--out", str(tmp_path / "model"))
+    again = cli("demo-model", "--out", str(model), cold=True)
+    assert again.returncode == 0, again.stderr[-2000:]
     assert "already holds this model" in again.stdout
     assert "training" not in again.stderr, "a second run does not train"

@@ -75,8 +75,10 @@ def test_sums_are_those_of_a_plain_forward_pass(
     pairs = [tuple(arguments) for sample in samples for arguments in sample["arguments"]]
     ours = [response[0][0] for sample in samples for response in sample["resps"]]
     assert len(pairs) == 576
-    plain = plain_logprobs(tiny_models / kind, pairs)
-    assert max(abs(a - b) for a, b in zip(ours, plain, strict=True)) < 1e-4
+    # A document has 12 pairs; every fifth one is of another place in its document.
+    some = slice(None) if experiment == "mini" else slice(None, None, 5)
+    plain = plain_logprobs(tiny_models / kind, pairs[some])
+    assert max(abs(a - b) for a, b in zip(ours[some], plain, strict=True)) < 1e-4
     assert max(plain) - min(plain) > 1, "a constant model would prove nothing"
 
 

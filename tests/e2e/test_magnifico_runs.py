@@ -16,7 +16,7 @@ from lm_eval_ext.benchmarks.magnifico import load
 from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("populated")]
+pytestmark = pytest.mark.e2e
 
 WRONG = "COUNT(*) FROM sqlite_master WHERE 1 = 0"
 
@@ -115,7 +115,7 @@ def test_every_task_of_the_family_runs_on_a_tiny_model(
     names = [name for name, facts in cards()["magnifico"].tasks.items() if not facts.asks_own]
     done = lm_eval("--tasks", ",".join(names), "--model", "hf",
                    "--model_args", f"pretrained={tiny_models / 'gpt2'}", "--device", "cpu",
-                   "--limit", "2", "--gen_kwargs", "max_gen_toks=6")  # fmt: skip
+                   "--limit", "2", "--gen_kwargs", "max_gen_toks=6", cold=True)  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     content = done.results()
     assert set(content["results"]) == set(names)
@@ -164,7 +164,8 @@ def test_a_run_is_resumed_from_its_cache(
         done = lm_eval("--tasks", "magnifico_mini", "--model", "hf",
                        "--model_args", f"pretrained={tiny_models / 'llama'}", "--device", "cpu",
                        "--limit", str(limit), "--use_cache", str(tmp_path / "kept"),
-                       "--gen_kwargs", "max_gen_toks=5", output=tmp_path / name)  # fmt: skip
+                       "--gen_kwargs", "max_gen_toks=5", output=tmp_path / name,
+                       cold=name == "second")  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
         return done
 

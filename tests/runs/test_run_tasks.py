@@ -73,6 +73,7 @@ def test_own_names_need_our_folder_only() -> None:
     assert not chosen.is_group("lieder_mini")
 
 
+@pytest.mark.slow
 def test_patterns_and_other_tasks_need_the_whole_index() -> None:
     chosen = select("lieder*,arc_easy")
     assert not chosen.own_only

@@ -261,6 +261,7 @@ def real_pairs(shared_data: Path) -> Pairs:
 
 
 @pytest.mark.xdist_group("real_pairs")
+@pytest.mark.slow
 def test_real_pairs_called_equivalent_are_never_told_apart(real_pairs: Pairs) -> None:
     """Those of the first grade, on the original databases and on random ones."""
     engine = Engine(Limits(timeout_s=5.0))
@@ -283,6 +284,7 @@ def test_real_pairs_called_equivalent_are_never_told_apart(real_pairs: Pairs) ->
 
 
 @pytest.mark.xdist_group("real_pairs")
+@pytest.mark.slow
 def test_real_pairs_of_the_other_grades_are_told_apart_by_what_is_open_only(
     real_pairs: Pairs,
 ) -> None:

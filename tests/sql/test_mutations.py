@@ -127,6 +127,7 @@ CONDITION = st.recursive(
 
 
 @given(COLUMN, CONDITION)
+@pytest.mark.slow
 def test_whatever_the_condition_all_near_misses_run(column: str, condition: str) -> None:
     gold = f"SELECT {column} FROM book WHERE {condition} ORDER BY {column} LIMIT 2"
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -168,6 +169,7 @@ class Bench:
                     yield near_miss
 
 
+@pytest.mark.slow
 def test_the_share_of_ties_that_was_counted_before(real_data: Path) -> None:
     """Fact sheet: 366 of 1,284 (28.5 %), all 30 of salary_more_than, 42 of 45 above_average.
 
@@ -194,6 +196,7 @@ def test_the_share_of_ties_that_was_counted_before(real_data: Path) -> None:
     assert ties == 424
 
 
+@pytest.mark.slow
 def test_near_misses_of_real_golds_run_where_the_golds_do(real_data: Path) -> None:
     """EXPLAIN compiles a query without running it."""
     by_file: dict[Path, list[str]] = {}

@@ -107,6 +107,7 @@ def test_what_is_no_query_raises_one_line(text: str) -> None:
     assert "\n" not in str(raised.value) and "\x1b" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_golds_give_the_same_rows_when_written_again(real_data: Path) -> None:
     """On the original databases; what cannot be read is what SQLite cannot read either."""
     engine = Engine(Limits())

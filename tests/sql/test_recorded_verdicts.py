@@ -12,6 +12,8 @@ from lm_eval_ext.sql.scoring import read_predictions
 CHANGED_BY_THE_AUTHORS = {"hr_1", "college_1", "college_2", "college_3", "wine_1"}
 """Databases to which the authors had added rows (fact sheet, "Ground truth")."""
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("recorded verdicts")]
+
 
 @pytest.fixture(scope="module")
 def scored(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:

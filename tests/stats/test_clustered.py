@@ -21,6 +21,7 @@ def values(pairs: list[tuple[float, str]]) -> list[ClusteredValue]:
 
 
 @given(scores)
+@pytest.mark.slow
 def test_it_is_statsmodels_cluster_robust_error_of_a_mean(pairs: list[tuple[float, str]]) -> None:
     import statsmodels.api as sm
 

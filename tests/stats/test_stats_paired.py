@@ -51,6 +51,7 @@ def simulated(
     [([1] * 40, 0.0), ([3] * 16, 1.0), ([5] * 40, 2.0)],
     ids=["each document alone", "LIEDER's design", "strongly clustered"],
 )
+@pytest.mark.slow
 def test_intervals_cover_at_the_nominal_rate(sizes: list[int], shared: float) -> None:
     rng = np.random.default_rng(7)
     runs, effect = 1000, 0.4

@@ -9,15 +9,19 @@ LEFT = "hellaswag"
 
 
 def copy_to(folder: Path) -> Path:
-    """Copies the installed lm-eval, with one of its tasks; returns what to import it from."""
+    """Copies the installed lm-eval, with one of its tasks; returns what to import it from.
+
+    Times are copied too, so that Python goes on using the bytecode that lies there.
+    """
     spec = importlib.util.find_spec("lm_eval")
     assert spec is not None and spec.origin is not None
     source = Path(spec.origin).parent
 
     def unwanted(path: str, names: list[str]) -> list[str]:
         if Path(path) == source / "tasks":
-            return [name for name in names if "." not in name and name != LEFT]
-        return [name for name in names if name == "__pycache__"]
+            kept = (LEFT, "__pycache__")
+            return [name for name in names if "." not in name and name not in kept]
+        return []
 
     shutil.copytree(source, folder / "lm_eval", ignore=unwanted)
     return folder

@@ -57,6 +57,7 @@ def test_it_learns_and_is_loaded_as_a_sequence_model(trained: Trained, tokenizer
     assert report.parameters == model.num_parameters()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_model(trained: Trained, tmp_path: Path) -> None:
     folder, report = trained
     again = demo.train(tmp_path / "again", seed=3, steps=STEPS, progress=False)

@@ -131,6 +131,7 @@ def test_a_limit_changes_no_prompt_and_the_seed_is_lm_evals() -> None:
     assert sum(other[name] != prompt for name, prompt in everyone.items()) > len(everyone) / 2
 
 
+@pytest.mark.slow
 def test_another_hash_seed_gives_the_same_choices() -> None:
     program = (
         "from lm_eval_ext.benchmarks.cogs import in_context as c\n"
@@ -246,6 +247,7 @@ def test_every_lexicon_but_the_tokens_has_three_tasks() -> None:
 
 
 @pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.slow
 def test_real_samples_see_their_key_words_and_nothing_held_out(real_data: Path, split: str) -> None:
     training, samples = rows_of(cogs_lexicon="cvcv_short", cogs_split=split)
     some = samples[:: len(samples) // 300]
@@ -277,6 +279,7 @@ def test_real_samples_see_their_key_words_and_nothing_held_out(real_data: Path, 
             assert strings & {*sample["input"].split(), *sample["answer"].split()} <= texts
 
 
+@pytest.mark.slow
 def test_the_number_on_the_command_line_counts(
     lm_eval: Callable[..., Any], tiny_models: Path
 ) -> None:

@@ -145,6 +145,7 @@ def gen(shared_data: Path) -> Run:
         return Run("cogs_cvcv_short_gen")
 
 
+@pytest.mark.slow
 def test_gold_answers_are_right_in_every_type_and_shifted_ones_nearly_never(gen: Run) -> None:
     gold = [doc["form"] for doc in gen.docs]
     assert len(gold) == 21_000
@@ -157,6 +158,7 @@ def test_gold_answers_are_right_in_every_type_and_shifted_ones_nearly_never(gen:
             assert shifted[f"{metric}/{scope}"] < 0.01
 
 
+@pytest.mark.slow
 def test_golds_shuffled_and_renamed_are_equivalent_and_not_exact(gen: Run) -> None:
     """Two documents of the same meaning would make it guesswork; there are none."""
     rng = random.Random(1)

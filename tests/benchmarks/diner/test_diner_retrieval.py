@@ -79,6 +79,7 @@ def test_scores_are_those_of_the_plain_library(seed: int) -> None:
         assert index.scores(query) == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_same_real_recipes_come_first(shared_data: Path) -> None:
     rank_bm25 = pytest.importorskip("rank_bm25")
     content = json.loads((shared_data / "diner/xiachufang_1000.json").read_text(encoding="utf-8"))

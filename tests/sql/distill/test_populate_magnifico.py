@@ -78,6 +78,7 @@ def test_ties_and_empties(built: Built) -> None:
     assert undecided <= len(reports) // 100
 
 
+@pytest.mark.slow
 def test_the_originals_tie_far_more_often(built: Built) -> None:
     tied = 0
     found = {
@@ -90,6 +91,7 @@ def test_the_originals_tie_far_more_often(built: Built) -> None:
     assert tied > 0.25 * len(built.plausible)
 
 
+@pytest.mark.slow
 def test_copies_are_sound_and_small(built: Built) -> None:
     for db_id, original in built.originals.items():
         copy = built.copy(db_id)

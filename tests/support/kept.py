@@ -1,0 +1,73 @@
+"""What takes minutes to make and rarely changes, kept between runs of the tests.
+
+It lies in the user's cache folder, or where ``LM_EVAL_EXT_TEST_CACHE`` says, under a key of the
+sources and versions that decide about it. Who deletes the folder starts from nothing.
+"""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+import filelock
+import platformdirs
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "lm_eval_ext"
+CHOSEN = os.environ.get("LM_EVAL_EXT_TEST_CACHE")
+
+MOST = 6
+"""Of one kind: of other branches, or from before a change that is taken back."""
+
+IN_USE_S = 24 * 3600
+"""Younger ones may be another run's, and stay."""
+
+USED = ".used"
+
+
+def base() -> Path:
+    """The folder of everything that is kept."""
+    return Path(CHOSEN or platformdirs.user_cache_path("lm-eval-ext-tests")).resolve()
+
+
+def key(sources: Iterable[Path], libraries: Iterable[str]) -> str:
+    """A digest of files, of folders' files, and of the versions of libraries and SQLite."""
+    digest = hashlib.sha256(sqlite3.sqlite_version.encode())
+    for library in libraries:
+        digest.update(f"{library} {version(library)}\n".encode())
+    for source in sources:
+        files = [source] if source.is_file() else source.rglob("*")
+        for file in sorted(files):
+            if file.is_file() and file.suffix != ".pyc":
+                digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def folder(kind: str, key: str) -> Path:
+    """The folder of a kind and key, which may be new; drops old ones of the kind."""
+    found = base() / f"{kind}-{key}"
+    found.mkdir(parents=True, exist_ok=True)
+    (found / USED).touch()
+    by_age = sorted(base().glob(f"{kind}-*/{USED}"), key=lambda file: -file.stat().st_mtime)
+    for used in by_age[MOST:]:
+        if time.time() - used.stat().st_mtime > IN_USE_S:
+            shutil.rmtree(used.parent, ignore_errors=True)
+    return found
+
+
+def made(kind: str, key: str, make: Callable[[Path], None]) -> Path:
+    """What ``make`` writes into a folder, made by one process and once."""
+    place = folder(kind, key)
+    done = place / "content"
+    with filelock.FileLock(place / ".lock"):
+        if not done.is_dir():
+            unfinished = place / "unfinished"
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir()
+            make(unfinished)
+            unfinished.rename(done)
+    return done

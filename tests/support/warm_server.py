@@ -1,0 +1,124 @@
+"""A process that has imported what commands import, and forks for each command it is asked for.
+
+Started by :mod:`support.warm`. A child gets its own arguments, environment, folder and output,
+and then runs the console script itself, as ``__main__``, until the interpreter ends: exit
+status, traceback and exit handlers are Python's own. Before the fork there are imports only: no
+operation of torch, no thread, none of our files read.
+"""
+
+import gc
+import importlib
+import json
+import multiprocessing.process
+import os
+import random
+import runpy
+import select
+import signal
+import socket
+import sys
+import threading
+from typing import Any
+
+IMPORTS = (
+    "lm_eval.__main__",
+    "lm_eval.evaluator",
+    "lm_eval.models.huggingface",
+    "lm_eval_ext.cli.app",
+    "lm_eval_ext.harness.preflight",
+    "lm_eval_ext.harness.task",
+    "lm_eval_ext.models.recorded",
+    "pytablewriter",
+    "rich.table",
+    "scipy.stats",
+    "torch._dynamo",
+    "torch.distributed.fsdp",
+    "torch.onnx",
+    "transformers.models.gpt2.modeling_gpt2",
+    "transformers.models.llama.modeling_llama",
+    "transformers.models.t5.modeling_t5",
+    "transformers.quantizers.auto",
+)
+
+
+def serve(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Waits for requests and forks; returns in children only, with what they are to run."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the keepers
+    while True:
+        header, descriptors, _, _ = socket.recv_fds(control, 8, 3)
+        if not header:
+            os._exit(0)  # the tests are over
+        body = b""
+        while len(body) < int(header):
+            body += control.recv(int(header) - len(body))
+        if os.fork() == 0:
+            control.close()
+            if _keeps(socket.socket(fileno=descriptors.pop())):
+                os._exit(0)
+            return json.loads(body), descriptors
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _keeps(asker: socket.socket) -> bool:
+    """Forks once more, waits for the child and reports its status; False in the child.
+
+    When nobody waits for the status any more, the child is killed.
+    """
+    woken, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake.fileno())
+    child = os.fork()
+    if child == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for inherited in (asker, woken, wake):
+            inherited.close()
+        return False
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        ready, _, _ = select.select([asker, woken], [], [])
+        if asker in ready:
+            os.kill(child, signal.SIGKILL)
+        else:
+            woken.recv(64)
+        ended, status = os.waitpid(child, 0 if asker in ready else os.WNOHANG)
+        if ended:
+            asker.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+            return True
+
+
+def become(request: dict[str, Any], output: list[int]) -> None:
+    """Makes this process look like one that was just started with the request's command."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, standard in zip((nothing, *output), (0, 1, 2), strict=True):
+        os.dup2(descriptor, standard)
+        os.close(descriptor)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = request["command"]
+    sys.path[0] = os.path.dirname(sys.argv[0])  # noqa: PTH120 (what Python itself does)
+    multiprocessing.process.ORIGINAL_DIR = request["folder"]  # type: ignore[attr-defined]
+    random.seed()
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed()
+
+
+def main() -> None:
+    """Returns in children only."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    for name in IMPORTS:
+        importlib.import_module(name)
+    if (threads := threading.active_count()) > 1:
+        raise RuntimeError(f"an import has started a thread: {threads}")
+    gc.collect()
+    gc.freeze()
+    control.sendall(b"ready")
+    become(*serve(control))
+
+
+if __name__ == "__main__":
+    main()
+    runpy.run_path(sys.argv[0], run_name="__main__")
