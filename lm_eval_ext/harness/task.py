@@ -134,10 +134,11 @@ class ExtTask(ConfigurableTask):
         goes into the part of the key that is free.
         """
         given = self._given_stops is not None
+        switched_off = apply_chat_template and list(self.chat_stops) != self._own_stops
         noted = {
             "samples": None if samples is None else signature.digest(sorted(samples)),
             "stops": "given"
-            if apply_chat_template and given and self._given_stops == self._own_stops
+            if switched_off and given and self._given_stops == self._own_stops
             else None,
         }
         for name, value in noted.items():

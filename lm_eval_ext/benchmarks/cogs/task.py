@@ -1,4 +1,4 @@
-"""The class behind the tasks in context: every example after its demonstrations."""
+"""The classes behind the tasks: all stop at a line's end; in context, demonstrations are chosen."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,12 +7,32 @@ from datasets import Dataset
 
 from lm_eval_ext.benchmarks.cogs import in_context
 from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
+from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
 COLUMNS = ["id", "type", "corpus", "split", "input", "answer"]
 
 
+LINE_END = ("\n",)
+"""The stop string after a chat template as well: the whole answer is compared, and a logical form
+is one line."""
+
+
+class CogsTask(ExtTask):
+    """A task that asks for the logical form of a sentence."""
+
+    chat_stops = LINE_END
+
+
+class OverestimationTask(GroupedGenerationTask):
+    """A task that asks for every sentence twice, without and with substitution."""
+
+    chat_stops = LINE_END
+
+
 class InContextTask(FewshotTask):
     """A task that shows every sample demonstrations from the training set."""
+
+    chat_stops = LINE_END
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Writes the demonstrations."""
