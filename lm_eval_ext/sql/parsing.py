@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from sqlglot import exp
+
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.sql.schema import Column, Schema
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
-    from sqlglot import exp
     from sqlglot.dialects.dialect import Dialect
 
 ROWID = frozenset({"rowid", "oid", "_rowid_"})
@@ -24,7 +25,7 @@ class UnparsedQuery(ValueError):  # noqa: N818 (the name that the interface give
     """A text that is no query that we can read; the message is one line."""
 
 
-def parse(sql: str, schema: Schema) -> "exp.Expr":
+def parse(sql: str, schema: Schema) -> exp.Expr:
     """Reads one query.
 
     Args:
@@ -42,9 +43,8 @@ def parse(sql: str, schema: Schema) -> "exp.Expr":
 
 
 @lru_cache(maxsize=4096)
-def _parsed(sql: str, schema: Schema) -> "exp.Expr":
+def _parsed(sql: str, schema: Schema) -> exp.Expr:
     """The tree, which is not to be changed: each question about a query reads it again."""
-    from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     try:
@@ -63,7 +63,7 @@ def _parsed(sql: str, schema: Schema) -> "exp.Expr":
     return tree
 
 
-def to_sql(tree: "exp.Expr") -> str:
+def to_sql(tree: exp.Expr) -> str:
     """Writes a tree as SQL that SQLite runs with the result of what was read."""
     return str(tree.sql(dialect=_dialect(), comments=False))
 
@@ -97,17 +97,15 @@ def _dialect() -> "type[Dialect]":
     return SQLiteAsWritten
 
 
-def select_of(node: "exp.Expr") -> "exp.Select | None":
+def select_of(node: exp.Expr) -> exp.Select | None:
     """Returns the SELECT whose names a node sees first: the nearest one around it."""
-    from sqlglot import exp
-
     found = node.parent
     while found is not None and not isinstance(found, exp.Select):
         found = found.parent
     return found
 
 
-def sources(select: "exp.Select") -> "Iterator[exp.Expr]":
+def sources(select: exp.Select) -> Iterator[exp.Expr]:
     """Yields what a SELECT reads: tables and subqueries, in the order of FROM and JOIN."""
     first = select.args.get("from_")
     if first is not None:
@@ -116,7 +114,7 @@ def sources(select: "exp.Select") -> "Iterator[exp.Expr]":
         yield join.this
 
 
-def resolve(column: "exp.Column", schema: Schema) -> Column | None:
+def resolve(column: exp.Column, schema: Schema) -> Column | None:
     """Returns the declared column that a reference means.
 
     None where it is none of a table: a column of a subquery, an alias, or unknown.
@@ -137,18 +135,14 @@ def resolve(column: "exp.Column", schema: Schema) -> Column | None:
     return None
 
 
-def _declared(source: "exp.Expr", schema: Schema) -> dict[str, Column] | None:
-    from sqlglot import exp
-
+def _declared(source: exp.Expr, schema: Schema) -> dict[str, Column] | None:
     if isinstance(source, exp.Table) and source.name in schema and not is_cte(source):
         return {column.name.casefold(): column for column in schema[source.name].columns}
     return None
 
 
-def is_cte(table: "exp.Expr") -> bool:
+def is_cte(table: exp.Expr) -> bool:
     """Whether a table's name is that of a common table expression around it."""
-    from sqlglot import exp
-
     node = table.parent
     while node is not None:
         if isinstance(node, exp.Query) and any(
@@ -163,18 +157,14 @@ _ANY = "*"
 """Stands among names for: there may be others, that we do not know."""
 
 
-def _names_of(source: "exp.Expr", schema: Schema) -> set[str]:
-    from sqlglot import exp
-
+def _names_of(source: exp.Expr, schema: Schema) -> set[str]:
     if isinstance(source, exp.Subquery):
         return _output_names(source.this, schema)
     declared = _declared(source, schema)
     return {_ANY} if declared is None else set(declared)
 
 
-def _output_names(query: "exp.Expr", schema: Schema) -> set[str]:
-    from sqlglot import exp
-
+def _output_names(query: exp.Expr, schema: Schema) -> set[str]:
     if isinstance(query, exp.SetOperation):
         return _output_names(query.this, schema)
     if isinstance(query, exp.Subquery):
@@ -188,10 +178,8 @@ def _output_names(query: "exp.Expr", schema: Schema) -> set[str]:
     return names
 
 
-def _is_string(column: "exp.Column", schema: Schema) -> bool:
+def _is_string(column: exp.Column, schema: Schema) -> bool:
     """Whether SQLite finds no column behind quotes, in any SELECT around, and so a string."""
-    from sqlglot import exp
-
     identifier = column.this
     if column.table or not isinstance(identifier, exp.Identifier) or not identifier.quoted:
         return False

@@ -1,7 +1,8 @@
 """Rows that bring an average, or what is computed of it, onto a value that is there."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.distill.inserting import Added, RefusedError
 from lm_eval_ext.sql.distill.planning import conjuncts, operator_of
@@ -10,10 +11,6 @@ from lm_eval_ext.sql.distill.scopes import Cell, Query, Scope
 from lm_eval_ext.sql.distill.solving import solve
 from lm_eval_ext.sql.parsing import to_sql
 from lm_eval_ext.sql.values import Value
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 
 _NEAREST = 8
 _REPAIRS = 4
@@ -38,7 +35,7 @@ class Held:
     target: float
     query: Query
     scope: Scope
-    compared: "exp.Expr"
+    compared: exp.Expr
     inner: Scope
     computed: Cell
 
@@ -50,8 +47,6 @@ class Held:
 
 def comparisons(query: Query) -> list[Held]:
     """Returns the comparisons of a column with a number that is computed; targets are not set."""
-    from sqlglot import exp
-
     found: list[Held] = []
     for scope in query.scopes:
         for node in (node for part in scope.parts for node in part.walk()):
@@ -191,8 +186,6 @@ def _target(witness: Witness, held: Held, now: float) -> float:
 
 def _values_compared(held: Held) -> str:
     """Returns a query for the values compared, of rows that fulfil the other conditions."""
-    from sqlglot import exp
-
     select = held.scope.select.copy()
     for part in ("having", "order", "limit", "offset", "distinct"):
         select.set(part, None)

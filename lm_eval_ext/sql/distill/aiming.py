@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from lm_eval_ext.sql.distill.assignment import Assignment
 from lm_eval_ext.sql.distill.hints import output_of, single
 from lm_eval_ext.sql.distill.planning import Compared, Equal, Exists, Goal, Member, Wish, plan
@@ -87,8 +89,6 @@ def _member(
 def _compared(
     witness: "Witness", goal: Compared, scope: Scope, assignment: Assignment, depth: int
 ) -> None:
-    from sqlglot import exp
-
     rng = witness.rng
     cell = single(witness.query, goal.left, scope)
     right = goal.right.unnest()

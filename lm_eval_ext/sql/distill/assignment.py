@@ -2,15 +2,13 @@
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.distill.planning import literal
 from lm_eval_ext.sql.distill.scopes import Cell, Query, Scope
 from lm_eval_ext.sql.distill.values import number_of, of_length, with_number
 from lm_eval_ext.sql.values import Value
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 Draw = Callable[[Cell], Value]
 """Gives a plausible value for a cell."""
@@ -84,15 +82,13 @@ class Assignment:
 
     def make(
         self,
-        expression: "exp.Expr",
+        expression: exp.Expr,
         scope: Scope,
         value: Value,
         rng: random.Random,
         draw: Draw,
     ) -> None:
         """Gives the columns of an expression values from which it has a given one, if it can."""
-        from sqlglot import exp
-
         node = expression.unnest()
         if isinstance(node, exp.Column):
             cell = self._query.cell(node, scope)
@@ -111,10 +107,8 @@ class Assignment:
         elif isinstance(node, exp.Add | exp.Sub | exp.Mul) and value is not None:
             self._computed(node, scope, number_of(value), rng, draw)
 
-    def value_of(self, expression: "exp.Expr", scope: Scope) -> Value:
+    def value_of(self, expression: exp.Expr, scope: Scope) -> Value:
         """Returns a column's or a constant's value where it is known, None otherwise."""
-        from sqlglot import exp
-
         node = expression.unnest()
         constant = literal(node)
         if constant is not None:
@@ -125,7 +119,7 @@ class Assignment:
         return None if cell is None else self.get(cell)
 
     def _concatenated(
-        self, node: "exp.Expr", scope: Scope, text: str, rng: random.Random, draw: Draw
+        self, node: exp.Expr, scope: Scope, text: str, rng: random.Random, draw: Draw
     ) -> None:
         cut = rng.randint(0, len(text))
         left = self.value_of(node.this, scope)
@@ -135,10 +129,8 @@ class Assignment:
         self.make(node.args["expression"], scope, text[cut:], rng, draw)
 
     def _computed(
-        self, node: "exp.Expr", scope: Scope, target: float, rng: random.Random, draw: Draw
+        self, node: exp.Expr, scope: Scope, target: float, rng: random.Random, draw: Draw
     ) -> None:
-        from sqlglot import exp
-
         shapes: list[Value] = []
         for side in (node.this, node.expression):
             cell = self._query.cell(side.unnest(), scope)

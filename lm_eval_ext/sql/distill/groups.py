@@ -1,5 +1,7 @@
 """The sizes of groups at which a gold's result changes."""
 
+from sqlglot import exp
+
 from lm_eval_ext.sql.distill.planning import literal, operator_of
 from lm_eval_ext.sql.distill.row_builder import Witness
 from lm_eval_ext.sql.distill.runner import NoResultError
@@ -29,8 +31,6 @@ def size_of(witness: Witness, scope: Scope) -> int:
 
 def bounds(scope: Scope) -> list[int]:
     """Returns the group sizes that HAVING names, with their neighbours."""
-    from sqlglot import exp
-
     found: list[int] = []
     for part in scope.parts:
         bound = literal(part.args["expression"]) if operator_of(part) else None

@@ -1,20 +1,15 @@
 """What can be read off a gold about the values that matter to it."""
 
-from typing import TYPE_CHECKING
+from sqlglot import exp
 
 from lm_eval_ext.sql.distill.planning import literal, operator_of
 from lm_eval_ext.sql.distill.scopes import Cell, Query, Scope
 from lm_eval_ext.sql.distill.values import above, below
 from lm_eval_ext.sql.values import Value
 
-if TYPE_CHECKING:
-    from sqlglot import exp
 
-
-def single(query: Query, expression: "exp.Expr", scope: Scope) -> Cell | None:
+def single(query: Query, expression: exp.Expr, scope: Scope) -> Cell | None:
     """Returns the cell of a column, or of an aggregate's only column."""
-    from sqlglot import exp
-
     node = expression.unnest()
     if isinstance(node, exp.AggFunc) and not isinstance(node, exp.Count):
         node = node.this.unnest() if node.this is not None else node
@@ -30,8 +25,6 @@ def output_of(query: Query, inner: Scope | None) -> Cell | None:
 
 def sorted_by(query: Query) -> set[Cell]:
     """Returns the cells that something is sorted by, or an extreme is sought of."""
-    from sqlglot import exp
-
     found: set[Cell] = set()
     for scope in query.scopes:
         parts = [*scope.orders, *scope.outputs]
@@ -63,8 +56,6 @@ def literals_by_column(query: Query) -> dict[tuple[str, str], list[Value]]:
 
 def takes_the_first(query: Query) -> bool:
     """Whether a comparison takes the first of the rows that a subquery finds."""
-    from sqlglot import exp
-
     for scope in query.scopes:
         for part in scope.parts:
             for side in (part.this, part.args.get("expression")):

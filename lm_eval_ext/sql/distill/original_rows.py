@@ -4,15 +4,12 @@
 on every database that has all of the original's rows, unchanged, and whose keys are valid.
 """
 
-from typing import TYPE_CHECKING
+from sqlglot import exp
 
 from lm_eval_ext.sql.distill.planning import conjuncts, literal, operator_of
 from lm_eval_ext.sql.distill.runner import NoResultError, Runner
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, resolve, to_sql
 from lm_eval_ext.sql.schema import Schema
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 class Kept:
@@ -55,9 +52,7 @@ class Kept:
                 self._known[sql] = None
         return self._known[sql]
 
-    def _replaced(self, tree: "exp.Expr") -> tuple[str, bool] | None:
-        from sqlglot import exp
-
+    def _replaced(self, tree: exp.Expr) -> tuple[str, bool] | None:
         lookups = [
             select
             for select in tree.find_all(exp.Select)
@@ -75,10 +70,8 @@ class Kept:
             place.replace(exp.Literal.string(f"found by key: {rows!r}"))
         return to_sql(tree), empty
 
-    def _is_lookup(self, select: "exp.Select") -> bool:
+    def _is_lookup(self, select: exp.Select) -> bool:
         """Whether it reads one table only, of which a condition picks one row that is there."""
-        from sqlglot import exp
-
         source = select.args["from_"].this if select.args.get("from_") else None
         where = select.args.get("where")
         if (
@@ -107,10 +100,8 @@ class Kept:
                 return self._runner.rows(to_sql(count)) == [(1,)]
         return False
 
-    def _decides(self, subquery: "exp.Expr", tree: "exp.Expr") -> bool:
+    def _decides(self, subquery: exp.Expr, tree: exp.Expr) -> bool:
         """Whether a subquery that finds nothing leaves the whole without rows."""
-        from sqlglot import exp
-
         if not isinstance(tree, exp.Select) or tree.args.get("where") is None:
             return False
         if tree.args.get("group") is None and any(

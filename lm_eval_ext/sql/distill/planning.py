@@ -3,7 +3,8 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.distill.values import (
     MIRRORED,
@@ -14,9 +15,6 @@ from lm_eval_ext.sql.distill.values import (
     satisfying,
 )
 from lm_eval_ext.sql.values import Value
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Wish:
         test: Whether a value will do.
     """
 
-    expression: "exp.Expr"
+    expression: exp.Expr
     values: tuple[Value, ...]
     test: Callable[[Value], bool]
 
@@ -38,25 +36,25 @@ class Wish:
 class Equal:
     """Two expressions should have the same value."""
 
-    left: "exp.Expr"
-    right: "exp.Expr"
+    left: exp.Expr
+    right: exp.Expr
 
 
 @dataclass(frozen=True)
 class Compared:
     """An expression should compare in some way with another, or a subquery's only value."""
 
-    left: "exp.Expr"
+    left: exp.Expr
     operator: str
-    right: "exp.Expr"
+    right: exp.Expr
 
 
 @dataclass(frozen=True)
 class Member:
     """An expression should be, or not be, among a subquery's values."""
 
-    expression: "exp.Expr"
-    query: "exp.Expr"
+    expression: exp.Expr
+    query: exp.Expr
     truth: bool
 
 
@@ -64,17 +62,15 @@ class Member:
 class Exists:
     """A subquery should have rows, or none."""
 
-    query: "exp.Expr"
+    query: exp.Expr
     truth: bool
 
 
 Goal = Wish | Equal | Compared | Member | Exists
 
 
-def conjuncts(conditions: "list[exp.Expr]") -> "list[exp.Expr]":
+def conjuncts(conditions: list[exp.Expr]) -> list[exp.Expr]:
     """Returns the parts of which all must hold."""
-    from sqlglot import exp
-
     found: list[exp.Expr] = []
     for condition in conditions:
         if isinstance(condition, exp.And):
@@ -86,10 +82,8 @@ def conjuncts(conditions: "list[exp.Expr]") -> "list[exp.Expr]":
     return found
 
 
-def plan(condition: "exp.Expr", truth: bool, rng: random.Random) -> list[Goal]:  # noqa: FBT001, PLR0911
+def plan(condition: exp.Expr, truth: bool, rng: random.Random) -> list[Goal]:  # noqa: FBT001, PLR0911
     """Returns goals that, reached, give a condition a truth value; draws where there are many."""
-    from sqlglot import exp
-
     if isinstance(condition, exp.Paren):
         return plan(condition.this, truth, rng)
     if isinstance(condition, exp.Not):
@@ -119,10 +113,8 @@ def plan(condition: "exp.Expr", truth: bool, rng: random.Random) -> list[Goal]: 
     return _comparison(condition.this, operator, condition.expression, truth)
 
 
-def literal(expression: "exp.Expr") -> tuple[Value] | None:
+def literal(expression: exp.Expr) -> tuple[Value] | None:
     """Returns a constant's value in a tuple; None if the expression is no constant."""
-    from sqlglot import exp
-
     if isinstance(expression, exp.Paren):
         return literal(expression.this)
     if isinstance(expression, exp.Null):
@@ -139,10 +131,8 @@ def literal(expression: "exp.Expr") -> tuple[Value] | None:
     return None
 
 
-def operator_of(condition: "exp.Expr") -> str | None:
+def operator_of(condition: exp.Expr) -> str | None:
     """Returns a comparison's operator; None if it is no comparison."""
-    from sqlglot import exp
-
     kinds: dict[type[exp.Expr], str] = {
         exp.EQ: "=",
         exp.NEQ: "<>",
@@ -154,7 +144,7 @@ def operator_of(condition: "exp.Expr") -> str | None:
     return kinds.get(type(condition))
 
 
-def _between(condition: "exp.Expr", truth: bool, rng: random.Random) -> list[Goal]:  # noqa: FBT001
+def _between(condition: exp.Expr, truth: bool, rng: random.Random) -> list[Goal]:  # noqa: FBT001
     """It fails at one of its ends only."""
     failing = -1 if truth else rng.randrange(2)
     goals: list[Goal] = []
@@ -165,9 +155,9 @@ def _between(condition: "exp.Expr", truth: bool, rng: random.Random) -> list[Goa
 
 
 def _comparison(
-    left: "exp.Expr",
+    left: exp.Expr,
     operator: str,
-    right: "exp.Expr",
+    right: exp.Expr,
     truth: bool,  # noqa: FBT001
 ) -> list[Goal]:
     if not truth:
@@ -187,7 +177,7 @@ def _comparison(
     return [Compared(left, operator, right)]
 
 
-def _in(condition: "exp.Expr", truth: bool) -> list[Goal]:  # noqa: FBT001
+def _in(condition: exp.Expr, truth: bool) -> list[Goal]:  # noqa: FBT001
     query = condition.args.get("query")
     if query is not None:
         return [Member(condition.this, query, truth)]
@@ -199,7 +189,7 @@ def _in(condition: "exp.Expr", truth: bool) -> list[Goal]:  # noqa: FBT001
     return [Wish(condition.this, others, lambda v: all(compares("<>", v, w) for w in values))]
 
 
-def _like(condition: "exp.Expr", truth: bool, rng: random.Random) -> list[Goal]:  # noqa: FBT001
+def _like(condition: exp.Expr, truth: bool, rng: random.Random) -> list[Goal]:  # noqa: FBT001
     pattern = literal(condition.expression)
     if pattern is None or not isinstance(pattern[0], str):
         return []
@@ -213,7 +203,5 @@ def _like(condition: "exp.Expr", truth: bool, rng: random.Random) -> list[Goal]:
     return [Wish(condition.this, values, lambda v: v is not None and not is_like(text, v))]
 
 
-def _is_subquery(expression: "exp.Expr") -> bool:
-    from sqlglot import exp
-
+def _is_subquery(expression: exp.Expr) -> bool:
     return isinstance(expression.unnest(), exp.Query)

@@ -2,16 +2,14 @@
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.distill.aggregate_targets import balance, comparisons
 from lm_eval_ext.sql.distill.groups import LARGEST, bounds, groups_of, size_of
 from lm_eval_ext.sql.distill.inserting import RefusedError
 from lm_eval_ext.sql.distill.row_builder import Values, Witness
 from lm_eval_ext.sql.distill.scopes import Cell, Query, Scope
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 def add_bundle(witness: Witness, *, whole: bool = False) -> None:
@@ -45,8 +43,6 @@ def add_bundle(witness: Witness, *, whole: bool = False) -> None:
 
 def links_of(query: Query) -> list[tuple[Cell, Cell]]:
     """Returns pairs of cells of different SELECTs whose values are held against each other."""
-    from sqlglot import exp
-
     pairs: list[tuple[Cell, Cell]] = []
     for scope in query.scopes:
         for part in scope.parts:
@@ -146,7 +142,7 @@ _SHAPES: tuple[Callable[[Witness, Scope, Values], Values], ...] = (
 
 
 def _some_cells(
-    witness: Witness, scope: Scope, expressions: "list[exp.Expr]", values: Values
+    witness: Witness, scope: Scope, expressions: list[exp.Expr], values: Values
 ) -> Values:
     cells = [cell for e in expressions for cell in witness.query.cells(e, scope)]
     return {cell: values[cell] for cell in cells if cell in values}

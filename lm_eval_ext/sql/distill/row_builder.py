@@ -3,6 +3,8 @@
 import random
 from typing import TYPE_CHECKING, Any
 
+from sqlglot import exp
+
 from lm_eval_ext.sql.distill.aiming import aim
 from lm_eval_ext.sql.distill.assignment import Assignment
 from lm_eval_ext.sql.distill.binding import bind, bind_by_key, parents_first
@@ -18,8 +20,6 @@ from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import Value
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from lm_eval_ext.sql.distill.aggregate_targets import Held
 
 
@@ -128,11 +128,11 @@ class Witness:
                 found[cell] = fresh(self.runner.connection, table, column)
         return found
 
-    def values(self, query: "exp.Expr") -> list[Value]:
+    def values(self, query: exp.Expr) -> list[Value]:
         """Returns the first column of a subquery, as far as it runs on its own."""
         return self.values_of(self.text(query))
 
-    def text(self, query: "exp.Expr") -> str:
+    def text(self, query: exp.Expr) -> str:
         """Returns a subquery's text."""
         texts = self.query.noted("texts", lambda _: {})
         node = query.unnest()

@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.distill.planning import conjuncts
 from lm_eval_ext.sql.parsing import sources, to_sql
 from lm_eval_ext.sql.schema import Schema
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 Cell = tuple[int, str, str]
 """A column of a row that a SELECT reads: number of the SELECT, alias, column; lower case."""
@@ -29,39 +28,37 @@ class Scope:
     """
 
     number: int
-    select: "exp.Select"
+    select: exp.Select
     tables: dict[str, str] = field(default_factory=dict)
     derived: dict[str, "Scope"] = field(default_factory=dict)
     parent: "Scope | None" = None
 
     @cached_property
-    def parts(self) -> "list[exp.Expr]":
+    def parts(self) -> list[exp.Expr]:
         """The parts of its conditions of which all must hold."""
         return conjuncts(self.conditions)
 
     @property
-    def conditions(self) -> "list[exp.Expr]":
+    def conditions(self) -> list[exp.Expr]:
         """WHERE, ON and HAVING; to be satisfied together."""
-        from sqlglot import exp
-
         found = [join.args.get("on") for join in self.select.args.get("joins") or ()]
         found += [clause.this for clause in _clauses(self.select, exp.Where, exp.Having)]
         return [condition for condition in found if condition is not None]
 
     @cached_property
-    def groups(self) -> "list[exp.Expr]":
+    def groups(self) -> list[exp.Expr]:
         """What it groups by."""
         group = self.select.args.get("group")
         return list(group.expressions) if group is not None else []
 
     @cached_property
-    def orders(self) -> "list[exp.Expr]":
+    def orders(self) -> list[exp.Expr]:
         """What it orders by."""
         order = self.select.args.get("order")
         return [ordered.this for ordered in order.expressions] if order is not None else []
 
     @cached_property
-    def outputs(self) -> "list[exp.Expr]":
+    def outputs(self) -> list[exp.Expr]:
         """Its result columns, without their aliases."""
         return [column.unalias() for column in self.select.selects]
 
@@ -81,9 +78,7 @@ class Query:
         schema: Of its database.
     """
 
-    def __init__(self, tree: "exp.Expr", schema: Schema) -> None:
-        from sqlglot import exp
-
+    def __init__(self, tree: exp.Expr, schema: Schema) -> None:
         self.tree = tree
         self.text = to_sql(tree)
         self.opaque = False
@@ -112,19 +107,15 @@ class Query:
             self.notes[name] = make(self)
         return self.notes[name]
 
-    def scope_of(self, query: "exp.Expr") -> Scope | None:
+    def scope_of(self, query: exp.Expr) -> Scope | None:
         """Returns the scope of a SELECT, of one in brackets, or of a set operation's first."""
-        from sqlglot import exp
-
         node = query
         while isinstance(node, exp.Subquery | exp.SetOperation | exp.Paren):
             node = node.this
         return self._by_select.get(id(node))
 
-    def cell(self, column: "exp.Expr", scope: Scope) -> Cell | None:
+    def cell(self, column: exp.Expr, scope: Scope) -> Cell | None:
         """Returns the cell that a column, named in a scope, means; None where it is none."""
-        from sqlglot import exp
-
         if not isinstance(column, exp.Column):
             return None
         key = (scope.number, column.table.lower(), column.name.lower())
@@ -150,10 +141,8 @@ class Query:
         """Returns those of :meth:`cells_of` that belong to one of the rows."""
         return [cell for cell in self.cells_of(scope) if cell[:2] == (scope.number, alias)]
 
-    def cells(self, expression: "exp.Expr", scope: Scope) -> list[Cell]:
+    def cells(self, expression: exp.Expr, scope: Scope) -> list[Cell]:
         """Returns the cells of all columns in an expression, subqueries left out."""
-        from sqlglot import exp
-
         key = id(expression)  # only ever of nodes of the gold's tree, which stays
         if key in self._within:
             return self._within[key]
@@ -169,8 +158,6 @@ class Query:
     def cells_of(self, scope: Scope) -> list[Cell]:
         """Returns the cells of a SELECT's rows that anything in the query names."""
         if scope.number not in self._used:
-            from sqlglot import exp
-
             found: dict[Cell, None] = {}
             for around in self.scopes:
                 for column in around.select.find_all(exp.Column):
@@ -191,8 +178,6 @@ class Query:
         return None
 
     def _fill(self, scope: Scope) -> None:
-        from sqlglot import exp
-
         for source in sources(scope.select):
             alias = source.alias_or_name.lower()
             if isinstance(source, exp.Table):
@@ -211,7 +196,7 @@ class Query:
             node = node.parent
 
 
-def _clauses(select: "exp.Select", *kinds: "type[exp.Expr]") -> "list[exp.Expr]":
+def _clauses(select: exp.Select, *kinds: type[exp.Expr]) -> list[exp.Expr]:
     return [
         clause for key in ("where", "having") if isinstance(clause := select.args.get(key), kinds)
     ]

@@ -1,14 +1,12 @@
 """Mistakes in clauses: WHERE, GROUP BY, HAVING, ORDER BY, DISTINCT, LIMIT, set operations."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.mutants.base import Change, Rule, changed, conjuncts
 from lm_eval_ext.sql.parsing import to_sql
 from lm_eval_ext.sql.schema import Schema
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 KINDS = {
     "where_dropped": "a SELECT, of a subquery too, without its WHERE",
@@ -27,10 +25,8 @@ KINDS = {
 }
 
 
-def clause_dropped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def clause_dropped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """WHERE, HAVING or GROUP BY forgotten."""
-    from sqlglot import exp
-
     del schema
     if not isinstance(node, exp.Select):
         return
@@ -43,10 +39,8 @@ def clause_dropped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield Change(f"{clause}_dropped", new, f"{to_sql(old).strip()} -> (nothing)")
 
 
-def conjunct_dropped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def conjunct_dropped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """One of several conditions forgotten."""
-    from sqlglot import exp
-
     del schema
     if not isinstance(node, exp.Where | exp.Having):
         return
@@ -63,10 +57,8 @@ def conjunct_dropped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield Change("conjunct_dropped", new, f"{to_sql(part)} -> (nothing)")
 
 
-def order_flipped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def order_flipped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """Sorted the wrong way."""
-    from sqlglot import exp
-
     del schema
     if isinstance(node, exp.Ordered):
         new = node.copy()
@@ -77,10 +69,8 @@ def order_flipped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed("order_flipped", node, new)
 
 
-def distinct_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def distinct_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """DISTINCT forgotten, or without need."""
-    from sqlglot import exp
-
     del schema
     if not isinstance(node, exp.Select):
         return
@@ -96,10 +86,8 @@ def distinct_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield Change("distinct_dropped", new, "SELECT DISTINCT -> SELECT")
 
 
-def limit_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def limit_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """One row more or less, or all of them."""
-    from sqlglot import exp
-
     del schema
     if isinstance(node, exp.Limit | exp.Offset):
         name = "limit" if isinstance(node, exp.Limit) else "offset"
@@ -121,10 +109,8 @@ def limit_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield Change("limit_dropped", dropped, f"{old_text} -> (nothing)")
 
 
-def set_operation_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def set_operation_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """EXCEPT, INTERSECT, UNION taken for one another."""
-    from sqlglot import exp
-
     del schema
     if not isinstance(node, exp.SetOperation):
         return
@@ -135,11 +121,10 @@ def set_operation_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
             yield Change("set_operation_swapped", kind(**arguments), f"{old} -> {new}")
 
 
-def _can_go_ungrouped(select: "exp.Select") -> bool:
+def _can_go_ungrouped(select: exp.Select) -> bool:
     """Whether SQLite takes a SELECT without its GROUP BY."""
-    from sqlglot import exp
 
-    def aggregates(part: "exp.Expr") -> bool:
+    def aggregates(part: exp.Expr) -> bool:
         return part.find(exp.AggFunc) is not None
 
     order = select.args.get("order")
@@ -148,9 +133,7 @@ def _can_go_ungrouped(select: "exp.Select") -> bool:
     )
 
 
-def _operand(part: "exp.Expr") -> "exp.Expr":
-    from sqlglot import exp
-
+def _operand(part: exp.Expr) -> exp.Expr:
     return exp.Paren(this=part.copy()) if isinstance(part, exp.Or) else part.copy()
 
 

@@ -4,15 +4,12 @@ Mistakes in what is computed: aggregates, DISTINCT within them, arithmetic, lite
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.mutants.base import Change, Rule, changed, joins_tables, wrapped
 from lm_eval_ext.sql.parsing import resolve
 from lm_eval_ext.sql.schema import Schema
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 
 CONDITION_KINDS = {
     "comparison_loosened": ">= for >, <= for <",
@@ -25,10 +22,8 @@ CONDITION_KINDS = {
 }
 
 
-def comparison_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def comparison_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """The wrong comparison."""
-    from sqlglot import exp
-
     del schema
     table: dict[type[exp.Expr], tuple[tuple[str, type[exp.Expr]], ...]] = {
         exp.GT: (("comparison_loosened", exp.GTE), ("comparison_reversed", exp.LT)),
@@ -44,10 +39,8 @@ def comparison_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed(kind, node, other(**node.copy().args))
 
 
-def not_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def not_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """A NOT forgotten or made up."""
-    from sqlglot import exp
-
     del schema
     if isinstance(node, exp.Not):
         inner = node.this
@@ -63,10 +56,8 @@ def not_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed("not_toggled", node, exp.Not(this=node.copy()))
 
 
-def connector_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def connector_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """AND for OR, OR for AND; what stood together stays together."""
-    from sqlglot import exp
-
     del schema
     if not isinstance(node, exp.And | exp.Or) or _in_join(node):
         return
@@ -77,10 +68,8 @@ def connector_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
     yield changed("connector_swapped", node, new)
 
 
-def bound_excluded(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def bound_excluded(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """BETWEEN with a bound that does not count."""
-    from sqlglot import exp
-
     del schema
     if not isinstance(node, exp.Between):
         return
@@ -93,10 +82,8 @@ def bound_excluded(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed("bound_excluded", node, exp.Paren(this=new))
 
 
-def _in_join(node: "exp.Expr") -> bool:
+def _in_join(node: exp.Expr) -> bool:
     """Whether a node is of an ON clause: near misses there are another table's, not our kind."""
-    from sqlglot import exp
-
     found = node.parent
     while found is not None and not isinstance(found, exp.Query | exp.Join):
         found = found.parent
@@ -127,10 +114,8 @@ VALUE_KINDS = {
 _LONGER = "x"
 
 
-def aggregate_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def aggregate_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """The wrong aggregate."""
-    from sqlglot import exp
-
     if isinstance(node, exp.Min | exp.Max) and node.expressions:
         return  # of several arguments: no aggregate
     if not isinstance(node, exp.Min | exp.Max | exp.Avg | exp.Sum | exp.Count):
@@ -157,10 +142,8 @@ def aggregate_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed(kind, node, other(this=node.this.copy()))
 
 
-def distinct_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def distinct_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """DISTINCT forgotten or made up within an aggregate."""
-    from sqlglot import exp
-
     del schema
     if not isinstance(node, exp.AggFunc):
         return
@@ -176,10 +159,8 @@ def distinct_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed("count_distinct_added", node, new)
 
 
-def arithmetic_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def arithmetic_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """The wrong sign, or the wrong way round."""
-    from sqlglot import exp
-
     del schema
     if isinstance(node, exp.Sub | exp.Add):
         other = exp.Add if isinstance(node, exp.Sub) else exp.Sub
@@ -191,10 +172,8 @@ def arithmetic_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed("operands_reversed", node, exp.Paren(this=new))
 
 
-def literal_nudged(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def literal_nudged(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """The wrong value in a condition."""
-    from sqlglot import exp
-
     del schema
     if not isinstance(node, exp.Literal) or node.find_ancestor(exp.Where, exp.Having) is None:
         return
@@ -227,10 +206,8 @@ def other_string(text: str) -> str:
         return text[:end] + _LONGER + text[end:]
 
 
-def is_number(value: "exp.Expr", schema: Schema) -> bool:
+def is_number(value: exp.Expr, schema: Schema) -> bool:
     """Whether a value is declared, or computed, to be a number."""
-    from sqlglot import exp
-
     if isinstance(value, exp.Column):
         column = resolve(value, schema)
         return column is not None and column.affinity in ("INTEGER", "REAL", "NUMERIC")
@@ -252,9 +229,7 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def _part(operand: "exp.Expr") -> "exp.Expr":
-    from sqlglot import exp
-
+def _part(operand: exp.Expr) -> exp.Expr:
     copy = operand.copy()
     return exp.Paren(this=copy) if isinstance(copy, exp.Binary) else copy
 

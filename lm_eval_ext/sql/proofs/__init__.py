@@ -25,7 +25,8 @@ equivalent. What is not proven may still be true.
 
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.mutants import NearMiss
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
@@ -41,9 +42,6 @@ from lm_eval_ext.sql.proofs import (
 from lm_eval_ext.sql.proofs.base import Simplification
 from lm_eval_ext.sql.proofs.conditions import never
 from lm_eval_ext.sql.schema import Schema
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 __all__ = ["OPEN_RULES", "RULES", "equivalent", "simplified", "unsatisfiable"]
 
@@ -111,8 +109,6 @@ def _same(gold: str, other: str, schema: Schema, *, open_too: bool = False) -> s
 
 def unsatisfiable(sql: str, schema: Schema) -> str | None:
     """Returns why a query is empty on every database, None if that is not proven."""
-    from sqlglot import exp
-
     from lm_eval_ext.sql.proofs.places import is_aggregate
 
     found = simplified(sql, schema)
@@ -156,9 +152,7 @@ def simplified(
     return to_sql(tree), tuple(used)
 
 
-def _step(tree: "exp.Expr", schema: Schema, rules: tuple[Simplification, ...]) -> str | None:
-    from sqlglot import exp
-
+def _step(tree: exp.Expr, schema: Schema, rules: tuple[Simplification, ...]) -> str | None:
     for select in tree.find_all(exp.Select):
         for rule in rules:
             if rule.apply(select, schema):
@@ -166,9 +160,7 @@ def _step(tree: "exp.Expr", schema: Schema, rules: tuple[Simplification, ...]) -
     return None
 
 
-def _is_foreign(tree: "exp.Expr") -> bool:
-    from sqlglot import exp
-
+def _is_foreign(tree: exp.Expr) -> bool:
     if tree.find(exp.Window, exp.With, exp.Lateral, exp.Pivot) is not None:
         return True
     return any(

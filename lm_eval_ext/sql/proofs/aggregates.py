@@ -1,6 +1,6 @@
 """Simplifications of aggregates."""
 
-from typing import TYPE_CHECKING
+from sqlglot import exp
 
 from lm_eval_ext.sql.proofs.base import Simplification
 from lm_eval_ext.sql.proofs.facts import Facts, Name
@@ -8,17 +8,12 @@ from lm_eval_ext.sql.proofs.places import aggregates, own_parts
 from lm_eval_ext.sql.proofs.reading import facts_of
 from lm_eval_ext.sql.schema import Schema
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 _EXACT = 2**31
 """Averages of equal integers below are exact."""
 
 
-def distinct_extreme(select: "exp.Select", schema: Schema) -> bool:
+def distinct_extreme(select: exp.Select, schema: Schema) -> bool:
     """DISTINCT in MIN and MAX."""
-    from sqlglot import exp
-
     calls = [call for call in _calls(select) if _distinct_argument(call) is not None]
     if not calls or _shows_plan(select, facts_of(select, schema)):
         return False
@@ -29,10 +24,8 @@ def distinct_extreme(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def distinct_key(select: "exp.Select", schema: Schema) -> bool:
+def distinct_key(select: exp.Select, schema: Schema) -> bool:
     """DISTINCT in COUNT of a column that is a key of the rows."""
-    from sqlglot import exp
-
     calls = [call for call in _calls(select) if isinstance(call, exp.Count)]
     facts = facts_of(select, schema) if calls else None
     if facts is None or _shows_plan(select, facts):
@@ -51,10 +44,8 @@ def distinct_key(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def count_not_null(select: "exp.Select", schema: Schema) -> bool:
+def count_not_null(select: exp.Select, schema: Schema) -> bool:
     """COUNT of a column that is never NULL counts rows."""
-    from sqlglot import exp
-
     calls = [call for call in _calls(select) if isinstance(call, exp.Count)]
     facts = facts_of(select, schema) if calls else None
     if facts is None or _shows_plan(select, facts):
@@ -66,10 +57,8 @@ def count_not_null(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def same_extremes(select: "exp.Select", schema: Schema) -> bool:
+def same_extremes(select: exp.Select, schema: Schema) -> bool:
     """MIN of a column that is the same in all rows of a group is its MAX."""
-    from sqlglot import exp
-
     calls = [call for call in _calls(select) if isinstance(call, exp.Min | exp.Avg)]
     facts = facts_of(select, schema) if calls else None
     if facts is None or _shows_plan(select, facts):
@@ -87,19 +76,17 @@ def same_extremes(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def _fixed_in_groups(select: "exp.Select", facts: Facts) -> set[Name]:
+def _fixed_in_groups(select: exp.Select, facts: Facts) -> set[Name]:
     groups = facts.group_names() if select.args.get("group") is not None else []
     return set() if groups is None else facts.fixed(groups)
 
 
-def _shows_plan(select: "exp.Select", facts: Facts) -> bool:
+def _shows_plan(select: exp.Select, facts: Facts) -> bool:
     """Whether results depend on which row of a group SQLite reads first, or last.
 
     Plain columns do, where they are not the same throughout the group, and so do sums of
     floats, by their noise.
     """
-    from sqlglot import exp
-
     if any(isinstance(call, exp.Sum | exp.Anonymous) for call in _calls(select)):
         return True
     fixed = _fixed_in_groups(select, facts)
@@ -109,13 +96,11 @@ def _shows_plan(select: "exp.Select", facts: Facts) -> bool:
     return not _only_fixed_columns(select, facts, fixed)
 
 
-def _calls(select: "exp.Select") -> "list[exp.Expr]":
+def _calls(select: exp.Select) -> list[exp.Expr]:
     return [call for part in own_parts(select) for call in aggregates(part)]
 
 
-def _distinct_argument(call: "exp.Expr") -> "exp.Expr | None":
-    from sqlglot import exp
-
+def _distinct_argument(call: exp.Expr) -> exp.Expr | None:
     inner = call.this
     if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
         argument: exp.Expr = inner.expressions[0]
@@ -123,9 +108,7 @@ def _distinct_argument(call: "exp.Expr") -> "exp.Expr | None":
     return None
 
 
-def _only_fixed_columns(select: "exp.Select", facts: Facts, fixed: "set[Name]") -> bool:
-    from sqlglot import exp
-
+def _only_fixed_columns(select: exp.Select, facts: Facts, fixed: "set[Name]") -> bool:
     for part in own_parts(select):
         inside = {id(node) for call in aggregates(part) for node in call.walk()}
         for node in part.find_all(exp.Column, exp.Star, exp.Query):
@@ -134,7 +117,7 @@ def _only_fixed_columns(select: "exp.Select", facts: Facts, fixed: "set[Name]") 
     return True
 
 
-def _is_result(call: "exp.Expr", select: "exp.Select") -> bool:
+def _is_result(call: exp.Expr, select: exp.Select) -> bool:
     """Whether an aggregate is a result of the whole query, and nothing is computed from it.
 
     An average is a float: 3.0 is equal to 3, but 3.0 / 2 is not 3 / 2, nor is '3.0' '3'.

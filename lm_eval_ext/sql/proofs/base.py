@@ -2,13 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.schema import Schema
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 
 ORDER = "; in what order rows come without ORDER BY both leave open"
 TIES = "; which of tied rows comes first both leave open"
@@ -30,4 +27,4 @@ class Simplification:
 
     name: str
     reason: str
-    apply: "Callable[[exp.Select, Schema], bool]"
+    apply: Callable[[exp.Select, Schema], bool]

@@ -1,7 +1,8 @@
 """Simplifications of conditions."""
 
 import re
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.mutants.base import conjuncts
 from lm_eval_ext.sql.parsing import select_of, to_sql
@@ -12,11 +13,8 @@ from lm_eval_ext.sql.proofs.ranges import Bound, bounds, contradict, implies
 from lm_eval_ext.sql.proofs.reading import at_most_one_row, facts_of
 from lm_eval_ext.sql.schema import Schema
 
-if TYPE_CHECKING:
-    from sqlglot import exp
 
-
-def implied_condition(select: "exp.Select", schema: Schema) -> bool:
+def implied_condition(select: exp.Select, schema: Schema) -> bool:
     """A condition that follows from another one of the same WHERE or HAVING."""
     clauses = [c for c in ("where", "having") if len(parts_of(select, c)) > 1]
     if not clauses:
@@ -37,10 +35,8 @@ def implied_condition(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def implied_outside(select: "exp.Select", schema: Schema) -> bool:
+def implied_outside(select: exp.Select, schema: Schema) -> bool:
     """A condition of a subquery on the outer row that the outer WHERE asks for, too."""
-    from sqlglot import exp
-
     outside = select_of(select)
     if outside is None or select.args.get("where") is None:
         return False
@@ -64,7 +60,7 @@ def implied_outside(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def nonempty_group(select: "exp.Select", schema: Schema) -> bool:
+def nonempty_group(select: exp.Select, schema: Schema) -> bool:
     """HAVING COUNT(*) of at least one: each group has a row."""
     if select.args.get("group") is None or select.args.get("having") is None:
         return False
@@ -79,10 +75,8 @@ def nonempty_group(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def contradiction(select: "exp.Select", schema: Schema) -> bool:
+def contradiction(select: exp.Select, schema: Schema) -> bool:
     """Conditions of one WHERE that cannot hold together."""
-    from sqlglot import exp
-
     parts = parts_of(select, "where")
     if not parts:
         return False
@@ -94,10 +88,8 @@ def contradiction(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def swapped_letters(select: "exp.Select", schema: Schema) -> bool:
+def swapped_letters(select: exp.Select, schema: Schema) -> bool:
     """``a || b LIKE '%x%'`` with one ASCII letter: any order of what is concatenated will do."""
-    from sqlglot import exp
-
     del schema
     for like in select.find_all(exp.Like):
         pattern, whole = like.expression, like.this.unnest()
@@ -118,7 +110,7 @@ def swapped_letters(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def sorted_conditions(select: "exp.Select", schema: Schema) -> bool:
+def sorted_conditions(select: exp.Select, schema: Schema) -> bool:
     """The order of conditions that AND connects does not matter."""
     del schema
     for clause in ("where", "having"):
@@ -130,37 +122,31 @@ def sorted_conditions(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def never(select: "exp.Select") -> bool:
+def never(select: exp.Select) -> bool:
     """Whether a SELECT has a condition that was found to be false."""
-    from sqlglot import exp
-
     where = select.args.get("where")
     return where is not None and isinstance(where.this, exp.Boolean) and not where.this.this
 
 
-def _may_change_plan(select: "exp.Select", facts: Facts, schema: Schema) -> bool:
+def _may_change_plan(select: exp.Select, facts: Facts, schema: Schema) -> bool:
     """Whether one condition less may show in the order in which several tables are joined."""
     if len(facts.sources) == 1 or order_is_settled(select, facts):
         return False
     return not at_most_one_row(select, schema, facts=facts)
 
 
-def _pieces(text: "exp.Expr") -> "list[exp.Expr]":
-    from sqlglot import exp
-
+def _pieces(text: exp.Expr) -> list[exp.Expr]:
     bare = text.unnest()
     return _pieces(bare.this) + _pieces(bare.expression) if isinstance(bare, exp.DPipe) else [text]
 
 
-def parts_of(select: "exp.Select", clause: str) -> "list[exp.Expr]":
+def parts_of(select: exp.Select, clause: str) -> list[exp.Expr]:
     """Returns what WHERE or HAVING asks for, all of which must hold."""
     found = select.args.get(clause)
     return [] if found is None else conjuncts(found.this)
 
 
-def _set_parts(select: "exp.Select", clause: str, parts: "list[exp.Expr]") -> None:
-    from sqlglot import exp
-
+def _set_parts(select: exp.Select, clause: str, parts: list[exp.Expr]) -> None:
     if not parts:
         select.set(clause, None)
         return

@@ -6,13 +6,11 @@ values are *the same* here if SQLite's ``=`` with binary collation says so, or i
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.parsing import select_of
 from lm_eval_ext.sql.schema import Column
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 Name = tuple[str, str]
 """A column: its source's alias and its own name, both in lower case."""
@@ -52,23 +50,21 @@ class Facts:
         equal: Pairs of columns that are the same in each row.
     """
 
-    select: "exp.Select"
+    select: exp.Select
     sources: dict[str, Source]
     inner: "Facts | None" = None
-    constants: "dict[Name, exp.Literal]" = field(default_factory=dict)
+    constants: dict[Name, exp.Literal] = field(default_factory=dict)
     pinned: set[Name] = field(default_factory=set)
     listed: set[Name] = field(default_factory=set)
     not_null: set[Name] = field(default_factory=set)
     equal: list[tuple[Name, Name]] = field(default_factory=list)
 
-    def name(self, node: "exp.Expr | None") -> Name | None:
+    def name(self, node: exp.Expr | None) -> Name | None:
         """Returns which column of this SELECT's sources a node is, None if it is none.
 
         A name that is a result's alias, too, is none: which of them SQLite takes depends on
         the clause.
         """
-        from sqlglot import exp
-
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             return None
         if not self._sees(node) or (not node.table and self.hides(node.name)):
@@ -127,8 +123,6 @@ class Facts:
 
     def selected_names(self) -> set[Name]:
         """Returns the columns that the result holds as they are."""
-        from sqlglot import exp
-
         found: set[Name] = set()
         for selected in self.select.expressions:
             node = selected.unalias()
@@ -141,12 +135,12 @@ class Facts:
                 found.add(name)  # in the list of results no alias is to be seen
         return found
 
-    def _find(self, column: "exp.Column") -> Name | None:
+    def _find(self, column: exp.Column) -> Name | None:
         name, alias = column.name.casefold(), column.table.casefold()
         found = [a for a, s in self.sources.items() if name in s.columns and alias in ("", a)]
         return (found[0], name) if len(found) == 1 else None
 
-    def _sees(self, column: "exp.Column") -> bool:
+    def _sees(self, column: exp.Column) -> bool:
         """Whether a column stands in this SELECT, or in the inner one and is none of its own."""
         owner = select_of(column)
         if owner is self.select or self.inner is None or owner is not self.inner.select:

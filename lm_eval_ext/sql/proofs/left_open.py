@@ -6,7 +6,7 @@ and which row of a group a plain column is taken from. Each rule leaves the resu
 among the same results inside a larger query leaves that one with the same results, too.
 """
 
-from typing import TYPE_CHECKING
+from sqlglot import exp
 
 from lm_eval_ext.sql.proofs.base import ORDER, TIES, Simplification
 from lm_eval_ext.sql.proofs.facts import Facts
@@ -16,11 +16,8 @@ from lm_eval_ext.sql.proofs.rows import drop
 from lm_eval_ext.sql.proofs.subqueries import passed_on_by
 from lm_eval_ext.sql.schema import Schema
 
-if TYPE_CHECKING:
-    from sqlglot import exp
 
-
-def open_distinct_rows(select: "exp.Select", schema: Schema) -> bool:
+def open_distinct_rows(select: exp.Select, schema: Schema) -> bool:
     """DISTINCT over rows that differ anyway: a key, or what they are grouped by."""
     if select.args.get("distinct") is None:
         return False
@@ -33,7 +30,7 @@ def open_distinct_rows(select: "exp.Select", schema: Schema) -> bool:
     return (differ or _shows_groups(select, facts)) and drop(select, "distinct")
 
 
-def open_distinct_first(select: "exp.Select", schema: Schema) -> bool:
+def open_distinct_first(select: exp.Select, schema: Schema) -> bool:
     """DISTINCT where only the first row counts, and equal rows have equal sort terms.
 
     SQLite drops duplicates before it sorts: of two equal rows with different sort terms the one
@@ -47,7 +44,7 @@ def open_distinct_first(select: "exp.Select", schema: Schema) -> bool:
     return all(_is_shown(term, facts) for term in terms) and drop(select, "distinct")
 
 
-def _first_row_counts(select: "exp.Select") -> bool:
+def _first_row_counts(select: exp.Select) -> bool:
     limit = limit_of(select)
     if limit is not None:
         return limit == 1
@@ -57,10 +54,8 @@ def _first_row_counts(select: "exp.Select") -> bool:
     return outer is not None and limit_of(outer) == 1 and not outer.args.get("order")
 
 
-def _is_shown(term: "exp.Expr", facts: Facts) -> bool:
+def _is_shown(term: exp.Expr, facts: Facts) -> bool:
     """Whether rows of the same results have the same sort term."""
-    from sqlglot import exp
-
     if isinstance(term, exp.Literal):
         return True  # the number of a result, or a constant
     if isinstance(term, exp.Column) and not term.table and facts.hides(term.name):
@@ -78,17 +73,15 @@ def _is_shown(term: "exp.Expr", facts: Facts) -> bool:
     return name in facts.fixed(given)
 
 
-def _shows_groups(select: "exp.Select", facts: Facts) -> bool:
+def _shows_groups(select: exp.Select, facts: Facts) -> bool:
     """Whether the results hold all terms of GROUP BY."""
     group = select.args.get("group")
     terms = group.expressions if group is not None else []
     return bool(terms) and all(_is_result(term, facts) for term in terms)
 
 
-def _is_result(term: "exp.Expr", facts: Facts) -> bool:
+def _is_result(term: exp.Expr, facts: Facts) -> bool:
     """Whether an expression is a result as it stands, and none of its names is an alias, too."""
-    from sqlglot import exp
-
     names = [node for node in term.find_all(exp.Column) if not node.table]
     if term.find(exp.Query) is not None or any(facts.hides(node.name) for node in names):
         return False

@@ -1,6 +1,6 @@
 """Simplifications of EXCEPT."""
 
-from typing import TYPE_CHECKING
+from sqlglot import exp
 
 from lm_eval_ext.sql.parsing import sources
 from lm_eval_ext.sql.proofs.base import Simplification
@@ -8,18 +8,13 @@ from lm_eval_ext.sql.proofs.places import is_aggregate
 from lm_eval_ext.sql.proofs.reading import facts_of
 from lm_eval_ext.sql.schema import Schema, Table
 
-if TYPE_CHECKING:
-    from sqlglot import exp
 
-
-def never_equal(select: "exp.Select", schema: Schema) -> bool:
+def never_equal(select: exp.Select, schema: Schema) -> bool:
     """What EXCEPT takes away, where it is texts and the other side has only integers.
 
     Set operations convert nothing: 1 and '1' differ. A column of TEXT affinity holds no number,
     and COUNT and the INTEGER PRIMARY KEY are nothing but integers.
     """
-    from sqlglot import exp
-
     parent = select.parent
     if not isinstance(parent, exp.Except) or parent.expression is not select:
         return False
@@ -40,9 +35,7 @@ def never_equal(select: "exp.Select", schema: Schema) -> bool:
     return True
 
 
-def _is_integer(select: "exp.Select", schema: Schema) -> bool:
-    from sqlglot import exp
-
+def _is_integer(select: exp.Select, schema: Schema) -> bool:
     value = select.expressions[0].unalias()
     if isinstance(value, exp.Count):
         return True
@@ -53,9 +46,7 @@ def _is_integer(select: "exp.Select", schema: Schema) -> bool:
     return table is not None and (table.rowid_alias or "").casefold() == name[1]
 
 
-def _table(select: "exp.Select", alias: str, schema: Schema) -> Table | None:
-    from sqlglot import exp
-
+def _table(select: exp.Select, alias: str, schema: Schema) -> Table | None:
     for source in sources(select):
         if source.alias_or_name.casefold() == alias and isinstance(source, exp.Table):
             return schema.get(source.name)

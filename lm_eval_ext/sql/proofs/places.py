@@ -1,9 +1,8 @@
 """Where a query stands in a larger one: that decides what of its result counts."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from sqlglot import exp
+from sqlglot import exp
 
 Place = Literal["outer", "in", "exists", "set", "scalar", "table", "other"]
 """``outer``: the whole query; ``in``, ``exists``: only which values, or whether any, come;
@@ -11,10 +10,8 @@ Place = Literal["outer", "in", "exists", "set", "scalar", "table", "other"]
 first row counts; ``table``: in FROM."""
 
 
-def place_of(query: "exp.Expr") -> Place:
+def place_of(query: exp.Expr) -> Place:
     """Returns where a SELECT or a set operation stands."""
-    from sqlglot import exp
-
     child, parent, brackets = query, query.parent, 0
     while isinstance(parent, exp.Subquery) and not _has_more(parent):
         child, parent, brackets = parent, parent.parent, brackets + 1
@@ -32,18 +29,16 @@ def place_of(query: "exp.Expr") -> Place:
     return "scalar" if isinstance(child, exp.Subquery) else "other"
 
 
-def only_values_count(query: "exp.Expr") -> bool:
+def only_values_count(query: exp.Expr) -> bool:
     """Whether neither the order nor the number of equal rows of a query matters."""
     return place_of(query) in ("in", "exists", "set")
 
 
-def limit_of(query: "exp.Expr") -> int | None:
+def limit_of(query: exp.Expr) -> int | None:
     """Returns the number of a LIMIT, None where there is none; -1 where it is none of ours.
 
     A LIMIT that is computed, or has an OFFSET, is none of ours: nothing is concluded from it.
     """
-    from sqlglot import exp
-
     limit, offset = query.args.get("limit"), query.args.get("offset")
     if offset is not None:
         return -1
@@ -55,12 +50,12 @@ def limit_of(query: "exp.Expr") -> int | None:
     return -1
 
 
-def is_aggregate(select: "exp.Select") -> bool:
+def is_aggregate(select: exp.Select) -> bool:
     """Whether a SELECT computes an aggregate of its own rows (not one of a subquery's)."""
     return any(aggregates(part) for part in own_parts(select))
 
 
-def own_parts(select: "exp.Select") -> "list[exp.Expr]":
+def own_parts(select: exp.Select) -> list[exp.Expr]:
     """Returns what a SELECT computes after WHERE: results, HAVING, sort terms."""
     found = list(select.expressions)
     for clause in ("having", "order"):
@@ -69,10 +64,8 @@ def own_parts(select: "exp.Select") -> "list[exp.Expr]":
     return found
 
 
-def aggregates(part: "exp.Expr") -> "list[exp.Expr]":
+def aggregates(part: exp.Expr) -> list[exp.Expr]:
     """Returns the aggregates within an expression, less those of its subqueries."""
-    from sqlglot import exp
-
     found: list[exp.Expr] = []
     for node in part.walk(prune=lambda n: isinstance(n, exp.Query)):
         if is_aggregate_call(node):
@@ -80,10 +73,8 @@ def aggregates(part: "exp.Expr") -> "list[exp.Expr]":
     return found
 
 
-def is_aggregate_call(node: "exp.Expr") -> bool:
+def is_aggregate_call(node: exp.Expr) -> bool:
     """Whether a node is an aggregate: MIN and MAX of one argument, COUNT, SUM, AVG, stdev."""
-    from sqlglot import exp
-
     if isinstance(node, exp.Min | exp.Max):
         return not node.expressions
     if isinstance(node, exp.Anonymous):
@@ -94,6 +85,6 @@ def is_aggregate_call(node: "exp.Expr") -> bool:
 AGGREGATES = frozenset({"stdev", "total", "group_concat", "string_agg", "median"})
 
 
-def _has_more(subquery: "exp.Subquery") -> bool:
+def _has_more(subquery: exp.Subquery) -> bool:
     """Whether a pair of brackets has a name or clauses of its own."""
     return any(subquery.args.get(key) for key in ("alias", "limit", "offset", "order", "joins"))

@@ -5,16 +5,13 @@ less can make SQLite read another index first. By the reference semantics that i
 result, and a database can show it. So such a change proves nothing.
 """
 
-from typing import TYPE_CHECKING
+from sqlglot import exp
 
 from lm_eval_ext.sql.proofs.facts import Facts
 from lm_eval_ext.sql.proofs.places import is_aggregate, limit_of, only_values_count
 
-if TYPE_CHECKING:
-    from sqlglot import exp
 
-
-def order_is_settled(select: "exp.Select", facts: Facts) -> bool:
+def order_is_settled(select: exp.Select, facts: Facts) -> bool:
     """Whether a SELECT's rows, and which of them a LIMIT takes, do not depend on the plan."""
     if only_values_count(select) and limit_of(select) is None:
         return True
@@ -25,7 +22,7 @@ def order_is_settled(select: "exp.Select", facts: Facts) -> bool:
     return facts.one_row(name for name in names if name is not None)
 
 
-def distinct_keeps_plan(select: "exp.Select", facts: Facts) -> bool:
+def distinct_keeps_plan(select: exp.Select, facts: Facts) -> bool:
     """Whether SQLite reads rows in the same order with DISTINCT and without.
 
     With DISTINCT it looks for an index that brings equal results together, but only where there
@@ -46,7 +43,7 @@ def distinct_keeps_plan(select: "exp.Select", facts: Facts) -> bool:
     return not any(column in facts.sources[alias].indexed for alias, column in columns)
 
 
-def is_redundant_for_sqlite(select: "exp.Select", facts: Facts) -> bool:
+def is_redundant_for_sqlite(select: exp.Select, facts: Facts) -> bool:
     """Whether SQLite itself sees that rows differ, and passes over a DISTINCT.
 
     That is so for one table with a key of which it refuses NULLs, all in the result

@@ -7,12 +7,10 @@ blobs; NULL satisfies no comparison. So from ``x > 5`` follows ``x > 2`` whateve
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.proofs.facts import Facts
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 Point = tuple[int, float | int | bytes]
 """A literal as SQLite orders it: (0, number) or (1, text as bytes)."""
@@ -39,10 +37,8 @@ class Bound:
         return _compare(self.operator, point, self.points[0])
 
 
-def bounds(condition: "exp.Expr", facts: Facts) -> list[Bound]:
+def bounds(condition: exp.Expr, facts: Facts) -> list[Bound]:
     """Returns what a condition says, all of which must hold; nothing if it is none of ours."""
-    from sqlglot import exp
-
     condition = condition.unnest()
     if isinstance(condition, exp.Between):
         low = _bound(condition.this, ">=", [condition.args["low"]], facts)
@@ -109,11 +105,7 @@ def _compare(operator: str, a: Point, b: Point) -> bool:
     }[operator]  # fmt: skip
 
 
-def _bound(
-    value: "exp.Expr", operator: str, literals: "list[exp.Expr]", facts: Facts
-) -> Bound | None:
-    from sqlglot import exp
-
+def _bound(value: exp.Expr, operator: str, literals: list[exp.Expr], facts: Facts) -> Bound | None:
     kind = _kind(value, facts)
     if kind is None:
         return None
@@ -123,10 +115,8 @@ def _bound(
     return Bound(kind[0], operator, tuple(point for point in points if point is not None))
 
 
-def _kind(value: "exp.Expr", facts: Facts) -> tuple[str, str] | None:
+def _kind(value: exp.Expr, facts: Facts) -> tuple[str, str] | None:
     """Returns a name for a value and its affinity; None if we do not know how it compares."""
-    from sqlglot import exp
-
     name = facts.name(value)
     if name is not None:
         column = facts.column(name)
@@ -138,7 +128,7 @@ def _kind(value: "exp.Expr", facts: Facts) -> tuple[str, str] | None:
     return None
 
 
-def _point(literal: "exp.Literal", affinity: str) -> Point | None:
+def _point(literal: exp.Literal, affinity: str) -> Point | None:
     """Returns a literal's place in SQLite's order, None where it would be converted first."""
     text = str(literal.this)
     if literal.is_string:

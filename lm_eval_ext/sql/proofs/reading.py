@@ -4,7 +4,7 @@ Foreign keys are not relied on: SQLite does not enforce them unless told, and Sp
 break many.
 """
 
-from typing import TYPE_CHECKING
+from sqlglot import exp
 
 from lm_eval_ext.sql.mutants.base import conjuncts
 from lm_eval_ext.sql.parsing import is_cte, select_of, sources
@@ -12,11 +12,8 @@ from lm_eval_ext.sql.proofs.facts import Facts, Key, Name, Source
 from lm_eval_ext.sql.proofs.places import is_aggregate, is_aggregate_call, limit_of, place_of
 from lm_eval_ext.sql.schema import Column, Schema, Table
 
-if TYPE_CHECKING:
-    from sqlglot import exp
 
-
-def facts_of(select: "exp.Select", schema: Schema, *, inner: Facts | None = None) -> Facts:
+def facts_of(select: exp.Select, schema: Schema, *, inner: Facts | None = None) -> Facts:
     """Returns what is known of a SELECT's rows.
 
     Args:
@@ -35,7 +32,7 @@ def facts_of(select: "exp.Select", schema: Schema, *, inner: Facts | None = None
     return facts
 
 
-def at_most_one_row(select: "exp.Select", schema: Schema, *, facts: Facts | None = None) -> bool:
+def at_most_one_row(select: exp.Select, schema: Schema, *, facts: Facts | None = None) -> bool:
     """Whether a SELECT, its LIMIT apart, gives at most one row on every database."""
     facts = facts or facts_of(select, schema)
     if select.args.get("group") is None:
@@ -44,7 +41,7 @@ def at_most_one_row(select: "exp.Select", schema: Schema, *, facts: Facts | None
     return names is not None and set(names) <= facts.fixed()
 
 
-def most_rows(select: "exp.Select", schema: Schema) -> int | None:
+def most_rows(select: exp.Select, schema: Schema) -> int | None:
     """Returns how many rows a SELECT gives at most, its LIMIT apart; None: any number."""
     facts = facts_of(select, schema)
     if at_most_one_row(select, schema, facts=facts):
@@ -59,9 +56,7 @@ def most_rows(select: "exp.Select", schema: Schema) -> int | None:
     return product
 
 
-def _learn(facts: Facts, whole: "exp.Expr", schema: Schema) -> None:
-    from sqlglot import exp
-
+def _learn(facts: Facts, whole: exp.Expr, schema: Schema) -> None:
     strict = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Like
     for condition in conjuncts(whole):
         bare = condition.unnest()
@@ -81,10 +76,8 @@ def _learn(facts: Facts, whole: "exp.Expr", schema: Schema) -> None:
                 facts.listed.add(name)
 
 
-def _learn_equality(facts: Facts, name: Name | None, other: "exp.Expr", schema: Schema) -> None:
+def _learn_equality(facts: Facts, name: Name | None, other: exp.Expr, schema: Schema) -> None:
     """Takes note that a column, if it is one, equals something."""
-    from sqlglot import exp
-
     if name is None or facts.column(name).collation != "BINARY":
         return
     if isinstance(other, exp.Literal):
@@ -96,10 +89,8 @@ def _learn_equality(facts: Facts, name: Name | None, other: "exp.Expr", schema: 
         facts.pinned.add(name)
 
 
-def _is_one_value(query: "exp.Expr", column: Column, schema: Schema) -> bool:
+def _is_one_value(query: exp.Expr, column: Column, schema: Schema) -> bool:
     """Whether a subquery gives one value, the same for all rows, that fixes a column."""
-    from sqlglot import exp
-
     select = query.this if isinstance(query, exp.Subquery) else None
     if not isinstance(select, exp.Select) or len(select.expressions) != 1:
         return False
@@ -115,10 +106,8 @@ def _is_one_value(query: "exp.Expr", column: Column, schema: Schema) -> bool:
     return fits and column.collation == "BINARY" and is_closed(select, schema)
 
 
-def is_closed(select: "exp.Select", schema: Schema) -> bool:
+def is_closed(select: exp.Select, schema: Schema) -> bool:
     """Whether all columns in a subquery are its own, so that it is the same for all rows."""
-    from sqlglot import exp
-
     for column in select.find_all(exp.Column):
         owner = select_of(column)
         if owner is None or facts_of(owner, schema).name(column) is None:
@@ -131,9 +120,7 @@ def _alike(one: Column, other: Column) -> bool:
     return one.affinity == other.affinity and {one.collation, other.collation} == {"BINARY"}
 
 
-def _read_sources(select: "exp.Select", schema: Schema) -> dict[str, Source]:
-    from sqlglot import exp
-
+def _read_sources(select: exp.Select, schema: Schema) -> dict[str, Source]:
     for join in select.args.get("joins") or ():
         if any(join.args.get(key) for key in ("side", "using", "method")):
             return {}
@@ -163,7 +150,7 @@ def _of_table(table: Table) -> Source:
     return Source(columns, keys, indexed=indexed)
 
 
-def _of_subquery(select: "exp.Select", schema: Schema) -> Source | None:
+def _of_subquery(select: exp.Select, schema: Schema) -> Source | None:
     """A subquery's columns by their names, and the columns that it groups by as a key."""
     facts = facts_of(select, schema)
     if not facts.sources or select.is_star:

@@ -1,6 +1,6 @@
 """Simplifications of what orders, limits and deduplicates a result."""
 
-from typing import TYPE_CHECKING
+from sqlglot import exp
 
 from lm_eval_ext.sql.proofs.base import Simplification
 from lm_eval_ext.sql.proofs.facts import Facts, Name
@@ -19,18 +19,15 @@ from lm_eval_ext.sql.proofs.plans import (
 from lm_eval_ext.sql.proofs.reading import at_most_one_row, facts_of, most_rows
 from lm_eval_ext.sql.schema import Schema
 
-if TYPE_CHECKING:
-    from sqlglot import exp
 
-
-def single_row(select: "exp.Select", schema: Schema) -> bool:
+def single_row(select: exp.Select, schema: Schema) -> bool:
     """ORDER BY, LIMIT and DISTINCT of a query that gives at most one row."""
     if not _has(select, "order", "limit", "distinct") or limit_of(select) in (0, -1):
         return False
     return at_most_one_row(select, schema) and drop(select, "order", "limit", "distinct")
 
 
-def limit_beyond(select: "exp.Select", schema: Schema) -> bool:
+def limit_beyond(select: exp.Select, schema: Schema) -> bool:
     """A LIMIT that is not below the number of rows there can be."""
     limit = limit_of(select)
     if limit is None or limit < 1:
@@ -39,7 +36,7 @@ def limit_beyond(select: "exp.Select", schema: Schema) -> bool:
     return most is not None and most <= limit and drop(select, "limit")
 
 
-def distinct_pair(select: "exp.Select", schema: Schema) -> bool:
+def distinct_pair(select: exp.Select, schema: Schema) -> bool:
     """DISTINCT before LIMIT 1 of at most two rows: if it drops one, the other is the same."""
     if select.args.get("distinct") is None or limit_of(select) != 1:
         return False
@@ -49,7 +46,7 @@ def distinct_pair(select: "exp.Select", schema: Schema) -> bool:
     return drop(select, "distinct")
 
 
-def scalar_limit(select: "exp.Select", schema: Schema) -> bool:
+def scalar_limit(select: exp.Select, schema: Schema) -> bool:
     """LIMIT of a subquery of which SQLite takes the first row anyway, or asks for any."""
     del schema
     limit = limit_of(select)
@@ -58,7 +55,7 @@ def scalar_limit(select: "exp.Select", schema: Schema) -> bool:
     return drop(select, "limit")
 
 
-def unordered_place(select: "exp.Select", schema: Schema) -> bool:
+def unordered_place(select: exp.Select, schema: Schema) -> bool:
     """ORDER BY and DISTINCT where only the set of values counts."""
     if limit_of(select) is not None or not only_values_count(select):
         return False
@@ -68,7 +65,7 @@ def unordered_place(select: "exp.Select", schema: Schema) -> bool:
     return select.args.get("distinct") is None and drop(select, "order")
 
 
-def grouped_place(select: "exp.Select", schema: Schema) -> bool:
+def grouped_place(select: exp.Select, schema: Schema) -> bool:
     """GROUP BY without an aggregate where only the set of values counts."""
     if select.args.get("group") is None or select.args.get("having") is not None:
         return False
@@ -84,7 +81,7 @@ def grouped_place(select: "exp.Select", schema: Schema) -> bool:
     return drop(select, "group")
 
 
-def distinct_rows(select: "exp.Select", schema: Schema) -> bool:
+def distinct_rows(select: exp.Select, schema: Schema) -> bool:
     """DISTINCT over rows that differ anyway: a key, or what the rows are grouped by."""
     if select.args.get("distinct") is None:
         return False
@@ -112,7 +109,7 @@ def distinct_rows(select: "exp.Select", schema: Schema) -> bool:
     return differ and drop(select, "distinct")
 
 
-def distinct_first(select: "exp.Select", schema: Schema) -> bool:
+def distinct_first(select: exp.Select, schema: Schema) -> bool:
     """DISTINCT where only the first row counts, and with it the same row comes first."""
     if select.args.get("distinct") is None:
         return False
@@ -128,7 +125,7 @@ def distinct_first(select: "exp.Select", schema: Schema) -> bool:
     return sorted_by and terms <= results and drop(select, "distinct")
 
 
-def constant_term(select: "exp.Select", schema: Schema) -> bool:
+def constant_term(select: exp.Select, schema: Schema) -> bool:
     """A sort term that is the same in all rows, or wherever the terms before it are."""
     order = select.args.get("order")
     if order is None:
@@ -150,10 +147,8 @@ def constant_term(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def counts_one(value: "exp.Expr", facts: Facts) -> bool:
+def counts_one(value: exp.Expr, facts: Facts) -> bool:
     """Whether a value is COUNT over groups that are single rows."""
-    from sqlglot import exp
-
     if not isinstance(value, exp.Count) or not aggregates(value):
         return False
     groups = facts.group_names()
@@ -163,14 +158,12 @@ def counts_one(value: "exp.Expr", facts: Facts) -> bool:
     return isinstance(counted, exp.Star) or facts.name(counted) in facts.not_null
 
 
-def has_exact_results(select: "exp.Select", schema: Schema) -> bool:
+def has_exact_results(select: exp.Select, schema: Schema) -> bool:
     """Whether texts that DISTINCT takes for equal are the same byte by byte.
 
     True where its results are columns without another collation, or where nothing that the
     whole query reads or does has one.
     """
-    from sqlglot import exp
-
     facts = facts_of(select, schema)
     plain = [s for s in select.expressions if isinstance(s.unalias(), exp.Column | exp.Star)]
     if facts.sources and len(plain) == len(select.expressions):
@@ -182,17 +175,15 @@ def has_exact_results(select: "exp.Select", schema: Schema) -> bool:
     return whole.find(exp.Collate) is None and all(c.collation == "BINARY" for c in columns)
 
 
-def _alias(selected: "exp.Expr") -> "exp.Expr":
-    from sqlglot import exp
-
+def _alias(selected: exp.Expr) -> exp.Expr:
     return exp.column(selected.alias) if selected.alias else selected
 
 
-def _has(select: "exp.Select", *clauses: str) -> bool:
+def _has(select: exp.Select, *clauses: str) -> bool:
     return any(select.args.get(clause) is not None for clause in clauses)
 
 
-def drop(select: "exp.Select", *clauses: str) -> bool:
+def drop(select: exp.Select, *clauses: str) -> bool:
     """Takes clauses away; says whether there was one."""
     found = _has(select, *clauses)
     for clause in clauses:

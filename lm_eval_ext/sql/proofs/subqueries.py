@@ -3,7 +3,7 @@
 All are sound up to what the query itself leaves open; :mod:`.left_open` says what that means.
 """
 
-from typing import TYPE_CHECKING
+from sqlglot import exp
 
 from lm_eval_ext.sql.parsing import select_of, sources
 from lm_eval_ext.sql.proofs.base import ORDER, TIES, Simplification
@@ -13,14 +13,9 @@ from lm_eval_ext.sql.proofs.reading import facts_of
 from lm_eval_ext.sql.proofs.rows import counts_one, drop
 from lm_eval_ext.sql.schema import Schema
 
-if TYPE_CHECKING:
-    from sqlglot import exp
 
-
-def open_inner_limit(select: "exp.Select", schema: Schema) -> bool:
+def open_inner_limit(select: exp.Select, schema: Schema) -> bool:
     """LIMIT of an unordered table that is given as it is: the outer query may as well have it."""
-    from sqlglot import exp
-
     del schema
     outer, limit = passed_on_by(select), limit_of(select)
     if outer is None or limit is None or limit < 1:
@@ -38,10 +33,8 @@ def open_inner_limit(select: "exp.Select", schema: Schema) -> bool:
     return drop(select, "limit")
 
 
-def open_constant_term(select: "exp.Select", schema: Schema) -> bool:
+def open_constant_term(select: exp.Select, schema: Schema) -> bool:
     """A sort term that is the same in all rows, or in all rows of a table in FROM."""
-    from sqlglot import exp
-
     order = select.args.get("order")
     if order is None or (select.args.get("group") is None and is_aggregate(select)):
         return False
@@ -64,7 +57,7 @@ def open_constant_term(select: "exp.Select", schema: Schema) -> bool:
     return False
 
 
-def open_existence(select: "exp.Select", schema: Schema) -> bool:
+def open_existence(select: exp.Select, schema: Schema) -> bool:
     """ORDER BY, LIMIT and DISTINCT where only whether there is a row counts."""
     limit = limit_of(select)
     if (limit is not None and limit < 1) or not _only_existence_counts(select, schema):
@@ -72,7 +65,7 @@ def open_existence(select: "exp.Select", schema: Schema) -> bool:
     return drop(select, "order", "limit", "distinct")
 
 
-def passed_on_by(select: "exp.Select") -> "exp.Select | None":
+def passed_on_by(select: exp.Select) -> exp.Select | None:
     """The outer query of a table in FROM, if it reads nothing else and leaves no row out.
 
     Other than by LIMIT or DISTINCT.
@@ -84,7 +77,7 @@ def passed_on_by(select: "exp.Select") -> "exp.Select | None":
     return None if any(outer.args.get(clause) for clause in clauses) else outer
 
 
-def _only_existence_counts(select: "exp.Select", schema: Schema) -> bool:
+def _only_existence_counts(select: exp.Select, schema: Schema) -> bool:
     """Whether it is all the same which rows a SELECT gives, and how many, if any."""
     if place_of(select) == "exists":
         return True
@@ -97,10 +90,8 @@ def _only_existence_counts(select: "exp.Select", schema: Schema) -> bool:
     return _only_existence_counts(outer, schema)
 
 
-def _is_constant(value: "exp.Expr", select: "exp.Select", schema: Schema) -> bool:
+def _is_constant(value: exp.Expr, select: exp.Select, schema: Schema) -> bool:
     """Whether a value is that of a row of a query around, the same in all rows of a SELECT."""
-    from sqlglot import exp
-
     facts = facts_of(select, schema)
     if not isinstance(value, exp.Column) or isinstance(value.this, exp.Star) or not facts.sources:
         return False
@@ -112,12 +103,12 @@ def _is_constant(value: "exp.Expr", select: "exp.Select", schema: Schema) -> boo
     return bool(value.table) and value.table.casefold() not in facts.sources
 
 
-def _tables(select: "exp.Select") -> "dict[str, exp.Expr]":
+def _tables(select: exp.Select) -> dict[str, exp.Expr]:
     """What stands in FROM, by alias; subqueries as the SELECTs that they are."""
     return {source.alias_or_name.casefold(): source.this for source in sources(select)}
 
 
-def _result(select: "exp.Select", name: str) -> "exp.Expr":
+def _result(select: exp.Select, name: str) -> exp.Expr:
     found = next(s for s in select.expressions if s.alias_or_name.casefold() == name)
     value: exp.Expr = found.unalias()
     return value

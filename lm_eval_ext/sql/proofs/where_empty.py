@@ -5,7 +5,7 @@ weaker. Whenever the gold gives anything, that row fulfils the gold's conditions
 the near miss's, and there is no second row that could.
 """
 
-from typing import TYPE_CHECKING
+from sqlglot import exp
 
 from lm_eval_ext.sql.parsing import select_of, to_sql
 from lm_eval_ext.sql.proofs.conditions import parts_of
@@ -15,19 +15,14 @@ from lm_eval_ext.sql.proofs.ranges import Bound, bounds, implies
 from lm_eval_ext.sql.proofs.reading import at_most_one_row, facts_of, is_closed
 from lm_eval_ext.sql.schema import Schema
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 REASON = (
     "the two differ only where the gold's result is empty, which a populated copy avoids: "
     "the near miss asks less of a row that is found by its key"
 )
 
 
-def differ_where_empty(gold: "exp.Expr", near_miss: "exp.Expr", schema: Schema) -> bool:
+def differ_where_empty(gold: exp.Expr, near_miss: exp.Expr, schema: Schema) -> bool:
     """Whether a near miss has the gold's result on every database where the gold has one."""
-    from sqlglot import exp
-
     selects = list(gold.find_all(exp.Select))
     if len(selects) != len(list(near_miss.find_all(exp.Select))):
         return False
@@ -46,14 +41,12 @@ def differ_where_empty(gold: "exp.Expr", near_miss: "exp.Expr", schema: Schema) 
     return False
 
 
-def _empties_gold(select: "exp.Select", gold: "exp.Expr", schema: Schema) -> bool:
+def _empties_gold(select: exp.Select, gold: exp.Expr, schema: Schema) -> bool:
     """Whether the gold is empty wherever one of its SELECTs is.
 
     That is so if it is the gold, or if the gold's WHERE compares with its one value: a comparison
     with NULL does not hold.
     """
-    from sqlglot import exp
-
     if not isinstance(gold, exp.Select) or select.args.get("group") is not None:
         return False
     if is_aggregate(select) or limit_of(select) not in (None, 1):
@@ -71,7 +64,7 @@ def _empties_gold(select: "exp.Select", gold: "exp.Expr", schema: Schema) -> boo
     return False
 
 
-def _asks_less(select: "exp.Select", other: "exp.Select", schema: Schema) -> bool:
+def _asks_less(select: exp.Select, other: exp.Select, schema: Schema) -> bool:
     """Whether another SELECT has each row of one, and at most one row itself."""
     if select_of(other) is not None and not is_closed(other, schema):
         return False
@@ -83,10 +76,8 @@ def _asks_less(select: "exp.Select", other: "exp.Select", schema: Schema) -> boo
     return follow and at_most_one_row(other, schema)
 
 
-def _follows(asked: "exp.Expr", facts: Facts, known: "list[exp.Expr]", given: list[Bound]) -> bool:
+def _follows(asked: exp.Expr, facts: Facts, known: list[exp.Expr], given: list[Bound]) -> bool:
     """Whether a condition holds wherever all of some others, and what they say, do."""
-    from sqlglot import exp
-
     bare = asked.unnest()
     if isinstance(bare, exp.Or):
         return any(_follows(p, facts, known, given) for p in (bare.this, bare.expression))
