@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.sql.values import Value
+from lm_eval_ext.sql.values import Value, quoted
 
 _CORE = """
     abs changes char coalesce concat concat_ws format glob hex ifnull if iif instr
@@ -228,11 +228,10 @@ def _open_virtual_tables(connection: sqlite3.Connection) -> None:
     found = connection.execute(
         "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
     ).fetchall()
-    tables = ['"' + name.replace('"', '""') + '"' for (name,) in found]
     for query in (
         "json_each('[]') LIMIT 0",
         "json_tree('[]') LIMIT 0",
-        *(f"{table} LIMIT 0" for table in tables),
+        *(f"{quoted(name)} LIMIT 0" for (name,) in found),
     ):
         # A build without JSON, or a table whose module is not at hand: no query can read it.
         with contextlib.suppress(sqlite3.Error):

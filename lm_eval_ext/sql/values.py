@@ -1,6 +1,7 @@
-"""The plain types of this package: what a query gives, what a verdict says.
+"""The plain types of this package: results, verdicts, and the messages of worker processes.
 
-What a worker process and its parent tell each other: pickled, over two pipes.
+Messages are pickled and sent over two pipes. Worker processes import this module, so it must
+need nothing outside the standard library.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ are equal if and only if their bytes are, no text is lost or refused, and text s
 blobs, which arrive as ``bytes``."""
 
 Row = tuple[Value, ...]
+
+
+def quoted(name: str) -> str:
+    """Returns a name as an SQL identifier, whatever characters it has."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 class Rows(NamedTuple):

@@ -22,8 +22,15 @@ from random_rows import RandomDatabases, declarations, may_result, same_result
 from lm_eval_ext.sql.compare import ReferenceExpected
 from lm_eval_ext.sql.mutants import NearMiss, UnparsedQuery, near_misses
 from lm_eval_ext.sql.policy import Limits
-from lm_eval_ext.sql.proofs import OPEN_RULES, RULES, equivalent, simplified, unsatisfiable
-from lm_eval_ext.sql.proofs.where_empty import REASON as WHERE_EMPTY
+from lm_eval_ext.sql.proofs import (
+    OPEN_RULES,
+    RULES,
+    WHERE_EMPTY,
+    equivalent,
+    simplified,
+    unsatisfiable,
+)
+
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 from lm_eval_ext.sql.values import Failure
 from lm_eval_ext.sql.worker import Engine

@@ -36,16 +36,6 @@ def wrapped(node: exp.Expr) -> exp.Expr:
     return exp.Paren(this=copy) if isinstance(copy, exp.Connector | exp.Not) else copy
 
 
-def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    """Returns the parts of a condition that all must hold."""
-    if isinstance(condition, exp.And):
-        return conjuncts(condition.this) + conjuncts(condition.expression)
-    if isinstance(condition, exp.Paren):
-        inner = conjuncts(condition.this)
-        return inner if len(inner) > 1 else [condition]
-    return [condition]
-
-
 def joins_tables(node: exp.Expr) -> bool:
     """Whether a condition only says which rows of two tables belong together."""
     if not isinstance(node, exp.EQ):

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.mutants.base import Change, Rule, changed, conjuncts
-from lm_eval_ext.sql.parsing import to_sql
+from lm_eval_ext.sql.mutants.base import Change, Rule, changed
+from lm_eval_ext.sql.parsing import conjuncts, to_sql
 from lm_eval_ext.sql.schema import Schema
 
 KINDS = {
