@@ -1,5 +1,7 @@
-"""Writing files so that they are whole or not there."""
+"""Files and folders that are complete or absent, and the checksum that tells whether they are."""
 
+import hashlib
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +9,48 @@ from pathlib import Path
 from typing import TextIO
 
 from lm_eval_ext.errors import OptionError
+
+_CHUNK_BYTES = 1 << 20
+
+
+def sha256_of(path: Path) -> str:
+    """Returns the SHA-256 of a file's content, in hexadecimal digits.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yields a temporary name; what the block puts there gets its name when the block ends.
+
+    After an error or an interruption it is removed. The name is in the same folder, since a
+    rename works within one file system only.
+
+    Args:
+        path: The final name of a file, which is replaced, or of a folder, which must be absent
+            or empty.
+
+    Raises:
+        OSError: It cannot be renamed, such as a folder to the name of one that has files.
+    """
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield part
+        if part.is_dir() and path.is_dir():
+            path.rmdir()  # Windows does not rename to the name of an empty folder
+        part.replace(path)
+    finally:
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -17,23 +61,36 @@ def atomic_text(path: Path, *, errors: str = "strict") -> Iterator[TextIO]:
 
     Args:
         path: The final name.
-        errors: What to do about text that is no Unicode, as :func:`open` takes it.
+        errors: What to do about text that is not Unicode, as :func:`open` takes it.
 
     Raises:
         OptionError: If a file cannot be written there.
     """
     if not path.name:
         raise OptionError(f"cannot write {path}: name a file")
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        handle = part.open("w", encoding="utf-8", errors=errors, newline="")
-    except OSError as error:
-        raise OptionError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        with handle:
+        with (
+            atomic_path(path) as part,
+            part.open("w", encoding="utf-8", errors=errors, newline="") as handle,
+        ):
             yield handle
-        part.replace(path)
     except OSError as error:
         raise OptionError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Makes a folder that gets its name only when the block ends without an error.
+
+    Args:
+        path: The final name; must be absent or an empty folder.
+
+    Raises:
+        OptionError: If a folder cannot be written there.
+    """
+    try:
+        with atomic_path(path) as part:
+            part.mkdir(parents=True)
+            yield part
+    except OSError as error:
+        raise OptionError(f"cannot write {path}: {error.strerror or error}") from None
