@@ -4,7 +4,8 @@ SQLite reads "double quoted" text as a string where no column has that name; sql
 no schema, always reads a column. Spider's queries use such strings often.
 """
 
-from collections.abc import Iterator, Set
+import operator
+from collections.abc import Callable, Iterator, Set
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -19,6 +20,21 @@ from lm_eval_ext.sql.schema import Column, Schema, Table
 from lm_eval_ext.text import one_line
 
 ROWID = frozenset({"rowid", "oid", "_rowid_"})
+
+COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+"""The operators of comparisons."""
+
+MIRRORED = {"=": "=", "<>": "<>", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
+"""The operator after its sides are exchanged."""
+
+HOLDS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+    ">=": operator.ge,
+}  # fmt: skip
+"""Whether a comparison of two values of one kind holds."""
+
 _KEPT_FUNCTIONS = frozenset({"COUNT", "MIN", "MAX", "AVG", "SUM", "LENGTH"})
 
 

@@ -91,6 +91,21 @@ class Verdict:
         return self.status == "correct"
 
 
+@dataclass(frozen=True)
+class NearMiss:
+    """A small mistake in a gold query (:mod:`lm_eval_ext.sql.mutants`).
+
+    Attributes:
+        kind: The kind of mistake, one of :data:`lm_eval_ext.sql.mutants.KINDS`.
+        sql: The mistaken query, in SQLite's dialect.
+        change: For a reader: ``salary > 30000 -> salary >= 30000``.
+    """
+
+    kind: str
+    sql: str
+    change: str
+
+
 SHOWN = 300
 """Most characters of a query, or of SQLite's words about it, in a message."""
 

@@ -5,10 +5,9 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lm_eval_ext.sql.distill.scratch_db import quoted
 from lm_eval_ext.sql.distill.values import fresh
 from lm_eval_ext.sql.schema import Column, ForeignKey, Schema, Table
-from lm_eval_ext.sql.values import Value
+from lm_eval_ext.sql.values import Value, quoted
 
 _DEPTH = 5
 """Parents of parents that may be made for one row."""

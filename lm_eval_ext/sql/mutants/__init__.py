@@ -10,13 +10,13 @@ joins, and other columns or tables.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from lm_eval_ext.sql.mutants import clauses, expressions
 from lm_eval_ext.sql.mutants.base import Rule
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
 from lm_eval_ext.sql.schema import Schema
+from lm_eval_ext.sql.values import NearMiss
 from lm_eval_ext.text import one_line
 
 __all__ = ["KINDS", "RULES", "NearMiss", "UnparsedQuery", "near_misses"]
@@ -28,21 +28,6 @@ KINDS: Mapping[str, str] = MappingProxyType(
 
 RULES: tuple[Rule, ...] = (*clauses.RULES, *expressions.CONDITION_RULES, *expressions.VALUE_RULES)
 """Every rule is asked about every node of the gold's tree."""
-
-
-@dataclass(frozen=True)
-class NearMiss:
-    """A small mistake in a gold.
-
-    Attributes:
-        kind: The kind of mistake, one of :data:`KINDS`.
-        sql: The mistaken query, in SQLite's dialect.
-        change: For a person: ``salary > 30000 -> salary >= 30000``.
-    """
-
-    kind: str
-    sql: str
-    change: str
 
 
 def near_misses(sql: str, schema: Schema) -> tuple[NearMiss, ...]:

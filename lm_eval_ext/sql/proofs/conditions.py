@@ -10,7 +10,16 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.parsing import parts_of, select_of, sources, table_of, to_sql
+from lm_eval_ext.sql.parsing import (
+    COMPARISONS,
+    HOLDS,
+    MIRRORED,
+    parts_of,
+    select_of,
+    sources,
+    table_of,
+    to_sql,
+)
 from lm_eval_ext.sql.proofs.facts import Facts, Name, at_most_one_row, facts_of
 from lm_eval_ext.sql.proofs.places import is_aggregate, simplification
 from lm_eval_ext.sql.proofs.rows import order_is_settled
@@ -19,7 +28,6 @@ from lm_eval_ext.sql.schema import Schema, Table
 Point = tuple[int, float | int | bytes]
 """A literal as SQLite orders it: (0, number) or (1, text as bytes)."""
 
-_FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _LOOKS_LIKE_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 
 
@@ -38,7 +46,7 @@ class Bound:
         """Whether a value that equals ``point`` satisfies the comparison."""
         if self.operator == "in":
             return point in self.points
-        return _compare(self.operator, point, self.points[0])
+        return HOLDS[self.operator](point, self.points[0])
 
 
 def bounds(condition: exp.Expr, facts: Facts) -> list[Bound]:
@@ -53,15 +61,12 @@ def bounds(condition: exp.Expr, facts: Facts) -> list[Bound]:
             return []
         found = _bound(condition.this, "in", condition.expressions, facts)
     else:
-        operators: dict[type[exp.Expr], str] = {
-            exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.GT: ">", exp.LTE: "<=", exp.GTE: ">=",
-        }  # fmt: skip
-        operator = operators.get(type(condition))
+        operator = COMPARISONS.get(type(condition))
         if operator is None:
             return []
         left, right = condition.this, condition.expression
         found = _bound(left, operator, [right], facts) or _bound(
-            right, _FLIPPED[operator], [left], facts
+            right, MIRRORED[operator], [left], facts
         )
     return [found] if found else []
 
@@ -101,12 +106,6 @@ def contradict(one: Bound, other: Bound) -> bool:
     return low.points[0] > high.points[0] or (
         low.points[0] == high.points[0] and not (low.operator == ">=" and high.operator == "<=")
     )
-
-
-def _compare(operator: str, a: Point, b: Point) -> bool:
-    return {
-        "=": a == b, "<>": a != b, "<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b,
-    }[operator]  # fmt: skip
 
 
 def _bound(value: exp.Expr, operator: str, literals: list[exp.Expr], facts: Facts) -> Bound | None:

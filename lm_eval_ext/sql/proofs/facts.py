@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.parsing import conjuncts, find_source, select_of, sources, table_of
+from lm_eval_ext.sql.parsing import (
+    COMPARISONS,
+    conjuncts,
+    find_source,
+    select_of,
+    sources,
+    table_of,
+)
 from lm_eval_ext.sql.proofs.places import (
     is_aggregate,
     is_aggregate_call,
@@ -213,11 +220,10 @@ def most_rows(select: exp.Select, schema: Schema) -> int | None:
 
 
 def _learn(facts: Facts, whole: exp.Expr, schema: Schema) -> None:
-    strict = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Like
     for condition in conjuncts(whole):
         bare = condition.unnest()
         sides: list[exp.Expr] = []
-        if isinstance(bare, strict):  # neither side can be NULL
+        if isinstance(bare, (*COMPARISONS, exp.Like)):  # neither side can be NULL
             sides = [bare.this, bare.expression]
         elif isinstance(bare, exp.In | exp.Between):
             sides = [bare.this]

@@ -12,7 +12,7 @@ the gold's conditions, so it satisfies the near miss's, and no second row can.
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.parsing import parts_of, select_of, sources, to_sql
+from lm_eval_ext.sql.parsing import COMPARISONS, parts_of, select_of, sources, to_sql
 from lm_eval_ext.sql.proofs.conditions import Bound, bounds, implies
 from lm_eval_ext.sql.proofs.facts import Facts, Name, at_most_one_row, facts_of, is_closed
 from lm_eval_ext.sql.proofs.places import (
@@ -240,10 +240,9 @@ def _empties_gold(select: exp.Select, gold: exp.Expr, schema: Schema) -> bool:
         return True
     if is_aggregate(gold) and gold.args.get("group") is None:
         return False
-    compared = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE
     for part in parts_of(gold, "where"):
         bare = part.unnest()
-        sides = [bare.this, bare.expression] if isinstance(bare, compared) else []
+        sides = [bare.this, bare.expression] if type(bare) in COMPARISONS else []
         if any(isinstance(side, exp.Subquery) and side.this is select for side in sides):
             return is_closed(select, schema)
     return False
