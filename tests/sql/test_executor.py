@@ -120,9 +120,9 @@ def test_a_defect_in_a_worker_is_not_a_verdict(
     databases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     boot = (
-        "import sys; sys.path.append(sys.argv[1]); from lm_eval_ext.sql import engine, worker\n"
+        "import sys; sys.path.append(sys.argv[1]); from lm_eval_ext.sql import worker\n"
         "def run(*_): raise KeyError('defect')\n"
-        "engine.Engine.run = run; worker.main()"
+        "worker.Engine.run = run; worker.main()"
     )
     monkeypatch.setattr("lm_eval_ext.sql.pool._BOOT", boot)
     with Executor(databases) as executor, pytest.raises(RuntimeError, match="KeyError: 'defect'"):

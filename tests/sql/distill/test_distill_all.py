@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from populate_cases import GOLDS, SHOP, content, sha256, write
+from distill_cases import GOLDS, SHOP, content, sha256, write
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill import populate_all
