@@ -11,10 +11,9 @@ from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.text import one_line
 
 Value = int | float | str | bytes | None
-"""A cell as SQLite stores it. Text is decoded as UTF-8; each byte that is not valid there
-becomes the one lone surrogate that Python's ``surrogateescape`` reserves for it. So two texts
-are equal if and only if their bytes are, no text is lost or refused, and text stays apart from
-blobs, which arrive as ``bytes``."""
+"""A cell as SQLite stores it. Text is decoded as UTF-8 with ``surrogateescape``: each invalid byte
+becomes a lone surrogate. So two texts are equal if and only if their bytes are, no text is lost
+or refused, and text differs from blobs, which are ``bytes``."""
 
 Row = tuple[Value, ...]
 
@@ -62,11 +61,11 @@ Status = Literal[
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 NOT_SCORABLE: frozenset[Status] = frozenset({"gold_error", "database_missing"})
-"""Statuses that say nothing about the prediction: left out of every accuracy, and counted."""
+"""Statuses that say nothing about the prediction: excluded from every accuracy, and counted."""
 
 
 class Example(NamedTuple):
-    """One thing to score; a plain tuple of the three texts serves as well."""
+    """A prediction to score; a plain tuple of the three texts is accepted as well."""
 
     db_id: str
     gold: str
@@ -75,7 +74,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a prediction; ``detail`` is one line for a reader, often empty."""
+    """The outcome of a prediction; ``detail`` is one line for a reader, often empty."""
 
     status: Status
     detail: str = ""
@@ -107,7 +106,7 @@ class NearMiss:
 
 
 SHOWN = 300
-"""Most characters of a query, or of SQLite's words about it, in a message."""
+"""Most characters of a query, or of SQLite's error text, in a message."""
 
 
 class ScoreJob(NamedTuple):
@@ -132,11 +131,11 @@ NoteKind = Literal["ready", "gold", "prediction", "done", "fault"]
 
 
 class Note(NamedTuple):
-    """What a worker says.
+    """A message of a worker.
 
-    ``ready``: it has started. ``gold`` / ``prediction``: from now on it runs that part of its
-    job, so that the parent knows which one to blame if nothing more comes. ``done``: the
-    outcome of its oldest job. ``fault``: a defect of ours; a traceback.
+    ``ready``: it has started. ``gold`` / ``prediction``: it now runs that part of its job, so that
+    the parent knows which one failed if no other message follows. ``done``: the outcome of its
+    oldest job. ``fault``: the traceback of a defect in this package.
     """
 
     kind: NoteKind
