@@ -29,7 +29,7 @@ _LARGEST = 2.0**50
 _EXTRA_ROWS = (0, 0, 1, 2, 4)
 """Further rows of which one number is drawn; with them the solution lies nearer."""
 
-# Chances per decision, set by trial as in attempt.py.
+# Chances per decision (attempt.py says what a change entails).
 _EVEN = 0.5
 _BEYOND = 0.2
 """Values outside the column's present range are allowed."""
@@ -79,7 +79,9 @@ def add_target(builder: RowBuilder) -> None:
     if rng.random() < _EVEN:  # otherwise an existing row may serve
         builder.build(target.scope)
     others = [
-        t for t in builder.targets.values() if t.table == target.table and t.sql != target.sql
+        t
+        for t in builder.attempt.targets.values()
+        if t.table == target.table and t.sql != target.sql
     ]
     _reach(builder, [_retargeted(builder, target), *_some_retargeted(builder, others)])
 
@@ -90,7 +92,7 @@ def restore_targets(builder: RowBuilder, tables: set[str]) -> None:
     Raises:
         RefusedError: It was not possible.
     """
-    targets = [t for t in builder.targets.values() if t.table in tables]
+    targets = [t for t in builder.attempt.targets.values() if t.table in tables]
     connection, added = builder.runner.connection, builder.inserter.added
     for table in sorted({t.table for t in targets if _number(builder, t.sql) != t.target}):
         for left in reversed(range(_REPAIRS)):
@@ -147,7 +149,7 @@ def _reach(builder: RowBuilder, goals: list[AggregateTarget]) -> None:
     beyond = 1.0 if rng.random() < _BEYOND else 0.0
     wide = [(low - beyond * (high - low), high + beyond * (high - low)) for low, high in limits]
     solve(set_and_ask, begin, wide, rng)
-    builder.new_targets += goals
+    builder.attempt.new_targets += goals
 
 
 def _number(builder: RowBuilder, sql: str) -> float:

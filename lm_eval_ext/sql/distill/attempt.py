@@ -1,14 +1,16 @@
 """The data of one attempt to build rows: the values of cells, and a source of plausible values."""
 
 import random
-import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from sqlglot import exp
 
 from lm_eval_ext.sql.distill.hints import literal, literals_by_column, sorted_by
+from lm_eval_ext.sql.distill.inserting import Inserter
 from lm_eval_ext.sql.distill.query import Cell, Query, Scope
+from lm_eval_ext.sql.distill.scratch_db import Runner
 from lm_eval_ext.sql.distill.values import (
     Pools,
     above,
@@ -22,8 +24,8 @@ from lm_eval_ext.sql.values import Value
 
 Values = dict[Cell, Value]
 
-# Chances of each choice per draw. They were set by trial on MAGNIFICo's golds; the search is
-# not sensitive to any of them, but every change gives other rows, so POPULATE_VERSION must rise.
+# Chances of each choice. A change of any of them, here or in the other modules, gives other rows,
+# so POPULATE_VERSION must rise with it.
 _LEFT_OPEN = 0.7
 """Cells that are only equal to each other stay open, and may become a new key."""
 _DRAWN = 0.3
@@ -40,6 +42,26 @@ _NULL = 0.1
 _NEW = 0.3
 _JUST_ABOVE = 0.45
 """Likewise: NULL, a value that no row has, one just above some row's value; else that value."""
+
+
+@dataclass
+class Attempt:
+    """What the builders of rows share during one attempt.
+
+    Attributes:
+        cache: Values that hold until the database changes.
+        targets: Numbers to keep equal to their targets, by the subqueries that compute them.
+        new_targets: Those to keep from now on, if the attempt succeeds.
+    """
+
+    schema: Schema
+    pools: Pools
+    runner: Runner
+    inserter: Inserter
+    rng: random.Random
+    cache: dict[Any, Any]
+    targets: "dict[str, AggregateTarget]"
+    new_targets: "list[AggregateTarget]" = field(default_factory=list)
 
 
 Draw = Callable[[Cell], Value]
@@ -205,23 +227,20 @@ class ValueSampler:
         history: Values used in the attempt so far, by table and column.
     """
 
-    def __init__(
-        self, connection: sqlite3.Connection, query: Query, schema: Schema, pools: Pools,
-        rng: random.Random,
-    ) -> None:  # fmt: skip
-        self._connection = connection
+    def __init__(self, query: Query, attempt: Attempt) -> None:
+        self._connection = attempt.runner.connection
         self._query = query
-        self._schema = schema
-        self._pools = pools
-        self._rng = rng
-        self._odd = rng.choice(_VARIED)
+        self._schema = attempt.schema
+        self._pools = attempt.pools
+        self._rng = attempt.rng
+        self._varied = self._rng.choice(_VARIED)
         self._literals = query.cached("literals", literals_by_column)
         self._sorted = query.cached("sorted", sorted_by)
         self.history: dict[tuple[str, str], list[Value]] = {}
 
     def vary(self, cell: Cell, value: Value) -> Value:
         """Returns the value or, at random, a drawn one."""
-        return value if self._rng.random() > self._odd else self.draw(cell)
+        return value if self._rng.random() > self._varied else self.draw(cell)
 
     def note(self, cell: Cell, value: Value) -> None:
         """Records the value that a cell was given."""

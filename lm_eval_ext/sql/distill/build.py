@@ -13,7 +13,7 @@ from typing import Any
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill.aggregate_targets import restore_targets
-from lm_eval_ext.sql.distill.attempt import AggregateTarget
+from lm_eval_ext.sql.distill.attempt import AggregateTarget, Attempt
 from lm_eval_ext.sql.distill.cases import Case, OriginalRows, examine, make_case, report_on, ties
 from lm_eval_ext.sql.distill.inserting import Added, Inserter, RefusedError
 from lm_eval_ext.sql.distill.proposals import propose
@@ -32,7 +32,7 @@ _WORK_PER_TRY = 25
 """Units of :attr:`Runner.work` that a round has per proposal: fewer proposals are tried where
 queries take long, as on tables of many thousand rows."""
 
-# Chances per proposal, set by trial as in attempt.py.
+# Chances per proposal (attempt.py says what a change entails).
 _FOR_NEAR_MISS = 0.3
 """Rows are built for a near miss: what only it selects distinguishes it as well."""
 _WHOLE = 0.5
@@ -43,12 +43,8 @@ _WHOLE = 0.5
 class Search:
     """Adds rows to a database until its golds are distinguished from their near misses.
 
-    Attributes:
-        scratch_db: The database.
-        schema: Its schema.
-        cases: The golds, in an order that does not depend on how they were given.
-        originals: Proofs by the original's rows.
-        added: Rows added per table.
+    ``cases`` must come in an order that does not depend on how golds were given. ``added`` counts
+    rows per table.
     """
 
     scratch_db: ScratchDb
@@ -62,7 +58,7 @@ class Search:
         self._seen: dict[str, int] = {}
         self._pools = Pools(self.scratch_db.connection, self.schema)
         self._targets: dict[str, AggregateTarget] = {}
-        self._cache: dict[Any, Any] = {"targets": self._targets}
+        self._cache: dict[Any, Any] = {}
 
     def run(self, progress: Callable[[int], None]) -> None:
         """Runs all rounds; ``progress`` gets the number of golds examined since its last call."""
@@ -93,14 +89,16 @@ class Search:
                 end = self.scratch_db.runner.work + tries * _WORK_PER_TRY
 
     def _try(self, case: Case, rng: random.Random, *, careful: bool) -> bool:
-        with self.scratch_db.attempt() as attempt:
+        with self.scratch_db.transaction() as transaction:
             inserter = Inserter(self.scratch_db.connection, self.schema, self._pools.rows)
             query = case.query
             if case.open and rng.random() < _FOR_NEAR_MISS:
                 query = case.read_miss(rng.choice(sorted(case.open)), self.schema)
-            builder = RowBuilder(
-                query, self.schema, self._pools, self.scratch_db.runner, inserter, rng, self._cache
+            runner = self.scratch_db.runner
+            attempt = Attempt(
+                self.schema, self._pools, runner, inserter, rng, self._cache, self._targets
             )
+            builder = RowBuilder(query, attempt)
             try:
                 propose(builder, whole=case.empty and rng.random() < _WHOLE)
                 fits = all(inserter.holds(added) for added in inserter.added)
@@ -113,21 +111,21 @@ class Search:
                 rows += self._repair(builder, rows)
                 if not self._worth_it(case, rows):
                     return False
-            attempt.keep()
-            self._targets.update((target.sql, target) for target in builder.new_targets)
+            transaction.keep()
+            self._targets.update((target.sql, target) for target in attempt.new_targets)
         for added in rows:
             name = added.table.name
             self.added[name] = self.added.get(name, 0) + 1
             self._changes[name.lower()] = self._changes.get(name.lower(), 0) + 1
         self._pools.reread(frozenset(added.table.name.lower() for added in rows))
-        self._cache = {"targets": self._targets}
+        self._cache = {}
         self._refresh(case)
         return True
 
     def _repair(self, builder: RowBuilder, rows: list[Added]) -> list[Added]:
         """Adds rows that keep other golds' aggregate targets; returns them."""
         inserter = builder.inserter
-        start, targets = len(inserter.added), list(builder.new_targets)
+        start, targets = len(inserter.added), list(builder.attempt.new_targets)
         self.scratch_db.connection.execute("SAVEPOINT repair")
         try:
             restore_targets(builder, {added.table.name.lower() for added in rows})
@@ -136,7 +134,7 @@ class Search:
             fine = False
         if not fine:
             self.scratch_db.connection.execute("ROLLBACK TO repair")
-            builder.new_targets[:] = targets
+            builder.attempt.new_targets[:] = targets
         self.scratch_db.connection.execute("RELEASE repair")
         return inserter.added[start:] if fine else []
 

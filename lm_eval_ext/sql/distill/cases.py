@@ -22,12 +22,7 @@ from lm_eval_ext.sql.values import Row
 
 
 class OriginalRows:
-    """Proofs that rely on the original's rows.
-
-    Args:
-        runner: Of the original, or of a copy before rows were added.
-        schema: Its schema.
-    """
+    """Proofs that rely on the original's rows, which ``runner`` reads."""
 
     def __init__(self, runner: Runner, schema: Schema) -> None:
         self._runner = runner
@@ -130,8 +125,6 @@ class Case:
     """A gold that runs.
 
     Attributes:
-        gold: The query.
-        query: What it reads.
         misses: Its near misses.
         before: Rows on the original.
         rows: Its present result.
@@ -188,12 +181,6 @@ def make_case(gold: str, schema: Schema) -> Case:
 
 def examine(case: Case, runner: Runner, schema: Schema, originals: OriginalRows | None) -> None:
     """Runs a gold and its near misses on a database, and updates the case.
-
-    Args:
-        case: The case.
-        runner: Of the database.
-        schema: Its schema.
-        originals: Proofs by the original's rows; None if there is no original.
 
     Raises:
         NoResultError: The gold does not run.

@@ -26,7 +26,7 @@ _NEAR_GROUPS = 20
 _COMBINATIONS = (1, 1, 2, 2, 3)
 """How many shapes a proposal has."""
 
-# Chances per decision, set by trial as in attempt.py.
+# Chances per decision (attempt.py says what a change entails).
 _TARGETED = 0.3
 """A computed number is made equal to a value, where the gold compares with one."""
 _OUTERMOST = 0.5
@@ -78,7 +78,7 @@ def groups_of(builder: RowBuilder, scope: Scope) -> list[Group]:
     key = (builder.query.text, scope.number)
     if not scope.groups:
         return []
-    if key not in builder.cache:
+    if key not in builder.attempt.cache:
         texts = builder.query.cached("counts", lambda _: {})
         if scope.number not in texts:
             texts[scope.number] = _counting(scope)
@@ -86,8 +86,8 @@ def groups_of(builder: RowBuilder, scope: Scope) -> list[Group]:
             rows = builder.runner.rows(texts[scope.number])
         except NoResultError:
             rows = []
-        builder.cache[key] = _some_groups(rows, bounds(scope))
-    found: list[Group] = builder.cache[key]
+        builder.attempt.cache[key] = _some_groups(rows, bounds(scope))
+    found: list[Group] = builder.attempt.cache[key]
     return found
 
 
@@ -112,7 +112,7 @@ def propose(builder: RowBuilder, *, whole: bool = False) -> None:
     """Adds rows that satisfy or just fail a gold's conditions.
 
     Args:
-        builder: Builds them.
+        builder: Adds the rows.
         whole: Whether to add only one combination of rows that satisfies all conditions, as a
             gold with an empty result needs.
 

@@ -16,14 +16,7 @@ Cell = tuple[int, str, str]
 
 @dataclass
 class Scope:
-    """One SELECT.
-
-    Attributes:
-        number: Position among the query's SELECTs.
-        select: The SELECT.
-        tables: Table names (lower case) by alias, in the order of FROM.
-        derived: SELECTs in FROM by alias.
-    """
+    """One SELECT, its number in the query, and the tables and SELECTs in its FROM by alias."""
 
     number: int
     select: exp.Select
@@ -64,10 +57,6 @@ class Query:
         text: Its SQL.
         scopes: Its SELECTs, the outermost first.
         opaque: Whether it reads anything other than tables, such as a view.
-
-    Args:
-        tree: As :func:`lm_eval_ext.sql.parsing.parse` gives it.
-        schema: Of its database.
     """
 
     def __init__(self, tree: exp.Expr, schema: Schema) -> None:

@@ -4,12 +4,9 @@ Three steps that call each other, since a subquery needs rows of its own: aiming
 into wishes for cells, binding lets rows that are there already serve, and building adds the rest.
 """
 
-import random
-from typing import Any
-
 from sqlglot import exp
 
-from lm_eval_ext.sql.distill.attempt import AggregateTarget, Assignment, Values, ValueSampler
+from lm_eval_ext.sql.distill.attempt import Assignment, Attempt, Values, ValueSampler
 from lm_eval_ext.sql.distill.hints import (
     Compared,
     Equal,
@@ -22,12 +19,11 @@ from lm_eval_ext.sql.distill.hints import (
     plan,
     takes_the_first,
 )
-from lm_eval_ext.sql.distill.inserting import Inserter, RefusedError, placeholder
+from lm_eval_ext.sql.distill.inserting import RefusedError, placeholder
 from lm_eval_ext.sql.distill.query import Query, Scope
-from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
-from lm_eval_ext.sql.distill.values import Pools, above, below, compares, fresh, satisfying
+from lm_eval_ext.sql.distill.scratch_db import NoResultError
+from lm_eval_ext.sql.distill.values import above, below, compares, fresh, satisfying
 from lm_eval_ext.sql.parsing import to_sql
-from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import Value
 
 _NESTED = 3
@@ -36,7 +32,7 @@ _NESTED = 3
 _STEPS = 1_000_000
 """Instructions that a subquery may take when its values are read."""
 
-# Chances per decision, set by trial as in attempt.py.
+# Chances per decision (attempt.py says what a change entails).
 _SHARED = (0.0, 0.3, 0.6)
 """An existing row serves instead of a new one; one of the three holds for an attempt."""
 _FRONT = 0.1
@@ -55,40 +51,24 @@ _BIND_TRIES = 8
 
 
 class RowBuilder:
-    """Builds rows for a gold during one attempt.
+    """Builds rows for a gold during one attempt."""
 
-    Attributes:
-        share_bound: How often an existing row serves instead of a new one.
-        cache: Values that hold until the database changes.
-        targets: Numbers to keep equal to their targets, by the subqueries that compute them.
-        new_targets: Those to keep from now on, if the attempt succeeds.
-    """
-
-    def __init__(  # noqa: PLR0917
-        self, query: Query, schema: Schema, pools: Pools, runner: Runner, inserter: Inserter,
-        rng: random.Random, cache: dict[Any, Any],
-    ) -> None:  # fmt: skip
+    def __init__(self, query: Query, attempt: Attempt) -> None:
         self.query = query
-        self.rng = rng
-        self.inserter = inserter
-        self.schema = schema
-        self.pools = pools
-        self.runner = runner
-        self.cache = cache
-        self.share_bound = rng.choice(_SHARED)
-        self.sampler = ValueSampler(runner.connection, query, schema, pools, rng)
-        first_counts = query.cached("first", takes_the_first)
-        inserter.front = rng.random() < (_FRONT_IF_FIRST_COUNTS if first_counts else _FRONT)
-        self.targets: dict[str, AggregateTarget] = cache.setdefault("targets", {})
-        self.new_targets: list[AggregateTarget] = []
+        self.attempt = attempt
+        self.rng = attempt.rng
+        self.inserter = attempt.inserter
+        self.schema = attempt.schema
+        self.pools = attempt.pools
+        self.runner = attempt.runner
+        self._share_bound = self.rng.choice(_SHARED)
+        self.sampler = ValueSampler(query, attempt)
+        front = _FRONT_IF_FIRST_COUNTS if query.cached("first", takes_the_first) else _FRONT
+        self.inserter.front = self.rng.random() < front
 
     def on(self, query: Query) -> "RowBuilder":
         """Returns a builder of rows for another gold in the same attempt."""
-        other = RowBuilder(
-            query, self.schema, self.pools, self.runner, self.inserter, self.rng, self.cache
-        )
-        other.new_targets = self.new_targets
-        return other
+        return RowBuilder(query, self.attempt)
 
     def build(
         self, scope: Scope, presets: Values | None = None, *, miss: bool = False, depth: int = 0
@@ -271,7 +251,7 @@ class RowBuilder:
         self.rng.shuffle(aliases)
         for alias in aliases[:-1]:
             rows = self.pools.rows.get(scope.tables[alias], [])
-            if not rows or self.rng.random() > self.share_bound:
+            if not rows or self.rng.random() > self._share_bound:
                 continue
             cells = self.query.cells_in(scope, alias)
             for row in self.rng.sample(rows, min(_BIND_TRIES, len(rows))):

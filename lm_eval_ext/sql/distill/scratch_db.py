@@ -32,13 +32,10 @@ class NoResultError(Exception):
 
 
 class Runner:
-    """Runs queries on a connection.
+    """Runs queries on a connection, whose progress handler and text factory it replaces.
 
     Attributes:
         work: Instructions spent so far, in units of 10,000.
-
-    Args:
-        connection: Where they run. Its progress handler and text factory are taken over.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -117,13 +114,6 @@ class ScratchDb:
     :mod:`.inserting` keeps foreign keys valid: many originals declare some that SQLite reports
     as errors in the schema when it has to enforce them.
 
-    Attributes:
-        connection: Without transactions of Python's own.
-        runner: Runs queries on it.
-
-    Args:
-        original: Opened read-only and immutable; never touched.
-
     Raises:
         DataError: It is missing, or not a database.
     """
@@ -146,14 +136,14 @@ class ScratchDb:
             self.connection.execute(f"DROP TRIGGER {quoted(name)}")
 
     @contextlib.contextmanager
-    def attempt(self) -> Iterator["Attempt"]:
+    def transaction(self) -> Iterator["Transaction"]:
         """Runs a block whose changes are undone at its end unless it calls ``keep()``."""
         self.connection.execute("SAVEPOINT attempt")
-        attempt = Attempt()
+        transaction = Transaction()
         try:
-            yield attempt
+            yield transaction
         finally:
-            if not attempt.kept:
+            if not transaction.kept:
                 self.connection.execute("ROLLBACK TO attempt")
             self.connection.execute("RELEASE attempt")
 
@@ -181,7 +171,7 @@ class ScratchDb:
         self.connection.close()
 
 
-class Attempt:
+class Transaction:
     """Whether the changes of a block stay."""
 
     kept = False

@@ -135,10 +135,6 @@ class Pools:
 
     Attributes:
         rows: Some rows of each, by lower-case names of table and column.
-
-    Args:
-        connection: Of the database.
-        schema: Its schema.
     """
 
     def __init__(self, connection: sqlite3.Connection, schema: Schema) -> None:

@@ -1,8 +1,7 @@
-"""What a rule is: from a node of the gold's tree to what a mistaken query has in its place."""
+"""What a rule is: a function from a node of the gold's tree to its replacements in near misses."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 from sqlglot import exp
 
@@ -12,7 +11,7 @@ from lm_eval_ext.sql.schema import Schema
 
 @dataclass(frozen=True)
 class Change:
-    """One small change: ``new`` takes the place of the node that the rule was asked about."""
+    """One small change: ``new`` replaces the node that the rule was applied to."""
 
     kind: str
     new: exp.Expr
@@ -20,9 +19,7 @@ class Change:
 
 
 Rule = Callable[[exp.Expr, Schema], Iterator[Change]]
-"""Yields the changes of its kinds at one node; it must not change the node, but copies of it."""
-
-Node = TypeVar("Node", bound=exp.Expr)
+"""Yields the changes at one node, which must not itself be changed."""
 
 
 def changed(kind: str, old: exp.Expr, new: exp.Expr) -> Change:
@@ -31,13 +28,13 @@ def changed(kind: str, old: exp.Expr, new: exp.Expr) -> Change:
 
 
 def wrapped(node: exp.Expr) -> exp.Expr:
-    """Returns a copy that keeps its meaning wherever it is put."""
+    """Returns a copy with the brackets that it needs as an operand."""
     copy = node.copy()
     return exp.Paren(this=copy) if isinstance(copy, exp.Connector | exp.Not) else copy
 
 
 def joins_tables(node: exp.Expr) -> bool:
-    """Whether a condition only says which rows of two tables belong together."""
+    """Whether a condition is an equality of columns of two tables."""
     if not isinstance(node, exp.EQ):
         return False
     sides = (node.this, node.expression)

@@ -1,4 +1,4 @@
-"""Mistakes in clauses: WHERE, GROUP BY, HAVING, ORDER BY, DISTINCT, LIMIT, set operations."""
+"""Rules for mistakes in clauses: WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and others."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,6 @@ KINDS = {
 
 def clause_dropped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """WHERE, HAVING or GROUP BY forgotten."""
-    del schema
     if not isinstance(node, exp.Select):
         return
     for clause in ("where", "having", "group"):
@@ -41,7 +40,6 @@ def clause_dropped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 def conjunct_dropped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """One of several conditions forgotten."""
-    del schema
     if not isinstance(node, exp.Where | exp.Having):
         return
     parts = conjuncts(node.this)
@@ -59,25 +57,23 @@ def conjunct_dropped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 def order_flipped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """Sorted the wrong way."""
-    del schema
     if isinstance(node, exp.Ordered):
         new = node.copy()
         descending = not node.args.get("desc")
         new.set("desc", descending)
-        # SQLite takes NULL for the smallest value; sqlglot would write out any other place.
+        # NULL is SQLite's smallest value; sqlglot writes NULLS FIRST or LAST for any other place.
         new.set("nulls_first", not descending)
         yield changed("order_flipped", node, new)
 
 
 def distinct_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
-    """DISTINCT forgotten, or without need."""
-    del schema
+    """DISTINCT forgotten, or added."""
     if not isinstance(node, exp.Select):
         return
     new = node.copy()
     if node.args.get("distinct") is None:
-        # In a subquery it changes nothing (IN, EXISTS, set operations), or matters only where the
-        # first rows of a derived table are equal: then the query's order cannot be told there.
+        # In a subquery it changes nothing (IN, EXISTS, set operations), or matters only if the
+        # first rows of a derived table are equal.
         if node.parent is None:
             new.set("distinct", exp.Distinct())
             yield Change("distinct_added", new, "SELECT -> SELECT DISTINCT")
@@ -88,7 +84,6 @@ def distinct_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 def limit_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """One row more or less, or all of them."""
-    del schema
     if isinstance(node, exp.Limit | exp.Offset):
         name = "limit" if isinstance(node, exp.Limit) else "offset"
         number = node.expression
@@ -111,7 +106,6 @@ def limit_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 def set_operation_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """EXCEPT, INTERSECT, UNION taken for one another."""
-    del schema
     if not isinstance(node, exp.SetOperation):
         return
     for kind in (exp.Except, exp.Intersect, exp.Union):
@@ -122,7 +116,7 @@ def set_operation_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 
 def _can_go_ungrouped(select: exp.Select) -> bool:
-    """Whether SQLite takes a SELECT without its GROUP BY."""
+    """Whether SQLite accepts a SELECT without its GROUP BY."""
 
     def aggregates(part: exp.Expr) -> bool:
         return part.find(exp.AggFunc) is not None

@@ -1,8 +1,6 @@
-"""Mistakes in conditions: comparisons, NOT, AND for OR, the ends of ranges.
+"""Rules for mistakes in conditions, and in aggregates, arithmetic and literals."""
 
-Mistakes in what is computed: aggregates, DISTINCT within them, arithmetic, literals.
-"""
-
+import datetime
 from collections.abc import Iterator
 
 from sqlglot import exp
@@ -24,7 +22,6 @@ CONDITION_KINDS = {
 
 def comparison_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """The wrong comparison."""
-    del schema
     table: dict[type[exp.Expr], tuple[tuple[str, type[exp.Expr]], ...]] = {
         exp.GT: (("comparison_loosened", exp.GTE), ("comparison_reversed", exp.LT)),
         exp.LT: (("comparison_loosened", exp.LTE), ("comparison_reversed", exp.GT)),
@@ -40,8 +37,7 @@ def comparison_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 
 def not_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
-    """A NOT forgotten or made up."""
-    del schema
+    """A NOT forgotten or added."""
     if isinstance(node, exp.Not):
         inner = node.this
         if isinstance(inner, exp.In | exp.Exists | exp.Between | exp.Is | exp.Paren):
@@ -57,8 +53,7 @@ def not_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 
 def connector_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
-    """AND for OR, OR for AND; what stood together stays together."""
-    del schema
+    """AND for OR, OR for AND, with the brackets that keep the operands together."""
     if not isinstance(node, exp.And | exp.Or) or _in_join(node):
         return
     other = exp.Or if isinstance(node, exp.And) else exp.And
@@ -69,8 +64,7 @@ def connector_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 
 def bound_excluded(node: exp.Expr, schema: Schema) -> Iterator[Change]:
-    """BETWEEN with a bound that does not count."""
-    del schema
+    """BETWEEN without a bound's own value."""
     if not isinstance(node, exp.Between):
         return
     low, high = node.args["low"], node.args["high"]
@@ -83,7 +77,7 @@ def bound_excluded(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 
 def _in_join(node: exp.Expr) -> bool:
-    """Whether a node is of an ON clause: near misses there are another table's, not our kind."""
+    """Whether a node belongs to an ON clause, which near misses leave unchanged."""
     found = node.parent
     while found is not None and not isinstance(found, exp.Query | exp.Join):
         found = found.parent
@@ -117,7 +111,7 @@ _LONGER = "x"
 def aggregate_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """The wrong aggregate."""
     if isinstance(node, exp.Min | exp.Max) and node.expressions:
-        return  # of several arguments: no aggregate
+        return  # with several arguments it is not an aggregate
     if not isinstance(node, exp.Min | exp.Max | exp.Avg | exp.Sum | exp.Count):
         return
     if isinstance(node.this, exp.Star | exp.Literal):
@@ -143,8 +137,7 @@ def aggregate_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 
 def distinct_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
-    """DISTINCT forgotten or made up within an aggregate."""
-    del schema
+    """DISTINCT forgotten or added within an aggregate."""
     if not isinstance(node, exp.AggFunc):
         return
     if isinstance(node.this, exp.Distinct) and len(node.this.expressions) == 1:
@@ -160,8 +153,7 @@ def distinct_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 
 def arithmetic_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
-    """The wrong sign, or the wrong way round."""
-    del schema
+    """The wrong sign, or the operands exchanged."""
     if isinstance(node, exp.Sub | exp.Add):
         other = exp.Add if isinstance(node, exp.Sub) else exp.Sub
         yield changed("arithmetic_swapped", node, exp.Paren(this=other(**node.copy().args)))
@@ -174,7 +166,6 @@ def arithmetic_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 def literal_nudged(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """The wrong value in a condition."""
-    del schema
     if not isinstance(node, exp.Literal) or node.find_ancestor(exp.Where, exp.Having) is None:
         return
     if isinstance(node.parent, exp.Limit | exp.Offset | exp.AggFunc | exp.Ordered | exp.Group):
@@ -195,9 +186,7 @@ def literal_nudged(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 
 def other_string(text: str) -> str:
-    """Returns a string near another: a date's next day, a pattern or a word with a letter more."""
-    import datetime
-
+    """Returns a similar string: the next day of a date, or one letter more."""
     try:
         day = datetime.date.fromisoformat(text[:10])
         return (day + datetime.timedelta(days=1)).isoformat() + text[10:]
@@ -207,7 +196,7 @@ def other_string(text: str) -> str:
 
 
 def is_number(value: exp.Expr, schema: Schema) -> bool:
-    """Whether a value is declared, or computed, to be a number."""
+    """Whether a value is a number by its declaration or computation."""
     if isinstance(value, exp.Column):
         column = resolve(value, schema)
         return column is not None and column.affinity in ("INTEGER", "REAL", "NUMERIC")
@@ -224,7 +213,7 @@ def _number(text: str) -> int | float | None:
             number = kind(text)
         except ValueError:
             continue
-        # What would be written otherwise than read (1e5, nan, 1_0) is left alone.
+        # Numbers that Python writes differently (1e5, nan, 1_0) are left unchanged.
         return number if f"{number}" == text else None
     return None
 

@@ -61,7 +61,7 @@ def equivalent(
         first_grade_only: Whether only equality by the ``reference`` semantics counts.
 
     Returns:
-        One line for a reader, or None if it is not proven.
+        One line, or None if it is not proven.
     """
     other = near_miss.sql
     if simplified(gold, schema) is None or simplified(other, schema) is None:
@@ -110,13 +110,8 @@ def simplified(
 ) -> tuple[str, tuple[str, ...]] | None:
     """Returns a query's simplest form and the names of the rules that led there.
 
-    Args:
-        sql: The query.
-        schema: That of the databases.
-        open_too: Whether rules of the second grade are applied as well.
-
-    Returns:
-        None if it cannot be read or has a part that no rule here supports.
+    ``open_too``: by the rules of the second grade as well. None if the query cannot be read or has
+    a part that no rule supports.
     """
     try:
         tree = parse(sql, schema)

@@ -227,7 +227,6 @@ def contradiction(select: exp.Select, schema: Schema) -> bool:
 @simplification("either way round the text holds that letter")
 def swapped_letters(select: exp.Select, schema: Schema) -> bool:
     """``a || b LIKE '%x%'`` with one ASCII letter holds for any order of the operands."""
-    del schema
     for like in select.find_all(exp.Like):
         pattern, whole = like.expression, like.this.unnest()
         if not isinstance(pattern, exp.Literal) or not isinstance(whole, exp.DPipe):

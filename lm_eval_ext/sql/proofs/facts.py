@@ -179,10 +179,7 @@ class Facts:
 def facts_of(select: exp.Select, schema: Schema, *, inner: Facts | None = None) -> Facts:
     """Reads the schema's keys and the conditions of ON and WHERE.
 
-    Args:
-        select: The SELECT, within its tree.
-        schema: What the database declares.
-        inner: Facts of one of its subqueries, to read conditions there on the outer row.
+    ``inner``: facts of one of its subqueries, to read conditions there on the outer row.
     """
     facts = Facts(select, schema, _read_sources(select, schema), inner)
     for alias, source in facts.sources.items():

@@ -109,7 +109,6 @@ def _is_result(term: exp.Expr, facts: Facts) -> bool:
 @simplification("any rows of the table will do" + ORDER)
 def open_inner_limit(select: exp.Select, schema: Schema) -> bool:
     """LIMIT of an unordered table in FROM that the outer query passes on as it is."""
-    del schema
     outer, limit = passed_on_by(select), limit_of(select)
     if outer is None or limit is None or limit < 1:
         return False

@@ -107,7 +107,6 @@ def distinct_pair(select: exp.Select, schema: Schema) -> bool:
 @simplification("only the first row of the subquery counts anyway")
 def scalar_limit(select: exp.Select, schema: Schema) -> bool:
     """LIMIT of a subquery of which only the first row matters, or whether there is one."""
-    del schema
     limit = limit_of(select)
     if limit is None or limit < 1 or place_of(select) not in ("scalar", "exists"):
         return False
