@@ -157,6 +157,13 @@ class Semantics:
         return f"{self.name}-v{self.version}"
 
 
+def same_sets(expected: Sequence[Row], rows: Sequence[Row]) -> bool:
+    """Whether there are as many rows, with the same set of values at each position."""
+    return len(expected) == len(rows) and all(
+        gold == row or set(gold) == set(row) for gold, row in zip(expected, rows, strict=True)
+    )
+
+
 @dataclass(frozen=True)
 class ReferenceExpected:
     """The rule of MAGNIFICo's authors, read from their evaluation program.
@@ -173,12 +180,7 @@ class ReferenceExpected:
 
     def matches(self, predicted: Rows) -> bool:
         """Whether the prediction's result is correct."""
-        if len(self.rows) != len(predicted.rows):
-            return False
-        return all(
-            gold == row or set(gold) == set(row)
-            for gold, row in zip(self.rows, predicted.rows, strict=True)
-        )
+        return same_sets(self.rows, predicted.rows)
 
 
 @dataclass(frozen=True)

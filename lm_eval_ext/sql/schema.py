@@ -44,6 +44,11 @@ class Column:
     collation: str = "BINARY"
     refuses_null: bool = False
 
+    @property
+    def numeric(self) -> bool:
+        """Whether its affinity converts texts that look like numbers."""
+        return self.affinity in ("INTEGER", "REAL", "NUMERIC")
+
 
 @dataclass(frozen=True)
 class ForeignKey:
@@ -88,6 +93,9 @@ class Table:
     def column(self, name: str) -> Column | None:
         """Returns a column by its name in any case, None if there is none."""
         return self.by_name.get(name.casefold())
+
+    def __getitem__(self, name: str) -> Column:
+        return self.by_name[name.casefold()]
 
 
 class Schema(Mapping[str, Table]):

@@ -83,7 +83,8 @@ def test_a_query_whose_workers_die_is_at_fault(databases: Path, how: str, status
     def kill_two_workers() -> None:
         while len(killed) < 2:
             time.sleep(0.4)
-            new = set(executor._pool.pids) - set(killed)
+            workers = [worker for worker in executor._pool._workers if worker is not None]
+            new = {worker.pid for worker in workers if worker.ready} - set(killed)
             for pid in new:
                 os.kill(pid, getattr(signal, how))
                 killed.append(pid)

@@ -11,14 +11,7 @@ from lm_eval_ext.sql.distill.hints import literal, literals_by_column, sorted_by
 from lm_eval_ext.sql.distill.inserting import Inserter
 from lm_eval_ext.sql.distill.query import Cell, Query, Scope
 from lm_eval_ext.sql.distill.scratch_db import Runner
-from lm_eval_ext.sql.distill.values import (
-    Pools,
-    above,
-    fresh,
-    number_of,
-    of_length,
-    with_number,
-)
+from lm_eval_ext.sql.distill.values import Pools, above, fresh, number_of, of_length, with_number
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import Value
 
@@ -250,8 +243,7 @@ class ValueSampler:
         """Draws a value that may distinguish queries on a column."""
         name, column_name = self._query.table_of(cell), cell[2]
         table = self._schema[name]
-        column = table.column(column_name)
-        assert column is not None
+        column = table[column_name]
         choice = self._rng.random()
         if choice < _REPEATED and (seen := self.history.get((name, column_name))):
             return self._rng.choice(seen)

@@ -90,11 +90,7 @@ def make(original: Path, golds: Sequence[str], folder: Path, db_id: str) -> None
         raise OptionError(f"cannot make the folder {home}: {error.strerror}") from None
     copy = home / f"{db_id}.sqlite"
     report = populate(original, golds, copy)
-    noted = {
-        "key": key_of(original, golds),
-        "sha256": sha256_of(copy),
-        "report": report.as_dict(),
-    }
+    noted = {"key": key_of(original, golds), "sha256": sha256_of(copy), "report": report.as_dict()}
     with atomic_text(home / f"{db_id}.report.json") as file:
         json.dump(noted, file, ensure_ascii=True, indent=1)
         file.write("\n")

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lm_eval_ext.sql.distill.values import fresh
+from lm_eval_ext.sql.distill.values import all_equal, fresh
 from lm_eval_ext.sql.schema import Column, ForeignKey, Schema, Table
 from lm_eval_ext.sql.values import Value, quoted
 
@@ -143,8 +143,7 @@ class Inserter:
         if not table.without_rowid:
             return Added(table, f"{rowid_name(table)} = ?", (rowid,))
         key = [column.name for column in table.columns if column.primary_key]
-        where = " AND ".join(f"{quoted(name)} = ?" for name in key)
-        return Added(table, where, tuple(values.get(name.lower()) for name in key))
+        return Added(table, all_equal(key), tuple(values.get(name.lower()) for name in key))
 
     def _put_first(
         self, table: Table, names: list[str], row: list[Value], pinned: frozenset[str]
@@ -169,8 +168,7 @@ class Inserter:
         parts = [values.get(name.lower()) for name in key]
         if None in parts and table.rowid_alias not in key:
             return frozenset()
-        where = " AND ".join(f"{quoted(name)} = ?" for name in key)
-        taken = f"SELECT 1 FROM {quoted(table.name)} WHERE {where} LIMIT 1"
+        taken = f"SELECT 1 FROM {quoted(table.name)} WHERE {all_equal(key)} LIMIT 1"
         if None not in parts and not self._one(taken, parts):
             return frozenset()
         referring = {c.lower() for f in table.foreign_keys for c in f.columns}
@@ -179,9 +177,7 @@ class Inserter:
             raise RefusedError("key taken")
         # A column without a foreign key can take any value.
         chosen = next((name for name in reversed(free) if name.lower() not in referring), free[-1])
-        column = table.column(chosen)
-        assert column is not None
-        values[chosen.lower()] = fresh(self._connection, table, column)
+        values[chosen.lower()] = fresh(self._connection, table, table[chosen])
         return frozenset({chosen.lower()})
 
     def _provide(  # noqa: PLR0917
@@ -201,7 +197,7 @@ class Inserter:
         if parent is not None:
             self._make_parent(parent, reference, values, rng, depth)
             return
-        nullable = [name for name in free if not _column(table, name).not_null]
+        nullable = [name for name in free if not table[name].not_null]
         if not nullable:
             raise RefusedError("no parent")
         self._change(table, values, position, {nullable[0]: None})
@@ -210,7 +206,7 @@ class Inserter:
         self, table: Table, values: dict[str, Value], position: int, changes: dict[str, Value]
     ) -> None:
         for name, value in changes.items():
-            self.update(self.added[position], _column(table, name).name, value)
+            self.update(self.added[position], table[name].name, value)
             values[name] = value
         if table.without_rowid:
             self.added[position] = self._added(table, values, None)
@@ -249,7 +245,7 @@ class Inserter:
         parent = self._parent(reference)
         if parent is None:
             return False
-        where = " AND ".join(f"{quoted(name)} = ?" for name in reference.parent_columns)
+        where = all_equal(reference.parent_columns)
         return self._one(f"SELECT 1 FROM {quoted(parent.name)} WHERE {where} LIMIT 1", parts)
 
     def _parent(self, reference: ForeignKey) -> Table | None:
@@ -283,9 +279,3 @@ def rowid_name(table: Table) -> str:
     if found is None:
         raise RefusedError("no name left for the rowid")
     return found
-
-
-def _column(table: Table, name: str) -> Column:
-    column = table.column(name)
-    assert column is not None
-    return column

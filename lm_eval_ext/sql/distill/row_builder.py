@@ -125,9 +125,7 @@ class RowBuilder:
             cell = self.query.cell(group.unnest(), scope)
             if cell is not None:
                 table = self.schema[self.query.table_of(cell)]
-                column = table.column(cell[2])
-                assert column is not None
-                found[cell] = fresh(self.runner.connection, table, column)
+                found[cell] = fresh(self.runner.connection, table, table[cell[2]])
         return found
 
     def values(self, query: exp.Expr) -> list[Value]:

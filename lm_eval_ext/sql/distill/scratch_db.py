@@ -2,11 +2,12 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.sql.compare import same_sets
 from lm_eval_ext.sql.policy import register
 from lm_eval_ext.sql.values import Row, quoted
 from lm_eval_ext.text import one_line
@@ -71,7 +72,7 @@ class Runner:
         with self._run(sql, steps) as cursor:
             while rows := cursor.fetchmany(_CHUNK):
                 part = expected[at : at + len(rows)]
-                if rows != part and not _agree(part, rows):
+                if rows != part and not same_sets(part, rows):
                     return False
                 at += len(rows)
         return at == len(expected)
@@ -98,14 +99,6 @@ class Runner:
         self._left -= 1
         self.work += 1
         return self._left < 0
-
-
-def _agree(expected: Sequence[Row], rows: Sequence[Row]) -> bool:
-    if len(expected) != len(rows):
-        return False
-    return all(
-        gold == row or set(gold) == set(row) for gold, row in zip(expected, rows, strict=True)
-    )
 
 
 class ScratchDb:

@@ -3,7 +3,7 @@
 import random
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from lm_eval_ext.sql.parsing import HOLDS
 from lm_eval_ext.sql.schema import Column, Schema, Table
@@ -167,11 +167,10 @@ class Pools:
     ) -> dict[str, Value] | None:
         """Returns the row that has a key, None if there is none."""
         names = [c.name for c in self._schema[table].columns if not c.generated]
-        where = " AND ".join(f"{quoted(name)} = ?" for name in key)
         try:
             row = self._connection.execute(
                 f"SELECT {', '.join(map(quoted, names))} FROM "
-                f"{quoted(self._schema[table].name)} WHERE {where}",
+                f"{quoted(self._schema[table].name)} WHERE {all_equal(key)}",
                 values,
             ).fetchone()
         except (sqlite3.Error, OverflowError, UnicodeError):
@@ -208,6 +207,11 @@ class Pools:
             return []
         names = [column.name.lower() for column in columns]
         return [dict(zip(names, map(_clean, row), strict=True)) for row in rows]
+
+
+def all_equal(names: Iterable[str]) -> str:
+    """Returns a condition that columns equal as many parameters."""
+    return " AND ".join(f"{quoted(name)} = ?" for name in names)
 
 
 def ordinary_tables(connection: sqlite3.Connection) -> list[str]:

@@ -199,7 +199,7 @@ def is_number(value: exp.Expr, schema: Schema) -> bool:
     """Whether a value is a number by its declaration or computation."""
     if isinstance(value, exp.Column):
         column = resolve(value, schema)
-        return column is not None and column.affinity in ("INTEGER", "REAL", "NUMERIC")
+        return column is not None and column.numeric
     if isinstance(value, exp.Paren):
         return is_number(value.this, schema)
     return isinstance(

@@ -20,12 +20,7 @@ from lm_eval_ext.sql.parsing import (
     sources,
     table_of,
 )
-from lm_eval_ext.sql.proofs.places import (
-    is_aggregate,
-    is_aggregate_call,
-    limit_of,
-    place_of,
-)
+from lm_eval_ext.sql.proofs.places import is_aggregate, is_aggregate_call, limit_of, place_of
 from lm_eval_ext.sql.schema import Column, Schema, Table
 
 Name = tuple[str, str]

@@ -322,7 +322,7 @@ def _is_integer(name: Name, facts: Facts) -> bool:
         and not literal.is_string
         and literal.this.isdigit()
         and int(literal.this) < _EXACT
-        and facts.column(name).affinity in ("INTEGER", "NUMERIC", "REAL")
+        and facts.column(name).numeric
     )
 
 
