@@ -13,7 +13,7 @@ from lm_eval_ext.sql import Executor, Limits
 MIB = 1 << 20
 
 TIGHT = Limits(
-    timeout_s=0.5,
+    timeout_s=1.0,
     max_rows=2_000,
     max_result_bytes=2_000_000,
     max_value_bytes=1_000_000,
