@@ -41,10 +41,7 @@ def test_others_may_write_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("present", [False, True], ids=["absent", "empty"])
-def test_a_folder_appears_when_it_is_complete(
-    tmp_path: Path,
-    present: bool,
-) -> None:
+def test_a_folder_appears_when_it_is_complete(tmp_path: Path, present: bool) -> None:
     path = tmp_path / "new" / "folder"
     if present:
         path.mkdir(parents=True)

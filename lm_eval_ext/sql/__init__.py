@@ -1,9 +1,10 @@
 """Executing SQL that a language model wrote, and comparing its result with a gold query's.
 
-Knows no benchmark. The layers, from the inside out: :mod:`.policy` and :mod:`.functions` say
-what a query may do, :mod:`.engine` runs one, :mod:`.compare` holds results against each other,
-:mod:`.worker` does both in a process of its own, :mod:`.process` and :mod:`.pool` start, time,
-kill and replace such processes, and :mod:`.executor` is what callers use.
+Knows no benchmark. The layers, from the inside out: :mod:`.policy` limits what a query may do,
+:mod:`.compare` compares results, :mod:`.worker` runs queries in a process of its own,
+:mod:`.pool` starts, times, kills and replaces such processes, and :mod:`.executor` is the
+interface for callers. :mod:`.mutants`, :mod:`.proofs` and :mod:`.distill` make databases that
+distinguish gold queries from similar wrong ones; only they need sqlglot.
 """
 
 from lm_eval_ext.sql.compare import SEMANTICS, Semantics, find_semantics

@@ -1,9 +1,7 @@
-"""Are these rows among those, each once, with numbers equal up to float noise?
+"""Rules by which a prediction's result equals the gold's, named and versioned.
 
-When is a prediction's result the gold's? Named, versioned answers.
-
-``reference`` is the headline: what the authors of MAGNIFICo did, so that numbers compare with
-published ones. ``strict`` is what a careful reader of SQL would call the same result.
+``reference`` is the rule of MAGNIFICo's authors, for comparison with published numbers; ``strict``
+is equality by the meaning of SQL. Worker processes import this module: standard library only.
 """
 
 import math
@@ -18,16 +16,16 @@ from lm_eval_ext.sql.ordering import Order, order_of
 from lm_eval_ext.sql.values import Failure, Row, Rows, Value
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
-"""How far two numbers may lie apart of which at least one is a float. Adding 100,000 floats in
-another order moves a sum by some 1e-11 of itself, and around zero by as much of its terms; a
-rounding that a query asks for (``round(x, 6)``) stays a difference."""
+"""Tolerances for two numbers of which at least one is a float. Adding 100,000 floats in another
+order changes a sum by about 1e-11, relative to the sum or, near zero, to its terms. Rounding that
+a query asks for (``round(x, 6)``) still counts as a difference."""
 
 
 def close(a: Value, b: Value) -> bool:
-    """Whether two values are equal; for numbers, up to float noise.
+    """Whether two values are equal, with tolerance if one of them is a float.
 
-    Integers equal floats of the same value. Two integers must be the same. A text never
-    equals a number, nor a blob; NULL equals NULL.
+    Integers equal floats of the same value. A text never equals a number or a blob; NULL equals
+    NULL.
     """
     if type(a) is float or type(b) is float:
         if isinstance(a, (int, float)) and isinstance(b, (int, float)):
@@ -42,11 +40,11 @@ def close_rows(a: Row, b: Row) -> bool:
 
 
 def among(rows: Sequence[Row], others: Sequence[Row]) -> bool:
-    """Whether every row has a partner of its own among the others.
+    """Whether each row can be paired with a different one of the others that equals it.
 
-    With as many rows as others, this is equality of multisets. Rows that are exactly equal
-    are paired first; what is left is paired by a maximum matching, since being close is not
-    transitive and neither sorting nor rounding can decide it.
+    With as many rows as others, this is equality of multisets. Rows that are exactly equal are
+    paired first, the rest by a maximum matching: equality with tolerance is not transitive, so
+    that neither sorting nor rounding can decide it.
     """
     if len(rows) > len(others):
         return False
@@ -62,7 +60,7 @@ def among(rows: Sequence[Row], others: Sequence[Row]) -> bool:
 
 
 def _by_skeleton(rows: "Counter[Row]") -> dict[tuple[object, ...], list[Row]]:
-    """Groups rows by all that must be exactly equal: which cells are numbers, and the rest."""
+    """Groups rows by what must be exactly equal: the positions of numbers, and all other cells."""
     groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows.elements():
         groups[tuple(_NUMBER if isinstance(v, (int, float)) else v for v in row)].append(row)
@@ -77,7 +75,7 @@ def _all_paired(rows: list[Row], others: list[Row]) -> bool:
     numbers = [i for i, value in enumerate(rows[0]) if isinstance(value, (int, float))]
     if not numbers or len(rows) > len(others):
         return False  # equal rows were paired before
-    column = max(numbers, key=lambda i: len({row[i] for row in others}))  # tells most apart
+    column = max(numbers, key=lambda i: len({row[i] for row in others}))  # the most selective
     others = sorted(others, key=lambda row: _at(row, column))
     keys = [_at(row, column) for row in others]
 
@@ -94,7 +92,7 @@ def _all_paired(rows: list[Row], others: list[Row]) -> bool:
 
 
 def _augment(start: int, edges: list[list[int]], owner: dict[int, int]) -> bool:
-    """Gives ``start`` a partner, moving earlier pairs if need be; breadth first."""
+    """Gives ``start`` a partner, moving earlier pairs if necessary (breadth-first search)."""
     came_from: dict[int, int] = {}
     partner_of_row: dict[int, int] = {}
     queue = deque([start])
@@ -109,7 +107,7 @@ def _augment(start: int, edges: list[list[int]], owner: dict[int, int]) -> bool:
                 queue.append(owner[other])
                 continue
             free: int | None = other
-            while free is not None:  # hand partners over along the path
+            while free is not None:  # move partners along the path
                 taker = came_from[free]
                 owner[free], free = taker, partner_of_row.get(taker)
             return True
@@ -123,7 +121,7 @@ def _at(row: Row, column: int) -> float:
 
 @dataclass(frozen=True)
 class Gold:
-    """A gold query that ran, and the means to ask its database more."""
+    """A gold query with its result, and a function for further queries on its database."""
 
     sql: str
     result: Rows
@@ -131,10 +129,10 @@ class Gold:
 
 
 class Expected(Protocol):
-    """What a semantics has learnt from a gold, to hold predictions against."""
+    """A gold's result, prepared for comparison with predictions."""
 
     def matches(self, predicted: Rows) -> bool:
-        """Whether the prediction's result is right."""
+        """Whether the prediction's result is correct."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,7 @@ class Semantics:
 
     Attributes:
         name: What users choose it by.
-        version: Rises whenever any verdict could change; goes into signatures.
+        version: Rises whenever any verdict could change; part of signatures.
         summary: One line for a reader.
         prepare: Called once per gold.
     """
@@ -159,61 +157,60 @@ class Semantics:
         return f"{self.name}-v{self.version}"
 
 
+def same_sets(expected: Sequence[Row], rows: Sequence[Row]) -> bool:
+    """Whether there are as many rows, with the same set of values at each position."""
+    return len(expected) == len(rows) and all(
+        gold == row or set(gold) == set(row) for gold, row in zip(expected, rows, strict=True)
+    )
+
+
 @dataclass(frozen=True)
 class ReferenceExpected:
-    """The authors' rule (fact sheet, "The authors' evaluator").
+    """The rule of MAGNIFICo's authors, read from their evaluation program.
 
-    Right if there are as many rows, and at each position the *sets* of the row's values are
-    equal. So the order of rows matters even where the gold asks for none; the order of columns
-    and repeated values within a row never do; floats must be equal to the last bit, and
-    integers equal floats of the same value.
+    Correct if there are as many rows, and at each position the *sets* of the row's values are
+    equal. So the order of rows matters even if the gold asks for none; the order of columns and
+    repeated values within a row never do. Floats must be equal to the last bit, and integers equal
+    floats of the same value.
 
-    Not copied from the authors' program, since no model is to gain or lose by it: a gold that
-    raises was compared as if it had 6 rows (here: gold_error); the file was opened for writing
-    and committed; stdev was not registered, so golds with it raised; a prediction that is no
-    query at all (empty, only a comment) counted as an empty result (here: prediction_error).
+    docs/sql.md ("Semantics") lists what is not copied from their program.
     """
 
     rows: list[Row]
 
     def matches(self, predicted: Rows) -> bool:
-        """Whether the prediction's result is right."""
-        if len(self.rows) != len(predicted.rows):
-            return False
-        return all(
-            gold == row or set(gold) == set(row)
-            for gold, row in zip(self.rows, predicted.rows, strict=True)
-        )
+        """Whether the prediction's result is correct."""
+        return same_sets(self.rows, predicted.rows)
 
 
 @dataclass(frozen=True)
 class StrictExpected:
-    """Multiset of rows; ordered where the gold orders; ties and float noise allowed for.
+    """Multiset of rows, ordered where the gold orders, with tolerance for ties and floats.
 
     - As many columns, in the same order (their names do not matter); as many rows. Values are
       compared by :func:`~lm_eval_ext.sql.compare.close`.
     - Where the gold's outermost query has no ORDER BY, rows may come in any order.
-    - Where it has one, rows of the same sort key may come in any order, and where LIMIT or
-      OFFSET cuts through such rows, any of them will do. For this the gold is run once more
-      without its LIMIT and with its sort keys (:mod:`lm_eval_ext.sql.ordering`), and what
-      comes must fit the gold's own result.
-    - Where that cannot be derived (a compound query that sorts by an expression, a LIMIT that
-      is computed, DISTINCT with a sort key that is not selected, an alias within a sort
-      expression, random()), rows must stand exactly as the gold's.
-    - Not covered: a LIMIT without ORDER BY, or ties that a *sub*query's LIMIT cuts through:
-      there the rows that SQLite happens to give for the gold are taken for the right ones.
-      Sort keys that are result columns are compared byte by byte, whatever their collation.
+    - Where it has one, rows of the same sort key may come in any order, and if LIMIT or OFFSET
+      cuts through such rows, any of them is accepted. For this the gold is run once more without
+      its LIMIT and with its sort keys (:mod:`lm_eval_ext.sql.ordering`); the result must be
+      consistent with the gold's.
+    - Where that cannot be derived (a compound query that sorts by an expression, a computed
+      LIMIT, DISTINCT with a sort key that is not selected, an alias within a sort expression,
+      random()), rows must come exactly in the gold's order.
+    - Not covered: a LIMIT without ORDER BY, and ties that a *sub*query's LIMIT cuts through.
+      There only the rows that SQLite gives for the gold are accepted. Sort keys that are result
+      columns are compared byte by byte, whatever their collation.
 
     Attributes:
         columns: How many columns the gold has.
-        groups: For each run of positions the rows that may stand there, in any order.
+        groups: Start and end of each run of positions, and the rows that may stand there.
     """
 
     columns: int
     groups: tuple[tuple[int, int, list[Row]], ...]
 
     def matches(self, predicted: Rows) -> bool:
-        """Whether the prediction's result is right."""
+        """Whether the prediction's result is correct."""
         size = self.groups[-1][1] if self.groups else 0
         if len(predicted.columns) != self.columns or len(predicted.rows) != size:
             return False
@@ -239,7 +236,7 @@ def _prepare_strict(gold: Gold) -> Expected:
 
 
 def _groups(order: Order, rows: list[Row]) -> tuple[tuple[int, int, list[Row]], ...]:
-    """Cuts all sorted rows where the sort key changes, and lays the gold's LIMIT over them."""
+    """Splits all sorted rows where the sort key changes, within the gold's LIMIT."""
     last = len(rows) if order.limit is None else min(len(rows), order.offset + order.limit)
     groups: list[tuple[int, int, list[Row]]] = []
     start = 0
@@ -280,7 +277,7 @@ def find_semantics(name: Any) -> Semantics:
     """Returns a semantics by its name.
 
     Raises:
-        OptionError: There is none of that name.
+        OptionError: The name is unknown.
     """
     if name not in SEMANTICS:
         raise OptionError(f"unknown semantics {name!r}; choose one of: {', '.join(SEMANTICS)}")

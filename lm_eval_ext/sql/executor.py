@@ -1,6 +1,6 @@
-"""Finding a database by its id; ids come with the predictions and are not to be trusted.
+"""Scoring predictions, one or many, and running queries on databases that are named by ids.
 
-The front of this package: scoring many predictions, or one, and running a query.
+Ids come with the predictions and are not trusted.
 """
 
 from collections import OrderedDict, defaultdict, deque
@@ -19,27 +19,23 @@ SUFFIXES = (".sqlite", ".sqlite3", ".db")
 
 
 class NamedDatabases:
-    """SQLite files anywhere, by id; ids are compared as they are.
-
-    Args:
-        paths: By id.
-    """
+    """SQLite files anywhere, by id; ids are case-sensitive."""
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self._paths = dict(paths)
 
     def find(self, db_id: str) -> Path | None:
-        """Returns a database's file; None if there is none of that id."""
+        """Returns a database's file; None if there is none with that id."""
         return self._paths.get(db_id)
 
 
 class Databases:
     """The SQLite files of a folder: ``<id>/<id>.sqlite`` or ``<id>.sqlite``.
 
-    The endings .sqlite3 and .db serve too. Ids are compared without regard to case, since
-    Spider's folder names differ in case from the ids; where two files differ in nothing else,
-    the one spelt exactly so is taken. The folder is listed once, and an id is only ever looked
-    up in that list: no id leads out of the folder.
+    The endings .sqlite3 and .db are accepted too. Ids ignore case, since Spider's folder names
+    differ in case from the ids; of two files that differ in case only, the one that matches
+    exactly is used. The folder is listed once and ids are looked up in that list, so that no id
+    leads out of the folder.
 
     Args:
         folder: Where the databases lie.
@@ -100,14 +96,14 @@ class Databases:
 DEFAULT_WORKERS = 2
 _MOST_WORKERS = 64
 _LOOK_AHEAD = 1_000
-"""Examples read ahead of the verdict that is awaited."""
+"""Examples read ahead of the next verdict."""
 
 _REMEMBERED = 100_000
-"""Verdicts kept for rows that are the same."""
+"""Verdicts kept for identical rows."""
 
 
 class Executor:
-    """Scores SQL that models wrote, in worker processes that it starts, kills and replaces.
+    """Scores SQL that models wrote, in worker processes.
 
     ::
 
@@ -115,21 +111,21 @@ class Executor:
             for verdict in executor.score(examples, semantics="reference"):
                 print(verdict.status, verdict.detail)
 
-    Queries are run exactly as given; nothing is stripped, repaired or parsed. Rows with the
-    same database, gold and prediction are run once. The databases must not change during its
-    life. Workers start at the first query and end with :meth:`close`, with the ``with``
-    statement, with the program, or when the program is killed. One thread at a time may use
-    it; verdicts and queries may be asked for in between those of a running :meth:`score`.
+    Queries are run exactly as given, neither repaired nor parsed. Rows with the same database,
+    gold and prediction are run once. The databases must not change during its lifetime. Workers
+    start at the first query and end with :meth:`close`, the ``with`` statement or the program,
+    even if that is killed. One thread at a time may use it; while :meth:`score` is running, other
+    verdicts and queries may be requested.
 
     Args:
         databases: A folder of SQLite files (:class:`~lm_eval_ext.sql.executor.Databases`), or
-            files by id; None: only :meth:`query` with paths works.
+            files by id; None: :meth:`query` works with paths only.
         workers: How many processes, 1 to 64.
         limits: What each query may use; default: :class:`Limits`'s defaults.
 
     Raises:
         DataError: There is no such folder.
-        OptionError: ``workers`` is not legal.
+        OptionError: ``workers`` is out of range.
     """
 
     def __init__(
@@ -150,7 +146,7 @@ class Executor:
     def score(
         self, examples: Iterable[Example | tuple[str, str, str]], *, semantics: str = "reference"
     ) -> Iterator[Verdict]:
-        """Yields a verdict per example, in their order, while later ones are being worked on.
+        """Yields a verdict per example, in their order, while later ones are being computed.
 
         Args:
             examples: (db_id, gold query, predicted query); read as needed, some ahead.
@@ -165,7 +161,7 @@ class Executor:
     def score_one(
         self, db_id: str, gold: str, predicted: str, *, semantics: str = "reference"
     ) -> Verdict:
-        """Returns the verdict on one example: what ``process_results`` calls.
+        """Returns the verdict on one example.
 
         Raises:
             OptionError: The semantics is unknown.
@@ -238,7 +234,7 @@ class Executor:
         path = self._find(example.db_id)
         if path is None:
             return Verdict("database_missing", f"no database {example.db_id!r}")
-        # A text over the limit need not travel whole to be refused.
+        # A text over the limit is cut, and then refused.
         most = self.limits.max_sql_bytes + 1
         work = ScoreJob(str(path), example.gold[:most], example.predicted[:most], semantics)
         if work in self._known:

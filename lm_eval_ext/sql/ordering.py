@@ -1,12 +1,11 @@
-"""SQL text cut into tokens as SQLite cuts it: enough to see the outermost clauses of a gold.
+"""The order that a gold's outermost ORDER BY asks for, read from its tokens.
 
-Predictions are never looked at this way; they are only run.
+``ORDER BY age`` leaves open the order of rows of the same age, and with ``LIMIT 1`` even which of
+them is the answer. So the strict semantics need each row's sort key and the rows that the LIMIT
+cut off: :func:`order_of` derives a helper query that gives both.
 
-What order a gold asks for: its outermost ORDER BY, read from its text.
-
-``ORDER BY age`` leaves open how rows of the same age stand, and with ``LIMIT 1`` even which of
-them is the answer. To allow for that, the strict semantics need each row's sort key and the
-rows that the LIMIT cut off: :func:`order_of` derives a helper query that gives both.
+Predictions are never read this way, only run. Worker processes import this module, so it does
+without sqlglot.
 """
 
 import re
@@ -17,14 +16,14 @@ Kind = Literal["word", "quoted", "string", "number", "sign"]
 
 
 class Token(NamedTuple):
-    """A token that means something; ``text`` is the source's text, quotes and all."""
+    """A token other than a space or comment; ``text`` includes its quotes."""
 
     kind: Kind
     text: str
     start: int
     end: int
     depth: int
-    """Parentheses open around it; a parenthesis itself stands at the depth outside it."""
+    """Number of parentheses open around it; a parenthesis does not count itself."""
 
     def is_word(self, *words: str) -> bool:
         """Whether this is one of the words (given in upper case), outside of quotes."""
@@ -32,7 +31,7 @@ class Token(NamedTuple):
 
     @property
     def name(self) -> str | None:
-        """The identifier that it spells, without quotes; None if it is none."""
+        """The identifier without quotes; None if it is not one."""
         if self.kind == "word":
             return self.text
         if self.kind == "quoted":
@@ -55,7 +54,7 @@ _TOKEN = re.compile(
 
 
 def tokens(sql: str) -> list[Token]:
-    """Returns the tokens without spaces and comments; any text can be cut, SQL or not."""
+    """Returns the tokens of any text, without spaces and comments."""
     found: list[Token] = []
     depth = 0
     for match in _TOKEN.finditer(sql):
@@ -72,16 +71,16 @@ def tokens(sql: str) -> list[Token]:
 
 @dataclass(frozen=True)
 class Order:
-    """The outermost ORDER BY of a query, and how to learn what it leaves open.
+    """The outermost ORDER BY of a query, and how to find the ties that it leaves open.
 
     Attributes:
         helper: The query without its LIMIT, with one more column for each sort term that is
-            no result column: the rank of the row's value in the term's own order (so the
-            collation is the gold's). None where it cannot be derived from the text.
-        key_columns: Which columns of the helper's result make the sort key.
-        added: How many columns, the last ones, the helper has added.
-        offset: Rows that the gold leaves out at the start.
-        limit: Rows that the gold gives at most; None: all.
+            not a result column: the rank of the row's value in the term's order (and so by
+            the gold's collation). None if it cannot be derived from the text.
+        key_columns: The columns of the helper's result that are the sort key.
+        added: How many columns the helper has added, at the end.
+        offset: Rows that the gold skips.
+        limit: Most rows that the gold gives; None: all.
     """
 
     helper: str | None
@@ -97,7 +96,7 @@ _COMPOUND = ("UNION", "INTERSECT", "EXCEPT", "VALUES")
 
 
 def order_of(sql: str, columns: tuple[str, ...]) -> Order | None:
-    """Returns the order that a query asks for, or None if its outermost part asks for none.
+    """Returns the order that a query asks for, or None if it has no outermost ORDER BY.
 
     Args:
         sql: A query that SQLite accepts.
@@ -150,7 +149,7 @@ def _find_order_by(outer: list[Token]) -> int | None:
 
 
 def _limit(rest: list[Token]) -> tuple[int, int | None] | None:
-    """Reads ``n``, ``n OFFSET m`` or ``m, n`` into (offset, limit); None if it is no literal."""
+    """Reads ``n``, ``n OFFSET m`` or ``m, n`` into (offset, limit); None if it is computed."""
     match [token.text.upper() for token in rest]:
         case [limit]:
             offset = "0"
@@ -166,7 +165,7 @@ def _limit(rest: list[Token]) -> tuple[int, int | None] | None:
 
 
 def _split(terms: list[Token]) -> list[list[Token]]:
-    """Cuts the terms at the commas between them."""
+    """Splits the terms at the commas between them."""
     parts: list[list[Token]] = [[]]
     for token in terms:
         if token.text == "," and token.depth == 0:
@@ -179,16 +178,16 @@ def _split(terms: list[Token]) -> list[list[Token]]:
 def _result_column(term: list[Token], columns: tuple[str, ...]) -> int | None:
     """Returns the result column that a sort term names, by number or by name, as SQLite does.
 
-    None: it is an expression of its own. A number out of range is returned as it is.
+    None: it is an expression. A number out of range is returned as it is.
     """
     rest = list(term)
-    if len(rest) > 2 and rest[-2].is_word("NULLS"):  # noqa: PLR2004 (NULLS FIRST)
+    if any(token.is_word("NULLS") for token in rest[1:][-2:-1]):  # NULLS FIRST
         rest = rest[:-2]
     if len(rest) > 1 and rest[-1].is_word("ASC", "DESC"):
         rest.pop()
-    if len(rest) > 2 and rest[-2].is_word("COLLATE"):  # noqa: PLR2004 (COLLATE name)
+    if any(token.is_word("COLLATE") for token in rest[1:][-2:-1]):  # COLLATE name
         rest = rest[:-2]
-    # SQLite's parser drops parentheses and a plus sign before it looks at what is inside.
+    # SQLite's parser drops parentheses and plus signs before it reads a term.
     while len(rest) > 1 and (rest[0].text == "+" or _wrapped(rest)):
         rest = rest[1:] if rest[0].text == "+" else rest[1:-1]
     if len(rest) != 1:
@@ -202,7 +201,7 @@ def _result_column(term: list[Token], columns: tuple[str, ...]) -> int | None:
 
 
 def _wrapped(part: list[Token]) -> bool:
-    """Whether one pair of parentheses holds the whole part."""
+    """Whether one pair of parentheses surrounds the whole part."""
     first, last = part[0], part[-1]
     inner = all(token.depth > first.depth for token in part[1:-1])
     return first.text == "(" and last.text == ")" and inner

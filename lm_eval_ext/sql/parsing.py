@@ -1,30 +1,48 @@
-"""Reading a query into a tree, and writing a tree as a query that SQLite takes for the same.
+"""From SQL to sqlglot's trees and back, and which column a name in a tree refers to.
 
-SQLite takes "double quoted" text for a string where there is no column of that name; sqlglot,
-which knows no schema, takes it for a column always. Golds of MAGNIFICo rely on it often.
+SQLite reads "double quoted" text as a string where no column has that name; sqlglot, which knows
+no schema, always reads a column. Spider's queries use such strings often.
 """
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator, Set
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import sqlglot.parser
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.sqlite import SQLite
+from sqlglot.errors import SqlglotError
 
 from lm_eval_ext.errors import LmEvalExtError
-from lm_eval_ext.sql.schema import Column, Schema
+from lm_eval_ext.sql.schema import Column, Schema, Table
 from lm_eval_ext.text import one_line
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-    from sqlglot.dialects.dialect import Dialect
-
 ROWID = frozenset({"rowid", "oid", "_rowid_"})
+
+COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+"""The operators of comparisons."""
+
+MIRRORED = {"=": "=", "<>": "<>", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
+"""The operator after its sides are exchanged."""
+
+HOLDS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+    ">=": operator.ge,
+}  # fmt: skip
+"""Whether a comparison of two values of one kind holds."""
+
 _KEPT_FUNCTIONS = frozenset({"COUNT", "MIN", "MAX", "AVG", "SUM", "LENGTH"})
 
 
-class UnparsedQuery(ValueError):  # noqa: N818 (the name that the interface gives it)
-    """A text that is no query that we can read; the message is one line."""
+class UnparsedQuery(ValueError):  # noqa: N818 (public under this name)
+    """The text is not a query that can be read; the message is one line."""
 
 
-def parse(sql: str, schema: Schema) -> "exp.Expr":
+def parse(sql: str, schema: Schema) -> exp.Expr:
     """Reads one query.
 
     Args:
@@ -42,11 +60,8 @@ def parse(sql: str, schema: Schema) -> "exp.Expr":
 
 
 @lru_cache(maxsize=4096)
-def _parsed(sql: str, schema: Schema) -> "exp.Expr":
-    """The tree, which is not to be changed: each question about a query reads it again."""
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
+def _parsed(sql: str, schema: Schema) -> exp.Expr:
+    """The tree, shared by all callers, who must not change it."""
     try:
         trees = [tree for tree in _dialect()().parse(sql) if tree is not None]
     except (SqlglotError, RecursionError) as error:
@@ -63,23 +78,20 @@ def _parsed(sql: str, schema: Schema) -> "exp.Expr":
     return tree
 
 
-def to_sql(tree: "exp.Expr") -> str:
-    """Writes a tree as SQL that SQLite runs with the result of what was read."""
+def to_sql(tree: exp.Expr) -> str:
+    """Returns SQL that has the same result in SQLite as the text that was parsed."""
     return str(tree.sql(dialect=_dialect(), comments=False))
 
 
 @lru_cache(maxsize=1)
-def _dialect() -> "type[Dialect]":
-    """SQLite's dialect, but every function other than the aggregates keeps its own name.
+def _dialect() -> type[Dialect]:
+    """SQLite's dialect, in which all functions but the standard aggregates keep their names.
 
-    sqlglot would write stdev as STDDEV, which nobody has registered, and knows more such pairs.
+    sqlglot would write stdev as STDDEV, which SQLite lacks, and renames other functions as well.
 
     Raises:
-        LmEvalExtError: sqlglot is compiled: nobody can add to its classes then.
+        LmEvalExtError: sqlglot is the compiled edition, whose classes cannot be extended.
     """
-    import sqlglot.parser
-    from sqlglot.dialects.sqlite import SQLite
-
     if not str(sqlglot.parser.__file__).endswith(".py"):
         raise LmEvalExtError(
             "sqlglot is installed in its compiled edition, whose dialects cannot be extended; "
@@ -97,18 +109,16 @@ def _dialect() -> "type[Dialect]":
     return SQLiteAsWritten
 
 
-def select_of(node: "exp.Expr") -> "exp.Select | None":
-    """Returns the SELECT whose names a node sees first: the nearest one around it."""
-    from sqlglot import exp
-
+def select_of(node: exp.Expr) -> exp.Select | None:
+    """Returns the nearest SELECT around a node: the first in which its names are looked up."""
     found = node.parent
     while found is not None and not isinstance(found, exp.Select):
         found = found.parent
     return found
 
 
-def sources(select: "exp.Select") -> "Iterator[exp.Expr]":
-    """Yields what a SELECT reads: tables and subqueries, in the order of FROM and JOIN."""
+def sources(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yields the tables and subqueries that a SELECT reads, in the order of FROM and JOIN."""
     first = select.args.get("from_")
     if first is not None:
         yield first.this
@@ -116,39 +126,67 @@ def sources(select: "exp.Select") -> "Iterator[exp.Expr]":
         yield join.this
 
 
-def resolve(column: "exp.Column", schema: Schema) -> Column | None:
-    """Returns the declared column that a reference means.
+def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    """Returns the parts of a condition that AND connects; brackets around one part stay."""
+    if isinstance(condition, exp.And):
+        return conjuncts(condition.this) + conjuncts(condition.expression)
+    if isinstance(condition, exp.Paren):
+        inner = conjuncts(condition.this)
+        return inner if len(inner) > 1 else [condition]
+    return [condition]
 
-    None where it is none of a table: a column of a subquery, an alias, or unknown.
+
+def parts_of(select: exp.Expr, clause: str) -> list[exp.Expr]:
+    """Returns the :func:`conjuncts` of a SELECT's ``where`` or ``having``, none if it has none."""
+    found = select.args.get(clause)
+    return [] if found is None else conjuncts(found.this)
+
+
+def find_source(
+    alias: str, name: str, select: exp.Select | None, schema: Schema
+) -> tuple[exp.Select, exp.Expr] | None:
+    """Returns what a column's name refers to: a source in FROM, and the SELECT that reads it.
+
+    The only resolver of names in this package. It looks into the given SELECT, then into those
+    around it, and takes the first source that has such a column.
+
+    sqlglot's own does not serve: ``optimizer.scope`` lists a SELECT's sources but resolves no
+    unqualified name, ``optimizer.qualify`` rewrites the tree and refuses what SQLite accepts
+    (rowid, strings in double quotes), and the proofs, which change trees in place, would have to
+    build either of them again after each step.
+
+    Args:
+        alias: The name's qualifier in lower case, "" if it has none.
+        name: The column's name in lower case.
+        select: Where the name stands.
+        schema: What the tables declare.
     """
-    name, table = column.name.casefold(), column.table.casefold()
-    select = select_of(column)
     while select is not None:
         for source in sources(select):
-            if table and source.alias_or_name.casefold() != table:
-                continue
-            found = _declared(source, schema)
-            if found is None:
-                if table or name in _names_of(source, schema):
-                    return None
-            elif (declared := found.get(name)) is not None or table:
-                return declared
+            own = source.alias_or_name.casefold()
+            if own == alias if alias else name in _names_of(source, schema):
+                return select, source
         select = select_of(select)
     return None
 
 
-def _declared(source: "exp.Expr", schema: Schema) -> dict[str, Column] | None:
-    from sqlglot import exp
+def resolve(column: exp.Column, schema: Schema) -> Column | None:
+    """Returns the declared column that a reference means; None if it is not a table's."""
+    name = column.name.casefold()
+    found = find_source(column.table.casefold(), name, select_of(column), schema)
+    table = None if found is None else table_of(found[1], schema)
+    return None if table is None else table.column(name)
 
-    if isinstance(source, exp.Table) and source.name in schema and not is_cte(source):
-        return {column.name.casefold(): column for column in schema[source.name].columns}
+
+def table_of(source: exp.Expr, schema: Schema) -> Table | None:
+    """Returns the table or view that a source in FROM is; None for all other sources."""
+    if isinstance(source, exp.Table) and source.name in schema and not _is_cte(source):
+        return schema[source.name]
     return None
 
 
-def is_cte(table: "exp.Expr") -> bool:
+def _is_cte(table: exp.Expr) -> bool:
     """Whether a table's name is that of a common table expression around it."""
-    from sqlglot import exp
-
     node = table.parent
     while node is not None:
         if isinstance(node, exp.Query) and any(
@@ -160,21 +198,17 @@ def is_cte(table: "exp.Expr") -> bool:
 
 
 _ANY = "*"
-"""Stands among names for: there may be others, that we do not know."""
+"""Among the names of a source: it may have others, which are unknown here."""
 
 
-def _names_of(source: "exp.Expr", schema: Schema) -> set[str]:
-    from sqlglot import exp
-
+def _names_of(source: exp.Expr, schema: Schema) -> Set[str]:
     if isinstance(source, exp.Subquery):
         return _output_names(source.this, schema)
-    declared = _declared(source, schema)
-    return {_ANY} if declared is None else set(declared)
+    table = table_of(source, schema)
+    return {_ANY} if table is None else table.by_name.keys()
 
 
-def _output_names(query: "exp.Expr", schema: Schema) -> set[str]:
-    from sqlglot import exp
-
+def _output_names(query: exp.Expr, schema: Schema) -> set[str]:
     if isinstance(query, exp.SetOperation):
         return _output_names(query.this, schema)
     if isinstance(query, exp.Subquery):
@@ -188,16 +222,14 @@ def _output_names(query: "exp.Expr", schema: Schema) -> set[str]:
     return names
 
 
-def _is_string(column: "exp.Column", schema: Schema) -> bool:
-    """Whether SQLite finds no column behind quotes, in any SELECT around, and so a string."""
-    from sqlglot import exp
-
+def _is_string(column: exp.Column, schema: Schema) -> bool:
+    """Whether a name in double quotes is a string: no SELECT around it has such a column."""
     identifier = column.this
     if column.table or not isinstance(identifier, exp.Identifier) or not identifier.quoted:
         return False
     name = column.name.casefold()
     select = select_of(column)
-    if select is None:  # ORDER BY of a set operation: nothing but columns may stand there
+    if select is None:  # ORDER BY of a set operation, which allows columns only
         return False
     while select is not None:
         names = {s.alias.casefold() for s in select.selects if isinstance(s, exp.Alias)}

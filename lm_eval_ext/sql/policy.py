@@ -1,9 +1,7 @@
-"""The SQL functions that a query may call, and those that we add to SQLite's own.
+"""What a query may do: its functions and limits, the authorizer, and the guarded connection.
 
-What a query may do: the limits, the authorizer, and the connection that enforces both.
-
-The first of two walls. This one stands inside the worker process and stops a query politely,
-so that the worker goes on; the second (:mod:`lm_eval_ext.sql.pool`) kills the worker.
+This is the inner of two defences: it stops a query inside the worker process, which goes on. The
+outer one (:mod:`lm_eval_ext.sql.pool`) kills the worker.
 """
 
 import contextlib
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.sql.values import Value
+from lm_eval_ext.sql.values import Value, quoted
 
 _CORE = """
     abs changes char coalesce concat concat_ws format glob hex ifnull if iif instr
@@ -48,23 +46,27 @@ _OURS = "stdev"
 ALLOWED_FUNCTIONS: Final = frozenset(
     " ".join((_CORE, _DATE, _AGGREGATE_AND_WINDOW, _MATHS, _JSON, _FULL_TEXT, _OURS)).split()
 )
-"""SQLite's documented functions, in lower case, but those that reach beyond the query:
-load_extension, fts3_tokenizer, readfile, writefile, edit, sqlite_log, fsdir and their like."""
+"""SQLite's documented functions, in lower case, without those that affect more than the query:
+load_extension, fts3_tokenizer, readfile, writefile, edit, sqlite_log, fsdir and similar ones."""
+
+
+_FEWEST = 2
+"""Values from which a sample standard deviation is defined."""
 
 
 class Stdev:
     """``stdev(x)``: the sample standard deviation, NULL for fewer than two values.
 
-    Divides by n - 1 and passes over NULLs. The golds of MAGNIFICo's ``outlier_range`` need it
-    (fact sheet, "The authors' evaluator"); SQLite has none. Welford's way, as stable as two
-    passes. Texts and blobs count as the number they begin with, else 0, as in SQLite's sum().
+    Divides by n - 1 and ignores NULLs. MAGNIFICo's golds for ``outlier_range`` call it, and
+    SQLite has none. Welford's algorithm, as stable as two passes. Texts and blobs count as the
+    number they begin with, else 0, as in SQLite's sum().
     """
 
     def __init__(self) -> None:
         self._count, self._mean, self._squares = 0, 0.0, 0.0
 
     def step(self, value: Value) -> None:
-        """Takes one value."""
+        """Adds one value."""
         if value is None:
             return
         x = _number(value)
@@ -74,15 +76,15 @@ class Stdev:
         self._squares += delta * (x - self._mean)
 
     def finalize(self) -> float | None:
-        """Returns the result; NULL where it is no number (infinite values)."""
-        if self._count < 2:  # noqa: PLR2004 (the definition)
+        """Returns the result; NULL if it is not a number (infinite values)."""
+        if self._count < _FEWEST:
             return None
         result = math.sqrt(max(self._squares, 0.0) / (self._count - 1))
         return None if math.isnan(result) else result
 
 
 def register(connection: sqlite3.Connection) -> None:
-    """Adds our functions to a connection. Golds of MAGNIFICo need no other than stdev."""
+    """Adds stdev to a connection, the only function beyond SQLite's own that is offered."""
     connection.create_aggregate("stdev", 1, Stdev)  # type: ignore[arg-type]
 
 
@@ -101,8 +103,8 @@ def _number(value: int | float | str | bytes) -> float:
 _MIB = 1 << 20
 
 CONNECTIONS = 32
-"""Databases that a worker holds open: opening one and reading its schema costs more than most
-queries. Their page caches together have half of SQLite's memory at most (4 MB each)."""
+"""Databases that a worker keeps open: opening one and reading its schema takes longer than most
+queries. Their page caches together get half of SQLite's memory at most (4 MB each)."""
 
 
 @dataclass(frozen=True)
@@ -111,16 +113,16 @@ class Limits:
 
     Attributes:
         timeout_s: Seconds of processor time, so that a busy machine does not change verdicts.
-            Where a query cannot be stopped from inside, or waits, its worker is killed after
-            :attr:`wall_s` seconds of real time.
+            A query that does not stop is killed with its worker after :attr:`wall_s` seconds of
+            real time.
         max_rows: Rows of the result.
         max_result_bytes: Bytes of all texts and blobs of the result together.
         max_value_bytes: Bytes of one text or blob, at any point of the computation.
         max_sql_bytes: Bytes of the query's text.
-        max_columns: Columns of any result, subqueries' too.
-        max_memory_bytes: Memory that a worker may add to what it starts with. SQLite itself
-            gets half of it (``hard_heap_limit``, on every platform); the address space as a
-            whole is limited where the system does that (Linux).
+        max_columns: Columns of any result, including subqueries'.
+        max_memory_bytes: Memory that a worker may allocate after its start. SQLite itself gets
+            half of it (``hard_heap_limit``, on every platform); the whole address space is
+            limited on Linux only.
     """
 
     timeout_s: float = 10.0
@@ -145,8 +147,8 @@ class Limits:
     def wall_s(self) -> float:
         """Seconds of real time after which the parent kills the worker of a query.
 
-        Twice the processor time, so that two processes can share one processor without a
-        verdict changing, and a second for the way there and back.
+        Twice the processor time, so that verdicts do not change if two processes share a
+        processor, and a second for communication.
         """
         return 2 * self.timeout_s + 1.0
 
@@ -154,18 +156,18 @@ class Limits:
 def open_guarded(path: str, limits: Limits) -> sqlite3.Connection:
     """Opens a database so that no statement can change it or anything else.
 
-    The file is opened read-only and immutable: SQLite takes no locks, makes no journal and
-    never creates a missing file. (An immutable file must not change while it is open.)
+    The file is opened read-only and immutable: SQLite takes no locks, writes no journal and
+    never creates a missing file. It must not change while it is open.
 
     Args:
         path: The database file.
-        limits: Those of them that SQLite itself can enforce are set here; the time, the rows
-            and the result's bytes are :class:`~lm_eval_ext.sql.worker.Engine`'s.
+        limits: Set here as far as SQLite can enforce them;
+            :class:`~lm_eval_ext.sql.worker.Engine` enforces time, rows and bytes of the result.
 
     Raises:
-        sqlite3.Error: The file is missing, unreadable or no database.
+        sqlite3.Error: The file is missing, unreadable or not a database.
     """
-    # as_uri quotes whatever would end the path or begin a parameter: "?", "#", "%".
+    # as_uri escapes what would end the path or begin a parameter: "?", "#", "%".
     connection = sqlite3.connect(
         f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1",
         uri=True,
@@ -181,7 +183,7 @@ def open_guarded(path: str, limits: Limits) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, limits: Limits) -> None:
-    """Sets what predictions must not set, and locks the door behind it."""
+    """Sets what predictions must not change, then installs the authorizer."""
     heap = limits.max_memory_bytes // 2
     for pragma in (
         f"hard_heap_limit={heap}",
@@ -200,7 +202,7 @@ def _prepare(connection: sqlite3.Connection, limits: Limits) -> None:
 
 
 def _configure(connection: sqlite3.Connection) -> None:
-    """Sets what only Python 3.12 and later lets a program set."""
+    """Sets options that are available from Python 3.12 on."""
     setconfig = getattr(connection, "setconfig", None)
     if setconfig is None:
         return
@@ -208,8 +210,8 @@ def _configure(connection: sqlite3.Connection) -> None:
         ("SQLITE_DBCONFIG_DEFENSIVE", True),
         ("SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION", False),
         ("SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER", False),
-        # Golds of Spider and MAGNIFICo write strings in double quotes. That is SQLite's
-        # default, but a system's build may have turned it off.
+        # Spider's and MAGNIFICo's golds have strings in double quotes. SQLite allows them by
+        # default, but a system's build may not.
         ("SQLITE_DBCONFIG_DQS_DML", True),
     ):
         option = getattr(sqlite3, name, None)
@@ -220,28 +222,27 @@ def _configure(connection: sqlite3.Connection) -> None:
 def _open_virtual_tables(connection: sqlite3.Connection) -> None:
     """Touches the virtual tables that queries may read.
 
-    SQLite asks the authorizer for the right to create a table when a virtual one is first
-    used on a connection, which it must not get later. All others (``pragma_*``, ``dbstat``)
-    stay closed. Reading sqlite_master also loads the schema under SQLite's own limits, and
-    raises here if the file is no database.
+    On the first use of a virtual table SQLite asks the authorizer for permission to create a
+    table, which it does not get later. Others (``pragma_*``, ``dbstat``) stay unavailable.
+    Reading sqlite_master also loads the schema under SQLite's default limits, and raises if the
+    file is not a database.
     """
     found = connection.execute(
         "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
     ).fetchall()
-    tables = ['"' + name.replace('"', '""') + '"' for (name,) in found]
     for query in (
         "json_each('[]') LIMIT 0",
         "json_tree('[]') LIMIT 0",
-        *(f"{table} LIMIT 0" for table in tables),
+        *(f"{quoted(name)} LIMIT 0" for (name,) in found),
     ):
-        # A build without JSON, or a table whose module is not at hand: no query can read it.
+        # A build without JSON, or a table whose module is unavailable: no query can read it.
         with contextlib.suppress(sqlite3.Error):
             connection.execute(f"SELECT 1 FROM {query}").fetchall()
 
 
 def _set_limits(connection: sqlite3.Connection, limits: Limits) -> None:
     setlimit = getattr(connection, "setlimit", None)
-    if setlimit is None:  # Python 3.10; hard_heap_limit and the worker's other walls stay
+    if setlimit is None:  # Python 3.10; hard_heap_limit and the worker's other limits apply
         return
     for name, value in (
         ("SQLITE_LIMIT_LENGTH", limits.max_value_bytes),
@@ -263,13 +264,13 @@ def _authorize(
 ) -> int:
     """Allows reading and known functions; SQLite asks at compile time, for every part.
 
-    An allow-list: a statement, or a function of a build that we have not seen, is denied
-    until someone has thought about it. VACUUM is denied as the ATTACH that it makes.
+    An allow-list: unknown statements and functions are denied. VACUUM is denied because it
+    attaches a database.
     """
     del database, inner
     if action in _READING:
         return sqlite3.SQLITE_OK
-    # FTS5 asks for this counter within each search; reading it is all that one can do.
+    # FTS5 reads this counter in each search; it cannot be written.
     if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and second is None:
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_FUNCTION and second and second.lower() in ALLOWED_FUNCTIONS:

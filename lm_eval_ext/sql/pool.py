@@ -1,6 +1,7 @@
-"""The parent's handle of one worker process.
+"""Worker processes that are given jobs, timed, killed and replaced.
 
-Worker processes that are fed, timed, killed and replaced: the wall around the workers.
+This is the outer of two defences against hostile queries; :mod:`lm_eval_ext.sql.policy` is the
+inner one.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from lm_eval_ext.sql.values import Failure, FailureKind, Note, Outcome, QueryJob
 from lm_eval_ext.sql.worker import EXIT_OUT_OF_MEMORY, verdict_of
 
 START_S = 60.0
-"""Seconds that a worker may take to start; a healthy one takes a tenth of one."""
+"""Seconds that a worker may take to start; it usually takes 0.1."""
 
 _BOOT = (
     "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); import sys; "
@@ -31,10 +32,7 @@ _BOOT = (
 
 
 class Job:
-    """A job on its way; ``outcome`` is None until it is done.
-
-    ``deaths`` counts the workers that died at it by themselves.
-    """
+    """A job; ``outcome`` is None until it is done, ``deaths`` counts workers that crashed at it."""
 
     __slots__ = ("deaths", "outcome", "work")
 
@@ -45,16 +43,11 @@ class Job:
 
 
 Event = tuple["WorkerProcess", Note | None]
-"""A worker's note; None: its pipe has ended."""
+"""A message of a worker; None: its pipe has been closed."""
 
 
 class WorkerProcess:
-    """A worker process: jobs go in, notes come out into a queue that the pool reads.
-
-    Args:
-        limits: What each query may use.
-        events: Where notes go.
-    """
+    """A worker process: takes jobs, and puts its messages into the queue ``events``."""
 
     def __init__(self, limits: Limits, events: "queue.SimpleQueue[Event]") -> None:
         self.jobs: deque[Job] = deque()
@@ -62,8 +55,8 @@ class WorkerProcess:
         self.ready = False
         self._limits = limits
         self._since = time.monotonic()
-        # A plain child and pipes instead of multiprocessing: see lm_eval_ext.sql.worker.
-        # A thread reads, since pipes cannot be waited for with a time limit on Windows.
+        # Plain pipes instead of multiprocessing: see lm_eval_ext.sql.worker. A thread reads,
+        # since waiting for a pipe with a time limit does not work on Windows.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _BOOT, str(Path(__file__).parents[2])],
             stdin=subprocess.PIPE,
@@ -79,20 +72,20 @@ class WorkerProcess:
 
     @property
     def deadline(self) -> float:
-        """When the process is to be killed if it says nothing more (``time.monotonic``)."""
+        """When to kill the process unless it sends a message (``time.monotonic``)."""
         if not self.ready:
             return self._since + START_S
         return self._since + self._limits.wall_s if self.jobs else float("inf")
 
     def give(self, job: Job) -> None:
-        """Hands over a job; they are done in the order in which they come."""
+        """Sends a job; jobs are done in order."""
         if not self.jobs and self.ready:
             self._since = time.monotonic()
         self.jobs.append(job)
         self._send(job.work)
 
     def take(self, note: Note) -> None:
-        """Takes notice of a note; the clock of the oldest job starts anew."""
+        """Handles a message, and restarts the clock of the oldest job."""
         if note.kind == "fault":
             raise RuntimeError(f"defect in an SQL worker process:\n{note.content}")
         self._since = time.monotonic()
@@ -105,24 +98,20 @@ class WorkerProcess:
             self.phase = note.kind
 
     def kill(self) -> None:
-        """Ends the process at once, whatever it does. It has nothing to lose."""
+        """Ends the process at once."""
         with contextlib.suppress(OSError):
             self._process.kill()
         self._process.wait()
-        with contextlib.suppress(OSError):  # a job that was not written out yet
+        with contextlib.suppress(OSError):  # a job that is not written yet
             if self._process.stdin:
                 self._process.stdin.close()
 
     def cause_of_death(self, *, killed: bool) -> Failure:
-        """Returns what to say of the job during which the process ended.
-
-        Args:
-            killed: Whether it was we who ended it.
-        """
+        """Returns the failure of the job during which the process ended, or was killed by us."""
         if killed:
             return Failure("timeout", f"killed after {self._limits.wall_s:g} s without an answer")
         code = self._process.wait()
-        # The system's out-of-memory killer sends SIGKILL, and so does nobody else but us.
+        # Other than us, only the system's out-of-memory killer is expected to send SIGKILL.
         out_of_memory = code in (EXIT_OUT_OF_MEMORY, -getattr(signal, "SIGKILL", 0) or None)
         kind: FailureKind = "too_large" if out_of_memory else "error"
         what = "out of memory" if out_of_memory else f"the query crashed SQLite (status {code})"
@@ -131,7 +120,7 @@ class WorkerProcess:
     def _send(self, item: Limits | ScoreJob | QueryJob) -> None:
         if self._process.stdin is None:
             raise RuntimeError("an SQL worker process has no stdin")
-        # A process that has just died: its end is an event, handled when it is read.
+        # The process may have just died; that is handled as an event.
         with contextlib.suppress(OSError):
             pickle.dump(item, self._process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
             self._process.stdin.flush()
@@ -141,7 +130,7 @@ class WorkerProcess:
         if source is None:
             return
         with source:
-            # A process that is killed may leave half a note, which is any of these.
+            # A killed process may leave half a message, which raises any of these.
             with contextlib.suppress(EOFError, pickle.UnpicklingError, OSError, ValueError):
                 while True:
                     events.put((self, pickle.load(source)))
@@ -149,25 +138,18 @@ class WorkerProcess:
 
 
 _AHEAD = 4
-"""Jobs a worker holds, so that it need not wait for the parent between two of them."""
+"""Jobs queued per worker, so that it need not wait for the parent between two of them."""
 
 _SECOND_CHANCES = 1
-"""How often a job may run again whose worker died by itself: it may have died idle, or have
-been picked by the system's out-of-memory killer for what another program used."""
+"""How often a job is repeated whose worker crashed: the system's out-of-memory killer may have
+chosen it because of another program."""
 
 _STARTS = 3
 """Workers in a row that may die before they are ready."""
 
 
 class Pool:
-    """A few worker processes, started when they are first needed.
-
-    One thread at a time may use it.
-
-    Args:
-        workers: How many processes.
-        limits: What each query may use.
-    """
+    """Some worker processes, started when they are first needed; for one thread at a time."""
 
     def __init__(self, workers: int, limits: Limits) -> None:
         self._limits = limits
@@ -176,36 +158,36 @@ class Pool:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._failed_starts = 0
         self._deadly_golds: dict[tuple[str, str], Verdict] = {}
-        # Also runs at the interpreter's exit.
+        # Runs at the interpreter's exit as well.
         self._finalizer = weakref.finalize(self, _kill_all, self._workers)
 
     @property
     def pids(self) -> list[int]:
-        """The process ids of the workers that run now."""
+        """The process ids of the running workers."""
         return [worker.pid for worker in self._workers if worker is not None]
 
     def submit(self, job: Job) -> None:
-        """Takes a job; :meth:`step` does it."""
-        # One database, one worker, while both are busy: it is opened once and its golds run
-        # once. CRC because hash() differs from process to process.
+        """Queues a job for :meth:`step`."""
+        # All jobs of a database go to one worker, so that it is opened once and its golds run
+        # once. CRC because hash() differs between processes.
         crc = zlib.crc32(job.work.path.encode("utf-8", "surrogatepass"))
         self._lanes[crc % len(self._lanes)].append(job)
 
     def step(self) -> None:
-        """Waits until something happens: a job done, a worker dead, or one to be killed."""
+        """Waits for the next event: a job done, a worker dead, or a deadline passed."""
         self._feed()
         if not any(worker.jobs for worker in self._workers if worker):
             return
         deadline = min(worker.deadline for worker in self._workers if worker)
         try:
-            # Never long at once: on Windows, Ctrl-C does not end a wait.
+            # In short periods, since Ctrl-C does not interrupt a wait on Windows.
             wait = min(max(deadline - time.monotonic(), 0.0), 0.5)
             worker, note = self._events.get(timeout=wait) if wait else self._events.get_nowait()
         except queue.Empty:
-            # Only now, when all that was said has been heard, is silence silence.
+            # Only after all messages are handled does a late worker count as late.
             self._kill_late()
             return
-        if worker not in self._workers:  # said before we killed it
+        if worker not in self._workers:  # sent before it was killed
             return
         if note is None:
             self._bury(worker, killed=False)
@@ -215,14 +197,14 @@ class Pool:
             self._failed_starts = 0
 
     def cancel(self, jobs: set[Job]) -> None:
-        """Forgets jobs that have not been started."""
+        """Drops jobs that have not been started."""
         for lane in self._lanes:
             kept = [job for job in lane if job not in jobs]
             lane.clear()
             lane.extend(kept)
 
     def close(self) -> None:
-        """Kills all workers; the pool can go on with new ones."""
+        """Kills all workers; later jobs start new ones."""
         _kill_all(self._workers)
         for lane in self._lanes:
             lane.clear()
@@ -239,7 +221,7 @@ class Pool:
                 worker.give(job)
 
     def _next(self, index: int) -> Job | None:
-        """Returns the next job of a worker's own lane, or else one of the longest other lane."""
+        """Returns the next job of a worker's lane, or of the longest lane if that is empty."""
         while lane := self._lanes[index] or max(self._lanes, key=len):
             job = lane.popleft()
             if not isinstance(job.work, ScoreJob):
@@ -257,7 +239,7 @@ class Pool:
                 self._bury(worker, killed=True)
 
     def _bury(self, worker: WorkerProcess, *, killed: bool) -> None:
-        """Settles the job that a dead worker was at, and hands its other jobs on."""
+        """Decides a dead worker's current job, and queues its other jobs again."""
         failure = worker.cause_of_death(killed=killed)
         worker.kill()
         index = self._workers.index(worker)

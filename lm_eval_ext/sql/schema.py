@@ -1,7 +1,4 @@
-"""What a database declares: tables, columns, keys. Read from the file, which is not changed.
-
-Reading one table's declaration from a database, by SQLite's pragmas.
-"""
+"""The tables, columns and keys that a database declares, read by SQLite's pragmas."""
 
 import re
 import sqlite3
@@ -11,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
+
+from lm_eval_ext.sql.values import quoted
 
 Affinity = Literal["INTEGER", "TEXT", "BLOB", "REAL", "NUMERIC"]
 
@@ -25,12 +24,12 @@ class Column:
         affinity: What SQLite makes of the type (https://sqlite.org/datatype3.html, 3.1).
         not_null: Whether it is never NULL: where SQLite refuses NULL (declared so, the INTEGER
             PRIMARY KEY, the primary key of a WITHOUT ROWID table), and in other primary keys
-            if the file has no NULL there. SQL allows none in a primary key; that SQLite does
-            is an old mistake, kept for compatibility (https://sqlite.org/lang_createtable.html,
-            3.5), which no row that we add is to make use of.
-        primary_key: Position in the primary key from 1; 0 if it is no part of it.
+            if the file has no NULL there. The SQL standard allows none in a primary key; that
+            SQLite does is a bug kept for compatibility
+            (https://sqlite.org/lang_createtable.html, 3.5), and no added row relies on it.
+        primary_key: Position in the primary key from 1; 0 if it is not part of it.
         default: The default's SQL text, None if there is none.
-        generated: Whether its value is computed, so that none can be inserted.
+        generated: Whether its value is computed, so that it cannot be inserted.
         collation: How its texts compare, as BINARY or NOCASE.
         refuses_null: Whether SQLite itself refuses NULL.
     """
@@ -44,6 +43,11 @@ class Column:
     generated: bool = False
     collation: str = "BINARY"
     refuses_null: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its affinity converts texts that look like numbers."""
+        return self.affinity in ("INTEGER", "REAL", "NUMERIC")
 
 
 @dataclass(frozen=True)
@@ -82,12 +86,16 @@ class Table:
     indexed: frozenset[str] = frozenset()
 
     @cached_property
-    def _by_name(self) -> dict[str, Column]:
+    def by_name(self) -> dict[str, Column]:
+        """The columns by their names in lower case."""
         return {column.name.casefold(): column for column in self.columns}
 
     def column(self, name: str) -> Column | None:
         """Returns a column by its name in any case, None if there is none."""
-        return self._by_name.get(name.casefold())
+        return self.by_name.get(name.casefold())
+
+    def __getitem__(self, name: str) -> Column:
+        return self.by_name[name.casefold()]
 
 
 class Schema(Mapping[str, Table]):
@@ -121,12 +129,14 @@ def read_schema(path: Path) -> Schema:
 
 
 def schema_of(connection: sqlite3.Connection) -> Schema:
-    """Reads the schema that an open connection has."""
+    """Reads the schema through an open connection."""
     found = connection.execute(
         "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
     ).fetchall()
-    return Schema(read_table(connection, name, kind == "view", sql) for name, kind, sql in found)
+    return Schema(
+        read_table(connection, name, sql, view=kind == "view") for name, kind, sql in found
+    )
 
 
 def affinity_of(declared: str) -> Affinity:
@@ -143,24 +153,24 @@ def affinity_of(declared: str) -> Affinity:
     return "NUMERIC"
 
 
-def read_table(connection: sqlite3.Connection, name: str, view: bool, sql: str) -> Table:  # noqa: FBT001
-    """Reads one table or view.
+def read_table(connection: sqlite3.Connection, name: str, sql: str, *, view: bool) -> Table:
+    """Reads the declaration of one table or view.
 
     Args:
         connection: The open database.
         name: As declared.
-        view: Whether it is a view.
         sql: Its CREATE statement.
+        view: Whether it is a view.
     """
-    quoted = '"' + name.replace('"', '""') + '"'
+    table = quoted(name)
     info = [
         row
-        for row in connection.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
+        for row in connection.execute(f"PRAGMA table_xinfo({table})").fetchall()
         if row[6] != 1  # columns of virtual tables that ``*`` leaves out
     ]
-    indexes = connection.execute(f"PRAGMA index_list({quoted})").fetchall()
+    indexes = connection.execute(f"PRAGMA index_list({table})").fetchall()
     primary = [row[1] for row in sorted(info, key=lambda row: row[5]) if row[5]]
-    # An INTEGER PRIMARY KEY is the row's number itself: it needs no index, so there is none.
+    # An INTEGER PRIMARY KEY is the rowid itself and has no index.
     own_index = any(origin == "pk" for _, _, _, origin, _ in indexes)
     alias = primary[0] if len(primary) == 1 and not own_index and not view else None
     without_rowid = bool(primary) and not view and re.search(
@@ -173,7 +183,7 @@ def read_table(connection: sqlite3.Connection, name: str, view: bool, sql: str) 
             name=column,
             type=declared,
             affinity=affinity_of(declared),
-            not_null=bool(not_null) or (key > 0 and not _holds_null(connection, quoted, column)),
+            not_null=bool(not_null) or (key > 0 and not _holds_null(connection, table, column)),
             primary_key=key,
             default=default,
             generated=hidden in (2, 3),
@@ -186,7 +196,7 @@ def read_table(connection: sqlite3.Connection, name: str, view: bool, sql: str) 
         name=name,
         columns=columns,
         unique_keys=_unique_keys(connection, indexes, alias, columns),
-        foreign_keys=_foreign_keys(connection, quoted, name),
+        foreign_keys=_foreign_keys(connection, table),
         view=view,
         rowid_alias=alias,
         without_rowid=without_rowid,
@@ -195,8 +205,7 @@ def read_table(connection: sqlite3.Connection, name: str, view: bool, sql: str) 
 
 
 def _holds_null(connection: sqlite3.Connection, table: str, column: str) -> bool:
-    name = '"' + column.replace('"', '""') + '"'
-    query = f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {name} IS NULL)"
+    query = f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {quoted(column)} IS NULL)"
     return bool(connection.execute(query).fetchone()[0])
 
 
@@ -209,9 +218,10 @@ def _unique_keys(
     collation = {column.name: column.collation for column in columns}
     keys = [] if alias is None else [(alias,)]
     for _, index, unique, _, partial in indexes:
-        quoted = '"' + index.replace('"', '""') + '"'
-        parts = [row for row in connection.execute(f"PRAGMA index_xinfo({quoted})") if row[5]]
-        # An index that tells "a" from "A" says nothing where the column takes them for equal.
+        parts = [
+            row for row in connection.execute(f"PRAGMA index_xinfo({quoted(index)})") if row[5]
+        ]
+        # An index under which "a" and "A" differ proves nothing if they are equal in the column.
         fits = all(
             name is not None and used in ("NOCASE", "RTRIM", collation.get(name))
             and collation.get(name) in ("BINARY", used)
@@ -227,16 +237,15 @@ def _indexed(
 ) -> frozenset[str]:
     found: set[str] = set()
     for _, index, *_ in indexes:
-        quoted = '"' + index.replace('"', '""') + '"'
-        names = [row[2] for row in connection.execute(f"PRAGMA index_info({quoted})")]
+        names = [row[2] for row in connection.execute(f"PRAGMA index_info({quoted(index)})")]
         found |= {name.casefold() for name in names if name is not None}
     return frozenset(found)
 
 
-def _foreign_keys(connection: sqlite3.Connection, quoted: str, name: str) -> tuple[ForeignKey, ...]:
+def _foreign_keys(connection: sqlite3.Connection, table: str) -> tuple[ForeignKey, ...]:
     found: dict[int, list[tuple[str, str, str | None]]] = {}
     for key, _, parent, column, target, *_ in connection.execute(
-        f"PRAGMA foreign_key_list({quoted})"
+        f"PRAGMA foreign_key_list({table})"
     ):
         found.setdefault(key, []).append((parent, column, target))
     keys = []
@@ -244,8 +253,7 @@ def _foreign_keys(connection: sqlite3.Connection, quoted: str, name: str) -> tup
         parent = parts[0][0]
         targets = tuple(target for _, _, target in parts if target is not None)
         if not targets:
-            parent_quoted = '"' + parent.replace('"', '""') + '"'
-            rows = connection.execute(f"PRAGMA table_info({parent_quoted})").fetchall()
+            rows = connection.execute(f"PRAGMA table_info({quoted(parent)})").fetchall()
             targets = tuple(r[1] for r in sorted(rows, key=lambda r: r[5]) if r[5])
         keys.append(ForeignKey(tuple(column for _, column, _ in parts), parent, targets))
     return tuple(keys)
@@ -254,9 +262,9 @@ def _foreign_keys(connection: sqlite3.Connection, quoted: str, name: str) -> tup
 def _collations(
     connection: sqlite3.Connection, sql: str, columns: list[str], *, view: bool
 ) -> dict[str, str]:
-    """Asks SQLite itself, by indexing an empty copy: no pragma tells a column's collation.
+    """Returns each column's collation, read from indexes on an empty copy of the table.
 
-    A view's column has that of a table's; which one is not looked into.
+    No pragma gives a column's collation. Columns of views are "unknown" if any table uses one.
     """
     if view:
         query = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE sql LIKE '%COLLATE%')"
@@ -268,13 +276,12 @@ def _collations(
     with closing(sqlite3.connect(":memory:")) as copy:
         try:
             copy.execute(sql)
-            table = copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchone()[
-                0
-            ]
+            (table,) = copy.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            ).fetchone()
             for number, column in enumerate(columns):
-                target = '"' + table.replace('"', '""') + '"("' + column.replace('"', '""') + '")'
-                copy.execute(f"CREATE INDEX ask{number} ON {target}")
+                copy.execute(f"CREATE INDEX ask{number} ON {quoted(table)}({quoted(column)})")
                 answer[column] = next(copy.execute(f"PRAGMA index_xinfo(ask{number})"))[4]
-        except sqlite3.Error:  # a collation or module that is not at hand: compare nothing by it
+        except sqlite3.Error:  # an unavailable collation or module: nothing can be concluded
             return dict.fromkeys(columns, "unknown")
     return answer

@@ -1,11 +1,10 @@
-"""Files of predictions: a row per prediction, tab-separated or JSON Lines, in and out.
+"""Scoring a file of predictions, the work of ``lm-eval-ext sql-score``.
+
+Files have a row per prediction, in one of two formats:
 
 - ``.tsv``: UTF-8, a header, tab between cells, ``"`` around cells that need it (doubled
-  inside), as Python's csv and every spreadsheet write it. Bytes that are no UTF-8 pass through
-  as they are.
+  inside), as Python's csv and spreadsheets write it. Invalid bytes pass through unchanged.
 - ``.jsonl``: UTF-8, one object per line.
-
-Scoring a file of predictions: what ``lm-eval-ext sql-score`` does.
 """
 
 import csv
@@ -33,10 +32,10 @@ Record = dict[str, Any]
 
 
 def format_of(path: Path) -> str:
-    """Returns the format that a file's ending names.
+    """Returns the format by a file's ending.
 
     Raises:
-        OptionError: The ending is not one of ours.
+        OptionError: The ending is unknown.
     """
     if path.suffix.lower() not in FORMATS:
         raise OptionError(f"{path}: unknown ending {path.suffix!r}; use {' or '.join(FORMATS)}")
@@ -46,7 +45,7 @@ def format_of(path: Path) -> str:
 def read_predictions(path: Path) -> list[Record]:
     """Returns the rows of a file; each has text in the columns db_id, gold_sql, predicted_sql.
 
-    A predicted_sql of null (JSON Lines) is allowed: the model gave nothing.
+    A predicted_sql of null (JSON Lines) is allowed for a model without an answer.
 
     Raises:
         OptionError: The ending is unknown.
@@ -60,18 +59,18 @@ def read_predictions(path: Path) -> list[Record]:
 
 
 def example_of(record: Record) -> Example:
-    """Returns what is to be scored of a row."""
+    """Returns a row's part that is scored."""
     db_id, gold, predicted = (record[column] for column in COLUMNS)
     return Example(db_id, gold, predicted or "")
 
 
 class Writer:
-    """Writes rows with their status, in the format that the file's ending names.
+    """Writes rows with their status.
 
     Args:
         file: An open file.
         kind: ``.tsv`` or ``.jsonl``.
-        columns: The columns of a .tsv; ``status`` goes to the end, or where it was before.
+        columns: The columns of a .tsv; ``status`` is put at the end unless it is one of them.
     """
 
     def __init__(self, file: TextIO, kind: str, columns: Sequence[str]) -> None:
@@ -94,17 +93,17 @@ class Writer:
         line = json.dumps(record, ensure_ascii=False)
         try:
             line.encode("utf-8")
-        except UnicodeEncodeError:  # half a surrogate pair, which only an escape can hold
+        except UnicodeEncodeError:  # half a surrogate pair, which JSON can only hold escaped
             line = json.dumps(record)
         self._file.write(line + "\n")
 
 
 def _cell(value: Any) -> str:
-    """Returns a value as a cell: text as it is, nothing for null, JSON for the rest."""
+    """Returns a value as a cell: text unchanged, "" for null, JSON for other values."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    # A lone surrogate from JSON has no bytes; those that stand for bytes get them back.
+    # Lone surrogates that stand for bytes become these; others, from JSON, are replaced.
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if _lone(text) else text
 
 
@@ -146,7 +145,7 @@ def _read_tsv(path: Path) -> list[Record]:
 
 def _read_jsonl(path: Path) -> list[Record]:
     records = []
-    # Not splitlines(): JSON allows U+2028 and its like unescaped within a text.
+    # Not splitlines(): JSON allows U+2028 and similar characters unescaped within a text.
     for number, raw in enumerate(path.read_bytes().split(b"\n"), 1):
         if not raw.strip():
             continue
@@ -176,7 +175,7 @@ def _check_columns(path: Path, line: int, found: list[str]) -> None:
 
 @dataclass(frozen=True)
 class Summary:
-    """What came out of scoring a file.
+    """The result of scoring a file.
 
     Attributes:
         rows: Rows of the file.
@@ -185,9 +184,9 @@ class Summary:
         correct: Rows with the status correct.
         accuracy: ``correct / scored``; None if no row could be scored.
         counts: Rows per status, every status named.
-        seconds: Real time from the first query to the last verdict, start of workers included.
+        seconds: Real time from the first query to the last verdict, with the start of workers.
         verdicts_per_second: ``rows / seconds``.
-        signature: All that the verdicts depend on beside the files.
+        signature: What the verdicts depend on other than the files.
     """
 
     rows: int
@@ -200,7 +199,7 @@ class Summary:
     signature: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the summary as JSON can hold it."""
+        """Returns the summary as JSON values."""
         return asdict(self)
 
     def as_text(self) -> str:
@@ -234,9 +233,9 @@ def score_file(
     workers: int = DEFAULT_WORKERS,
     progress: bool | None = None,
 ) -> Summary:
-    """Writes a file's rows with their status, same rows, same order, and sums them up.
+    """Writes a file's rows with their status, in the same order, and returns a summary.
 
-    Everything is checked before the first query, and ``out`` appears only when it is whole.
+    Everything is checked before the first query, and ``out`` appears only when it is complete.
 
     Args:
         predictions: A .tsv or .jsonl file with db_id, gold_sql and predicted_sql.
@@ -248,7 +247,7 @@ def score_file(
         progress: Whether to show a bar on stderr; None: if stderr is a terminal.
 
     Raises:
-        OptionError: An argument is not legal.
+        OptionError: An argument is invalid.
         DataError: A file cannot be read or written.
     """
     from tqdm import tqdm

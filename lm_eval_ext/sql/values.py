@@ -1,6 +1,7 @@
-"""The plain types of this package: what a query gives, what a verdict says.
+"""The plain types of this package: results, verdicts, and the messages of worker processes.
 
-What a worker process and its parent tell each other: pickled, over two pipes.
+Messages are pickled and sent over two pipes. Worker processes import this module, so it must
+need nothing outside the standard library.
 """
 
 from dataclasses import dataclass
@@ -10,12 +11,16 @@ from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.text import one_line
 
 Value = int | float | str | bytes | None
-"""A cell as SQLite stores it. Text is decoded as UTF-8; each byte that is not valid there
-becomes the one lone surrogate that Python's ``surrogateescape`` reserves for it. So two texts
-are equal if and only if their bytes are, no text is lost or refused, and text stays apart from
-blobs, which arrive as ``bytes``."""
+"""A cell as SQLite stores it. Text is decoded as UTF-8 with ``surrogateescape``: each invalid byte
+becomes a lone surrogate. So two texts are equal if and only if their bytes are, no text is lost
+or refused, and text differs from blobs, which are ``bytes``."""
 
 Row = tuple[Value, ...]
+
+
+def quoted(name: str) -> str:
+    """Returns a name as an SQL identifier, whatever characters it has."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 class Rows(NamedTuple):
@@ -56,11 +61,11 @@ Status = Literal[
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 NOT_SCORABLE: frozenset[Status] = frozenset({"gold_error", "database_missing"})
-"""Statuses that say nothing about the prediction: left out of every accuracy, and counted."""
+"""Statuses that say nothing about the prediction: excluded from every accuracy, and counted."""
 
 
 class Example(NamedTuple):
-    """One thing to score; a plain tuple of the three texts serves as well."""
+    """A prediction to score; a plain tuple of the three texts is accepted as well."""
 
     db_id: str
     gold: str
@@ -69,7 +74,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a prediction; ``detail`` is one line for a reader, often empty."""
+    """The outcome of a prediction; ``detail`` is one line for a reader, often empty."""
 
     status: Status
     detail: str = ""
@@ -85,8 +90,23 @@ class Verdict:
         return self.status == "correct"
 
 
+@dataclass(frozen=True)
+class NearMiss:
+    """A small mistake in a gold query (:mod:`lm_eval_ext.sql.mutants`).
+
+    Attributes:
+        kind: The kind of mistake, one of :data:`lm_eval_ext.sql.mutants.KINDS`.
+        sql: The mistaken query, in SQLite's dialect.
+        change: For a reader: ``salary > 30000 -> salary >= 30000``.
+    """
+
+    kind: str
+    sql: str
+    change: str
+
+
 SHOWN = 300
-"""Most characters of a query, or of SQLite's words about it, in a message."""
+"""Most characters of a query, or of SQLite's error text, in a message."""
 
 
 class ScoreJob(NamedTuple):
@@ -111,11 +131,11 @@ NoteKind = Literal["ready", "gold", "prediction", "done", "fault"]
 
 
 class Note(NamedTuple):
-    """What a worker says.
+    """A message of a worker.
 
-    ``ready``: it has started. ``gold`` / ``prediction``: from now on it runs that part of its
-    job, so that the parent knows which one to blame if nothing more comes. ``done``: the
-    outcome of its oldest job. ``fault``: a defect of ours; a traceback.
+    ``ready``: it has started. ``gold`` / ``prediction``: it now runs that part of its job, so that
+    the parent knows which one failed if no other message follows. ``done``: the outcome of its
+    oldest job. ``fault``: the traceback of a defect in this package.
     """
 
     kind: NoteKind

@@ -1,11 +1,9 @@
-"""Running one query after another on guarded connections, inside a worker process.
+"""The program of a worker process: reads jobs from stdin, runs queries, writes notes to stdout.
 
-What runs inside a worker process: jobs come in on stdin, notes go out on stdout.
-
-The parent starts it as ``python -I -S``: only the standard library and this package's own
-light modules are loaded, neither the user's ``__main__`` nor site-packages. That takes some
-60 ms where a worker of multiprocessing's, which imports the parent's main program again, would
-load lm_eval and torch first, and would start over and over in a script without a main guard.
+The parent starts it as ``python -I -S``, so that it loads only the standard library and this
+package's light modules, in about 60 ms. A worker of multiprocessing would import the parent's
+main program, with lm_eval and torch, and would start again and again in a script without a main
+guard.
 """
 
 import os
@@ -38,7 +36,7 @@ from lm_eval_ext.sql.values import (
 from lm_eval_ext.text import one_line
 
 _CHECK_EVERY = 4_000
-"""Instructions of SQLite's virtual machine between two looks at the clock (some 200 us)."""
+"""Instructions of SQLite's virtual machine between two checks of the time (about 200 us)."""
 
 
 class _TooLargeError(Exception):
@@ -46,11 +44,7 @@ class _TooLargeError(Exception):
 
 
 class Engine:
-    """Runs queries; no query can raise, change a file or run on past its limits.
-
-    Args:
-        limits: What each query may use.
-    """
+    """Runs queries; no query can raise, change a file or exceed its limits."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -59,15 +53,7 @@ class Engine:
         self._bytes_left = 0
 
     def run(self, path: str, sql: str) -> Rows | Failure:
-        """Runs exactly one statement that must give rows, be it none; the text is run as given.
-
-        Args:
-            path: The database file.
-            sql: What a model, or a benchmark, wrote.
-
-        Returns:
-            The result, or why there is none.
-        """
+        """Runs exactly one statement, as it is written; it must have a result, if an empty one."""
         self._deadline = time.process_time() + self._limits.timeout_s
         self._bytes_left = self._limits.max_result_bytes
         try:
@@ -77,8 +63,8 @@ class Engine:
                     f"the query's text is over {self._limits.max_sql_bytes:,} bytes"
                 )
             return self._run(self._connection(path), sql)
-        # Python 3.10 meets a second statement with sqlite3.Warning, which is no sqlite3.Error,
-        # and a NUL character with ValueError; text that is no Unicode is a ValueError, too.
+        # Python 3.10 raises sqlite3.Warning, which is not an sqlite3.Error, for a second statement;
+        # NUL characters and text that is not Unicode raise ValueError.
         except (
             _TooLargeError, MemoryError, sqlite3.Error, sqlite3.Warning, ValueError, OverflowError
         ) as error:  # fmt: skip
@@ -86,7 +72,7 @@ class Engine:
 
     def _failure(self, error: Exception) -> Failure:
         if isinstance(error, MemoryError):
-            self.close()  # gives back what the page caches hold
+            self.close()  # frees the page caches
             return Failure("too_large", "out of memory")
         if isinstance(error, _TooLargeError | sqlite3.DataError):  # DataError: SQLite's TOOBIG
             return Failure("too_large", one_line(str(error), limit=SHOWN))
@@ -96,7 +82,7 @@ class Engine:
         return Failure("error", one_line(str(error), limit=SHOWN))
 
     def close(self) -> None:
-        """Closes all connections; the engine can go on."""
+        """Closes all connections; later queries open new ones."""
         while self._connections:
             self._connections.popitem()[1].close()
 
@@ -108,7 +94,7 @@ class Engine:
                 # Empty, only comments, or a statement without a result, such as REINDEX.
                 raise ValueError("not a query: it has no result, not even an empty one")
             rows: list[Row] = []
-            # Row by row, so that one that is all large blobs is counted before the next comes.
+            # Row by row, so that large blobs are counted before the next row is read.
             for row in cursor:
                 rows.append(row)
                 if len(rows) > self._limits.max_rows:
@@ -141,7 +127,7 @@ class Engine:
         return raw.decode("utf-8", "surrogateescape")  # the reason: values.Value
 
     def _spend(self, size: int) -> None:
-        if size > self._limits.max_value_bytes:  # SQLite sees to it itself from Python 3.11 on
+        if size > self._limits.max_value_bytes:  # from Python 3.11 on SQLite checks it itself
             raise _TooLargeError(f"a value has over {self._limits.max_value_bytes:,} bytes")
         self._bytes_left -= size
         if self._bytes_left < 0:
@@ -149,10 +135,10 @@ class Engine:
 
 
 EXIT_OUT_OF_MEMORY = 77
-"""Exit status of a worker that ran out of memory where it could not say so."""
+"""Exit status of a worker that ran out of memory and could not report it."""
 
 _GOLDS, _GOLD_CELLS = 512, 200_000
-"""Gold results kept; in all some 20 MB at most, so that they do not eat a query's memory."""
+"""Gold results kept: about 20 MB at most, so that queries have enough memory."""
 
 _STATUS_OF: dict[str, Status] = {
     "error": "prediction_error",
@@ -163,9 +149,9 @@ _STATUS_OF: dict[str, Status] = {
 
 def main() -> None:
     """Runs jobs until the parent closes stdin or dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     source = sys.stdin.buffer
-    # A stray print must not end up between the notes.
+    # Output of a stray print must not mix with the notes.
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -182,13 +168,13 @@ def main() -> None:
         os._exit(EXIT_OUT_OF_MEMORY)
     except BrokenPipeError:
         os._exit(0)
-    except BaseException:  # noqa: BLE001 (whatever it is, the parent must learn of it)
+    except BaseException:  # noqa: BLE001 (the parent reports any error)
         worker.tell(Note("fault", traceback.format_exc()))
         os._exit(1)
 
 
 class Worker:
-    """Does the jobs; holds open connections and the results of golds."""
+    """Does jobs; keeps connections open, and the results of golds."""
 
     def __init__(self, limits: Limits, sink: BinaryIO) -> None:
         self._engine = Engine(limits)
@@ -198,7 +184,7 @@ class Worker:
         self._cells = 0
 
     def tell(self, note: Note) -> None:
-        """Sends a note now: if the next thing kills us, the parent must have it."""
+        """Sends a note at once: the next query may kill this process."""
         pickle.dump(note, self._sink, protocol=pickle.HIGHEST_PROTOCOL)
         self._sink.flush()
 
@@ -255,24 +241,24 @@ def verdict_of(failure: Failure) -> Verdict:
 
 
 def _read(source: BinaryIO, jobs: "queue.SimpleQueue[ScoreJob | QueryJob]") -> None:
-    """Passes jobs on, and ends the process when the parent is gone, even amid a query.
+    """Queues jobs, and ends the process when the parent has ended, even during a query.
 
-    SQLite runs without the interpreter's lock, so this thread is never shut out.
+    SQLite releases the interpreter's lock, so this thread keeps running.
     """
     try:
         while True:
             jobs.put(pickle.load(source))
     except MemoryError:
         os._exit(EXIT_OUT_OF_MEMORY)
-    except BaseException:  # noqa: BLE001 (end of file, or half a job: no parent any more)
+    except BaseException:  # noqa: BLE001 (end of file, or half a job: the parent has ended)
         os._exit(0)
 
 
 def _limit_process(limits: Limits) -> None:
-    """Sets the system's own limits where there are any: memory, no file writes, no core dump."""
+    """Sets the system's limits, where available: memory, no file writes, no core dump."""
     try:
         import resource
-    except ImportError:  # Windows: hard_heap_limit and the limits on results hold alone
+    except ImportError:  # Windows: only hard_heap_limit and the limits on results apply
         return
 
     def limit(which: int, value: int) -> None:
@@ -285,5 +271,5 @@ def _limit_process(limits: Limits) -> None:
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except (OSError, ValueError):
-        return  # elsewhere the address space has no relation to the memory in use
+        return  # on other systems the address space says nothing about the memory in use
     limit(resource.RLIMIT_AS, pages * resource.getpagesize() + limits.max_memory_bytes)

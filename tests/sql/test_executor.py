@@ -83,7 +83,8 @@ def test_a_query_whose_workers_die_is_at_fault(databases: Path, how: str, status
     def kill_two_workers() -> None:
         while len(killed) < 2:
             time.sleep(0.4)
-            new = set(executor._pool.pids) - set(killed)
+            workers = [worker for worker in executor._pool._workers if worker is not None]
+            new = {worker.pid for worker in workers if worker.ready} - set(killed)
             for pid in new:
                 os.kill(pid, getattr(signal, how))
                 killed.append(pid)
@@ -120,9 +121,9 @@ def test_a_defect_in_a_worker_is_not_a_verdict(
     databases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     boot = (
-        "import sys; sys.path.append(sys.argv[1]); from lm_eval_ext.sql import engine, worker\n"
+        "import sys; sys.path.append(sys.argv[1]); from lm_eval_ext.sql import worker\n"
         "def run(*_): raise KeyError('defect')\n"
-        "engine.Engine.run = run; worker.main()"
+        "worker.Engine.run = run; worker.main()"
     )
     monkeypatch.setattr("lm_eval_ext.sql.pool._BOOT", boot)
     with Executor(databases) as executor, pytest.raises(RuntimeError, match="KeyError: 'defect'"):

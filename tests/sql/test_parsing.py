@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from magnifico_golds import distinct
+from magnifico_golds import ALL, a_part
 
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.sql import parsing
@@ -113,7 +113,7 @@ def test_golds_give_the_same_rows_when_written_again(real_data: Path) -> None:
     engine = Engine(Limits())
     ran = unread = 0
     schemas: dict[Path, Schema] = {}
-    for path, gold in distinct(real_data):
+    for path, gold in a_part(real_data):
         schema = schemas.setdefault(path, read_schema(path))
         result = engine.run(str(path), gold)
         try:
@@ -128,7 +128,8 @@ def test_golds_give_the_same_rows_when_written_again(real_data: Path) -> None:
             assert again.rows == result.rows, (gold, written)
             ran += 1
     engine.close()
-    assert ran > 20 * unread > 0
+    assert ran > 20 * unread
+    assert unread or not ALL
 
 
 def test_a_compiled_sqlglot_is_refused_in_one_line(

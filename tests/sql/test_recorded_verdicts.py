@@ -10,7 +10,7 @@ from lm_eval_ext.sql import score_file
 from lm_eval_ext.sql.scoring import read_predictions
 
 CHANGED_BY_THE_AUTHORS = {"hr_1", "college_1", "college_2", "college_3", "wine_1"}
-"""Databases to which the authors had added rows (fact sheet, "Ground truth")."""
+"""Databases to which the authors had added rows that they did not publish."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("recorded verdicts")]
 

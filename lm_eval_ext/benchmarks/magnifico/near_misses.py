@@ -10,7 +10,8 @@ from lm_eval_ext.benchmarks.magnifico import corpora
 from lm_eval_ext.benchmarks.magnifico.records import Corpus, Example, Form
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import Databases
-from lm_eval_ext.sql.distill import GoldReport, Report, check, finished, populate_all
+from lm_eval_ext.sql.distill import GoldReport, Report, finished, populate_all
+from lm_eval_ext.sql.distill.build import check
 
 
 @dataclass(frozen=True)

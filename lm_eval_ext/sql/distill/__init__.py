@@ -1,23 +1,16 @@
-"""Populated copies of databases: rows that tell a gold query from its near misses.
+"""Populated copies of databases: rows that distinguish a gold query from its near misses.
 
-On the original databases of MAGNIFICo many wrong queries give the gold's result (fact sheet,
-"Edge cases"). Its authors added rows (paper, appendix B.1, after Zhong et al. 2020, "Semantic
-Evaluation for Text-to-SQL with Distilled Test Suites") that were not published. Here they are
-made anew, from the golds' own conditions.
+On the original databases of MAGNIFICo many wrong queries have the gold's result. Its authors
+added rows (paper, appendix B.1, after Zhong et al. 2020, "Semantic Evaluation for Text-to-SQL with
+Distilled Test Suites") and did not publish them. Here rows are made anew, from the golds' own
+conditions.
+
+Reading order: :mod:`.report` and :mod:`.batch` need only the standard library; :mod:`.build` is
+the search, :mod:`.proposals` what it tries, :mod:`.row_builder` how rows come to satisfy a
+condition. To populate or examine one database, import :mod:`.build`.
 """
 
-from lm_eval_ext.sql.distill.batch import finished, populate_all
-from lm_eval_ext.sql.distill.build import check, populate
-from lm_eval_ext.sql.distill.report import GoldReport, Report, Tie
-from lm_eval_ext.sql.distill.version import POPULATE_VERSION
+from lm_eval_ext.sql.distill.batch import populate_all
+from lm_eval_ext.sql.distill.report import POPULATE_VERSION, GoldReport, Report, Tie, finished
 
-__all__ = [
-    "POPULATE_VERSION",
-    "GoldReport",
-    "Report",
-    "Tie",
-    "check",
-    "finished",
-    "populate",
-    "populate_all",
-]
+__all__ = ["POPULATE_VERSION", "GoldReport", "Report", "Tie", "finished", "populate_all"]

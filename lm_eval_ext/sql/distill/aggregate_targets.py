@@ -1,58 +1,51 @@
-"""Rows that bring an average, or what is computed of it, onto a value that is there."""
+"""Rows that make an average, or a number computed from it, equal to an existing value.
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+``pay > (SELECT avg(pay) FROM people)`` and ``>=`` differ only if somebody earns exactly the
+average. The average depends on a new row's value, in steps finer than those of the floating point
+numbers around it, so some value gives the exact bits.
+"""
 
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from lm_eval_ext.sql.distill.attempt import AggregateTarget
+from lm_eval_ext.sql.distill.hints import operator_of
 from lm_eval_ext.sql.distill.inserting import Added, RefusedError
-from lm_eval_ext.sql.distill.planning import conjuncts, operator_of
-from lm_eval_ext.sql.distill.row_builder import Witness
-from lm_eval_ext.sql.distill.scopes import Cell, Query, Scope
-from lm_eval_ext.sql.distill.solving import solve
-from lm_eval_ext.sql.parsing import to_sql
+from lm_eval_ext.sql.distill.query import Query
+from lm_eval_ext.sql.distill.row_builder import RowBuilder
+from lm_eval_ext.sql.parsing import parts_of, to_sql
 from lm_eval_ext.sql.values import Value
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
-
 _NEAREST = 8
+"""Compared values nearest to the number, of which one becomes the target."""
 _REPAIRS = 4
+"""Tries to restore the targets of a table."""
 _LARGEST = 2.0**50
+"""Bound of the values that are tried."""
+_EXTRA_ROWS = (0, 0, 1, 2, 4)
+"""Further rows of which one number is drawn; with them the solution lies nearer."""
+
+# Chances per decision (attempt.py says what a change entails).
+_EVEN = 0.5
+_BEYOND = 0.2
+"""Values outside the column's present range are allowed."""
+_ANY_ROW = 0.3
+"""Values of rows that do not satisfy the other conditions become targets as well."""
+
+_NEWTON = 8
+_ROUNDS = _NEWTON + 80
+_NEAR = 1e-9
+"""Relative errors from which random changes can find the last bits."""
+_SINGULAR = 2.0**-60
 
 
-@dataclass(frozen=True)
-class Held:
-    """A number that a subquery computes, and the value that it is to be equal to.
-
-    Attributes:
-        sql: The subquery.
-        target: The value.
-        query: The gold that it is part of.
-        scope: The SELECT that compares with it.
-        compared: What is compared with it: a column, or a group's own average.
-        inner: Its own SELECT.
-        computed: The cell of which it computes the number.
-    """
-
-    sql: str
-    target: float
-    query: Query
-    scope: Scope
-    compared: "exp.Expr"
-    inner: Scope
-    computed: Cell
-
-    @property
-    def table(self) -> str:
-        """The table whose rows the number follows."""
-        return self.query.table_of(self.computed)
-
-
-def comparisons(query: Query) -> list[Held]:
-    """Returns the comparisons of a column with a number that is computed; targets are not set."""
-    from sqlglot import exp
-
-    found: list[Held] = []
+def comparisons(query: Query) -> list[AggregateTarget]:
+    """Returns a gold's comparisons with a subquery's average or sum; their targets are not set."""
+    found: list[AggregateTarget] = []
     for scope in query.scopes:
         for node in (node for part in scope.parts for node in part.walk()):
             if operator_of(node) is None:
@@ -66,141 +59,215 @@ def comparisons(query: Query) -> list[Held]:
                 computed = query.cells(inner.outputs[0], inner)
                 if cells and computed and computed[0][0] == inner.number:
                     sql = to_sql(right)
-                    found.append(Held(sql, 0.0, query, scope, one, inner, computed[0]))
+                    found.append(AggregateTarget(sql, 0.0, query, scope, one, inner, computed[0]))
     return found
 
 
-def balance(witness: Witness) -> None:
-    """Adds rows over which a subquery computes a number, such that it is equal to a value.
+def add_target(builder: RowBuilder) -> None:
+    """Adds rows that make one more of a gold's computed numbers equal to a value.
 
-    ``pay > (SELECT avg(pay) FROM people)`` and ``>=`` differ only if somebody earns exactly the
-    average. The average follows the new row's value, in steps finer than those of the floating
-    point numbers around it, so some value gives the very bits. Numbers that were brought onto
-    values before, for other golds, are kept there by one more row for each.
+    Targets that earlier attempts reached on the same table are kept by one more row for each.
 
     Raises:
         RefusedError: There is no such comparison, or no values were found.
     """
-    places = witness.query.noted("comparisons", comparisons)
+    places = builder.query.cached("comparisons", comparisons)
     if not places:
-        raise RefusedError("no comparison with a number that is computed")
-    rng = witness.rng
-    held = rng.choice(places)
-    if rng.random() < 0.5:  # noqa: PLR2004 (a row that is there may serve, too)
-        witness.build(held.scope)
-    others = [h for h in witness.held.values() if h.table == held.table and h.sql != held.sql]
-    _bring(witness, [_aimed(witness, held), *_some_aimed(witness, others)])
+        raise RefusedError("no comparison with a computed number")
+    rng = builder.rng
+    target = rng.choice(places)
+    if rng.random() < _EVEN:  # otherwise an existing row may serve
+        builder.build(target.scope)
+    others = [
+        t
+        for t in builder.attempt.targets.values()
+        if t.table == target.table and t.sql != target.sql
+    ]
+    _reach(builder, [_retargeted(builder, target), *_some_retargeted(builder, others)])
 
 
-def repair(witness: Witness, tables: set[str]) -> None:
-    """Brings numbers back onto values after rows were added to some tables.
+def restore_targets(builder: RowBuilder, tables: set[str]) -> None:
+    """Makes numbers equal to their targets again after rows were added to some tables.
 
     Raises:
-        RefusedError: It cannot be done.
+        RefusedError: It was not possible.
     """
-    held = [h for h in witness.held.values() if h.table in tables]
-    connection, added = witness.runner.connection, witness.inserter.added
-    for table in sorted({h.table for h in held if _number(witness, h.sql) != h.target}):
+    targets = [t for t in builder.attempt.targets.values() if t.table in tables]
+    connection, added = builder.runner.connection, builder.inserter.added
+    for table in sorted({t.table for t in targets if _number(builder, t.sql) != t.target}):
         for left in reversed(range(_REPAIRS)):
             start = len(added)
-            connection.execute("SAVEPOINT bring")
+            connection.execute("SAVEPOINT reach")
             try:
-                _bring(witness, _some_aimed(witness, [h for h in held if h.table == table]))
+                _reach(builder, _some_retargeted(builder, [t for t in targets if t.table == table]))
                 break
             except RefusedError:
-                connection.execute("ROLLBACK TO bring")
+                connection.execute("ROLLBACK TO reach")
                 del added[start:]
                 if not left:
                     raise
             finally:
-                connection.execute("RELEASE bring")
+                connection.execute("RELEASE reach")
 
 
-def _some_aimed(witness: Witness, goals: list[Held]) -> list[Held]:
-    """Lets some numbers have another target than before: what matters is that there is one."""
-    return [g if witness.rng.random() < 0.5 else _aimed(witness, g) for g in goals]  # noqa: PLR2004
+def _some_retargeted(builder: RowBuilder, goals: list[AggregateTarget]) -> list[AggregateTarget]:
+    """Chooses new targets for some numbers: any compared value serves."""
+    return [g if builder.rng.random() < _EVEN else _retargeted(builder, g) for g in goals]
 
 
-def _aimed(witness: Witness, held: Held) -> Held:
-    return replace(held, target=_target(witness.on(held.query), held, _number(witness, held.sql)))
+def _retargeted(builder: RowBuilder, target: AggregateTarget) -> AggregateTarget:
+    return replace(
+        target, target=_target(builder.on(target.query), target, _number(builder, target.sql))
+    )
 
 
-def _bring(witness: Witness, goals: list[Held]) -> None:
-    """Adds a row for each number, and finds the values at which all are equal to their targets."""
-    rng = witness.rng
+def _reach(builder: RowBuilder, goals: list[AggregateTarget]) -> None:
+    """Adds a row for each number, with values at which all numbers equal their targets."""
+    rng = builder.rng
     rows: list[tuple[Added, str]] = []
     begin: list[float] = []
-    limits = [_limits(witness, goal) for goal in goals]
-    extra = rng.choice((0, 0, 1, 2, 4))  # so that the others need not lie far out
+    limits = [_limits(builder, goal) for goal in goals]
+    extra = rng.choice(_EXTRA_ROWS)
     for number, (goal, (low, high)) in enumerate(zip(goals, limits, strict=True)):
         for _ in range(extra if number == 0 else 0):
-            witness.on(goal.query).build(goal.inner, {goal.computed: rng.uniform(low, high)})
+            builder.on(goal.query).build(goal.inner, {goal.computed: rng.uniform(low, high)})
         begin.append(rng.uniform(low, high))
-        start = len(witness.inserter.added)
-        witness.on(goal.query).build(goal.inner, {goal.computed: begin[-1]})
-        new = [a for a in witness.inserter.added[start:] if a.table.name.lower() == goal.table]
+        start = len(builder.inserter.added)
+        builder.on(goal.query).build(goal.inner, {goal.computed: begin[-1]})
+        new = [a for a in builder.inserter.added[start:] if a.table.name.lower() == goal.table]
         if not new:
-            raise RefusedError("no row to balance with")
+            raise RefusedError("no row for the target")
         rows.append((new[0], goal.computed[2]))
 
     def set_and_ask(values: list[float]) -> list[float]:
         for (row, column), value in zip(rows, values, strict=True):
             whole = float(value).is_integer()
-            witness.inserter.update(row, column, int(value) if whole else value)
-        return [_number(witness, goal.sql) - goal.target for goal in goals]
+            builder.inserter.update(row, column, int(value) if whole else value)
+        return [_number(builder, goal.sql) - goal.target for goal in goals]
 
-    # A new largest value would be the answer to many a gold: mostly, they stay within.
-    beyond = 1.0 if rng.random() < 0.2 else 0.0  # noqa: PLR2004
+    # A new largest value would change the answer to many golds.
+    beyond = 1.0 if rng.random() < _BEYOND else 0.0
     wide = [(low - beyond * (high - low), high + beyond * (high - low)) for low, high in limits]
     solve(set_and_ask, begin, wide, rng)
-    witness.balanced += goals
+    builder.attempt.new_targets += goals
 
 
-def _number(witness: Witness, sql: str) -> float:
-    found = witness.values_of(sql)
+def _number(builder: RowBuilder, sql: str) -> float:
+    found = builder.values_of(sql)
     if not found or not isinstance(found[0], int | float):
         raise RefusedError("no number")
     return found[0]
 
 
-def _limits(witness: Witness, goal: Held) -> tuple[float, float]:
-    low, high = witness.pools.edges(goal.table, goal.computed[2])
+def _limits(builder: RowBuilder, goal: AggregateTarget) -> tuple[float, float]:
+    low, high = builder.pools.edges(goal.table, goal.computed[2])
     if not isinstance(low, int | float) or not isinstance(high, int | float):
         raise RefusedError("no numbers")
     return max(low, -_LARGEST), min(high, _LARGEST)
 
 
-def _target(witness: Witness, held: Held, now: float) -> float:
-    """Draws one of the compared values that are nearest to the number as it is."""
-    texts = held.query.noted("compared", lambda _: {})
-    key = (held.scope.number, to_sql(held.compared))
+def _target(builder: RowBuilder, target: AggregateTarget, now: float) -> float:
+    """Draws one of the compared values nearest to the present number."""
+    texts = target.query.cached("compared", lambda _: {})
+    key = (target.scope.number, to_sql(target.compared))
     if key not in texts:
-        texts[key] = _values_compared(held)
-    values: list[Value] = witness.values_of(texts[key])
-    cells = held.query.cells(held.compared, held.scope)
-    if not values or witness.rng.random() < 0.3:  # noqa: PLR2004
-        values += [row.get(c[2]) for c in cells for row in witness.rows_of(held.query.table_of(c))]
+        texts[key] = _values_compared(target)
+    values: list[Value] = builder.values_of(texts[key])
+    cells = target.query.cells(target.compared, target.scope)
+    if not values or builder.rng.random() < _ANY_ROW:
+        values += [
+            row.get(c[2]) for c in cells for row in builder.rows_of(target.query.table_of(c))
+        ]
     numbers = sorted(
         {value for value in values if isinstance(value, int | float)},
         key=lambda value: (abs(value - now), value),
     )
     if not numbers:
-        raise RefusedError("no value to balance on")
-    return witness.rng.choice(numbers[:_NEAREST])
+        raise RefusedError("no value for a target")
+    return builder.rng.choice(numbers[:_NEAREST])
 
 
-def _values_compared(held: Held) -> str:
-    """Returns a query for the values compared, of rows that fulfil the other conditions."""
-    from sqlglot import exp
-
-    select = held.scope.select.copy()
+def _values_compared(target: AggregateTarget) -> str:
+    """Returns a query for the compared values of rows that satisfy the other conditions."""
+    select = target.scope.select.copy()
     for part in ("having", "order", "limit", "offset", "distinct"):
         select.set(part, None)
-    if held.compared.find(exp.AggFunc) is None:
+    if target.compared.find(exp.AggFunc) is None:
         select.set("group", None)
-    where = select.args.get("where")
-    if where is not None:
-        others = [part for part in conjuncts([where.this]) if part.find(exp.Avg, exp.Sum) is None]
+    if parts := parts_of(select, "where"):
+        others = [part.unnest() for part in parts if part.find(exp.Avg, exp.Sum) is None]
         select.set("where", exp.Where(this=exp.and_(*others)) if others else None)
-    select.set("expressions", [held.compared.copy()])
+    select.set("expressions", [target.compared.copy()])
     return to_sql(select)
+
+
+def solve(
+    ask: Callable[[list[float]], list[float]],
+    x: list[float],
+    limits: Sequence[tuple[float, float]],
+    rng: random.Random,
+) -> list[float]:
+    """Finds values at which all errors are exactly zero: by Newton's method, then at random.
+
+    Args:
+        ask: Returns the errors at given values, one per value.
+        x: The start.
+        limits: The smallest and largest permitted value of each.
+        rng: Draws changes of the last bits.
+
+    Raises:
+        RefusedError: None were found.
+    """
+    errors = ask(x)
+    slopes: list[list[float]] = []
+    for number in range(_ROUNDS):
+        if not any(errors):
+            return x
+        if number < _NEWTON:
+            slopes = _slopes(ask, x, limits, errors)
+        elif number == _NEWTON and max(map(abs, errors)) > _NEAR * max(map(abs, x)):
+            break
+        step = _linear(slopes, errors)
+        x = [value - move for value, move in zip(x, step, strict=True)]
+        if number >= _NEWTON:  # Newton's steps get no nearer: the last bits, at random
+            x = [v + rng.uniform(-1, 1) * max(abs(v), 1.0) * 2.0 ** -rng.randint(44, 52) for v in x]
+        x = [min(max(v, low), high) for v, (low, high) in zip(x, limits, strict=True)]
+        errors = ask(x)
+    if any(errors):
+        raise RefusedError("no values reach the targets")
+    return x
+
+
+def _slopes(
+    ask: Callable[[list[float]], list[float]],
+    x: list[float],
+    limits: Sequence[tuple[float, float]],
+    errors: list[float],
+) -> list[list[float]]:
+    """Returns the derivatives of each error by each value, a row per error."""
+    columns = []
+    for i in range(len(x)):
+        h = max(abs(x[i]), 1.0) * 2.0**-10
+        h = -h if x[i] + h > limits[i][1] else h
+        moved = ask([value + h * (i == j) for j, value in enumerate(x)])
+        columns.append([(m - e) / h for m, e in zip(moved, errors, strict=True)])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _linear(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """Solves a small system of linear equations by Gaussian elimination."""
+    n = len(right)
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for i in range(n):
+        best = max(range(i, n), key=lambda k: abs(rows[k][i]))
+        rows[i], rows[best] = rows[best], rows[i]
+        if abs(rows[i][i]) < _SINGULAR:
+            raise RefusedError("the numbers do not depend on the rows")
+        for k in range(n):
+            if k != i:
+                factor = rows[k][i] / rows[i][i]
+                rows[k] = [a - factor * b for a, b in zip(rows[k], rows[i], strict=True)]
+    found = [row[n] / row[i] if row[i] else math.inf for i, row in enumerate(rows)]
+    if not all(map(math.isfinite, found)):
+        raise RefusedError("the numbers do not depend on the rows")
+    return found

@@ -1,8 +1,12 @@
-"""Populating many databases: one process each, resumable, the same result whatever the number."""
+"""Populating many databases: a process each, resumable, the same result for any number of them.
 
-import hashlib
+The calling program needs none of the search: it starts processes that import it.
+"""
+
+import contextlib
 import json
 import queue
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -10,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_text, sha256_of
-from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql.distill.build import populate
-from lm_eval_ext.sql.distill.processes import Maker
-from lm_eval_ext.sql.distill.report import Report
-from lm_eval_ext.sql.distill.version import POPULATE_VERSION
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
+from lm_eval_ext.sql.distill.report import Report, finished, key_of
+
+# Without "", the working folder, where a user may have a random.py.
+_BOOT = (
+    "import sys; sys.path[:] = sys.argv[1:2] + [path for path in sys.path if path]; "
+    "from lm_eval_ext.sql.distill.batch import serve; serve()"
+)
 
 
 def populate_all(
@@ -27,12 +34,12 @@ def populate_all(
     """Makes populated copies of databases.
 
     A copy lies at ``folder/<db_id>/<db_id>.sqlite``, its report beside it as
-    ``<db_id>.report.json``. A copy that is there already, of the same original, golds and
-    :data:`POPULATE_VERSION`, is kept. An interruption loses the databases under way only.
+    ``<db_id>.report.json``. An existing copy of the same original, golds and
+    :data:`POPULATE_VERSION` is kept. An interruption loses the unfinished databases only.
 
     Args:
         databases: The original and the golds of each database by its id.
-        folder: Where the copies go; made if it is not there.
+        folder: Where the copies go; made if it does not exist.
         workers: Processes at a time.
         progress: Whether to show a bar on stderr; None: if that is a terminal.
 
@@ -41,7 +48,7 @@ def populate_all(
 
     Raises:
         DataError: An original cannot be read.
-        OptionError: A copy cannot be written, or an id is no plain name.
+        OptionError: A copy cannot be written, or an id is not a plain name.
     """
     if workers < 1:
         raise OptionError(f"workers={workers}: must be 1 or more")
@@ -56,7 +63,7 @@ def populate_all(
             todo.append(db_id)
         else:
             reports[db_id] = found
-    # Those with the most golds take the longest: first, so that none is left alone at the end.
+    # Those with the most golds take the longest and go first, so that none runs alone at the end.
     todo.sort(key=lambda db_id: (-len(set(databases[db_id][1])), db_id))
     with _bar(len(databases), progress) as bar:
         bar.update(len(reports))
@@ -72,37 +79,10 @@ def populate_all(
     return {db_id: reports[db_id] for db_id in databases}
 
 
-def finished(folder: Path, db_id: str, original: Path, golds: Sequence[str]) -> Report | None:
-    """Returns the report of a copy that is there, whole, and made of the same things."""
-    copy = folder / db_id / f"{db_id}.sqlite"
-    try:
-        noted = json.loads((folder / db_id / f"{db_id}.report.json").read_text(encoding="utf-8"))
-        same = noted["key"] == key_of(original, golds) and noted["sha256"] == sha256_of(copy)
-        return Report.from_dict(noted["report"]) if same else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def key_of(original: Path, golds: Sequence[str]) -> str:
-    """Returns a text that differs where a copy made of these things might.
-
-    Raises:
-        DataError: The original cannot be read.
-    """
-    try:
-        parts = [POPULATE_VERSION, sha256_of(original), sorted(set(golds))]
-    except OSError as error:
-        raise DataError(f"cannot read the database {original}: {error.strerror}") from None
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
 def make(original: Path, golds: Sequence[str], folder: Path, db_id: str) -> None:
-    """Makes one copy and its report; the report last, so that it vouches for the copy.
+    """Makes one copy, then its report, whose presence means that the copy is complete."""
+    from lm_eval_ext.sql.distill.build import populate  # heavy, and needed in the processes only
 
-    Raises:
-        DataError: The original cannot be read.
-        OptionError: The copy cannot be written.
-    """
     home = folder / db_id
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -110,11 +90,7 @@ def make(original: Path, golds: Sequence[str], folder: Path, db_id: str) -> None
         raise OptionError(f"cannot make the folder {home}: {error.strerror}") from None
     copy = home / f"{db_id}.sqlite"
     report = populate(original, golds, copy)
-    noted = {
-        "key": key_of(original, golds),
-        "sha256": sha256_of(copy),
-        "report": report.as_dict(),
-    }
+    noted = {"key": key_of(original, golds), "sha256": sha256_of(copy), "report": report.as_dict()}
     with atomic_text(home / f"{db_id}.report.json") as file:
         json.dump(noted, file, ensure_ascii=True, indent=1)
         file.write("\n")
@@ -135,8 +111,7 @@ def _run(
             original, golds = databases[db_id]
             maker.make([str(original), sorted(set(golds)), str(folder), db_id])
         finally:
-            # Also after an error: another thread may be waiting for this maker already, and
-            # would otherwise wait for ever.
+            # Also after an error: another thread may be waiting for this process.
             idle.put(maker)
         return db_id
 
@@ -162,3 +137,57 @@ def _bar(total: int, progress: bool | None) -> Any:  # noqa: FBT001
 
     disable = None if progress is None else not progress
     return tqdm(total=total, desc="populating", unit="db", disable=disable, file=sys.stderr)
+
+
+def serve() -> None:
+    """Runs a process that makes copies: reads a line of JSON per job, writes one per result."""
+    for line in sys.stdin:
+        original, golds, folder, db_id = json.loads(line)
+        answer = ["done", ""]
+        try:
+            make(Path(original), golds, Path(folder), db_id)
+        except LmEvalExtError as error:
+            answer = [type(error).__name__, str(error)]
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+class Maker:
+    """A process that makes copies.
+
+    It is started with plain pipes: multiprocessing would import the caller's program in it.
+    """
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _BOOT, str(Path(__file__).parents[3])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="ascii",
+        )
+
+    def make(self, job: list[Any]) -> None:
+        """Runs a job; raises what it raised there."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        answer = ""
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(json.dumps(job) + "\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the process that populated {job[3]} ended (see above)")
+        kind, message = json.loads(answer)
+        if kind != "done":
+            kinds = {"DataError": DataError, "OptionError": OptionError}
+            raise kinds.get(kind, LmEvalExtError)(message)
+
+    def kill(self) -> None:
+        """Ends the process; an unfinished copy is lost."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError, ValueError):
+                if pipe is not None:
+                    pipe.close()

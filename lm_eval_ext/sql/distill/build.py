@@ -1,80 +1,259 @@
-"""Making a populated copy of one database, and examining any."""
+"""Populating a copy of one database, and examining any database.
 
+The search proposes rows for one gold after the other and keeps them if they help.
+"""
+
+import random
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql.distill.cases import Case, examine, make_case, report_on
-from lm_eval_ext.sql.distill.original_rows import Kept
+from lm_eval_ext.sql.distill.aggregate_targets import restore_targets
+from lm_eval_ext.sql.distill.attempt import AggregateTarget, Attempt
+from lm_eval_ext.sql.distill.cases import Case, OriginalRows, examine, make_case, report_on, ties
+from lm_eval_ext.sql.distill.inserting import Added, Inserter, RefusedError
+from lm_eval_ext.sql.distill.proposals import propose
 from lm_eval_ext.sql.distill.report import GoldReport, Report
-from lm_eval_ext.sql.distill.runner import NoResultError, Runner
-from lm_eval_ext.sql.distill.scratch_db import Workbench
-from lm_eval_ext.sql.distill.search import ROUNDS, Search
-from lm_eval_ext.sql.mutants import UnparsedQuery
+from lm_eval_ext.sql.distill.row_builder import RowBuilder
+from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner, ScratchDb
+from lm_eval_ext.sql.distill.values import Pools
+from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.policy import Limits, open_guarded
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 
+_ROUNDS = (120, 250, 400, 700, 2500)
+"""Proposals tried per gold and round without success before it waits for the next round."""
+
+_WORK_PER_TRY = 25
+"""Units of :attr:`Runner.work` that a round has per proposal: fewer proposals are tried where
+queries take long, as on tables of many thousand rows."""
+
+# Chances per proposal (attempt.py says what a change entails).
+_FOR_NEAR_MISS = 0.3
+"""Rows are built for a near miss: what only it selects distinguishes it as well."""
+_WHOLE = 0.5
+"""Only one complete combination is added for a gold whose result is empty."""
+
+
+@dataclass
+class Search:
+    """Adds rows to a database until its golds are distinguished from their near misses.
+
+    ``cases`` must come in an order that does not depend on how golds were given. ``added`` counts
+    rows per table.
+    """
+
+    scratch_db: ScratchDb
+    schema: Schema
+    cases: Sequence[Case]
+    originals: OriginalRows
+
+    def __post_init__(self) -> None:
+        self.added: dict[str, int] = {}
+        self._changes: dict[str, int] = {}
+        self._seen: dict[str, int] = {}
+        self._pools = Pools(self.scratch_db.connection, self.schema)
+        self._targets: dict[str, AggregateTarget] = {}
+        self._cache: dict[Any, Any] = {}
+
+    def run(self, progress: Callable[[int], None]) -> None:
+        """Runs all rounds; ``progress`` gets the number of golds examined since its last call."""
+        for number, tries in enumerate(_ROUNDS):
+            for case in self.cases:
+                self._refresh(case)
+                if case.lacking:
+                    self._improve(case, tries, number)
+                progress(1)
+        for case in self.cases:
+            self._refresh(case)
+
+    def _refresh(self, case: Case) -> None:
+        """Examines a case again if a table that it reads has changed."""
+        now = sum(self._changes.get(table, 0) for table in case.query.tables)
+        if now != self._seen.get(case.gold, 0) or case.query.opaque:
+            examine(case, self.scratch_db.runner, self.schema, self.originals)
+            self._seen[case.gold] = now
+
+    def _improve(self, case: Case, tries: int, number: int) -> None:
+        rng = random.Random(f"{number} {case.gold}")
+        left = tries
+        end = self.scratch_db.runner.work + tries * _WORK_PER_TRY
+        while left > 0 and case.lacking and self.scratch_db.runner.work < end:
+            left -= 1
+            if self._try(case, rng, careful=number > 0):
+                left = tries
+                end = self.scratch_db.runner.work + tries * _WORK_PER_TRY
+
+    def _try(self, case: Case, rng: random.Random, *, careful: bool) -> bool:
+        with self.scratch_db.transaction() as transaction:
+            inserter = Inserter(self.scratch_db.connection, self.schema, self._pools.rows)
+            query = case.query
+            if case.open and rng.random() < _FOR_NEAR_MISS:
+                query = case.read_miss(rng.choice(sorted(case.open)), self.schema)
+            runner = self.scratch_db.runner
+            attempt = Attempt(
+                self.schema, self._pools, runner, inserter, rng, self._cache, self._targets
+            )
+            builder = RowBuilder(query, attempt)
+            try:
+                propose(builder, whole=case.empty and rng.random() < _WHOLE)
+                fits = all(inserter.holds(added) for added in inserter.added)
+            except RefusedError:
+                return False
+            if not fits or not self._better(case):
+                return False
+            rows = self._needed(case, inserter)
+            if careful:
+                rows += self._repair(builder, rows)
+                if not self._worth_it(case, rows):
+                    return False
+            transaction.keep()
+            self._targets.update((target.sql, target) for target in attempt.new_targets)
+        for added in rows:
+            name = added.table.name
+            self.added[name] = self.added.get(name, 0) + 1
+            self._changes[name.lower()] = self._changes.get(name.lower(), 0) + 1
+        self._pools.reread(frozenset(added.table.name.lower() for added in rows))
+        self._cache = {}
+        self._refresh(case)
+        return True
+
+    def _repair(self, builder: RowBuilder, rows: list[Added]) -> list[Added]:
+        """Adds rows that keep other golds' aggregate targets; returns them."""
+        inserter = builder.inserter
+        start, targets = len(inserter.added), list(builder.attempt.new_targets)
+        self.scratch_db.connection.execute("SAVEPOINT repair")
+        try:
+            restore_targets(builder, {added.table.name.lower() for added in rows})
+            fine = all(inserter.holds(added) for added in inserter.added[start:])
+        except RefusedError:
+            fine = False
+        if not fine:
+            self.scratch_db.connection.execute("ROLLBACK TO repair")
+            builder.attempt.new_targets[:] = targets
+        self.scratch_db.connection.execute("RELEASE repair")
+        return inserter.added[start:] if fine else []
+
+    def _better(self, case: Case) -> bool:
+        """Whether the gold lacks less than before, near misses distinguished before included."""
+        return self._lacking(case, case.lacking) < case.lacking
+
+    def _lacking(self, case: Case, limit: int) -> int:
+        """Returns what the gold lacks now, at most ``limit``."""
+        runner = self.scratch_db.runner
+        try:
+            rows = runner.rows(case.gold)
+        except NoResultError:
+            return limit
+        missing = int(not rows and case.always_empty is None)
+        if not rows and case.rows:
+            return limit
+        first = sorted(case.open)
+        same, slow = ties(case, rows, first, runner)
+        count = missing + len(same) + len(slow)
+        if count >= limit:
+            return limit
+        rest = [
+            number
+            for number in range(len(case.misses))
+            if number not in case.open and case.proven.get(number) is None
+        ]
+        same, _ = ties(case, rows, rest, runner)
+        return min(count + len(same), limit)
+
+    def _needed(self, case: Case, inserter: Inserter) -> list[Added]:
+        """Removes rows that do not help the gold; returns the others."""
+        reached = self._lacking(case, case.lacking)
+        needed = list(inserter.added)
+        for added in reversed(inserter.added):
+            rest = [other for other in needed if other is not added]
+            if not rest:
+                break
+            self.scratch_db.connection.execute("SAVEPOINT needed")
+            inserter.remove(added)
+            fine = all(inserter.holds(other) for other in rest)
+            if fine and self._lacking(case, reached + 1) <= reached:
+                needed = rest
+            else:
+                self.scratch_db.connection.execute("ROLLBACK TO needed")
+            self.scratch_db.connection.execute("RELEASE needed")
+        return needed
+
+    def _worth_it(self, case: Case, rows: list[Added]) -> bool:
+        """Whether all golds together lack less; ``case`` alone does."""
+        touched = {added.table.name.lower() for added in rows}
+        gain = case.lacking - self._lacking(case, case.lacking)
+        for other in self.cases:
+            if other is not case and touched & other.query.tables:
+                gain -= self._lacking(other, other.lacking + gain) - other.lacking
+                if gain <= 0:
+                    return False
+        return True
+
+
 Progress = Callable[[int, int], None]
-"""Called with how much is done, and of how much."""
+"""Called with the work done and the total."""
 
 
 def populate(
     original: Path, golds: Iterable[str], target: Path, *, progress: Progress | None = None
 ) -> Report:
-    """Makes a copy of a database with rows that tell golds from their near misses.
+    """Copies a database and adds rows that distinguish golds from their near misses.
 
-    The same rows whatever the order of the golds, the machine's speed and the time.
+    The rows do not depend on the order of the golds, the machine's speed or the time.
 
     Args:
         original: The database; opened read-only and immutable.
-        golds: Queries on it. Those that do not run, or are no reading queries, are reported.
-        target: The copy; appears when it is whole, and replaces what was there.
-        progress: Told how far the search is.
+        golds: Queries on it. Those that do not run, or do more than read, are reported.
+        target: The copy; appears when it is complete, and replaces an existing file.
+        progress: Called during the search.
 
     Returns:
-        What was added, and what is left.
+        What was added, and which near misses are still tied.
 
     Raises:
         DataError: The original cannot be read.
-        OptionError: The copy cannot be written, or would take the original's place.
+        OptionError: The copy cannot be written, or would replace the original.
     """
     if original.exists() and target.exists() and target.samefile(original):
         raise OptionError(f"{target}: this is the original; name another place for the copy")
-    bench = Workbench(original)
+    scratch_db = ScratchDb(original)
     try:
-        schema = schema_of(bench.connection)
+        schema = schema_of(scratch_db.connection)
         cases, failed = _cases(original, golds, schema)
         with closing(_guarded(original)) as connection:
-            kept = Kept(Runner(connection), schema)
+            originals = OriginalRows(Runner(connection), schema)
             for case in cases:
-                examine(case, bench.runner, schema, kept)
+                examine(case, scratch_db.runner, schema, originals)
                 case.before = len(case.rows)
-            search = Search(bench, schema, cases, kept)
+            search = Search(scratch_db, schema, cases, originals)
             done = 0
 
             def step(count: int) -> None:
                 nonlocal done
                 done += count
                 if progress is not None:
-                    progress(done, len(ROUNDS) * len(cases))
+                    progress(done, len(_ROUNDS) * len(cases))
 
             search.run(step)
-        bench.save(target)
+        scratch_db.save(target)
         added = dict(sorted(search.added.items()))
         return Report(original.stem, added, _sorted([*failed, *map(report_on, cases)]))
     finally:
-        bench.close()
+        scratch_db.close()
 
 
 def check(database: Path, original: Path | None, golds: Iterable[str]) -> Report:
-    """Examines a database without adding rows: which near misses does it not tell from golds?
+    """Finds the near misses that a database does not distinguish from golds; adds no rows.
 
     Args:
         database: Any, populated or not; opened read-only.
-        original: What it was made from, for the number of rows before, and for proofs that rely
-            on its rows; None if it is not at hand.
+        original: The database that it was made from, for the number of rows before and for
+            proofs by its rows; None if it is not available.
         golds: Queries on it.
 
     Raises:
@@ -84,9 +263,9 @@ def check(database: Path, original: Path | None, golds: Iterable[str]) -> Report
         schema = read_schema(original or database)
         cases, failed = _cases(database, golds, schema)
         before, runner = Runner(first), Runner(second)
-        kept = None if original is None else Kept(before, schema)
+        originals = None if original is None else OriginalRows(before, schema)
         for case in cases:
-            examine(case, runner, schema, kept)
+            examine(case, runner, schema, originals)
             if original is not None:
                 with suppress(NoResultError):
                     case.before = len(before.rows(case.gold))
@@ -100,7 +279,7 @@ def _sorted(reports: list[GoldReport]) -> tuple[GoldReport, ...]:
 def _cases(
     database: Path, golds: Iterable[str], schema: Schema
 ) -> tuple[list[Case], list[GoldReport]]:
-    """Sorts golds, and those out that the policy for models' queries would not let run."""
+    """Returns the golds in order; apart, those that the policy for models' queries rejects."""
     cases: list[Case] = []
     failed: list[GoldReport] = []
     with closing(_guarded(database)) as connection:

@@ -1,20 +1,196 @@
-"""What can be read off a gold about the values that matter to it."""
+"""What a gold's conditions say about values: goals for its rows, constants, sort keys."""
 
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from lm_eval_ext.sql.distill.planning import literal, operator_of
-from lm_eval_ext.sql.distill.scopes import Cell, Query, Scope
-from lm_eval_ext.sql.distill.values import above, below
+from sqlglot import exp
+
+from lm_eval_ext.sql.distill.query import Cell, Query, Scope
+from lm_eval_ext.sql.distill.values import (
+    OPPOSITE,
+    above,
+    below,
+    compares,
+    is_like,
+    matching,
+    satisfying,
+)
+from lm_eval_ext.sql.parsing import COMPARISONS, MIRRORED
 from lm_eval_ext.sql.values import Value
 
-if TYPE_CHECKING:
-    from sqlglot import exp
+
+@dataclass(frozen=True)
+class Wish:
+    """An expression should have one of some values.
+
+    Attributes:
+        expression: Of columns.
+        values: Some that fit.
+        test: Whether a value fits.
+    """
+
+    expression: exp.Expr
+    values: tuple[Value, ...]
+    test: Callable[[Value], bool]
 
 
-def single(query: Query, expression: "exp.Expr", scope: Scope) -> Cell | None:
-    """Returns the cell of a column, or of an aggregate's only column."""
-    from sqlglot import exp
+@dataclass(frozen=True)
+class Equal:
+    """Two expressions should have the same value."""
 
+    left: exp.Expr
+    right: exp.Expr
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison with another expression, or with a subquery's only value, should hold."""
+
+    left: exp.Expr
+    operator: str
+    right: exp.Expr
+
+
+@dataclass(frozen=True)
+class Member:
+    """An expression's value should be among a subquery's values, or not."""
+
+    expression: exp.Expr
+    query: exp.Expr
+    truth: bool
+
+
+@dataclass(frozen=True)
+class Exists:
+    """A subquery should have rows, or none."""
+
+    query: exp.Expr
+    truth: bool
+
+
+Goal = Wish | Equal | Compared | Member | Exists
+
+
+def plan(condition: exp.Expr, truth: bool, rng: random.Random) -> list[Goal]:  # noqa: FBT001, PLR0911
+    """Returns goals that give a condition a truth value; draws one of several ways to do so."""
+    if isinstance(condition, exp.Paren):
+        return plan(condition.this, truth, rng)
+    if isinstance(condition, exp.Not):
+        return plan(condition.this, not truth, rng)
+    if isinstance(condition, exp.And | exp.Or):
+        sides = [condition.left, condition.right]
+        # A conjunction fails by one part while the other holds, so that this part decides;
+        # likewise a disjunction holds by one part.
+        if truth != isinstance(condition, exp.And):
+            chosen = rng.randrange(2)
+            odd = isinstance(condition, exp.Or)
+            return plan(sides[chosen], odd, rng) + plan(sides[1 - chosen], not odd, rng)
+        return [goal for side in sides for goal in plan(side, truth, rng)]
+    if isinstance(condition, exp.Exists):
+        return [Exists(condition.this, truth)]
+    if isinstance(condition, exp.In):
+        return _in(condition, truth)
+    if isinstance(condition, exp.Between):
+        return _between(condition, truth, rng)
+    if isinstance(condition, exp.Like):
+        return _like(condition, truth, rng)
+    if isinstance(condition, exp.Is) and isinstance(condition.expression, exp.Null):
+        return [Wish(condition.this, (None,) if truth else (), lambda v: (v is None) == truth)]
+    operator = operator_of(condition)
+    if operator is None:
+        return []
+    return _comparison(condition.this, operator, condition.expression, truth)
+
+
+def literal(expression: exp.Expr) -> tuple[Value] | None:
+    """Returns a constant's value in a tuple; None if the expression is not a constant."""
+    if isinstance(expression, exp.Paren):
+        return literal(expression.this)
+    if isinstance(expression, exp.Null):
+        return (None,)
+    if isinstance(expression, exp.Neg):
+        inner = literal(expression.this)
+        value = inner[0] if inner else None
+        return (-value,) if isinstance(value, int | float) else None
+    if isinstance(expression, exp.Literal):
+        if expression.is_string:
+            return (str(expression.this),)
+        text = str(expression.this)
+        return (int(text),) if text.isdigit() else (float(text),)
+    return None
+
+
+def operator_of(condition: exp.Expr) -> str | None:
+    """Returns a comparison's operator; None for other conditions."""
+    return COMPARISONS.get(type(condition))
+
+
+def _between(condition: exp.Expr, truth: bool, rng: random.Random) -> list[Goal]:  # noqa: FBT001
+    """BETWEEN should fail at one of its bounds only."""
+    failing = -1 if truth else rng.randrange(2)
+    goals: list[Goal] = []
+    for number, (operator, side) in enumerate(((">=", "low"), ("<=", "high"))):
+        bound = condition.args[side]
+        goals += _comparison(condition.this, operator, bound, number != failing)
+    return goals
+
+
+def _comparison(
+    left: exp.Expr,
+    operator: str,
+    right: exp.Expr,
+    truth: bool,  # noqa: FBT001
+) -> list[Goal]:
+    if not truth:
+        operator = OPPOSITE[operator]
+    if literal(left) is not None:
+        left, right, operator = right, left, MIRRORED[operator]
+    bound = literal(right)
+    if bound is not None:
+        value = bound[0]
+        return [
+            Wish(left, tuple(satisfying(operator, value)), lambda v: compares(operator, v, value))
+        ]
+    if operator == "=" and not _is_subquery(left) and not _is_subquery(right):
+        return [Equal(left, right)]
+    if _is_subquery(left):
+        left, right, operator = right, left, MIRRORED[operator]
+    return [Compared(left, operator, right)]
+
+
+def _in(condition: exp.Expr, truth: bool) -> list[Goal]:  # noqa: FBT001
+    query = condition.args.get("query")
+    if query is not None:
+        return [Member(condition.this, query, truth)]
+    listed = [literal(value) for value in condition.expressions]
+    values = tuple(value[0] for value in listed if value is not None)
+    if truth:
+        return [Wish(condition.this, values, lambda v: any(compares("=", v, w) for w in values))]
+    others = tuple(near for value in values for near in satisfying("<>", value)[:2])
+    return [Wish(condition.this, others, lambda v: all(compares("<>", v, w) for w in values))]
+
+
+def _like(condition: exp.Expr, truth: bool, rng: random.Random) -> list[Goal]:  # noqa: FBT001
+    pattern = literal(condition.expression)
+    if pattern is None or not isinstance(pattern[0], str):
+        return []
+    text = pattern[0]
+    if truth:
+        values = tuple(matching(text, rng) for _ in range(2))
+        return [Wish(condition.this, values, lambda v: is_like(text, v))]
+    bare = text.replace("%", "").replace("_", "")
+    almost = (bare[:-1] or "q", "q" + bare[1:], bare + "q", "q" + bare)
+    values = tuple(value for value in almost if not is_like(text, value))
+    return [Wish(condition.this, values, lambda v: v is not None and not is_like(text, v))]
+
+
+def _is_subquery(expression: exp.Expr) -> bool:
+    return isinstance(expression.unnest(), exp.Query)
+
+
+def cell_of(query: Query, expression: exp.Expr, scope: Scope) -> Cell | None:
+    """Returns the cell of a column, or of the column in an aggregate other than COUNT."""
     node = expression.unnest()
     if isinstance(node, exp.AggFunc) and not isinstance(node, exp.Count):
         node = node.this.unnest() if node.this is not None else node
@@ -25,13 +201,11 @@ def output_of(query: Query, inner: Scope | None) -> Cell | None:
     """Returns the cell of a subquery's first result column."""
     if inner is None or not inner.outputs:
         return None
-    return single(query, inner.outputs[0], inner)
+    return cell_of(query, inner.outputs[0], inner)
 
 
 def sorted_by(query: Query) -> set[Cell]:
-    """Returns the cells that something is sorted by, or an extreme is sought of."""
-    from sqlglot import exp
-
+    """Returns the cells that are sorted by, or aggregated other than by COUNT."""
     found: set[Cell] = set()
     for scope in query.scopes:
         parts = [*scope.orders, *scope.outputs]
@@ -45,7 +219,7 @@ def sorted_by(query: Query) -> set[Cell]:
 
 
 def literals_by_column(query: Query) -> dict[tuple[str, str], list[Value]]:
-    """Returns the constants that a gold compares columns with, and their neighbours."""
+    """Returns the constants that columns are compared with, and the values beside them."""
     found: dict[tuple[str, str], list[Value]] = {}
     for scope in query.scopes:
         for condition in scope.parts:
@@ -62,9 +236,7 @@ def literals_by_column(query: Query) -> dict[tuple[str, str], list[Value]]:
 
 
 def takes_the_first(query: Query) -> bool:
-    """Whether a comparison takes the first of the rows that a subquery finds."""
-    from sqlglot import exp
-
+    """Whether a comparison uses the first row of a subquery that may have several."""
     for scope in query.scopes:
         for part in scope.parts:
             for side in (part.this, part.args.get("expression")):

@@ -1,20 +1,22 @@
-"""Adding rows so that keys stay valid: fresh keys where they clash, parents where none is."""
+"""Adding rows so that keys stay valid: with new keys where they clash, with parents if missing."""
 
 import random
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lm_eval_ext.sql.distill.scratch_db import quoted
-from lm_eval_ext.sql.distill.values import fresh
+from lm_eval_ext.sql.distill.values import all_equal, fresh
 from lm_eval_ext.sql.schema import Column, ForeignKey, Schema, Table
-from lm_eval_ext.sql.values import Value
+from lm_eval_ext.sql.values import Value, quoted
 
 _DEPTH = 5
-"""Parents of parents that may be made for one row."""
-
+"""Levels of parents that may be added for one row."""
 
 _LEAST = -1_000
+"""Smallest rowid of a row that is put before all others."""
+
+_PARENTS = 20
+"""Existing parents of which one is drawn."""
 
 
 class RefusedError(Exception):
@@ -23,7 +25,7 @@ class RefusedError(Exception):
 
 @dataclass
 class Added:
-    """A row that was added; ``where`` is a condition that finds it, with its parameters."""
+    """An added row; ``where`` is a condition that finds it, ``key`` its parameters."""
 
     table: Table
     where: str
@@ -31,18 +33,18 @@ class Added:
 
 
 class Inserter:
-    """Adds rows to the tables of a database whose foreign keys SQLite does not enforce.
+    """Adds rows to a database whose foreign keys SQLite does not enforce.
+
+    Attributes:
+        added: The rows, in their order.
+        front: Whether rows are put before all others where possible: a subquery without an
+            order gives its first row.
 
     Args:
         connection: Of the database.
         schema: Its schema.
-        samples: Rows to take values from, of each table that rows can be added to, by its
-            lower-case name.
-
-    Attributes:
-        added: The rows, in their order.
-        front: Whether rows are put before all others where the table's order allows it: a
-            subquery without an order gives its first row.
+        samples: Rows to take values from, by the lower-case names of the tables that rows can
+            be added to.
     """
 
     def __init__(
@@ -64,11 +66,11 @@ class Inserter:
         """Adds a row, and the parents that it needs.
 
         Args:
-            table: Where to.
-            values: By lower-case column name; changed where a key has to be.
+            table: Its table.
+            values: By lower-case column name; changed where a key requires it.
             pinned: Columns whose values must stay.
             rng: Draws among possible parents.
-            depth: How many children ask for this row.
+            depth: How many levels of children need this row.
 
         Returns:
             The row's position in :attr:`added`.
@@ -101,7 +103,7 @@ class Inserter:
         return position
 
     def remove(self, added: Added) -> None:
-        """Takes a row away again."""
+        """Deletes a row."""
         self._connection.execute(
             f"DELETE FROM {quoted(added.table.name)} WHERE {added.where}", added.key
         )
@@ -131,7 +133,7 @@ class Inserter:
         return None if row is None else dict(zip((n.lower() for n in names), row, strict=True))
 
     def holds(self, added: Added) -> bool:
-        """Whether a row's references all lead somewhere."""
+        """Whether all references of a row are valid."""
         row = self.read(added)
         return row is None or all(
             self._satisfied(reference, row) for reference in added.table.foreign_keys
@@ -141,8 +143,7 @@ class Inserter:
         if not table.without_rowid:
             return Added(table, f"{rowid_name(table)} = ?", (rowid,))
         key = [column.name for column in table.columns if column.primary_key]
-        where = " AND ".join(f"{quoted(name)} = ?" for name in key)
-        return Added(table, where, tuple(values.get(name.lower()) for name in key))
+        return Added(table, all_equal(key), tuple(values.get(name.lower()) for name in key))
 
     def _put_first(
         self, table: Table, names: list[str], row: list[Value], pinned: frozenset[str]
@@ -163,30 +164,27 @@ class Inserter:
     def _make_unique(
         self, table: Table, key: tuple[str, ...], values: dict[str, Value], pinned: frozenset[str]
     ) -> frozenset[str]:
-        """Makes a key differ from all others; returns the column changed for that."""
+        """Makes a key differ from all others; returns the changed column."""
         parts = [values.get(name.lower()) for name in key]
         if None in parts and table.rowid_alias not in key:
             return frozenset()
-        where = " AND ".join(f"{quoted(name)} = ?" for name in key)
-        taken = f"SELECT 1 FROM {quoted(table.name)} WHERE {where} LIMIT 1"
+        taken = f"SELECT 1 FROM {quoted(table.name)} WHERE {all_equal(key)} LIMIT 1"
         if None not in parts and not self._one(taken, parts):
             return frozenset()
         referring = {c.lower() for f in table.foreign_keys for c in f.columns}
         free = [name for name in key if name.lower() not in pinned]
         if not free:
             raise RefusedError("key taken")
-        # A column that refers to nothing can take any value.
+        # A column without a foreign key can take any value.
         chosen = next((name for name in reversed(free) if name.lower() not in referring), free[-1])
-        column = table.column(chosen)
-        assert column is not None
-        values[chosen.lower()] = fresh(self._connection, table, column)
+        values[chosen.lower()] = fresh(self._connection, table, table[chosen])
         return frozenset({chosen.lower()})
 
     def _provide(  # noqa: PLR0917
         self, table: Table, reference: ForeignKey, values: dict[str, Value],
         pinned: frozenset[str], rng: random.Random, position: int, depth: int,
     ) -> None:  # fmt: skip
-        """Sees to it that a reference of a row just added leads somewhere."""
+        """Makes a reference of a row just added valid."""
         if self._satisfied(reference, values):
             return
         parent = self._parent(reference)
@@ -199,7 +197,7 @@ class Inserter:
         if parent is not None:
             self._make_parent(parent, reference, values, rng, depth)
             return
-        nullable = [name for name in free if not _column(table, name).not_null]
+        nullable = [name for name in free if not table[name].not_null]
         if not nullable:
             raise RefusedError("no parent")
         self._change(table, values, position, {nullable[0]: None})
@@ -208,7 +206,7 @@ class Inserter:
         self, table: Table, values: dict[str, Value], position: int, changes: dict[str, Value]
     ) -> None:
         for name, value in changes.items():
-            self.update(self.added[position], _column(table, name).name, value)
+            self.update(self.added[position], table[name].name, value)
             values[name] = value
         if table.without_rowid:
             self.added[position] = self._added(table, values, None)
@@ -233,7 +231,7 @@ class Inserter:
         targets = ", ".join(map(quoted, reference.parent_columns))
         present = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in reference.parent_columns)
         found = self._connection.execute(
-            f"SELECT {targets} FROM {quoted(parent.name)} WHERE {present} LIMIT 20"
+            f"SELECT {targets} FROM {quoted(parent.name)} WHERE {present} LIMIT {_PARENTS}"
         ).fetchall()
         if not found:
             return None
@@ -247,7 +245,7 @@ class Inserter:
         parent = self._parent(reference)
         if parent is None:
             return False
-        where = " AND ".join(f"{quoted(name)} = ?" for name in reference.parent_columns)
+        where = all_equal(reference.parent_columns)
         return self._one(f"SELECT 1 FROM {quoted(parent.name)} WHERE {where} LIMIT 1", parts)
 
     def _parent(self, reference: ForeignKey) -> Table | None:
@@ -266,24 +264,18 @@ class Inserter:
 
 
 def placeholder(column: Column) -> Value:
-    """Returns a value for a column of which no row is known."""
+    """Returns a value for a column of an empty table."""
     return "x" if column.affinity in ("TEXT", "BLOB") else 1
 
 
 def rowid_name(table: Table) -> str:
-    """Returns a name under which a table's rowid can be reached.
+    """Returns a name of a table's rowid.
 
     Raises:
-        RefusedError: Columns have taken all of them.
+        RefusedError: Columns have all of its names.
     """
     taken = {column.name.lower() for column in table.columns}
     found = next((name for name in ("rowid", "oid", "_rowid_") if name not in taken), None)
     if found is None:
         raise RefusedError("no name left for the rowid")
     return found
-
-
-def _column(table: Table, name: str) -> Column:
-    column = table.column(name)
-    assert column is not None
-    return column

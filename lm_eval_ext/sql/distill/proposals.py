@@ -1,52 +1,143 @@
-"""Groups of rows that together may tell a gold from a near miss."""
+"""Proposed groups of rows that may distinguish a gold from a near miss.
+
+The sizes of groups matter where HAVING, LIMIT or an order by count depends on them.
+"""
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from lm_eval_ext.sql.distill.aggregate_targets import balance, comparisons
-from lm_eval_ext.sql.distill.groups import LARGEST, bounds, groups_of, size_of
+from sqlglot import exp
+
+from lm_eval_ext.sql.distill.aggregate_targets import add_target, comparisons
+from lm_eval_ext.sql.distill.attempt import Values
+from lm_eval_ext.sql.distill.hints import literal, operator_of
 from lm_eval_ext.sql.distill.inserting import RefusedError
-from lm_eval_ext.sql.distill.row_builder import Values, Witness
-from lm_eval_ext.sql.distill.scopes import Cell, Query, Scope
+from lm_eval_ext.sql.distill.query import Cell, Query, Scope
+from lm_eval_ext.sql.distill.row_builder import RowBuilder
+from lm_eval_ext.sql.distill.scratch_db import NoResultError
+from lm_eval_ext.sql.parsing import to_sql
+from lm_eval_ext.sql.values import Row
 
-if TYPE_CHECKING:
-    from sqlglot import exp
+_LARGEST = 50
+"""Most rows of one table that a group gets at once: copies stay small."""
+_LARGEST_GROUPS = 5
+_NEAR_GROUPS = 20
+"""Groups considered: the largest ones, and those just below a size that HAVING names."""
+_COMBINATIONS = (1, 1, 2, 2, 3)
+"""How many shapes a proposal has."""
+
+# Chances per decision (attempt.py says what a change entails).
+_TARGETED = 0.3
+"""A computed number is made equal to a value, where the gold compares with one."""
+_OUTERMOST = 0.5
+"""The rows are for the gold's outermost SELECT, otherwise for any."""
+_UNLINKED = 0.3
+"""Values already used are not shared with other SELECTs that are compared with theirs."""
+_SHARED = 0.7
+"""A value in results, groups and sort keys is the same in the row that just fails."""
+_NEW_GROUP = 0.5
+_FIRST_MISSES = 0.2
+_OTHERS_MISS = 0.1
+"""Rows of a group just fail: the first, and each of the others."""
+_LAST_MISSES = 0.4
+"""One row of a group just fails, so that only a near miss counts it."""
+_SHAPE_WEIGHTS = (4, 2, 2, 2, 1)
+_SHAPE_WEIGHTS_WITH_HAVING = (2, 1, 1, 5, 3)
+"""Of the five shapes: one, near, missed, group, level."""
 
 
-def add_bundle(witness: Witness, *, whole: bool = False) -> None:
-    """Adds some rows around a gold's own conditions.
+Group = tuple[int, Row]
+"""A group's size, and the values that it is grouped by."""
+
+
+def size_of(builder: RowBuilder, scope: Scope) -> int:
+    """Draws a group's size among those at which the result may change."""
+    sizes = [1, 2, 3, *bounds(scope) * 2]
+    limit = scope.select.args.get("limit")
+    if limit is not None and (bound := literal(limit.expression)) is not None:
+        sizes += [n for n in (bound[0], bound[0] + 1) if isinstance(n, int)]  # type: ignore[operator]
+    if scope.groups:
+        counts = [count for count, _ in groups_of(builder, scope)[:2]]
+        sizes += [n + extra for n in counts for extra in (0, 1)]
+    fitting = [size for size in sizes if 1 <= size <= _LARGEST]
+    return builder.rng.choice(fitting or [2])
+
+
+def bounds(scope: Scope) -> list[int]:
+    """Returns the group sizes that HAVING names, and the sizes beside them."""
+    found: list[int] = []
+    for part in scope.parts:
+        bound = literal(part.args["expression"]) if operator_of(part) else None
+        if bound is not None and isinstance(bound[0], int) and part.find(exp.Count):
+            found += [bound[0] - 1, bound[0], bound[0] + 1]
+    return found
+
+
+def groups_of(builder: RowBuilder, scope: Scope) -> list[Group]:
+    """Returns groups of a SELECT before HAVING, the largest first."""
+    key = (builder.query.text, scope.number)
+    if not scope.groups:
+        return []
+    if key not in builder.attempt.cache:
+        texts = builder.query.cached("counts", lambda _: {})
+        if scope.number not in texts:
+            texts[scope.number] = _counting(scope)
+        try:
+            rows = builder.runner.rows(texts[scope.number])
+        except NoResultError:
+            rows = []
+        builder.attempt.cache[key] = _some_groups(rows, bounds(scope))
+    found: list[Group] = builder.attempt.cache[key]
+    return found
+
+
+def _counting(scope: Scope) -> str:
+    select = scope.select.copy()
+    for part in ("order", "limit", "having", "distinct", "offset"):
+        select.set(part, None)
+    keys = ", ".join(to_sql(group) for group in scope.groups)
+    select.set("expressions", [])
+    body = to_sql(select).removeprefix("SELECT").lstrip().removeprefix("*").lstrip()
+    return f"SELECT count(*), {keys} {body} ORDER BY count(*) DESC"
+
+
+def _some_groups(rows: list[Row], bounds: list[int]) -> list[Group]:
+    low, high = min(bounds, default=0) - _LARGEST, max(bounds, default=-1)
+    groups = [(size, row[1:]) for row in rows if isinstance(size := row[0], int)]
+    near = [group for group in groups if low < group[0] <= high]
+    return list(dict.fromkeys([*groups[:_LARGEST_GROUPS], *near[:_NEAR_GROUPS]]))
+
+
+def propose(builder: RowBuilder, *, whole: bool = False) -> None:
+    """Adds rows that satisfy or just fail a gold's conditions.
 
     Args:
-        witness: Builds them.
-        whole: Whether each SELECT gets one combination that satisfies everything, as an empty
-            gold needs.
+        builder: Adds the rows.
+        whole: Whether to add only one combination of rows that satisfies all conditions, as a
+            gold with an empty result needs.
 
     Raises:
         RefusedError: They do not fit.
     """
-    rng = witness.rng
-    if not whole and rng.random() < 0.3 and witness.query.noted("comparisons", comparisons):  # noqa: PLR2004
-        balance(witness)
+    rng = builder.rng
+    if not whole and rng.random() < _TARGETED and builder.query.cached("comparisons", comparisons):
+        add_target(builder)
         return
-    scopes = [scope for scope in witness.query.scopes if scope.tables]
+    scopes = [scope for scope in builder.query.scopes if scope.tables]
     if not scopes:
         raise RefusedError("it reads no table")
-    links = witness.query.noted("links", links_of)
+    links = builder.query.cached("links", links_of)
     known: Values = {}
-    for _ in range(1 if whole else rng.choice((1, 1, 2, 2, 3))):
-        # The first SELECT is the gold's own; the others are its subqueries.
-        scope = scopes[0] if whole or rng.random() < 0.5 else rng.choice(scopes)  # noqa: PLR2004
+    for _ in range(1 if whole else rng.choice(_COMBINATIONS)):
+        scope = scopes[0] if whole or rng.random() < _OUTERMOST else rng.choice(scopes)
         presets = _linked(links, known, scope, rng)
-        weights = (2, 1, 1, 5, 3) if bounds(scope) else (4, 2, 2, 2, 1)
+        weights = _SHAPE_WEIGHTS_WITH_HAVING if bounds(scope) else _SHAPE_WEIGHTS
         shape = rng.choices(_SHAPES, weights)[0]
-        known.update(_single(witness, scope, presets) if whole else shape(witness, scope, presets))
+        known.update(_single(builder, scope, presets) if whole else shape(builder, scope, presets))
 
 
 def links_of(query: Query) -> list[tuple[Cell, Cell]]:
-    """Returns pairs of cells of different SELECTs whose values are held against each other."""
-    from sqlglot import exp
-
+    """Returns pairs of cells of different SELECTs whose values are compared."""
     pairs: list[tuple[Cell, Cell]] = []
     for scope in query.scopes:
         for part in scope.parts:
@@ -70,7 +161,7 @@ def links_of(query: Query) -> list[tuple[Cell, Cell]]:
 def _linked(
     links: list[tuple[Cell, Cell]], known: Values, scope: Scope, rng: random.Random
 ) -> Values:
-    if rng.random() < 0.3:  # noqa: PLR2004
+    if rng.random() < _UNLINKED:
         return {}
     found: Values = {}
     for one, other in [*links, *[(b, a) for a, b in links]]:
@@ -79,74 +170,72 @@ def _linked(
     return found
 
 
-def _single(witness: Witness, scope: Scope, presets: Values) -> Values:
-    """One combination."""
-    return witness.build(scope, presets)
+def _single(builder: RowBuilder, scope: Scope, presets: Values) -> Values:
+    return builder.build(scope, presets)
 
 
-def _near(witness: Witness, scope: Scope, presets: Values) -> Values:
-    """One that satisfies the conditions and one that fails one of them, else the same."""
-    values = witness.build(scope, presets)
-    rng = witness.rng
-    shown = _some_cells(witness, scope, [*scope.outputs, *scope.groups, *scope.orders], values)
-    kept = {cell: value for cell, value in shown.items() if rng.random() < 0.7}  # noqa: PLR2004
-    witness.build(scope, presets | kept, miss=True)
+def _near(builder: RowBuilder, scope: Scope, presets: Values) -> Values:
+    """One combination that satisfies the conditions, and a similar one that just fails."""
+    values = builder.build(scope, presets)
+    rng = builder.rng
+    shown = _some_cells(builder, scope, [*scope.outputs, *scope.groups, *scope.orders], values)
+    shared = {cell: value for cell, value in shown.items() if rng.random() < _SHARED}
+    builder.build(scope, presets | shared, miss=True)
     return values
 
 
-def _missed(witness: Witness, scope: Scope, presets: Values) -> Values:
-    """One that fails one condition."""
-    return witness.build(scope, presets, miss=True)
+def _missed(builder: RowBuilder, scope: Scope, presets: Values) -> Values:
+    return builder.build(scope, presets, miss=True)
 
 
-def _group(witness: Witness, scope: Scope, presets: Values) -> Values:
-    """Several that fall into one group, as many as tell HAVING, LIMIT or the largest group."""
-    rng = witness.rng
-    if rng.random() < 0.5:  # noqa: PLR2004
-        presets = presets | witness.fresh_groups(scope)
-    values = witness.build(scope, presets, miss=rng.random() < 0.2)  # noqa: PLR2004
-    shared = _some_cells(witness, scope, scope.groups or scope.outputs, values)
-    for _ in range(size_of(witness, scope) - 1):
-        witness.build(scope, presets | shared, miss=rng.random() < 0.1)  # noqa: PLR2004
+def _group(builder: RowBuilder, scope: Scope, presets: Values) -> Values:
+    """Several in one group, of a size at which HAVING, LIMIT or the order may change."""
+    rng = builder.rng
+    if rng.random() < _NEW_GROUP:
+        presets = presets | builder.fresh_groups(scope)
+    values = builder.build(scope, presets, miss=rng.random() < _FIRST_MISSES)
+    shared = _some_cells(builder, scope, scope.groups or scope.outputs, values)
+    for _ in range(size_of(builder, scope) - 1):
+        builder.build(scope, presets | shared, miss=rng.random() < _OTHERS_MISS)
     return values
 
 
-def _level(witness: Witness, scope: Scope, presets: Values) -> Values:
-    """Rows for a group that is there, so that it has as many as a larger one, or one more."""
-    rng = witness.rng
-    counts = groups_of(witness, scope)
-    cells = [witness.query.cell(group.unnest(), scope) for group in scope.groups]
+def _level(builder: RowBuilder, scope: Scope, presets: Values) -> Values:
+    """Rows for an existing group, so that it has as many as a larger one, or one more."""
+    rng = builder.rng
+    counts = groups_of(builder, scope)
+    cells = [builder.query.cell(group.unnest(), scope) for group in scope.groups]
     if not counts or None in cells:
-        return _group(witness, scope, presets)
+        return _group(builder, scope, presets)
     sizes = {count for count, _ in counts} | set(bounds(scope))
     choices = [
         (size - count + extra, keys)
         for count, keys in counts
         for size in sorted(sizes)
         for extra in (0, 1)
-        if 0 < size - count + extra <= LARGEST
+        if 0 < size - count + extra <= _LARGEST
     ]
     if not choices:
-        return _group(witness, scope, presets)
+        return _group(builder, scope, presets)
     needed, keys = rng.choice(choices)
     shared = dict(presets)
     for cell, key in zip(cells, keys, strict=True):
         assert cell is not None
         shared[cell] = key
     values: Values = {}
-    last = rng.random() < 0.4  # noqa: PLR2004 (a row that only a near miss counts)
+    last = rng.random() < _LAST_MISSES
     for number in range(needed):
-        values = witness.build(scope, shared, miss=last and number == 0)
+        values = builder.build(scope, shared, miss=last and number == 0)
     return values
 
 
-_SHAPES: tuple[Callable[[Witness, Scope, Values], Values], ...] = (
+_SHAPES: tuple[Callable[[RowBuilder, Scope, Values], Values], ...] = (
     _single, _near, _missed, _group, _level,
 )  # fmt: skip
 
 
 def _some_cells(
-    witness: Witness, scope: Scope, expressions: "list[exp.Expr]", values: Values
+    builder: RowBuilder, scope: Scope, expressions: list[exp.Expr], values: Values
 ) -> Values:
-    cells = [cell for e in expressions for cell in witness.query.cells(e, scope)]
+    cells = [cell for e in expressions for cell in builder.query.cells(e, scope)]
     return {cell: values[cell] for cell in cells if cell in values}

@@ -1,12 +1,18 @@
-"""What is known about a database's power to tell golds from their near misses."""
+"""What a database distinguishes, and the reports beside populated copies."""
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from lm_eval_ext.sql.mutants import NearMiss
+from lm_eval_ext.atomic import sha256_of
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql.values import NearMiss
+
+POPULATE_VERSION = 1
+"""Rises whenever other rows would be added; part of caches' keys and of signatures."""
 
 
 @dataclass(frozen=True)
@@ -15,12 +21,12 @@ class Tie:
 
     Attributes:
         gold: The gold query.
-        near_miss: The query that is told from it by no row.
-        equivalent: Why no database could tell them apart; None where that is not proven.
+        near_miss: The query that no row distinguishes from it.
+        equivalent: Why no database distinguishes them; None if that is not proven.
     """
 
     gold: str
-    near_miss: "NearMiss"
+    near_miss: NearMiss
     equivalent: str | None
 
 
@@ -30,14 +36,14 @@ class GoldReport:
 
     Attributes:
         gold: The query.
-        rows_before: Rows of its result on the original; -1 where there is no original at hand.
+        rows_before: Rows of its result on the original; -1 without an original.
         rows_after: Rows of its result on the database examined.
-        near_misses: How many near misses were held against it.
-        undecided: How many of them ran over the limit of steps and count neither as a tie nor as
-            told apart.
+        near_misses: How many near misses it has.
+        undecided: How many of them exceeded the limit of steps and count as neither tied nor
+            distinguished.
         ties: Those that give the same result.
-        empty: None where the result has rows; ``unsatisfiable: <reason>`` where it is proven
-            that it cannot have any; ``not filled`` otherwise.
+        empty: None if the result has rows; ``unsatisfiable: <reason>`` if it is proven that it
+            cannot have any; ``not filled`` otherwise.
         error: Why the query could not be examined; None if it was.
     """
 
@@ -52,7 +58,7 @@ class GoldReport:
 
     @property
     def open_ties(self) -> tuple[Tie, ...]:
-        """The ties that are not proven to be unavoidable."""
+        """The ties that are not proven to be equivalent."""
         return tuple(tie for tie in self.ties if tie.equivalent is None)
 
 
@@ -62,7 +68,7 @@ class Report:
 
     Attributes:
         database: Its name, for a reader.
-        added: Rows added per table; tables without any are left out.
+        added: Rows added per table, for tables with any.
         golds: One report per distinct query, sorted by its text.
     """
 
@@ -71,11 +77,11 @@ class Report:
     golds: tuple[GoldReport, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the report as plain values, as JSON has them."""
+        """Returns the report as JSON values."""
         return asdict(self)
 
     def as_json(self) -> str:
-        """Returns the report as text that is the same for equal reports."""
+        """Returns the report as text; equal reports give equal texts."""
         return json.dumps(self.as_dict(), ensure_ascii=True, indent=1) + "\n"
 
     @staticmethod
@@ -83,10 +89,8 @@ class Report:
         """Returns the report that :meth:`as_dict` was called on.
 
         Raises:
-            KeyError, TypeError: The values are no report.
+            KeyError, TypeError: The values are not a report.
         """
-        from lm_eval_ext.sql.mutants import NearMiss
-
         golds = []
         for gold in values["golds"]:
             ties = tuple(
@@ -95,3 +99,27 @@ class Report:
             )
             golds.append(GoldReport(**{**gold, "ties": ties}))
         return Report(values["database"], dict(values["added"]), tuple(golds))
+
+
+def finished(folder: Path, db_id: str, original: Path, golds: Sequence[str]) -> Report | None:
+    """Returns the report of a populated copy; None unless it is complete and up to date."""
+    copy = folder / db_id / f"{db_id}.sqlite"
+    try:
+        noted = json.loads((folder / db_id / f"{db_id}.report.json").read_text(encoding="utf-8"))
+        same = noted["key"] == key_of(original, golds) and noted["sha256"] == sha256_of(copy)
+        return Report.from_dict(noted["report"]) if same else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def key_of(original: Path, golds: Sequence[str]) -> str:
+    """Returns a text that is the same only for inputs that give the same copy.
+
+    Raises:
+        DataError: The original cannot be read.
+    """
+    try:
+        parts = [POPULATE_VERSION, sha256_of(original), sorted(set(golds))]
+    except OSError as error:
+        raise DataError(f"cannot read the database {original}: {error.strerror}") from None
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -1,72 +1,74 @@
-"""One row for each table that a SELECT combines, so that its conditions hold or just fail."""
+"""One row for each table that a SELECT combines, so that its conditions hold, or just one fails.
 
-import random
-from typing import TYPE_CHECKING, Any
+Three steps that call each other, since a subquery needs rows of its own: aiming turns conditions
+into wishes for cells, binding lets rows that are there already serve, and building adds the rest.
+"""
 
-from lm_eval_ext.sql.distill.aiming import aim
-from lm_eval_ext.sql.distill.assignment import Assignment
-from lm_eval_ext.sql.distill.binding import bind, bind_by_key, parents_first
-from lm_eval_ext.sql.distill.drawing import Drawer
-from lm_eval_ext.sql.distill.hints import takes_the_first
-from lm_eval_ext.sql.distill.inserting import Inserter, RefusedError, placeholder
-from lm_eval_ext.sql.distill.pools import Pools
-from lm_eval_ext.sql.distill.runner import NoResultError, Runner
-from lm_eval_ext.sql.distill.scopes import Cell, Query, Scope
-from lm_eval_ext.sql.distill.values import fresh
+from sqlglot import exp
+
+from lm_eval_ext.sql.distill.attempt import Assignment, Attempt, Values, ValueSampler
+from lm_eval_ext.sql.distill.hints import (
+    Compared,
+    Equal,
+    Exists,
+    Goal,
+    Member,
+    Wish,
+    cell_of,
+    output_of,
+    plan,
+    takes_the_first,
+)
+from lm_eval_ext.sql.distill.inserting import RefusedError, placeholder
+from lm_eval_ext.sql.distill.query import Query, Scope
+from lm_eval_ext.sql.distill.scratch_db import NoResultError
+from lm_eval_ext.sql.distill.values import above, below, compares, fresh, satisfying
 from lm_eval_ext.sql.parsing import to_sql
-from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import Value
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
-    from lm_eval_ext.sql.distill.aggregate_targets import Held
-
-
-Values = dict[Cell, Value]
-
 _NESTED = 3
-"""Subqueries within subqueries that get rows of their own."""
+"""Levels of subqueries that get rows of their own."""
 
 _STEPS = 1_000_000
-"""Instructions that a subquery may take when its value is asked for."""
+"""Instructions that a subquery may take when its values are read."""
+
+# Chances per decision (attempt.py says what a change entails).
+_SHARED = (0.0, 0.3, 0.6)
+"""An existing row serves instead of a new one; one of the three holds for an attempt."""
+_FRONT = 0.1
+_FRONT_IF_FIRST_COUNTS = 0.35
+"""New rows are put before all others; the second, if a subquery's first row decides."""
+_EXISTS_BUILT = 0.7
+"""Rows are built for EXISTS, or rows that just fail for NOT EXISTS."""
+_MEMBERS_READ = 0.7
+_MEMBERS_SUFFICE = 0.6
+"""The values of IN's subquery are read; if there are some, no rows are built for it."""
+_INNER_BUILT = 0.6
+"""Rows are built for the subquery of a comparison."""
+_EVEN = 0.5
+_BIND_TRIES = 8
+"""Existing rows that are tried for one table."""
 
 
-class Witness:
-    """Builds rows for a gold during one attempt.
+class RowBuilder:
+    """Builds rows for a gold during one attempt."""
 
-    Attributes:
-        share_bound: How often a row that is there serves instead of a new one.
-        cache: What holds until the database changes.
-        held: Numbers that are to stay equal to values, by the subqueries that compute them.
-        balanced: What is to be held so from now on, if the attempt is a success.
-    """
-
-    def __init__(  # noqa: PLR0917 (its tools, all different)
-        self, query: Query, schema: Schema, pools: Pools, runner: Runner, inserter: Inserter,
-        rng: random.Random, cache: dict[Any, Any],
-    ) -> None:  # fmt: skip
+    def __init__(self, query: Query, attempt: Attempt) -> None:
         self.query = query
-        self.rng = rng
-        self.inserter = inserter
-        self.schema = schema
-        self.pools = pools
-        self.runner = runner
-        self.cache = cache
-        self.share_bound = rng.choice((0.0, 0.3, 0.6))
-        self.drawer = Drawer(runner.connection, query, schema, pools, rng)
-        first_counts = query.noted("first", takes_the_first)
-        inserter.front = rng.random() < (0.35 if first_counts else 0.1)
-        self.held: dict[str, Held] = cache.setdefault("held", {})
-        self.balanced: list[Held] = []
+        self.attempt = attempt
+        self.rng = attempt.rng
+        self.inserter = attempt.inserter
+        self.schema = attempt.schema
+        self.pools = attempt.pools
+        self.runner = attempt.runner
+        self._share_bound = self.rng.choice(_SHARED)
+        self.sampler = ValueSampler(query, attempt)
+        front = _FRONT_IF_FIRST_COUNTS if query.cached("first", takes_the_first) else _FRONT
+        self.inserter.front = self.rng.random() < front
 
-    def on(self, query: Query) -> "Witness":
-        """Returns one that builds rows for another gold in the same attempt."""
-        other = Witness(
-            query, self.schema, self.pools, self.runner, self.inserter, self.rng, self.cache
-        )
-        other.balanced = self.balanced
-        return other
+    def on(self, query: Query) -> "RowBuilder":
+        """Returns a builder of rows for another gold in the same attempt."""
+        return RowBuilder(query, self.attempt)
 
     def build(
         self, scope: Scope, presets: Values | None = None, *, miss: bool = False, depth: int = 0
@@ -74,13 +76,13 @@ class Witness:
         """Adds the rows of one combination.
 
         Args:
-            scope: Whose conditions they are to satisfy.
-            presets: What cells must be.
-            miss: Whether just one of the conditions is to fail.
-            depth: How many SELECTs ask for this one.
+            scope: The SELECT whose conditions they should satisfy.
+            presets: Values that cells must have.
+            miss: Whether just one of the conditions should fail.
+            depth: How many calls are open around this one.
 
         Returns:
-            The values of all cells, to be shared with further rows.
+            The values of all cells, to share with further rows.
 
         Raises:
             RefusedError: They do not fit.
@@ -92,15 +94,15 @@ class Witness:
             values.update(self.build(inner, values, miss=miss, depth=depth + 1))
         if not scope.tables:
             return values
-        assignment = Assignment(self.query)
+        assignment = Assignment(self.query, self.rng, self.sampler.draw)
         for cell, value in values.items():
             assignment.set(cell, value)
-        aim(self, scope, assignment, miss=miss, depth=depth)
-        existing = bind(self, scope, assignment)
-        existing |= bind_by_key(self, scope, assignment)
-        assignment.grant(self.rng, self.drawer.draw)
-        for alias, table in parents_first(self, scope):
-            existing |= bind_by_key(self, scope, assignment, alias)
+        self._aim(scope, assignment, miss=miss, depth=depth)
+        existing = self._bind(scope, assignment)
+        existing |= self._bind_by_key(scope, assignment)
+        assignment.grant()
+        for alias, table in self._parents_first(scope):
+            existing |= self._bind_by_key(scope, assignment, alias)
             if alias not in existing:
                 self._add(scope, alias, table, assignment)
         return values | {
@@ -110,42 +112,188 @@ class Witness:
         }
 
     def rows_of(self, table: str) -> list[dict[str, Value]]:
-        """Returns rows of a table: some of those before the attempt, and those added in it."""
+        """Returns sample rows of a table, and the rows added in this attempt."""
         added = [
             self.inserter.read(a) for a in self.inserter.added if a.table.name.lower() == table
         ]
         return [*self.pools.rows.get(table, []), *(row for row in added if row is not None)]
 
     def fresh_groups(self, scope: Scope) -> Values:
-        """Returns values for what a SELECT groups by that no group has yet."""
+        """Returns values that no group of a SELECT has yet, for the columns it groups by."""
         found: Values = {}
         for group in scope.groups:
             cell = self.query.cell(group.unnest(), scope)
             if cell is not None:
                 table = self.schema[self.query.table_of(cell)]
-                column = table.column(cell[2])
-                assert column is not None
-                found[cell] = fresh(self.runner.connection, table, column)
+                found[cell] = fresh(self.runner.connection, table, table[cell[2]])
         return found
 
-    def values(self, query: "exp.Expr") -> list[Value]:
-        """Returns the first column of a subquery, as far as it runs on its own."""
+    def values(self, query: exp.Expr) -> list[Value]:
+        """Returns the first column of a subquery; empty if it does not run on its own."""
         return self.values_of(self.text(query))
 
-    def text(self, query: "exp.Expr") -> str:
-        """Returns a subquery's text."""
-        texts = self.query.noted("texts", lambda _: {})
+    def text(self, query: exp.Expr) -> str:
+        """Returns a subquery's SQL."""
+        texts = self.query.cached("texts", lambda _: {})
         node = query.unnest()
-        if id(node) not in texts:  # a node of the gold's tree, which stays
+        if id(node) not in texts:
             texts[id(node)] = to_sql(node)
         return str(texts[id(node)])
 
     def values_of(self, sql: str) -> list[Value]:
-        """Returns the first column of a query; nothing where it fails or takes long."""
+        """Returns the first column of a query; empty if it fails or takes long."""
         try:
             return [row[0] for row in self.runner.rows(sql, steps=_STEPS)]
         except NoResultError:
             return []
+
+    def _aim(self, scope: Scope, assignment: Assignment, *, miss: bool, depth: int) -> None:
+        """Turns conditions into equalities and wishes, and builds rows for subqueries."""
+        rng = self.rng
+        goals: list[Goal] = []
+        parts = scope.parts
+        failing = rng.randrange(len(parts)) if parts and miss else -1
+        for number, part in enumerate(parts):
+            goals += plan(part, number != failing, rng)
+        for goal in goals:
+            if isinstance(goal, Equal):
+                left, right = (self.query.cell(e.unnest(), scope) for e in (goal.left, goal.right))
+                if left is not None and right is not None:
+                    assignment.join(left, right)
+        for goal in goals:
+            if isinstance(goal, Wish):
+                self._add_wish(goal, scope, assignment)
+            elif isinstance(goal, Member):
+                self._add_member(goal, scope, assignment, depth)
+            elif isinstance(goal, Compared):
+                self._add_compared(goal, scope, assignment, depth)
+            elif isinstance(goal, Exists):
+                inner = self.query.scope_of(goal.query)
+                if inner is not None and rng.random() < _EXISTS_BUILT:
+                    self.build(inner, miss=not goal.truth, depth=depth + 1)
+
+    def _add_wish(self, goal: Wish, scope: Scope, assignment: Assignment) -> None:
+        rng = self.rng
+        cell = cell_of(self.query, goal.expression, scope)
+        if cell is not None:
+            assignment.wish(cell, goal.values, goal.test)
+        elif goal.values:
+            value = rng.choice(goal.values)
+            assignment.make(goal.expression, scope, value)
+
+    def _add_member(self, goal: Member, scope: Scope, assignment: Assignment, depth: int) -> None:
+        rng = self.rng
+        inner = self.query.scope_of(goal.query)
+        cell = cell_of(self.query, goal.expression, scope)
+        found = self.values(goal.query) if rng.random() < _MEMBERS_READ else []
+        output = output_of(self.query, inner)
+        if not goal.truth and cell is not None:
+            members = set(found)
+            assignment.wish(cell, (), lambda value: value not in members)
+        if inner is None or (found and rng.random() < _MEMBERS_SUFFICE):
+            if goal.truth and cell is not None and found:
+                some = (found[0], rng.choice(found), rng.choice(found))
+                members = set(found)
+                assignment.wish(cell, some, lambda value: value in members)
+            return
+        presets: Values = {}
+        if cell is not None and output is not None:
+            if not assignment.known(cell):
+                assignment.set(cell, self.sampler.draw(cell))
+            presets[output] = assignment.get(cell)
+        self.build(inner, presets, miss=not goal.truth, depth=depth + 1)
+
+    def _add_compared(
+        self, goal: Compared, scope: Scope, assignment: Assignment, depth: int
+    ) -> None:
+        rng = self.rng
+        cell = cell_of(self.query, goal.left, scope)
+        right = goal.right.unnest()
+        if not isinstance(right, exp.Query):
+            other = assignment.value_of(right, scope)
+            partner = self.query.cell(right, scope)
+            if other is None and partner is not None:
+                other = self.sampler.draw(partner)
+                assignment.set(partner, other)
+            if cell is not None and other is not None:
+                assignment.wish(
+                    cell,
+                    tuple(satisfying(goal.operator, other)),
+                    lambda value: compares(goal.operator, value, other),
+                )
+            return
+        found = self.values(right)
+        bound = found[0] if found else None
+        inner = self.query.scope_of(right)
+        output = output_of(self.query, inner)
+        if bound is None and output is not None:
+            bound = self.sampler.draw(output)
+        if inner is not None and rng.random() < _INNER_BUILT:
+            value = rng.choice((bound, above(bound), above(bound), below(bound), None))
+            presets: Values = {} if output is None or value is None else {output: value}
+            self.build(inner, presets, miss=rng.random() < _EVEN, depth=depth + 1)
+            if found := self.values(right):
+                bound = found[0]
+        wanted = tuple(satisfying(goal.operator, bound))
+        if cell is None:
+            if wanted:
+                assignment.make(goal.left, scope, rng.choice(wanted))
+            return
+        if wanted:
+            assignment.wish(cell, wanted, lambda v: compares(goal.operator, v, bound))
+
+    def _bind(self, scope: Scope, assignment: Assignment) -> set[str]:
+        """Lets existing rows serve for some aliases; returns these."""
+        bound: set[str] = set()
+        aliases = list(scope.tables)
+        self.rng.shuffle(aliases)
+        for alias in aliases[:-1]:
+            rows = self.pools.rows.get(scope.tables[alias], [])
+            if not rows or self.rng.random() > self._share_bound:
+                continue
+            cells = self.query.cells_in(scope, alias)
+            for row in self.rng.sample(rows, min(_BIND_TRIES, len(rows))):
+                if all(assignment.fits(cell, row.get(cell[2])) for cell in cells):
+                    for cell in cells:
+                        assignment.set(cell, row.get(cell[2]))
+                    bound.add(alias)
+                    break
+        return bound
+
+    def _bind_by_key(
+        self, scope: Scope, assignment: Assignment, only: str | None = None
+    ) -> set[str]:
+        """Lets existing rows serve for aliases whose key is determined; returns these."""
+        bound: set[str] = set()
+        for alias, name in scope.tables.items():
+            if only not in (None, alias):
+                continue
+            table = self.schema[name]
+            for key in table.unique_keys:
+                cells = [(scope.number, alias, part.lower()) for part in key]
+                if not all(assignment.known(cell) for cell in cells):
+                    continue
+                row = self.pools.find(name, key, [assignment.get(cell) for cell in cells])
+                if row is not None:
+                    for cell in self.query.cells_of(scope):
+                        if cell[:2] == (scope.number, alias):
+                            assignment.set(cell, row.get(cell[2]))
+                    bound.add(alias)
+                    break
+        return bound
+
+    def _parents_first(self, scope: Scope) -> list[tuple[str, str]]:
+        """Orders aliases so that the tables whose keys are joined on come first."""
+        used = {cell[1:] for cell in self.query.cells_of(scope) if cell[0] == scope.number}
+        keyed: list[tuple[str, str]] = []
+        others: list[tuple[str, str]] = []
+        for alias, name in scope.tables.items():
+            keys = {key[0].lower() for key in self.schema[name].unique_keys if len(key) == 1}
+            list_ = keyed if any((alias, key) in used for key in keys) else others
+            list_.append((alias, name))
+        if self.rng.random() < _EVEN:  # two tables may share a key
+            keyed.reverse()
+        return keyed + others
 
     def _add(self, scope: Scope, alias: str, name: str, assignment: Assignment) -> None:
         table = self.schema[name]
@@ -159,8 +307,8 @@ class Witness:
                 row[cell[2]] = assignment.get(cell)
                 pinned.add(cell[2])
             else:
-                row[cell[2]] = self.drawer.vary(cell, row.get(cell[2]))
+                row[cell[2]] = self.sampler.vary(cell, row.get(cell[2]))
         self.inserter.insert(table, row, frozenset(pinned), self.rng)
         for cell in cells:
             assignment.set(cell, row.get(cell[2]))
-            self.drawer.note(cell, row.get(cell[2]))
+            self.sampler.note(cell, row.get(cell[2]))

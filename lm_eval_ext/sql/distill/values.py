@@ -1,23 +1,26 @@
-"""Values that sit on, just above and just below another, or that no row has yet."""
+"""Values for new rows: those in a database's columns, and others that sort just beside them."""
 
 import random
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
-from lm_eval_ext.sql.distill.scratch_db import quoted
-from lm_eval_ext.sql.schema import Column, Table
-from lm_eval_ext.sql.values import Value
+from lm_eval_ext.sql.parsing import HOLDS
+from lm_eval_ext.sql.schema import Column, Schema, Table
+from lm_eval_ext.sql.values import Value, quoted
 
 _LARGEST = 2**53
-"""Integers above it are not told apart as floats; no value is built there."""
+"""Larger integers are not all exact as floats, so no value is built from them."""
+
+_SAMPLE = 40
+"""Rows read per table, half from each end."""
 
 
 def above(value: Value) -> Value:
     """Returns a value that sorts just after another."""
     if isinstance(value, str):
         last = value[-1:]
-        # "1987-07-01" becomes "1987-07-02": a date stays a date where that is easy.
+        # "1987-07-01" becomes "1987-07-02": most dates stay dates.
         return value[:-1] + str(int(last) + 1) if last in set("012345678") else value + "a"
     if isinstance(value, int | float) and abs(value) < _LARGEST:
         return value + 1
@@ -35,33 +38,21 @@ def below(value: Value) -> Value:
 
 
 def compares(operator: str, left: Value, right: Value) -> bool:
-    """Whether a comparison holds as in SQLite, as far as Python can say.
+    """Whether a comparison holds in SQLite, as far as that follows from the two values.
 
-    Numbers that are written as texts count as numbers here: SQLite would convert them to the
-    column's affinity. What cannot be said counts as true; the database has the last word.
+    Texts that look like numbers count as numbers here, as SQLite may convert them to the
+    column's affinity. Unclear cases count as true: the database decides in the end.
     """
     if left is None or right is None:
         return False
     a, b = _plain(left), _plain(right)
     if isinstance(a, str) != isinstance(b, str) or isinstance(a, bytes) or isinstance(b, bytes):
         return True
-    return _OPERATORS[operator](a, b)
+    return HOLDS[operator](a, b)
 
-
-_OPERATORS: dict[str, Callable[..., bool]] = {
-    "=": lambda a, b: a == b,
-    "<>": lambda a, b: a != b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-}
 
 OPPOSITE = {"=": "<>", "<>": "=", ">": "<=", "<=": ">", "<": ">=", ">=": "<"}
-"""The operator that holds where another does not."""
-
-MIRRORED = {"=": "=", "<>": "<>", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
-"""The operator for the sides changed over."""
+"""The operator that holds where the given one does not."""
 
 
 def satisfying(operator: str, bound: Value) -> list[Value]:
@@ -81,7 +72,7 @@ def matching(pattern: str, rng: random.Random) -> str:
 
 
 def is_like(pattern: str, value: Value) -> bool:
-    """Whether LIKE matches, as SQLite's does: ASCII letters in any case."""
+    """Whether LIKE matches, ignoring the case of letters."""
     parts = [{"%": ".*", "_": "."}.get(letter, re.escape(letter)) for letter in pattern]
     return value is not None and bool(
         re.fullmatch("".join(parts), str(value), re.IGNORECASE | re.DOTALL)
@@ -89,12 +80,12 @@ def is_like(pattern: str, value: Value) -> bool:
 
 
 def of_length(text: str, length: int) -> str:
-    """Returns a text of a length that begins as another."""
+    """Returns a text of a given length that begins like another."""
     return (text + "abcdefghijklmnopqrstuvwxyz" * (length // 26 + 1))[: max(length, 0)]
 
 
 def with_number(value: Value, number: float) -> Value:
-    """Returns a number in the shape of a value: for a date, the date with that year."""
+    """Returns a number in a value's format: for a date, the date with that year."""
     whole = int(number) if float(number).is_integer() else number
     if not isinstance(value, str):
         return whole
@@ -102,7 +93,7 @@ def with_number(value: Value, number: float) -> Value:
 
 
 def number_of(value: Value) -> float:
-    """Returns the number that SQLite's arithmetic takes a value for."""
+    """Returns the number that SQLite's arithmetic uses for a value."""
     if isinstance(value, int | float):
         return value
     found = re.match(r"\s*([+-]?\d+\.?\d*)", value) if isinstance(value, str) else None
@@ -110,7 +101,7 @@ def number_of(value: Value) -> float:
 
 
 def fresh(connection: sqlite3.Connection, table: Table, column: Column) -> Value:
-    """Returns a value that no row of the table has in a column, in the shape of those it has."""
+    """Returns a value that no row of the table has in a column, in the format of the others."""
     name, source = quoted(column.name), quoted(table.name)
     (top,) = connection.execute(f"SELECT max({name}) FROM {source}").fetchone()
     if isinstance(top, int | float) and abs(top) < _LARGEST:
@@ -129,11 +120,6 @@ def fresh(connection: sqlite3.Connection, table: Table, column: Column) -> Value
     return top.encode("utf-8", "replace").decode() + "1"
 
 
-def weighted(rng: random.Random, choices: Sequence[tuple[float, Value]]) -> Value:
-    """Draws one of several values by their weights."""
-    return rng.choices([value for _, value in choices], [weight for weight, _ in choices])[0]
-
-
 def _plain(value: Value) -> Value:
     if isinstance(value, str) and value[-1:] in _DIGITS and _NUMBER.fullmatch(value):
         return float(value)
@@ -142,3 +128,106 @@ def _plain(value: Value) -> Value:
 
 _DIGITS = frozenset("0123456789. ")
 _NUMBER = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*")
+
+
+class Pools:
+    """Sample rows and extreme values of each table that rows can be added to.
+
+    Attributes:
+        rows: Some rows of each, by lower-case names of table and column.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, schema: Schema) -> None:
+        self._connection = connection
+        self._schema = schema
+        self.rows: dict[str, list[dict[str, Value]]] = {}
+        self._extremes: dict[tuple[str, str], tuple[Value, Value]] = {}
+        for name in ordinary_tables(connection):
+            self.rows[name.lower()] = self._sample(name)
+
+    def reread(self, tables: frozenset[str]) -> None:
+        """Samples tables again after rows were added."""
+        for table in sorted(tables):
+            self.rows[table] = self._sample(self._schema[table].name)
+        for key in [key for key in self._extremes if key[0] in tables]:
+            del self._extremes[key]
+
+    def template(self, table: str, rng: random.Random) -> dict[str, Value]:
+        """Returns a copy of one of a table's rows; empty if it has none."""
+        rows = self.rows.get(table)
+        return dict(rng.choice(rows)) if rows else {}
+
+    def edge(self, table: str, column: str, rng: random.Random) -> Value:
+        """Draws a column's smallest or largest value, or one just beyond or within them."""
+        low, high = self.edges(table, column)
+        return rng.choice((low, high, above(high), below(low), below(high), above(low)))
+
+    def find(
+        self, table: str, key: Sequence[str], values: Sequence[Value]
+    ) -> dict[str, Value] | None:
+        """Returns the row that has a key, None if there is none."""
+        names = [c.name for c in self._schema[table].columns if not c.generated]
+        try:
+            row = self._connection.execute(
+                f"SELECT {', '.join(map(quoted, names))} FROM "
+                f"{quoted(self._schema[table].name)} WHERE {all_equal(key)}",
+                values,
+            ).fetchone()
+        except (sqlite3.Error, OverflowError, UnicodeError):
+            return None
+        if row is None:
+            return None
+        return dict(zip((name.lower() for name in names), map(_clean, row), strict=True))
+
+    def edges(self, table: str, column: str) -> tuple[Value, Value]:
+        """Returns a column's smallest and largest value."""
+        found = self._extremes.get((table, column))
+        if found is None:
+            name, source = quoted(column), quoted(self._schema[table].name)
+            found = self._connection.execute(
+                f"SELECT min({name}), max({name}) FROM {source}"
+            ).fetchone()
+            found = (_clean(found[0]), _clean(found[1]))
+            self._extremes[table, column] = found
+        return found
+
+    def _sample(self, name: str) -> list[dict[str, Value]]:
+        columns = [column for column in self._schema[name].columns if not column.generated]
+        if not columns:
+            return []
+        parts = ", ".join(quoted(column.name) for column in columns)
+        rows: list[tuple[Value, ...]] = []
+        try:
+            query = f"SELECT {parts} FROM {quoted(name)}"
+            (count,) = self._connection.execute(f"SELECT count(*) FROM {quoted(name)}").fetchone()
+            rows += self._connection.execute(f"{query} LIMIT {_SAMPLE // 2}").fetchall()
+            start = max(count - _SAMPLE // 2, len(rows))
+            rows += self._connection.execute(f"{query} LIMIT -1 OFFSET {start}").fetchall()
+        except sqlite3.Error:  # a virtual table whose module is unavailable
+            return []
+        names = [column.name.lower() for column in columns]
+        return [dict(zip(names, map(_clean, row), strict=True)) for row in rows]
+
+
+def all_equal(names: Iterable[str]) -> str:
+    """Returns a condition that columns equal as many parameters."""
+    return " AND ".join(f"{quoted(name)} = ?" for name in names)
+
+
+def ordinary_tables(connection: sqlite3.Connection) -> list[str]:
+    """Returns the tables that are neither virtual nor shadow tables of a virtual one."""
+    found = connection.execute(
+        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' "
+        "ESCAPE '\\' ORDER BY name"
+    ).fetchall()
+    virtual = [name for name, sql in found if sql.upper().startswith("CREATE VIRTUAL")]
+    return [
+        name
+        for name, _ in found
+        if not any(name == other or name.startswith(f"{other}_") for other in virtual)
+    ]
+
+
+def _clean(value: Value) -> Value:
+    """Replaces bytes that are not valid text: they can be read, but not written."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

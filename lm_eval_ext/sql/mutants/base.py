@@ -1,60 +1,40 @@
-"""What a rule is: from a node of the gold's tree to what a mistaken query has in its place."""
+"""What a rule is: a function from a node of the gold's tree to its replacements in near misses."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.parsing import to_sql
 from lm_eval_ext.sql.schema import Schema
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 
 @dataclass(frozen=True)
 class Change:
-    """One small change: ``new`` takes the place of the node that the rule was asked about."""
+    """One small change: ``new`` replaces the node that the rule was applied to."""
 
     kind: str
-    new: "exp.Expr"
+    new: exp.Expr
     text: str
 
 
-Rule = Callable[["exp.Expr", Schema], Iterator[Change]]
-"""Yields the changes of its kinds at one node; it must not change the node, but copies of it."""
-
-Node = TypeVar("Node", bound="exp.Expr")
+Rule = Callable[[exp.Expr, Schema], Iterator[Change]]
+"""Yields the changes at one node, which must not itself be changed."""
 
 
-def changed(kind: str, old: "exp.Expr", new: "exp.Expr") -> Change:
+def changed(kind: str, old: exp.Expr, new: exp.Expr) -> Change:
     """Returns a change described by the text before and after."""
     return Change(kind, new, f"{to_sql(old)} -> {to_sql(new)}")
 
 
-def wrapped(node: "exp.Expr") -> "exp.Expr":
-    """Returns a copy that keeps its meaning wherever it is put."""
-    from sqlglot import exp
-
+def wrapped(node: exp.Expr) -> exp.Expr:
+    """Returns a copy with the brackets that it needs as an operand."""
     copy = node.copy()
     return exp.Paren(this=copy) if isinstance(copy, exp.Connector | exp.Not) else copy
 
 
-def conjuncts(condition: "exp.Expr") -> "list[exp.Expr]":
-    """Returns the parts of a condition that all must hold."""
-    from sqlglot import exp
-
-    if isinstance(condition, exp.And):
-        return conjuncts(condition.this) + conjuncts(condition.expression)
-    if isinstance(condition, exp.Paren):
-        inner = conjuncts(condition.this)
-        return inner if len(inner) > 1 else [condition]
-    return [condition]
-
-
-def joins_tables(node: "exp.Expr") -> bool:
-    """Whether a condition only says which rows of two tables belong together."""
-    from sqlglot import exp
-
+def joins_tables(node: exp.Expr) -> bool:
+    """Whether a condition is an equality of columns of two tables."""
     if not isinstance(node, exp.EQ):
         return False
     sides = (node.this, node.expression)

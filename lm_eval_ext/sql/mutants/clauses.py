@@ -1,14 +1,12 @@
-"""Mistakes in clauses: WHERE, GROUP BY, HAVING, ORDER BY, DISTINCT, LIMIT, set operations."""
+"""Rules for mistakes in clauses: WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and others."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from lm_eval_ext.sql.mutants.base import Change, Rule, changed, conjuncts
-from lm_eval_ext.sql.parsing import to_sql
+from sqlglot import exp
+
+from lm_eval_ext.sql.mutants.base import Change, Rule, changed
+from lm_eval_ext.sql.parsing import conjuncts, to_sql
 from lm_eval_ext.sql.schema import Schema
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 KINDS = {
     "where_dropped": "a SELECT, of a subquery too, without its WHERE",
@@ -27,11 +25,8 @@ KINDS = {
 }
 
 
-def clause_dropped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def clause_dropped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """WHERE, HAVING or GROUP BY forgotten."""
-    from sqlglot import exp
-
-    del schema
     if not isinstance(node, exp.Select):
         return
     for clause in ("where", "having", "group"):
@@ -43,11 +38,8 @@ def clause_dropped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield Change(f"{clause}_dropped", new, f"{to_sql(old).strip()} -> (nothing)")
 
 
-def conjunct_dropped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def conjunct_dropped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """One of several conditions forgotten."""
-    from sqlglot import exp
-
-    del schema
     if not isinstance(node, exp.Where | exp.Having):
         return
     parts = conjuncts(node.this)
@@ -63,31 +55,25 @@ def conjunct_dropped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield Change("conjunct_dropped", new, f"{to_sql(part)} -> (nothing)")
 
 
-def order_flipped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def order_flipped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """Sorted the wrong way."""
-    from sqlglot import exp
-
-    del schema
     if isinstance(node, exp.Ordered):
         new = node.copy()
         descending = not node.args.get("desc")
         new.set("desc", descending)
-        # SQLite takes NULL for the smallest value; sqlglot would write out any other place.
+        # NULL is SQLite's smallest value; sqlglot writes NULLS FIRST or LAST for any other place.
         new.set("nulls_first", not descending)
         yield changed("order_flipped", node, new)
 
 
-def distinct_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
-    """DISTINCT forgotten, or without need."""
-    from sqlglot import exp
-
-    del schema
+def distinct_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
+    """DISTINCT forgotten, or added."""
     if not isinstance(node, exp.Select):
         return
     new = node.copy()
     if node.args.get("distinct") is None:
-        # In a subquery it changes nothing (IN, EXISTS, set operations), or matters only where the
-        # first rows of a derived table are equal: then the query's order cannot be told there.
+        # In a subquery it changes nothing (IN, EXISTS, set operations), or matters only if the
+        # first rows of a derived table are equal.
         if node.parent is None:
             new.set("distinct", exp.Distinct())
             yield Change("distinct_added", new, "SELECT -> SELECT DISTINCT")
@@ -96,11 +82,8 @@ def distinct_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield Change("distinct_dropped", new, "SELECT DISTINCT -> SELECT")
 
 
-def limit_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def limit_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """One row more or less, or all of them."""
-    from sqlglot import exp
-
-    del schema
     if isinstance(node, exp.Limit | exp.Offset):
         name = "limit" if isinstance(node, exp.Limit) else "offset"
         number = node.expression
@@ -121,11 +104,8 @@ def limit_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield Change("limit_dropped", dropped, f"{old_text} -> (nothing)")
 
 
-def set_operation_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def set_operation_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """EXCEPT, INTERSECT, UNION taken for one another."""
-    from sqlglot import exp
-
-    del schema
     if not isinstance(node, exp.SetOperation):
         return
     for kind in (exp.Except, exp.Intersect, exp.Union):
@@ -135,11 +115,10 @@ def set_operation_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
             yield Change("set_operation_swapped", kind(**arguments), f"{old} -> {new}")
 
 
-def _can_go_ungrouped(select: "exp.Select") -> bool:
-    """Whether SQLite takes a SELECT without its GROUP BY."""
-    from sqlglot import exp
+def _can_go_ungrouped(select: exp.Select) -> bool:
+    """Whether SQLite accepts a SELECT without its GROUP BY."""
 
-    def aggregates(part: "exp.Expr") -> bool:
+    def aggregates(part: exp.Expr) -> bool:
         return part.find(exp.AggFunc) is not None
 
     order = select.args.get("order")
@@ -148,9 +127,7 @@ def _can_go_ungrouped(select: "exp.Select") -> bool:
     )
 
 
-def _operand(part: "exp.Expr") -> "exp.Expr":
-    from sqlglot import exp
-
+def _operand(part: exp.Expr) -> exp.Expr:
     return exp.Paren(this=part.copy()) if isinstance(part, exp.Or) else part.copy()
 
 

@@ -1,18 +1,13 @@
-"""Mistakes in conditions: comparisons, NOT, AND for OR, the ends of ranges.
+"""Rules for mistakes in conditions, and in aggregates, arithmetic and literals."""
 
-Mistakes in what is computed: aggregates, DISTINCT within them, arithmetic, literals.
-"""
-
+import datetime
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from lm_eval_ext.sql.mutants.base import Change, Rule, changed, joins_tables, wrapped
 from lm_eval_ext.sql.parsing import resolve
 from lm_eval_ext.sql.schema import Schema
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 
 CONDITION_KINDS = {
     "comparison_loosened": ">= for >, <= for <",
@@ -25,11 +20,8 @@ CONDITION_KINDS = {
 }
 
 
-def comparison_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def comparison_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """The wrong comparison."""
-    from sqlglot import exp
-
-    del schema
     table: dict[type[exp.Expr], tuple[tuple[str, type[exp.Expr]], ...]] = {
         exp.GT: (("comparison_loosened", exp.GTE), ("comparison_reversed", exp.LT)),
         exp.LT: (("comparison_loosened", exp.LTE), ("comparison_reversed", exp.GT)),
@@ -44,11 +36,8 @@ def comparison_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed(kind, node, other(**node.copy().args))
 
 
-def not_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
-    """A NOT forgotten or made up."""
-    from sqlglot import exp
-
-    del schema
+def not_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
+    """A NOT forgotten or added."""
     if isinstance(node, exp.Not):
         inner = node.this
         if isinstance(inner, exp.In | exp.Exists | exp.Between | exp.Is | exp.Paren):
@@ -63,11 +52,8 @@ def not_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed("not_toggled", node, exp.Not(this=node.copy()))
 
 
-def connector_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
-    """AND for OR, OR for AND; what stood together stays together."""
-    from sqlglot import exp
-
-    del schema
+def connector_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
+    """AND for OR, OR for AND, with the brackets that keep the operands together."""
     if not isinstance(node, exp.And | exp.Or) or _in_join(node):
         return
     other = exp.Or if isinstance(node, exp.And) else exp.And
@@ -77,11 +63,8 @@ def connector_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
     yield changed("connector_swapped", node, new)
 
 
-def bound_excluded(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
-    """BETWEEN with a bound that does not count."""
-    from sqlglot import exp
-
-    del schema
+def bound_excluded(node: exp.Expr, schema: Schema) -> Iterator[Change]:
+    """BETWEEN without a bound's own value."""
     if not isinstance(node, exp.Between):
         return
     low, high = node.args["low"], node.args["high"]
@@ -93,10 +76,8 @@ def bound_excluded(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed("bound_excluded", node, exp.Paren(this=new))
 
 
-def _in_join(node: "exp.Expr") -> bool:
-    """Whether a node is of an ON clause: near misses there are another table's, not our kind."""
-    from sqlglot import exp
-
+def _in_join(node: exp.Expr) -> bool:
+    """Whether a node belongs to an ON clause, which near misses leave unchanged."""
     found = node.parent
     while found is not None and not isinstance(found, exp.Query | exp.Join):
         found = found.parent
@@ -127,12 +108,10 @@ VALUE_KINDS = {
 _LONGER = "x"
 
 
-def aggregate_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def aggregate_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """The wrong aggregate."""
-    from sqlglot import exp
-
     if isinstance(node, exp.Min | exp.Max) and node.expressions:
-        return  # of several arguments: no aggregate
+        return  # with several arguments it is not an aggregate
     if not isinstance(node, exp.Min | exp.Max | exp.Avg | exp.Sum | exp.Count):
         return
     if isinstance(node.this, exp.Star | exp.Literal):
@@ -157,11 +136,8 @@ def aggregate_swapped(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed(kind, node, other(this=node.this.copy()))
 
 
-def distinct_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
-    """DISTINCT forgotten or made up within an aggregate."""
-    from sqlglot import exp
-
-    del schema
+def distinct_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
+    """DISTINCT forgotten or added within an aggregate."""
     if not isinstance(node, exp.AggFunc):
         return
     if isinstance(node.this, exp.Distinct) and len(node.this.expressions) == 1:
@@ -176,11 +152,8 @@ def distinct_toggled(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed("count_distinct_added", node, new)
 
 
-def arithmetic_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
-    """The wrong sign, or the wrong way round."""
-    from sqlglot import exp
-
-    del schema
+def arithmetic_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:
+    """The wrong sign, or the operands exchanged."""
     if isinstance(node, exp.Sub | exp.Add):
         other = exp.Add if isinstance(node, exp.Sub) else exp.Sub
         yield changed("arithmetic_swapped", node, exp.Paren(this=other(**node.copy().args)))
@@ -191,11 +164,8 @@ def arithmetic_changed(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
         yield changed("operands_reversed", node, exp.Paren(this=new))
 
 
-def literal_nudged(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
+def literal_nudged(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     """The wrong value in a condition."""
-    from sqlglot import exp
-
-    del schema
     if not isinstance(node, exp.Literal) or node.find_ancestor(exp.Where, exp.Having) is None:
         return
     if isinstance(node.parent, exp.Limit | exp.Offset | exp.AggFunc | exp.Ordered | exp.Group):
@@ -216,9 +186,7 @@ def literal_nudged(node: "exp.Expr", schema: Schema) -> Iterator[Change]:
 
 
 def other_string(text: str) -> str:
-    """Returns a string near another: a date's next day, a pattern or a word with a letter more."""
-    import datetime
-
+    """Returns a similar string: the next day of a date, or one letter more."""
     try:
         day = datetime.date.fromisoformat(text[:10])
         return (day + datetime.timedelta(days=1)).isoformat() + text[10:]
@@ -227,13 +195,11 @@ def other_string(text: str) -> str:
         return text[:end] + _LONGER + text[end:]
 
 
-def is_number(value: "exp.Expr", schema: Schema) -> bool:
-    """Whether a value is declared, or computed, to be a number."""
-    from sqlglot import exp
-
+def is_number(value: exp.Expr, schema: Schema) -> bool:
+    """Whether a value is a number by its declaration or computation."""
     if isinstance(value, exp.Column):
         column = resolve(value, schema)
-        return column is not None and column.affinity in ("INTEGER", "REAL", "NUMERIC")
+        return column is not None and column.numeric
     if isinstance(value, exp.Paren):
         return is_number(value.this, schema)
     return isinstance(
@@ -247,14 +213,12 @@ def _number(text: str) -> int | float | None:
             number = kind(text)
         except ValueError:
             continue
-        # What would be written otherwise than read (1e5, nan, 1_0) is left alone.
+        # Numbers that Python writes differently (1e5, nan, 1_0) are left unchanged.
         return number if f"{number}" == text else None
     return None
 
 
-def _part(operand: "exp.Expr") -> "exp.Expr":
-    from sqlglot import exp
-
+def _part(operand: exp.Expr) -> exp.Expr:
     copy = operand.copy()
     return exp.Paren(this=copy) if isinstance(copy, exp.Binary) else copy
 

@@ -1,20 +1,50 @@
-"""Where a query stands in a larger one: that decides what of its result counts."""
+"""What a rule is, and where a query stands in a larger one: that decides what of it matters."""
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
-if TYPE_CHECKING:
-    from sqlglot import exp
+from sqlglot import exp
+
+from lm_eval_ext.sql.schema import Schema
+
+ORDER = "; in what order rows come without ORDER BY both leave open"
+TIES = "; which of tied rows comes first both leave open"
+
+
+@dataclass(frozen=True)
+class Simplification:
+    """A named rule that simplifies a query without changing its result.
+
+    That holds on every database that satisfies the schema's keys; for rules of the second grade,
+    up to the order of rows and the choice among ties that the query does not settle.
+
+    Attributes:
+        name: For tests and documentation.
+        reason: Why the result is the same, for a reader.
+        apply: Changes one SELECT in place, within its tree, and returns whether it did. Each
+            application makes the query smaller or brings it closer to a normal form, so that
+            repeating it terminates.
+    """
+
+    name: str
+    reason: str
+    apply: Callable[[exp.Select, Schema], bool]
+
+
+def simplification(reason: str) -> Callable[[Callable[[exp.Select, Schema], bool]], Simplification]:
+    """Makes a function the rule of its name."""
+    return lambda apply: Simplification(apply.__name__, reason, apply)
+
 
 Place = Literal["outer", "in", "exists", "set", "scalar", "table", "other"]
-"""``outer``: the whole query; ``in``, ``exists``: only which values, or whether any, come;
-``set``: operand of EXCEPT, INTERSECT or UNION, which drop duplicates; ``scalar``: only the
-first row counts; ``table``: in FROM."""
+"""``outer``: the whole query; ``in``: only the set of values matters; ``exists``: only whether
+there is a row; ``set``: operand of EXCEPT, INTERSECT or UNION, which drop duplicates; ``scalar``:
+only the first row matters; ``table``: in FROM."""
 
 
-def place_of(query: "exp.Expr") -> Place:
+def place_of(query: exp.Expr) -> Place:
     """Returns where a SELECT or a set operation stands."""
-    from sqlglot import exp
-
     child, parent, brackets = query, query.parent, 0
     while isinstance(parent, exp.Subquery) and not _has_more(parent):
         child, parent, brackets = parent, parent.parent, brackets + 1
@@ -32,18 +62,16 @@ def place_of(query: "exp.Expr") -> Place:
     return "scalar" if isinstance(child, exp.Subquery) else "other"
 
 
-def only_values_count(query: "exp.Expr") -> bool:
+def only_values_count(query: exp.Expr) -> bool:
     """Whether neither the order nor the number of equal rows of a query matters."""
     return place_of(query) in ("in", "exists", "set")
 
 
-def limit_of(query: "exp.Expr") -> int | None:
-    """Returns the number of a LIMIT, None where there is none; -1 where it is none of ours.
+def limit_of(query: exp.Expr) -> int | None:
+    """Returns the number of a LIMIT, None without one; -1 if nothing can be concluded from it.
 
-    A LIMIT that is computed, or has an OFFSET, is none of ours: nothing is concluded from it.
+    That is so if it is computed, or has an OFFSET.
     """
-    from sqlglot import exp
-
     limit, offset = query.args.get("limit"), query.args.get("offset")
     if offset is not None:
         return -1
@@ -55,12 +83,12 @@ def limit_of(query: "exp.Expr") -> int | None:
     return -1
 
 
-def is_aggregate(select: "exp.Select") -> bool:
-    """Whether a SELECT computes an aggregate of its own rows (not one of a subquery's)."""
+def is_aggregate(select: exp.Select) -> bool:
+    """Whether a SELECT computes an aggregate of its own rows, not only in a subquery."""
     return any(aggregates(part) for part in own_parts(select))
 
 
-def own_parts(select: "exp.Select") -> "list[exp.Expr]":
+def own_parts(select: exp.Select) -> list[exp.Expr]:
     """Returns what a SELECT computes after WHERE: results, HAVING, sort terms."""
     found = list(select.expressions)
     for clause in ("having", "order"):
@@ -69,10 +97,8 @@ def own_parts(select: "exp.Select") -> "list[exp.Expr]":
     return found
 
 
-def aggregates(part: "exp.Expr") -> "list[exp.Expr]":
-    """Returns the aggregates within an expression, less those of its subqueries."""
-    from sqlglot import exp
-
+def aggregates(part: exp.Expr) -> list[exp.Expr]:
+    """Returns the aggregates in an expression, without those in its subqueries."""
     found: list[exp.Expr] = []
     for node in part.walk(prune=lambda n: isinstance(n, exp.Query)):
         if is_aggregate_call(node):
@@ -80,10 +106,8 @@ def aggregates(part: "exp.Expr") -> "list[exp.Expr]":
     return found
 
 
-def is_aggregate_call(node: "exp.Expr") -> bool:
-    """Whether a node is an aggregate: MIN and MAX of one argument, COUNT, SUM, AVG, stdev."""
-    from sqlglot import exp
-
+def is_aggregate_call(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate; MIN and MAX of several arguments are not."""
     if isinstance(node, exp.Min | exp.Max):
         return not node.expressions
     if isinstance(node, exp.Anonymous):
@@ -94,6 +118,6 @@ def is_aggregate_call(node: "exp.Expr") -> bool:
 AGGREGATES = frozenset({"stdev", "total", "group_concat", "string_agg", "median"})
 
 
-def _has_more(subquery: "exp.Subquery") -> bool:
-    """Whether a pair of brackets has a name or clauses of its own."""
+def _has_more(subquery: exp.Subquery) -> bool:
+    """Whether a bracketed query has an alias or clauses outside its brackets."""
     return any(subquery.args.get(key) for key in ("alias", "limit", "offset", "order", "joins"))

@@ -1,93 +1,69 @@
-"""Reading a gold: which tables' rows each of its SELECTs combines, and what they must satisfy."""
+"""A gold's SELECTs: which tables each reads, under which conditions, and whose its columns are."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lm_eval_ext.sql.distill.planning import conjuncts
-from lm_eval_ext.sql.parsing import sources, to_sql
+from sqlglot import exp
+
+from lm_eval_ext.sql.parsing import conjuncts, find_source, parts_of, sources, to_sql
 from lm_eval_ext.sql.schema import Schema
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 Cell = tuple[int, str, str]
-"""A column of a row that a SELECT reads: number of the SELECT, alias, column; lower case."""
+"""A column of a row that a SELECT reads: the SELECT's number, alias, column; in lower case."""
 
 
 @dataclass
 class Scope:
-    """One SELECT.
-
-    Attributes:
-        number: Position among the query's SELECTs.
-        select: The SELECT.
-        tables: Table names (lower case) by alias, in the order of FROM.
-        derived: SELECTs in FROM by alias.
-        parent: The SELECT around it, whose columns it may name.
-    """
+    """One SELECT, its number in the query, and the tables and SELECTs in its FROM by alias."""
 
     number: int
-    select: "exp.Select"
+    select: exp.Select
     tables: dict[str, str] = field(default_factory=dict)
     derived: dict[str, "Scope"] = field(default_factory=dict)
-    parent: "Scope | None" = None
 
     @cached_property
-    def parts(self) -> "list[exp.Expr]":
-        """The parts of its conditions of which all must hold."""
-        return conjuncts(self.conditions)
-
-    @property
-    def conditions(self) -> "list[exp.Expr]":
-        """WHERE, ON and HAVING; to be satisfied together."""
-        from sqlglot import exp
-
-        found = [join.args.get("on") for join in self.select.args.get("joins") or ()]
-        found += [clause.this for clause in _clauses(self.select, exp.Where, exp.Having)]
-        return [condition for condition in found if condition is not None]
+    def parts(self) -> list[exp.Expr]:
+        """The conditions of ON, WHERE and HAVING, all of which must hold."""
+        joined = (join.args.get("on") for join in self.select.args.get("joins") or ())
+        found = [part for on in joined if on is not None for part in conjuncts(on)]
+        found += parts_of(self.select, "where") + parts_of(self.select, "having")
+        return [part.unnest() for part in found]
 
     @cached_property
-    def groups(self) -> "list[exp.Expr]":
-        """What it groups by."""
+    def groups(self) -> list[exp.Expr]:
+        """The terms of GROUP BY."""
         group = self.select.args.get("group")
         return list(group.expressions) if group is not None else []
 
     @cached_property
-    def orders(self) -> "list[exp.Expr]":
-        """What it orders by."""
+    def orders(self) -> list[exp.Expr]:
+        """The terms of ORDER BY."""
         order = self.select.args.get("order")
         return [ordered.this for ordered in order.expressions] if order is not None else []
 
     @cached_property
-    def outputs(self) -> "list[exp.Expr]":
+    def outputs(self) -> list[exp.Expr]:
         """Its result columns, without their aliases."""
         return [column.unalias() for column in self.select.selects]
 
 
 class Query:
-    """A gold's SELECTs, and to which table each column belongs.
+    """A gold's SELECTs, and the table of each of its columns.
 
     Attributes:
         tree: The gold.
-        text: It as text.
-        scopes: Its SELECTs, the gold's own first.
-        opaque: Whether it reads anything else than tables, such as a view.
-        notes: What others have found out about it.
-
-    Args:
-        tree: As :func:`lm_eval_ext.sql.parsing.parse` gives it.
-        schema: Of its database.
+        text: Its SQL.
+        scopes: Its SELECTs, the outermost first.
+        opaque: Whether it reads anything other than tables, such as a view.
     """
 
-    def __init__(self, tree: "exp.Expr", schema: Schema) -> None:
-        from sqlglot import exp
-
+    def __init__(self, tree: exp.Expr, schema: Schema) -> None:
         self.tree = tree
         self.text = to_sql(tree)
         self.opaque = False
-        self.notes: dict[str, Any] = {}
+        self._cached: dict[str, Any] = {}
         self._schema = schema
         self._by_select: dict[int, Scope] = {}
         self._known: dict[tuple[int, str, str], Cell | None] = {}
@@ -106,25 +82,21 @@ class Query:
         """Lower-case names of all tables that it reads."""
         return frozenset(name for scope in self.scopes for name in scope.tables.values())
 
-    def noted(self, name: str, make: "Callable[[Query], Any]") -> Any:
-        """Returns what depends on nothing but the gold, found out once."""
-        if name not in self.notes:
-            self.notes[name] = make(self)
-        return self.notes[name]
+    def cached(self, name: str, make: "Callable[[Query], Any]") -> Any:
+        """Returns a value that depends on the gold alone, computed once."""
+        if name not in self._cached:
+            self._cached[name] = make(self)
+        return self._cached[name]
 
-    def scope_of(self, query: "exp.Expr") -> Scope | None:
+    def scope_of(self, query: exp.Expr) -> Scope | None:
         """Returns the scope of a SELECT, of one in brackets, or of a set operation's first."""
-        from sqlglot import exp
-
         node = query
         while isinstance(node, exp.Subquery | exp.SetOperation | exp.Paren):
             node = node.this
         return self._by_select.get(id(node))
 
-    def cell(self, column: "exp.Expr", scope: Scope) -> Cell | None:
-        """Returns the cell that a column, named in a scope, means; None where it is none."""
-        from sqlglot import exp
-
+    def cell(self, column: exp.Expr, scope: Scope) -> Cell | None:
+        """Returns the cell that a column refers to within a scope, None if it is not a table's."""
         if not isinstance(column, exp.Column):
             return None
         key = (scope.number, column.table.lower(), column.name.lower())
@@ -133,28 +105,23 @@ class Query:
         return self._known[key]
 
     def _resolve(self, alias: str, name: str, scope: Scope) -> Cell | None:
-        around: Scope | None = scope
-        while around is not None:
-            for source, table in around.tables.items():
-                if (not alias or source == alias) and self._schema[table].column(name):
-                    return (around.number, source, name)
-            for source, inner in around.derived.items():
-                if not alias or source == alias:
-                    found = self._output(inner, name)
-                    if found is not None:
-                        return found
-            around = around.parent
-        return None
+        found = find_source(alias, name, scope.select, self._schema)
+        if found is None:
+            return None
+        owner, source = self._by_select[id(found[0])], found[1].alias_or_name.lower()
+        if source in owner.derived:
+            return self._output(owner.derived[source], name)
+        table = owner.tables.get(source)
+        known = table is not None and self._schema[table].column(name) is not None
+        return (owner.number, source, name) if known else None
 
     def cells_in(self, scope: Scope, alias: str) -> list[Cell]:
-        """Returns those of :meth:`cells_of` that belong to one of the rows."""
+        """Returns the cells of one of a SELECT's rows that the query names."""
         return [cell for cell in self.cells_of(scope) if cell[:2] == (scope.number, alias)]
 
-    def cells(self, expression: "exp.Expr", scope: Scope) -> list[Cell]:
-        """Returns the cells of all columns in an expression, subqueries left out."""
-        from sqlglot import exp
-
-        key = id(expression)  # only ever of nodes of the gold's tree, which stays
+    def cells(self, expression: exp.Expr, scope: Scope) -> list[Cell]:
+        """Returns the cells of all columns in an expression, without its subqueries."""
+        key = id(expression)  # a node of the gold's tree, which lives as long as this object
         if key in self._within:
             return self._within[key]
         found: list[Cell] = []
@@ -167,10 +134,8 @@ class Query:
         return found
 
     def cells_of(self, scope: Scope) -> list[Cell]:
-        """Returns the cells of a SELECT's rows that anything in the query names."""
+        """Returns the cells of a SELECT's rows that any part of the query names."""
         if scope.number not in self._used:
-            from sqlglot import exp
-
             found: dict[Cell, None] = {}
             for around in self.scopes:
                 for column in around.select.find_all(exp.Column):
@@ -181,7 +146,7 @@ class Query:
         return self._used[scope.number]
 
     def table_of(self, cell: Cell) -> str:
-        """Returns the table that a cell's row is of."""
+        """Returns the table of a cell's row, in lower case."""
         return self.scopes[cell[0]].tables[cell[1]]
 
     def _output(self, inner: Scope, name: str) -> Cell | None:
@@ -191,8 +156,6 @@ class Query:
         return None
 
     def _fill(self, scope: Scope) -> None:
-        from sqlglot import exp
-
         for source in sources(scope.select):
             alias = source.alias_or_name.lower()
             if isinstance(source, exp.Table):
@@ -204,14 +167,3 @@ class Query:
                 inner = self.scope_of(source)
                 if inner is not None:
                     scope.derived[alias] = inner
-        node = scope.select.parent
-        while node is not None and scope.parent is None:
-            if isinstance(node, exp.Select) and id(node) in self._by_select:
-                scope.parent = self._by_select[id(node)]
-            node = node.parent
-
-
-def _clauses(select: "exp.Select", *kinds: "type[exp.Expr]") -> "list[exp.Expr]":
-    return [
-        clause for key in ("where", "having") if isinstance(clause := select.args.get(key), kinds)
-    ]

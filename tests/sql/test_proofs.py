@@ -7,7 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from equivalence_cases import (
+from magnifico_golds import ALL, ONE_IN, a_part
+from proofs_cases import (
     NOT_EVEN_UNLESS_EMPTY,
     ONLY_LOOK_OPEN,
     ONLY_LOOK_SAME,
@@ -16,14 +17,19 @@ from equivalence_cases import (
     SAME_UNLESS_EMPTY,
     SCHEMA,
 )
-from magnifico_golds import distinct
 from random_rows import RandomDatabases, declarations, may_result, same_result
 
 from lm_eval_ext.sql.compare import ReferenceExpected
 from lm_eval_ext.sql.mutants import NearMiss, UnparsedQuery, near_misses
 from lm_eval_ext.sql.policy import Limits
-from lm_eval_ext.sql.proofs import OPEN_RULES, RULES, equivalent, simplified, unsatisfiable
-from lm_eval_ext.sql.proofs.where_empty import REASON as WHERE_EMPTY
+from lm_eval_ext.sql.proofs import (
+    OPEN_RULES,
+    RULES,
+    WHERE_EMPTY,
+    equivalent,
+    simplified,
+    unsatisfiable,
+)
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 from lm_eval_ext.sql.values import Failure
 from lm_eval_ext.sql.worker import Engine
@@ -67,7 +73,7 @@ def test_proven_pairs_are_never_told_apart(
     reason = equivalent(gold, NearMiss("", other, ""), schema, first_grade_only=True)
     assert reason and "\n" not in reason
     assert equivalent(other, NearMiss("", gold, ""), schema) is not None
-    assert differ(gold, other, library, 300) is None
+    assert differ(gold, other, library, 300 if ALL else 100) is None
 
 
 @pytest.mark.parametrize(("gold", "other"), ONLY_LOOK_SAME)
@@ -112,7 +118,7 @@ def test_pairs_of_the_third_grade_differ_only_where_the_gold_is_empty(
     assert equivalent(gold, NearMiss("", other, ""), schema) == WHERE_EMPTY
     assert equivalent(other, NearMiss("", gold, ""), schema) is None
     seen: set[tuple[bool, bool | None]] = set()
-    for database in databases(gold, other, library, 2_000):
+    for database in databases(gold, other, library, 2_000 if ALL else 500):
         empty = not database.execute(gold).fetchall()
         seen.add((empty, same_result(database, gold, other)))
     assert seen == {(False, True), (True, True), (True, False)}
@@ -246,10 +252,10 @@ def test_nothing_is_proven_of_what_no_rule_knows(schema: Schema, sql: str) -> No
 
 @pytest.fixture(scope="module")
 def real_pairs(shared_data: Path) -> Pairs:
-    """Each real gold that can be read, with those of its near misses that are proven the same."""
+    """A part of the real golds that can be read, with their near misses that are proven equal."""
     schemas: dict[Path, Schema] = {}
     pairs = []
-    for path, gold in distinct(shared_data):
+    for path, gold in a_part(shared_data):
         schema = schemas.setdefault(path, read_schema(path))
         try:
             found = [n for n in near_misses(gold, schema) if equivalent(gold, n, schema)]
@@ -280,7 +286,7 @@ def test_real_pairs_called_equivalent_are_never_told_apart(real_pairs: Pairs) ->
             for near_miss in found:
                 assert same_result(database, gold, near_miss.sql) is not False, (gold, near_miss)
     engine.close()
-    assert proven > 450
+    assert proven > 360 // ONE_IN
 
 
 @pytest.mark.xdist_group("real_pairs")
@@ -300,4 +306,5 @@ def test_real_pairs_of_the_other_grades_are_told_apart_by_what_is_open_only(
                     continue
                 same = may_result(database, schema, gold, near_miss.sql, tries=300)
                 assert same is not False, (gold, near_miss)
-    assert all(count > 5 for count in proven.values()), proven
+    assert proven[False] > 40 // ONE_IN
+    assert proven[True] > 5 or ONE_IN > 1

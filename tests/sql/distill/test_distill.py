@@ -7,11 +7,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from populate_cases import GOLDS, SHOP, content, is_sound, sha256, violations, write
+from distill_cases import GOLDS, SHOP, content, is_sound, sha256, violations, write
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import ReferenceExpected
-from lm_eval_ext.sql.distill import Report, check, populate
+from lm_eval_ext.sql.distill import Report
+from lm_eval_ext.sql.distill.build import check, populate
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import Rows
 from lm_eval_ext.sql.worker import Engine

@@ -5,9 +5,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from populate_cases import content, is_sound, violations, write
+from distill_cases import content, is_sound, violations, write
 
-from lm_eval_ext.sql.distill import populate
+from lm_eval_ext.sql.distill.build import populate
 
 SCHEMAS = {
     "no tables": ("", ["SELECT 1"]),

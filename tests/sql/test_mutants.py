@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from magnifico_golds import distinct, rows
+from magnifico_golds import ALL, ONE_IN, a_part, rows
 
 from lm_eval_ext.sql import Databases
 from lm_eval_ext.sql.compare import ReferenceExpected
@@ -24,7 +24,7 @@ from lm_eval_ext.sql.values import Failure
 from lm_eval_ext.sql.worker import Engine
 
 PAIRS = yaml.safe_load(
-    (Path(__file__).parents[1] / "fixtures" / "mutations.yaml").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "fixtures" / "mutants.yaml").read_text(encoding="utf-8")
 )
 CASES = {case["gold"]: case["near_misses"] for case in PAIRS["cases"]}
 
@@ -32,7 +32,7 @@ BASIC = {
     "where_dropped", "order_flipped", "min_max_swapped", "comparison_loosened",
     "comparison_reversed",
 }  # fmt: skip
-"""The six that were counted first ("> for <" is in comparison_reversed; fact sheet)."""
+"""The six that were counted first ("> for <" is in comparison_reversed)."""
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +126,7 @@ CONDITION = st.recursive(
 )
 
 
+@settings(max_examples=100 if ALL else 30)
 @given(COLUMN, CONDITION)
 @pytest.mark.slow
 def test_whatever_the_condition_all_near_misses_run(column: str, condition: str) -> None:
@@ -171,10 +172,11 @@ class Bench:
 
 @pytest.mark.slow
 def test_the_share_of_ties_that_was_counted_before(real_data: Path) -> None:
-    """Fact sheet: 366 of 1,284 (28.5 %), all 30 of salary_more_than, 42 of 45 above_average.
+    """Counted before by changing one place of a query's text: 366 of 1,284 golds tie (28.5 %).
 
-    That count changed a query in one way by its text; ours changes each place in turn, in
-    subqueries too, and stdev is registered, so that outlier_range counts: 424 (33.0 %).
+    Among them all 30 of salary_more_than and 42 of 45 of above_average. Here each place is
+    changed in turn, in subqueries too, and stdev is registered, so that outlier_range counts:
+    424 (33.0 %). Unless LM_EVAL_EXT_TEST_ALL=1, only the two named forms are counted.
     """
     bench, databases = Bench(), Databases(real_data / "spider_databases")
     golds = ties = 0
@@ -182,6 +184,8 @@ def test_the_share_of_ties_that_was_counted_before(real_data: Path) -> None:
     folders = sorted((real_data / "magnifico" / "magnifico_data").glob("*/plausible"))
     for folder in folders:
         name = folder.parent.name
+        if not ALL and name not in ("salary_more_than", "above_average"):
+            continue
         tied = [
             bool(bench.tied(path, gold))
             for db_id, gold in rows(real_data, f"{name}/plausible/test.tsv")
@@ -190,17 +194,16 @@ def test_the_share_of_ties_that_was_counted_before(real_data: Path) -> None:
         shares[name] = (sum(tied), len(tied))
         golds, ties = golds + len(tied), ties + sum(tied)
     bench.engine.close()
-    assert golds == 1284
     assert shares["salary_more_than"] == (30, 30)
     assert shares["above_average"] == (42, 45)
-    assert ties == 424
+    assert not ALL or (golds, ties) == (1284, 424)
 
 
 @pytest.mark.slow
 def test_near_misses_of_real_golds_run_where_the_golds_do(real_data: Path) -> None:
     """EXPLAIN compiles a query without running it."""
     by_file: dict[Path, list[str]] = {}
-    for path, gold in distinct(real_data):
+    for path, gold in a_part(real_data):
         by_file.setdefault(path, []).append(gold)
     count = 0
     for path, golds in by_file.items():
@@ -216,4 +219,4 @@ def test_near_misses_of_real_golds_run_where_the_golds_do(real_data: Path) -> No
                 for near_miss in near_misses(gold, schema):
                     connection.execute(f"EXPLAIN {near_miss.sql}")
                     count += 1
-    assert count > 5_000
+    assert count > 5_000 // ONE_IN

@@ -1,7 +1,7 @@
 """MAGNIFICo's golds on Spider's databases: the whole build, once, and what must come of it.
 
-Fact sheet, "Edge cases": on the originals 28.5 % of the plausible-form golds tie with one of six
-near misses; here the wider, documented set of :data:`lm_eval_ext.sql.mutants.KINDS` is meant.
+docs/benchmarks/magnifico.md has the figures. Near misses are those of
+:data:`lm_eval_ext.sql.mutants.KINDS`.
 """
 
 import csv
@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from populate_cases import content, is_sound, violations
+from distill_cases import content, is_sound, violations
+from magnifico_golds import ALL
 
 from lm_eval_ext import data
 from lm_eval_ext.benchmarks.magnifico import load
-from lm_eval_ext.sql.distill import GoldReport, Report, check
+from lm_eval_ext.sql.distill import GoldReport, Report
+from lm_eval_ext.sql.distill.build import check
 
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.xdist_group("populated")]
 
@@ -80,15 +82,14 @@ def test_ties_and_empties(built: Built) -> None:
 
 @pytest.mark.slow
 def test_the_originals_tie_far_more_often(built: Built) -> None:
-    tied = 0
+    """On one database in four, unless LM_EVAL_EXT_TEST_ALL=1."""
     found = {
         (db_id, gold.gold): gold
-        for db_id, path in built.originals.items()
-        for gold in check(path, None, built.golds[db_id]).golds
+        for db_id in sorted(built.originals)[:: 1 if ALL else 4]
+        for gold in check(built.originals[db_id], None, built.golds[db_id]).golds
     }
-    for key in built.plausible:
-        tied += bool(found[key].open_ties)
-    assert tied > 0.25 * len(built.plausible)
+    tied = [bool(found[key].open_ties) for key in built.plausible if key in found]
+    assert sum(tied) > 0.25 * len(tied) > 25
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from populate_cases import GOLDS, SHOP, content, sha256, write
+from distill_cases import GOLDS, SHOP, content, sha256, write
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill import populate_all
@@ -19,20 +20,29 @@ from lm_eval_ext.sql.distill import populate_all
 Databases = dict[str, tuple[Path, list[str]]]
 
 
-@pytest.fixture
-def databases(tmp_path: Path) -> Databases:
-    """Three that differ; few golds, as it is not about the search."""
+def three(folder: Path) -> Databases:
+    """Databases that differ, with few golds, as it is not about the search."""
     return {
-        "shop": (write(tmp_path / "o" / "shop.sqlite", SHOP), list(GOLDS[:4])),
-        "Mall": (
-            write(tmp_path / "o" / "mall.sqlite", SHOP + "DELETE FROM sale;"),
-            list(GOLDS[2:5]),
-        ),
+        "shop": (write(folder / "shop.sqlite", SHOP), list(GOLDS[:4])),
+        "Mall": (write(folder / "mall.sqlite", SHOP + "DELETE FROM sale;"), list(GOLDS[2:5])),
         "kiosk": (
-            write(tmp_path / "o" / "kiosk.sqlite", SHOP + "DELETE FROM town;"),
+            write(folder / "kiosk.sqlite", SHOP + "DELETE FROM town;"),
             [GOLDS[0], "SELECT nothing"],
         ),
     }
+
+
+@pytest.fixture
+def databases(tmp_path: Path) -> Databases:
+    return three(tmp_path / "o")
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Finished copies; the databases of each test are the same, byte for byte."""
+    folder = tmp_path_factory.mktemp("once")
+    populate_all(three(folder / "o"), folder / "out")
+    return folder / "out"
 
 
 def test_any_number_of_workers_makes_the_same(databases: Databases, tmp_path: Path) -> None:
@@ -58,19 +68,22 @@ def test_programs_in_the_working_folder_are_left_alone(
     assert populate_all(kiosk, tmp_path / "out", workers=1).keys() == kiosk.keys()
 
 
-def test_what_is_finished_is_kept(databases: Databases, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
+def test_what_is_finished_is_kept(databases: Databases, once: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(once, tmp_path / "out")
     first = populate_all(databases, folder)
     copies = sorted(folder.rglob("*.*"))
-    stamps = {path: path.stat().st_mtime_ns for path in copies}
+    stamps = {path: path.stat().st_mtime_ns for path in sorted(once.rglob("*.*"))}
+    stamps = {folder / path.relative_to(once): stamp for path, stamp in stamps.items()}
+    assert sorted(stamps) == copies
     assert populate_all(databases, folder) == first
     assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*.*"))} == stamps
 
 
 @pytest.mark.parametrize("change", ["golds", "original", "copy", "report", "half", "version"])
-def test_what_has_changed_is_made_anew(change: str, databases: Databases, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    populate_all(databases, folder)
+def test_what_has_changed_is_made_anew(
+    change: str, databases: Databases, once: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(once, tmp_path / "out")
     copy = folder / "shop" / "shop.sqlite"
     report = folder / "shop" / "shop.report.json"
     whole, other = content(copy), folder / "Mall" / "Mall.sqlite"

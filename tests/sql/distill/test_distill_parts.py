@@ -6,16 +6,16 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from distill_cases import GOLDS, SHOP, write
 from hypothesis import given
 from hypothesis import strategies as st
-from populate_cases import GOLDS, SHOP, write
 
 from lm_eval_ext.sql.compare import ReferenceExpected
-from lm_eval_ext.sql.distill import populate
+from lm_eval_ext.sql.distill.aggregate_targets import solve
+from lm_eval_ext.sql.distill.build import populate
+from lm_eval_ext.sql.distill.cases import OriginalRows
 from lm_eval_ext.sql.distill.inserting import RefusedError
-from lm_eval_ext.sql.distill.original_rows import Kept
-from lm_eval_ext.sql.distill.runner import NoResultError, Runner
-from lm_eval_ext.sql.distill.solving import solve
+from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
 from lm_eval_ext.sql.distill.values import above, below, compares, is_like, matching
 from lm_eval_ext.sql.mutants import KINDS, near_misses
 from lm_eval_ext.sql.schema import read_schema
@@ -159,11 +159,13 @@ def test_a_row_found_by_its_key_stays(tmp_path: Path) -> None:
         "SELECT name FROM town WHERE people > (SELECT people FROM town WHERE id = 1 AND name = 'Z')"
     )
     with closing(sqlite3.connect(original)) as connection:
-        kept = Kept(Runner(connection), read_schema(original))
-        assert kept.barren(gold)
-        assert kept.equivalent(gold, gold.replace("'Z'", "'Y'"))
-        assert kept.equivalent(gold, gold.replace("name = 'Z'", "people < 3"))
+        originals = OriginalRows(Runner(connection), read_schema(original))
+        assert originals.always_empty(gold)
+        assert originals.equivalent(gold, gold.replace("'Z'", "'Y'"))
+        assert originals.equivalent(gold, gold.replace("name = 'Z'", "people < 3"))
         for other in ("id = 77", "people = 900", "id > 1"):
-            assert kept.barren(gold.replace("id = 1", other)) is None
-        assert not kept.equivalent(gold, gold.replace(" AND name = 'Z'", ""))
-        assert kept.barren(gold.replace("SELECT name FROM", "SELECT count(*) FROM")) is None
+            assert originals.always_empty(gold.replace("id = 1", other)) is None
+        assert not originals.equivalent(gold, gold.replace(" AND name = 'Z'", ""))
+        assert (
+            originals.always_empty(gold.replace("SELECT name FROM", "SELECT count(*) FROM")) is None
+        )
