@@ -94,7 +94,7 @@ def test_a_word_that_most_recipes_have_counts_nothing() -> None:
 
 
 def test_nothing_to_search_is_said() -> None:
-    with pytest.raises(DataError, match="no recipe to search has a word"):
+    with pytest.raises(DataError, match="no training recipe has a word"):
         retrieval.build(["，", "。"])
 
 

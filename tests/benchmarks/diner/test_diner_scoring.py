@@ -13,10 +13,10 @@ from lm_eval_ext.benchmarks.diner.score import (
     Counts,
     counts,
     counts_by_kind,
-    exact_match,
     mean_f1,
     micro_f1,
     micro_f1_spread,
+    name,
     set_counts,
 )
 
@@ -94,10 +94,13 @@ def test_kinds(gold: str, prediction: str, food: object, action: object, flavour
     assert tuple(found) == KINDS
 
 
-def test_exact_match_knows_no_synonyms() -> None:
-    assert exact_match("番茄炒蛋", "番茄炒蛋")
-    assert not exact_match("番茄炒蛋", "西红柿炒蛋")
-    assert not exact_match("番茄炒蛋", "番茄炒蛋 ")
+@pytest.mark.parametrize(
+    ("prediction", "exact"), [("番茄炒蛋", 1.0), ("西红柿炒蛋", 0.0), ("番茄炒蛋 ", 0.0)]
+)
+def test_exact_match_knows_no_synonyms(prediction: str, exact: float) -> None:
+    scored = name("番茄炒蛋", "AddOne", prediction, mini.glossary(), ["AddOne", "CombTwo"])
+    assert scored["exact_match"] == scored["exact_match:AddOne"] == exact
+    assert scored["exact_match:CombTwo"] is None
 
 
 @pytest.mark.parametrize("gold", ["", "宫保虾仁", "红烧 牛肉"])

@@ -45,7 +45,7 @@ def test_a_build(cli: Cli, given: tuple[str, ...], tmp_path: Path) -> None:
         (("--proportion", "0"), "--proportion 0.0: use a number above 0 and up to 1"),
         (("--memory", "-1"), "--memory -1.0: use a number of GiB above 0"),
         (("--derive-glossary",), "name one of --glossary FILE and --derive-glossary"),
-        (("--glossary", "nowhere.json"), "nowhere.json: no glossary"),
+        (("--glossary", "nowhere.json"), "nowhere.json: not a glossary"),
     ],
 )
 def test_one_line_for_what_is_wrong(
