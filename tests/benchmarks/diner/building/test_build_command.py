@@ -74,7 +74,7 @@ def test_a_line_that_is_no_json(cli: Cli, given: tuple[str, ...], tmp_path: Path
     done = cli(*given, "--corpus", str(corpus), "--out", str(tmp_path / "out"))
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
-    assert "corpus.jsonl, line 2: it is no JSON" in done.stderr
+    assert "corpus.jsonl, line 2: it is not JSON" in done.stderr
 
 
 def test_a_place_that_cannot_be_written(cli: Cli, given: tuple[str, ...], tmp_path: Path) -> None:

@@ -195,5 +195,5 @@ def test_another_seed_gives_another_split() -> None:
 
 def test_names_that_nobody_can_test() -> None:
     lonely = {f"n{n}": (Component("food", str(n)), Component("action", str(n))) for n in range(30)}
-    with pytest.raises(DataError, match="none of the 30 dish names can be tested"):
+    with pytest.raises(DataError, match="none of 30 dish names can be in test"):
         tmcd.split(lonely, target=0.98)
