@@ -209,7 +209,7 @@ def test_as_many_real_names_parse_as_the_fact_sheet_says(
     assert (len(thousand), len(how_to_cook)) == (1000, 368)
     assert parse(thousand) == 269
     assert parse(how_to_cook) == 190
-    # The fact sheet's second figure is that of round brackets alone, the paper's parentheses.
+    # Round brackets alone, the paper's parentheses.
     round_only = [re.sub(r"[(（][^()（）]*[)）]", "", title) for title in thousand]
     chinese = [re.sub("[^\u4e00-\u9fa5]", "", title) for title in round_only]
     assert parse(chinese) == 309
