@@ -262,11 +262,7 @@ WANTED = (
 
 
 def read_answers(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, str]]:
-    """Reads a model's answers to the component questions from lm-eval's log.
-
-    Args:
-        file: The log.
-        recipes: The recipes to ask about; answers about others are ignored.
+    """Reads a model's answers to the component questions about recipes from lm-eval's log.
 
     Returns:
         Components by recipe id and kind, as prompts state them, "" for none. Recipes without

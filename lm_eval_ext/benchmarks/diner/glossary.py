@@ -70,12 +70,7 @@ class Glossary:
 
     @classmethod
     def of(cls, mapping: Mapping[str, Mapping[str, str]]) -> "Glossary":
-        """Builds a glossary from ``{kind: {word: class}}``.
-
-        Raises:
-            DataError: A kind is missing or unknown; a word is empty, contains white space or
-                occurs twice; or there is no word.
-        """
+        """Builds a glossary from ``{kind: {word: class}}``; raises DataError if it is not one."""
         if not isinstance(mapping, Mapping) or set(mapping) != set(KINDS):
             raise DataError(f"a glossary must be {_LEGAL}")
         components: dict[str, Component] = {}

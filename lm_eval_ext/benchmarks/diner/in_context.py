@@ -27,17 +27,10 @@ _FIRST_LOOK = 64
 
 
 def choose(split: Split, samples: Collection[Recipe], how: str, k: int, seed: int) -> Choices:
-    """Chooses k demonstrations for every sample.
+    """Chooses k demonstrations for every sample, by one of :data:`SELECTIONS`.
 
     The choice for a sample depends on no other sample. No demonstration is a copy of the sample
-    or of another demonstration.
-
-    Args:
-        split: Its training set is searched; the index is kept in the cache.
-        samples: Recipes that are asked about.
-        how: One of :data:`SELECTIONS`.
-        k: Demonstrations per sample.
-        seed: Decides between equally good demonstrations.
+    or of another demonstration. The seed decides between equally good ones.
 
     Raises:
         OptionError: k is below 1.

@@ -75,8 +75,11 @@ def dataset(
     """
     from datasets import Dataset, DatasetDict
 
-    _check_place("diner_dir", diner_dir)
-    _check_place("diner_components_file", diner_components_file)
+    for option, path in (("dir", diner_dir), ("components_file", diner_components_file)):
+        if not isinstance(path, str | None):
+            raise OptionError(
+                f"diner_{option} is {path!r}; write a path as a string, or leave it out"
+            )
     _check(diner_ask, diner_components_file, diner_demonstrations, diner_per_dish)
     split, info = read(diner_corpus, diner_split, diner_dir)
     parsed = [recipe for recipe in split.test if split.glossary.parse(recipe.name)]
@@ -128,11 +131,6 @@ def _check(
         raise OptionError(f"diner_per_dish is {per_dish!r}; use 0 (all), 1 or more")
 
 
-def _check_place(option: str, place: object) -> None:
-    if not isinstance(place, str | None):
-        raise OptionError(f"{option} is {place!r}; write a path as a string, or leave it out")
-
-
 def split_for(options: Mapping[str, Any]) -> Split:
     """The split that :func:`dataset` takes documents from under these options."""
     names = ("diner_corpus", "diner_split", "diner_dir")
@@ -170,12 +168,9 @@ def _prompts(
 
 
 def read(corpus: str, split: str, folder: str | None) -> "tuple[Split, DatasetInfo]":
-    """Reads a split and describes its source.
+    """Reads one of :data:`SPLITS` and describes its source.
 
-    Args:
-        corpus: One of :data:`CORPORA`.
-        split: One of :data:`SPLITS`.
-        folder: Made by ``lm-eval-ext diner build``; read instead of the published files.
+    A folder made by ``lm-eval-ext diner build`` is read instead of the published files.
 
     Raises:
         OptionError: A value is illegal, or they do not go together.

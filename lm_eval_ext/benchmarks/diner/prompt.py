@@ -44,11 +44,9 @@ def component_prompts(instruction: str) -> list[str]:
 
 
 def given_components_prompt(instruction: str, components: Mapping[str, str]) -> str:
-    """Asks for the name after stating components that the model answered earlier.
+    """Asks for the name after stating components, by kind, that the model answered earlier.
 
-    Args:
-        instruction: Of the recipe.
-        components: By kind; empty ones are not mentioned, as in the authors' code.
+    Empty components are not mentioned, as in the authors' code.
     """
     found = [f"{LABELS[kind]}：{components[kind]}" for kind in ASKED_KINDS if components[kind]]
     stated = f"{'；'.join(found)}。" if found else ""

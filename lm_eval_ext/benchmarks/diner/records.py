@@ -68,15 +68,10 @@ class Split:
 
 
 def split_of(content: object, glossary: Glossary, place: str) -> Split:
-    """Makes a split of the content of a file in the published format.
-
-    Args:
-        content: The parsed JSON.
-        glossary: Parses the names.
-        place: The file, for error messages.
+    """Makes a split of the parsed JSON of a file in the published format.
 
     Raises:
-        DataError: The format is wrong; the part and the number of the recipe are named.
+        DataError: The format is wrong; ``place``, part and number of the recipe are named.
     """
     if not isinstance(content, Mapping) or set(content) != set(PARTS):
         raise DataError(f"{place}: not DiNeR data; the format is {FORMAT}")

@@ -113,10 +113,14 @@ def index_of(texts: Sequence[str]) -> Index:
             _save(built, folder)
             return built
     except OSError as error:
-        raise DataError(
-            f"cannot write the recipe index to {folder}: {error.strerror}. Set LM_EVAL_EXT_CACHE "
-            "to a writable folder."
-        ) from error
+        raise _unwritable("the recipe index", folder, error) from error
+
+
+def _unwritable(what: str, folder: Path, error: OSError) -> DataError:
+    return DataError(
+        f"cannot write {what} to {folder}: {error.strerror}. Set LM_EVAL_EXT_CACHE to a writable "
+        "folder."
+    )
 
 
 def _key(texts: Iterable[str]) -> str:
@@ -192,10 +196,7 @@ def segmenter() -> Any:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(
-            f"cannot write jieba's dictionary to {folder}: {error.strerror}. Set LM_EVAL_EXT_CACHE "
-            "to a writable folder."
-        ) from error
+        raise _unwritable("jieba's dictionary", folder, error) from error
     own = jieba.Tokenizer()
     # By default jieba loads a file from the system's temporary folder, where any user may have
     # put one of that name.

@@ -78,11 +78,7 @@ def counts(gold: str, prediction: str, glossary: Glossary) -> Counts:
     prediction contains any of its words. The number of predicted components is the prediction's
     length divided by the mean length of the gold components, as the gold name spells them; it is
     raised to the number of right components where it is smaller, since precision would exceed 1.
-
-    Args:
-        gold: A name that parses.
-        prediction: The name found in the model's answer; "" has no component.
-        glossary: Parses both.
+    An empty prediction has no components.
 
     Raises:
         ValueError: The gold name is empty or does not parse.
@@ -163,14 +159,9 @@ def name_metrics(categories: Sequence[str]) -> list[dict[str, Any]]:
 def name(
     gold: str, category: str, prediction: str, glossary: Glossary, categories: Sequence[str]
 ) -> dict[str, Any]:
-    """Scores a predicted name; metrics that do not apply to the recipe are None.
+    """Scores a predicted name, which may be empty.
 
-    Args:
-        gold: The recipe's name.
-        category: The generalization category of the gold name.
-        prediction: The name found in the answer; may be empty.
-        glossary: Parses both.
-        categories: As for :func:`name_metrics`.
+    Metrics of other categories and of kinds that the gold name lacks are None.
     """
     found = counts(gold, prediction, glossary)
     by_category = {one: found if one == category else None for one in categories}
@@ -211,12 +202,7 @@ def components(gold: str, answers: Sequence[str], glossary: Glossary) -> dict[st
 
     The components in an answer are compared with all gold components of the kind asked for. If
     the gold name has none of that kind, an answer without components is right: its F1 is 1, and
-    it changes no micro F1.
-
-    Args:
-        gold: The recipe's name.
-        answers: In the order of :data:`~lm_eval_ext.benchmarks.diner.prompt.ASKED_KINDS`.
-        glossary: Parses the gold name and the answers.
+    it changes no micro F1. Answers are in the order of ``ASKED_KINDS``.
     """
     parsed = glossary.parse(gold) or ()
     found: dict[str, Counts] = {}

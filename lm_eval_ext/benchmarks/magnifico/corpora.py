@@ -74,11 +74,8 @@ def find(
 ) -> Sourced:
     """Loads a corpus with its databases.
 
-    Args:
-        name: ``published``, ``mini`` (embedded) or ``own`` (the user's).
-        dialogues: Whether to read the dialogues.
-        databases: A user's folder of databases, used instead of the published ones.
-        examples: The user's file of examples, for ``own``.
+    ``databases`` is a user's folder of databases, used instead of the published ones, and
+    ``examples`` the user's file for ``own``.
 
     Raises:
         OptionError: A name or a path is illegal.

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from lm_eval_ext.benchmarks.magnifico import prompt
 from lm_eval_ext.benchmarks.magnifico.records import (
@@ -38,8 +38,6 @@ SUPPORT_ROWS = {1: (0, 1, 2, 3, 4), 2: (0, 2, 4)}
 (paper, footnote 6; the authors' code says which three)."""
 
 FOREIGN: Form = "foreign"
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -61,11 +59,7 @@ class Setting:
 
     @classmethod
     def of_options(cls, subset: str, kind: str, position: str, forms: str) -> "Setting":
-        """Makes a setting of a task's options, with ``forms`` separated by commas.
-
-        Raises:
-            OptionError: A value is illegal.
-        """
+        """Checks a task's options, with ``forms`` separated by commas; raises OptionError."""
         words = tuple(form.strip() for form in str(forms).split(","))
         for key, value, legal in (
             ("subset", subset, get_args(Subset)),
@@ -201,13 +195,8 @@ def renew(corpus: Corpus, seed: int, schemas: Iterable[str]) -> Corpus:
     """Returns the corpus with new foreign words.
 
     They can be pronounced, are not English, and occur in no question, query or schema, not even as
-    a part of a word. Dialogues are not searched: only some tasks read them, and a seed must give
-    the same words in all tasks.
-
-    Args:
-        corpus: Not changed.
-        seed: Determines the words, together with the corpus.
-        schemas: Texts that show the databases, such as their CREATE statements.
+    a part of a word; ``schemas`` are the texts that prompts show of databases. Dialogues are not
+    searched: only some tasks read them, and a seed must give the same words in all tasks.
 
     Raises:
         OptionError: The seed is not a whole number, or is negative.
@@ -256,10 +245,14 @@ def _reworded(corpus: Corpus, old: Mapping[str, str], new: Mapping[str, str]) ->
 
     return replace(
         corpus,
-        interpretations=_mapped(corpus.interpretations, interpretation),
+        interpretations=MappingProxyType(
+            {name: interpretation(one) for name, one in corpus.interpretations.items()}
+        ),
         examples=tuple(map(example, corpus.examples)),
         combinations=tuple(map(example, corpus.combinations)),
-        support=_mapped(corpus.support, lambda examples: tuple(map(example, examples))),
+        support=MappingProxyType(
+            {key: tuple(map(example, examples)) for key, examples in corpus.support.items()}
+        ),
         dialogues=MappingProxyType(
             {
                 key: {place: reword(text, key[:1]) for place, text in dialogue.items()}
@@ -269,7 +262,3 @@ def _reworded(corpus: Corpus, old: Mapping[str, str], new: Mapping[str, str]) ->
             }
         ),
     )
-
-
-def _mapped(values: Mapping[_K, _V], change: Callable[[_V], _V]) -> Mapping[_K, _V]:
-    return MappingProxyType({key: change(value) for key, value in values.items()})

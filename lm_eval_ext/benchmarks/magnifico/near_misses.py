@@ -96,13 +96,8 @@ def examine(
 ) -> dict[str, Report]:
     """Examines every database of a folder, populated or not, without changing it.
 
-    Args:
-        folder: Has the databases.
-        originals: If they are populated copies, the folder of their originals. Copies keep all
-            original rows, so a few more near misses can be proven equivalent. None: the published
-            databases, for copies that were made from them.
-        workers: Number of processes.
-        progress: Whether to show a progress bar; None: if stderr is a terminal.
+    ``originals`` is the folder that populated copies were made from; None stands for the published
+    databases. Copies keep all original rows, so a few more near misses can be proven equivalent.
 
     Raises:
         OptionError: ``workers`` is below 1.

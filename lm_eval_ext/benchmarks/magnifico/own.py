@@ -28,11 +28,9 @@ CATEGORY = "own"
 
 
 def read(examples: Path, databases: Path) -> Corpus:
-    """Reads a user's examples.
+    """Reads a file with the columns :data:`REQUIRED` and any of :data:`OPTIONAL`.
 
-    Args:
-        examples: The file, with the columns :data:`REQUIRED` and any of :data:`OPTIONAL`.
-        databases: A SQLite file, or a folder of them if there is a column ``db_id``.
+    ``databases`` is a SQLite file, or a folder of them if there is a column ``db_id``.
 
     Raises:
         OptionError: A path does not exist.

@@ -44,15 +44,10 @@ def for_question(
     position: Position = "end",
     support: Iterable[Example] = (),
 ) -> str:
-    """Renders a direct, a description or a few-shot prompt.
+    """Renders a direct, a description or a few-shot prompt from the blocks of :func:`schema`.
 
-    Args:
-        blocks: The schema, table by table (:func:`schema`).
-        question: The example's question.
-        descriptions: Lines of :func:`description`; none for a direct prompt.
-        position: Of the descriptions: before the tables, after the middle one (of an odd number,
-            more tables precede), or after the instruction.
-        support: Solved examples to show before the question.
+    Descriptions are before the tables ("start"), after the middle table (of an odd number, more
+    tables precede them), or after the instruction. Support examples follow.
     """
     parts = list(blocks)
     if position == "start":

@@ -148,12 +148,9 @@ class Scopes:
     def metrics(
         self, doc: Mapping[str, str], statuses: Mapping[str, Status], *, query_found: bool
     ) -> dict[str, Outcome | None]:
-        """Scores one document; metrics that do not apply to it are None.
+        """Scores one document by its status on each database.
 
-        Args:
-            doc: With ``form``, ``category``, ``interpretation`` and ``db_id``.
-            statuses: How the query did on each database.
-            query_found: Whether the answer has a query.
+        Metrics of subsets that it is not in are None.
         """
 
         def outcome(value: bool) -> Outcome:  # noqa: FBT001

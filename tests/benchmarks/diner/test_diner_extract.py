@@ -45,6 +45,19 @@ def test_a_documented_case(answer: str, name: str) -> None:
     assert name_of(answer) == name
 
 
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        # A quoted name in a long line takes precedence over an announcement in a later line.
+        ("经过这么多步骤以后做出来的美味佳肴“红烧土豆”非常好吃呀\n菜名：炒面", "红烧土豆"),
+        # Commas in nested brackets do not end the name.
+        ("红烧（家常，（简单，快手））土豆", "红烧土豆"),
+    ],
+)
+def test_an_undocumented_case(answer: str, name: str) -> None:
+    assert name_of(answer) == name
+
+
 def test_every_embedded_name_comes_back_from_the_usual_answers() -> None:
     for split in mini.SPLITS:
         for part in mini.split(split).values():

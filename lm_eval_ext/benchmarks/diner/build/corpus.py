@@ -33,12 +33,8 @@ def clean(engine: Engine, corpus: Path, folder: Path) -> tuple[Path, str]:
     """Makes the table of a corpus, or finds the one that an earlier run made.
 
     Its columns: ``name``, cleaned; ``instruction``, the steps on one line, each ending in
-    punctuation; ``steps``, their number; ``ingredients``, unchanged.
-
-    Args:
-        engine: Reads the corpus.
-        corpus: JSON lines, plain or gzipped.
-        folder: Where the table is stored under a name that depends on the corpus's content.
+    punctuation; ``steps``, their number; ``ingredients``, unchanged. It is stored in ``folder``
+    under a name that depends on the corpus's content.
 
     Returns:
         The table, a Parquet file, and the SHA-256 of the corpus.

@@ -73,13 +73,8 @@ def build(corpus: Path, out: Path, glossary: Path | None, options: Options) -> R
     """Builds the dataset in a folder.
 
     The same corpus and options give the same files on every machine and in any order of the
-    recipes. The files appear only when all of them are complete.
-
-    Args:
-        corpus: JSON lines, plain or gzipped.
-        out: The folder; an earlier build in it is replaced.
-        glossary: A file in the published format; None derives a glossary from the corpus.
-        options: The user's choices.
+    recipes. The files appear only when all of them are complete, and replace an earlier build.
+    Without a glossary file, a glossary is derived from the corpus.
 
     Returns:
         The content of ``report.json``.

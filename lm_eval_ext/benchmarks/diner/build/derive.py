@@ -24,14 +24,10 @@ FOOD, *_ = KINDS
 
 
 def derive(names: Iterable[str], ingredients: Iterable[str]) -> Glossary:
-    """Derives a glossary.
+    """Derives a glossary from cleaned dish names and entries of ingredient lists.
 
     A word with several tags gets the kind that is most frequent in names; in a tie, the first of
     food, action and flavour.
-
-    Args:
-        names: Cleaned dish names; each counts once.
-        ingredients: Entries of ingredient lists, amounts included.
 
     Raises:
         DataError: No word is left.

@@ -15,12 +15,7 @@ PAIR = 2
 
 
 def forms(names: Names, recipes: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Table 3: names by their number of components of each kind, the most frequent form first.
-
-    Args:
-        names: Components by name.
-        recipes: Number of recipes by name.
-    """
+    """Table 3: names by their number of components of each kind, the most frequent form first."""
     dishes: Counter[str] = Counter()
     cooked: Counter[str] = Counter()
     for name, components in names.items():
@@ -45,12 +40,7 @@ def categories(names: Names, train: Iterable[str], test: Iterable[str]) -> dict[
 
 
 def sides(names: Names, train: Iterable[str], test: Iterable[str]) -> dict[str, Any]:
-    """Table 4 and the numbers of section 3.4; each name counts once.
-
-    Args:
-        names: Components by name.
-        train: Training names, validation included.
-        test: Test names; a random split has most names on both sides.
+    """Table 4 and the numbers of section 3.4; each name counts once on each side.
 
     Returns:
         Counts of [training, test]; ``divergence`` of compounds and ``atom_divergence`` of

@@ -62,14 +62,9 @@ def split(
 ) -> Split:
     """Divides names so that the compounds of training and test diverge.
 
-    The order of the names does not matter.
-
-    Args:
-        names: Each counts once, whatever its number of recipes.
-        target: The search stops at this divergence; 1 searches for the maximum.
-        seed: Of the initial divisions.
-        ratio: Training names per test name.
-        progress: Called with the divergence after each swap.
+    The search stops at the divergence ``target``; 1 searches for the maximum. The initial divisions
+    depend on the seed, but not on the order of the names. ``progress`` is called with the
+    divergence after each swap.
 
     Raises:
         DataError: No name can be in test.
@@ -152,16 +147,9 @@ def _improve(sides: Sides, divergence: float) -> bool:
 
 
 def _exchange(sides: Sides, together: list[int], needed: float, *, to_test: bool) -> bool:
-    """Moves names to the other side, and as many others back, each time the best one.
+    """Moves names from one side to the other, and as many back, each time the best one.
 
-    Args:
-        sides: Unchanged if False is returned.
-        together: Names on the same side.
-        needed: The divergence must exceed this.
-        to_test: Whether they move to test.
-
-    Returns:
-        Whether the divergence exceeds ``needed``.
+    If the divergence does not exceed ``needed``, the moves are undone and False is returned.
     """
     import numpy as np
 
