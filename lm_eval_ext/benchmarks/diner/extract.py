@@ -270,7 +270,7 @@ def read_answers(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, s
 
     Raises:
         OptionError: There is no such file, or it has no answer about any of the recipes.
-        DataError: A line is no logged answer, or its recipe differs from ours of the same id.
+        DataError: A line is not a logged answer, or its recipe differs from ours of the same id.
     """
     if not file.is_file():
         raise OptionError(f"diner_components_file: {file} does not exist; {WANTED}")

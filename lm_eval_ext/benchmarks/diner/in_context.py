@@ -23,7 +23,7 @@ INSTRUCTION, ORACLE = "instruction", "oracle"
 SELECTIONS = (INSTRUCTION, ORACLE)
 
 _FIRST_LOOK = 64
-"""Number of best recipes among which k are looked for first that are no copies."""
+"""Number of best recipes that are first searched for k that are not copies."""
 
 
 def choose(split: Split, samples: Collection[Recipe], how: str, k: int, seed: int) -> Choices:

@@ -138,7 +138,7 @@ def split_for(options: Mapping[str, Any]) -> Split:
 
 
 def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:
-    """Shuffles recipes and, unless ``per_dish`` is 0, keeps only so many of each dish.
+    """Shuffles recipes, or ``per_dish`` of each dish unless that is 0.
 
     Shuffled because files may group recipes by dish, and ``--limit`` takes the first ones.
     """

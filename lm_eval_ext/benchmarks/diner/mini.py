@@ -69,7 +69,7 @@ def _pairs(dishes: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
 
 
 def _held_out(train: list[tuple[str, str]], number: int) -> list[tuple[str, str]]:
-    """One recipe each of so many dishes that have others left for training."""
+    """One recipe of each of ``number`` dishes that keep another one for training."""
     counts = Counter(dish for _, dish in train)
     first: dict[str, tuple[str, str]] = {}
     for text, dish in sorted(train, key=_digest):

@@ -131,10 +131,7 @@ def examine(
 def _original(folder: Path, db_id: str) -> Path:
     path = Databases(folder).find(db_id)
     if path is None:
-        raise DataError(
-            f"{folder} does not have the original of {db_id}; name the folder that the copies were "
-            "made from"
-        )
+        raise DataError(f"{folder} does not have the original of {db_id}; name its folder")
     return path
 
 

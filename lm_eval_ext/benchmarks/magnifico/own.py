@@ -103,8 +103,7 @@ def _interpretation(
 ) -> Interpretation:
     if row["word"] not in row["question"]:
         raise DataError(
-            f"{row['place']}: the question does not contain the word {row['word']!r}; use the word "
-            "as the question spells it"
+            f"{row['place']}: the question does not contain the word {row['word']!r}; add it"
         )
     forms = dict(before.forms) if before else {}
     if forms.setdefault(form, row["word"]) != row["word"] or (

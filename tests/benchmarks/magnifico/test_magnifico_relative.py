@@ -143,7 +143,7 @@ def test_one_database_has_no_interval() -> None:
         ([(8, 10, 4, 10)], 50),
         ([(2, 10, 9, 10)], 100),  # never above 100
         ([(2, 10, 9, 10), (8, 10, 4, 10)], 75),
-        ([(1, 20, 1, 40), (8, 10, 4, 10)], 50),  # 5 % of the base examples are enough
+        ([(1, 20, 0, 40), (8, 10, 4, 10)], 25),  # 5 % of the base examples are enough
         ([(1, 21, 0, 40), (8, 10, 4, 10)], 50),  # 4.8 % are not
         ([(8, 10, 0, 0), (8, 10, 4, 10)], 50),  # no novel example
         ([(0, 0, 4, 10), (8, 10, 4, 10)], 50),  # no base example

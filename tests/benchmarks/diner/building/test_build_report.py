@@ -54,6 +54,12 @@ def test_a_mean_over_test_components_only() -> None:
     assert (found["shared_compounds"], found["divergence"]) == (0, 1)
 
 
+def test_shared_compounds_count_as_often_as_test_has_them() -> None:
+    test = ["fried beef", "beef, fried, beef", "fried tofu"]
+    found = report.sides(NAMES, ["fried beef"], test)
+    assert (found["shared_compounds"], found["shared_occurrences"]) == (1 / 2, 2 / 3)
+
+
 def test_equal_sides_do_not_diverge_below_zero() -> None:
     counts = {number: number % 7 + 1 for number in range(97)}
     assert all(
