@@ -256,11 +256,11 @@ def test_mistakes_end_in_one_line_before_the_model_is_touched(
         ({"magnifico_semantics": "strct"}, "unknown semantics 'strct'"),
         ({"magnifico_sed": 1}, "unknown metadata key magnifico_sed"),
         ({"magnifico_seed": "x"}, "magnifico_seed='x'"),
-        ({"magnifico_forms": "nonsense"}, "magnifico_forms: no 'nonsense'"),
+        ({"magnifico_forms": "nonsense"}, "magnifico_forms is 'nonsense'"),
         ({"magnifico_file": "my.tsv"}, "has its own databases and examples"),
         ({"magnifico_corpus": "own", "magnifico_databases": "no.sqlite", "magnifico_file": "no"},
-         "magnifico_databases='no.sqlite': there is no such file or folder"),
-        ({"magnifico_corpus": "min"}, "no corpus 'min'; use published, mini, own"),
+         "magnifico_databases='no.sqlite' does not exist"),
+        ({"magnifico_corpus": "min"}, "magnifico_corpus is 'min'; use published, mini, own"),
     ],
 )  # fmt: skip
 def test_options_are_checked_when_documents_are_loaded(

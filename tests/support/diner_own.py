@@ -33,6 +33,11 @@ TEST = (
     ("番茄鸡蛋面", "番茄炒出汁加水烧开，下面条，快熟时淋入打散的蛋液。"),
 )
 
+STEPS = (
+    "土豆切丝", "热锅下油", "鸡蛋打散", "加盐调味", "小火慢炖", "撒上葱花", "面粉加水", "大火收汁",
+)  # fmt: skip
+"""Of instructions that tests put together at random."""
+
 
 def part(recipes: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
     return {"instructions": [text for _, text in recipes], "names": [name for name, _ in recipes]}

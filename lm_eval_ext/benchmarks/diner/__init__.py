@@ -1,1 +1,1 @@
-"""DiNeR: names of dishes that combine known components anew (Hu et al. 2023)."""
+"""DiNeR: names of dishes that are new combinations of known components (Hu et al. 2023)."""

@@ -1,37 +1,35 @@
-"""The dish's name taken out of a model's answer.
+"""What an answer says: the dish's name, or the components of the name.
 
-The rule, in the order in which it is applied:
+:func:`name_of` finds the name by these steps:
 
 1. *Text*: everything up to the last `</think>` is dropped; an answer that opens a `<think>` and
    never closes it has no name. Of the next 4,000 characters, full-width letters, digits and
-   signs become ASCII (NFKC), control and invisible characters go, traditional characters become
-   simplified ones, and marks of Markdown go. The text ends before a special token (`<|`, `</s>`)
-   and before a repetition of the question (菜名是什么); a question that it begins with is
-   skipped.
-2. *Line*: the first line, but none that only leads up to the next (好的, 菜名, a colon at its
-   end). Where it is longer than 20 characters and neither announces a name nor quotes one, a
-   later line that announces it by 菜名 or 答案 is taken instead.
-3. *Place*: what follows an announcement, 菜名是 or 答案: rather than 这道菜叫, and that rather than
-   这道菜是 or 应该是; else what precedes 是这道菜的菜名 or 是一道; else the first text in quotation
-   marks; else the line, without 好的 in front.
-4. *End*: a name in quotation marks ends with them, another one before the first comma, full stop
-   or the like, spaced dash, slash or 或: of several names offered, the first counts. 一道 in
-   front, 的做法 and 吧 behind go.
-5. *Name*: what stands in brackets and every character that is not Chinese go, as from the titles
-   of which the gold names were made (:func:`.names.clean_name`); a name wholly in brackets loses
-   the brackets only. Of a text without a Chinese character the first sentence stays as it is; signs
-   alone are none.
+   punctuation become ASCII (NFKC), control and invisible characters are removed, traditional
+   characters become simplified ones, and Markdown markup is removed. The text ends before a
+   special token (`<|`, `</s>`) and before a repetition of the question (菜名是什么); a question at
+   its beginning is skipped.
+2. *Line*: the first line that does more than introduce the next one (好的, 菜名, a colon at its
+   end). If it is longer than 20 characters and neither announces nor quotes a name, the first
+   line that announces one by 菜名 or 答案 is taken instead.
+3. *Start*: the name begins after an announcement. 菜名是 and 答案: take precedence over
+   这道菜叫, and that over 这道菜是 and 应该是. Without one, the name is what precedes
+   是这道菜的菜名 or 是一道; else the first quoted text; else the line without a leading 好的.
+4. *End*: a quoted name ends with its quotation mark, another one before the first comma, full
+   stop or similar mark, dash between spaces, slash or 或: of several names offered, the first
+   counts. A leading 一道 and a trailing 的做法 or 吧 are removed.
+5. *Name*: text in brackets and all characters that are not Chinese are removed, as from the
+   titles that the gold names come from (:func:`.glossary.clean_name`); a name that stands wholly
+   in brackets loses only the brackets. Of a text without Chinese characters, the first sentence
+   is returned unchanged; punctuation alone is no name.
 
-A gold name given back as an answer comes back as it is.
-
-Answers that hold more than a name: the components of a recipe, or components and name.
+A gold name given as the answer is returned unchanged.
 
 :func:`parts` reads an answer to a component question: of its first sentence, what stands between
-commas, after 是, 为, 叫 or a colon, without brackets, quotation marks and other signs. That there
-is none is said by 无, by 没有 at the beginning or end, and by 没有特别 and the like anywhere.
-:func:`name_after_components` reads the four lines of compositional prompting.
-
-A model's earlier answers to the component questions, out of lm-eval's log of that run.
+commas, after 是, 为, 叫 or a colon, without brackets, quotation marks and other punctuation. An
+answer says that there is no such component by 无, by 没有 at its beginning or end, or by 没有特别
+and similar phrases anywhere. :func:`name_after_components` reads the four lines of compositional
+prompting. :func:`read_answers` reads a model's answers to the component questions from lm-eval's
+log.
 """
 
 import functools
@@ -44,6 +42,7 @@ from typing import Any
 
 from lm_eval_ext.benchmarks.diner.glossary import (
     BRACKETED,
+    CHINESE,
     NESTING,
     NOT_CHINESE,
     Component,
@@ -56,10 +55,10 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.missing import was_missing
 
 MAX_CHARS = 4_000
-"""Of an answer that are looked through for the name."""
+"""Characters of an answer that are searched for the name."""
 
 MAX_PLAIN = 20
-"""Characters up to which a line may be a name that nothing announces."""
+"""Longest line, in characters, that may be a name without an announcement."""
 
 _THOUGHT = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _THINKING = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
@@ -71,8 +70,8 @@ _QUESTION = (
 _ASKED_FIRST = re.compile(rf"[\s\"“「]*(?:{_QUESTION})[\s?\"”」]*")
 _ASKED_AGAIN = re.compile(_QUESTION)
 _MARKDOWN = re.compile(r"`{3,}[a-z]*|`|\*+|__|^[ \t]*(?:#+|>+|[-+])[ \t]+", re.MULTILINE)
-_CHINESE = re.compile(NOT_CHINESE.replace("^", "").replace("+", ""))
-_RUN = re.compile(f"{_CHINESE.pattern}{{1,50}}")
+_CHINESE = re.compile(CHINESE)
+_RUN = re.compile(f"{CHINESE}{{1,50}}")
 _BRACKETED = re.compile(BRACKETED)
 
 _SURELY = "(?:应该|应当|很可能|可能|大概|就|一般|可以|通常)?"
@@ -104,14 +103,11 @@ _QUOTED = re.compile("|".join(f"{q[0]}([^{q}]{{1,60}}){q[1]}" for q in _QUOTES))
 
 
 def name_of(answer: str) -> str:
-    """The name in a model's answer, by the rule of this module's text.
-
-    Args:
-        answer: Any text.
+    """Finds the name in a model's answer, by the steps in the module's docstring.
 
     Returns:
-        Chinese characters alone; or, where the answer has none, its first sentence; "" for an
-        answer that says nothing.
+        Chinese characters only; the first sentence of an answer that has none; "" for an answer
+        without a name.
     """
     line = _line(plain(answer))
     if _CHINESE.search(line):
@@ -121,7 +117,7 @@ def name_of(answer: str) -> str:
 
 
 def plain(answer: str) -> str:
-    """The text of an answer that may hold the name: step 1 of the rule."""
+    """Step 1: the text of an answer that may contain the name."""
     thought = 0
     for tag in _THOUGHT.finditer(answer):
         thought = tag.end()
@@ -140,7 +136,7 @@ def plain(answer: str) -> str:
 
 
 def _simplified(text: str) -> str:
-    # In short runs, since the library's time grows with the square of a run's length.
+    # In short runs: the library's time grows with the square of a run's length.
     return _RUN.sub(lambda run: str(_simplifier().convert(run[0])), text)
 
 
@@ -197,11 +193,11 @@ def _name(text: str) -> str:
     text = bare if _CHINESE.search(bare) else text
     pieces = [piece.strip() for piece in _END.split(text) if _CHINESE.search(piece)]
     name = _AROUND.sub("", pieces[0]) if pieces else text
-    return clean_name(name) or clean_name(re.sub(NOT_CHINESE, "", name))
+    return clean_name(name) or re.sub(NOT_CHINESE, "", name)
 
 
 UNKNOWN = "unknown"
-"""Kind of what is in no glossary: such a component is never right."""
+"""Kind of a component that the glossary lacks, which is never right."""
 
 _SENTENCE_END = re.compile(r"[。!?\n]")
 _BETWEEN = re.compile(r"[,、;/|+\s]+")
@@ -216,7 +212,7 @@ _NAME_LINE = re.compile(rf"{NAME_LABEL}[^\n:：]{{0,6}}[:：]")  # noqa: RUF001
 
 
 def parts(answer: str) -> tuple[str, ...]:
-    """The components that an answer lists, in its words; none for an answer that says none."""
+    """The components that an answer lists, in its words; empty if it says that there is none."""
     sentence = _SENTENCE_END.split(plain(answer).strip(), maxsplit=1)[0]
     if _NOTHING.match(sentence):
         return ()
@@ -225,16 +221,16 @@ def parts(answer: str) -> tuple[str, ...]:
 
 
 def _bare(text: str) -> str:
-    """The Chinese characters; where there are none, the text as it is."""
+    """The Chinese characters, or the text without punctuation around it if it has none."""
     return clean_name(text) or text.strip("\"'“”「」.()[]")
 
 
 def components_in(answer: str, glossary: Glossary) -> set[Component]:
-    """The components of an answer, of whatever kind they are.
+    """The components of an answer, of all kinds.
 
-    Parts are parsed as names are, so that a whole name for an action holds the right action and
-    foods too many. A part that does not parse is taken apart at 和, 与 and 及; what does not parse
-    even then is one wrong component.
+    Parts are parsed like names: a full dish name as an answer about the action gives the right
+    action and some wrong foods. A part that does not parse is divided at 和, 与 and 及; a piece
+    that still does not parse is one wrong component.
     """
     found: set[Component] = set()
     for part in parts(answer):
@@ -245,10 +241,10 @@ def components_in(answer: str, glossary: Glossary) -> set[Component]:
 
 
 def name_after_components(answer: str) -> str:
-    """The part of an answer of four lines that holds the name.
+    """The part of a four-line answer that contains the name; "" if there is none.
 
-    What follows the last 菜名 with a colon; without one, the last line, if it is none of the
-    lines of components. "" where there is no such part.
+    It is the text after the last 菜名 with a colon, or else the last line, unless that line
+    states components.
     """
     text = plain(answer)
     labelled = list(_NAME_LINE.finditer(text))
@@ -265,23 +261,19 @@ WANTED = (
 )
 
 
-def read(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, str]]:
-    """Reads the answers for recipes.
-
-    Args:
-        file: The log.
-        recipes: Those that are to be asked; answers for others are passed over.
+def read_answers(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, str]]:
+    """Reads a model's answers to the component questions about recipes from lm-eval's log.
 
     Returns:
-        By id and kind the components as prompts state them, "" for none. Recipes that the log
-        has no answers for are not among them.
+        Components by recipe id and kind, as prompts state them, "" for none. Recipes without
+        answers in the log are missing.
 
     Raises:
-        OptionError: There is no such file, or it has no answers for any of the recipes.
-        DataError: A line is no logged answer, or belongs to another recipe of the same id.
+        OptionError: There is no such file, or it has no answer about any of the recipes.
+        DataError: A line is not a logged answer, or its recipe differs from ours of the same id.
     """
     if not file.is_file():
-        raise OptionError(f"diner_components_file: {file} is no file; {WANTED}")
+        raise OptionError(f"diner_components_file: {file} does not exist; {WANTED}")
     wanted = {recipe.id: recipe for recipe in recipes}
     found: dict[str, dict[str, str]] = {}
     for place, row in _rows(file):
@@ -291,7 +283,8 @@ def read(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, str]]:
             continue
         if recipe.instruction != doc.get("instruction"):
             raise DataError(
-                f"{place}: {doc['id']} is another recipe there; ask both tasks about the same data"
+                f"{place}: {doc['id']} is a different recipe in this log; run both tasks on the "
+                "same data"
             )
         found[recipe.id] = {
             kind: "、".join(parts(response))
@@ -299,7 +292,7 @@ def read(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, str]]:
         }
     if not found:
         raise OptionError(
-            f"diner_components_file: {file} has no answers about these recipes; {WANTED}, on the "
+            f"diner_components_file: {file} has no answers about these recipes; {WANTED} on the "
             "same data"
         )
     return found
@@ -318,7 +311,7 @@ def _rows(file: Path) -> Iterator[tuple[str, Any]]:
             try:
                 yield place, json.loads(line.decode("utf-8"))
             except (ValueError, RecursionError):
-                raise DataError(f"{place}: no JSON; {WANTED}") from None
+                raise DataError(f"{place}: not JSON; {WANTED}") from None
 
 
 def _checked(row: Any, place: str) -> tuple[Mapping[str, Any], Sequence[str]]:
@@ -331,5 +324,7 @@ def _checked(row: Any, place: str) -> tuple[Mapping[str, Any], Sequence[str]]:
         or len(responses) != len(ASKED_KINDS)
         or not all(isinstance(response, str) for response in responses)
     ):
-        raise DataError(f"{place}: no answers to the {len(ASKED_KINDS)} questions; {WANTED}")
+        raise DataError(
+            f"{place}: not a logged answer to {len(ASKED_KINDS)} component questions; {WANTED}"
+        )
     return doc, responses

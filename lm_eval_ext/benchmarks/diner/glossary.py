@@ -1,13 +1,8 @@
-"""Titles of recipes made into names of dishes.
+"""The glossary of foods, actions and flavours: parsing dish names and cleaning titles.
 
-The paper (section 3.1) removes "non-Chinese characters and content inside the parentheses".
-The patterns are written in what Python's ``re`` and RE2 have in common, so that a database
-which cleans a million titles can use the same ones.
-
-The glossary of food, actions and flavours, and the parser of dish names over it.
-
-The paper (section 3.2) parses a name by maximal matching and lets words of one class, such as
-two words for chicken feet, stand for the same component.
+Names are parsed by maximal matching, and synonyms, such as two words for chicken feet, are the
+same component (paper, section 3.2). Names come from titles of recipes without "non-Chinese
+characters and content inside the parentheses" (section 3.1).
 """
 
 import hashlib
@@ -20,51 +15,8 @@ from pathlib import Path
 
 from lm_eval_ext.errors import DataError
 
-_PAIRS = ("(（﹙:)）﹚", "[［:]］", "{｛:}｝", "<＜〈:>＞〉", "【〖〔〘〚︻:】〗〕〙〛︼")  # noqa: RUF001
-"""Opening and closing brackets of one shape, ASCII and full width, which authors mix.
-
-Corner brackets and 《》 are quotation marks in Chinese: the name itself stands between them.
-"""
-
-
-def _pattern() -> str:
-    parts = []
-    for pair in _PAIRS:
-        opening, closing = (re.escape(marks) for marks in pair.split(":"))
-        parts.append(f"[{opening}][^{opening}{closing}]*[{closing}]")
-    return "|".join(parts)
-
-
-BRACKETED = _pattern()
-"""An innermost pair of brackets with what stands between them."""
-
-NESTING = 3
-"""So often :data:`BRACKETED` is removed: brackets nested deeper lose only themselves."""
-
-NOT_CHINESE = "[^〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"  # noqa: RUF001
-"""Everything but Chinese characters: letters, digits, signs, emojis, kana, space."""
-
-_BRACKETED = re.compile(BRACKETED)
-_NOT_CHINESE = re.compile(NOT_CHINESE)
-
-
-def clean_name(title: str) -> str:
-    """The name of the dish in a recipe's title.
-
-    Args:
-        title: Any text.
-
-    Returns:
-        The title without bracketed text and without characters that are not Chinese; may be
-        empty. A bracket without its partner is removed alone.
-    """
-    for _ in range(NESTING):
-        title = _BRACKETED.sub("", title)
-    return _NOT_CHINESE.sub("", title)
-
-
 KINDS = ("food", "action", "flavour")
-"""Of components; the keys of the published ``glossary.json``."""
+"""Of components: the keys of the published ``glossary.json``."""
 
 _LEGAL = 'an object of three objects, {"food": {word: class}, "action": ..., "flavour": ...}'
 
@@ -75,8 +27,8 @@ class Component:
 
     Attributes:
         kind: One of :data:`KINDS`.
-        name: The word that names the class. It need not itself be a word of the glossary: the names
-            of 40 published classes are none.
+        name: The word that names the class. It need not be in the glossary itself: the names of
+            40 published classes are not.
     """
 
     kind: str
@@ -86,13 +38,13 @@ class Component:
 class Glossary:
     """Words and their classes; immutable.
 
-    Classes are taken as written: a class may be named by a word that belongs to another class
-    (one published word has such a class), and then both are classes of their own. Only so are
-    there the 413 classes of food that the paper counts.
+    Classes are taken literally: a class named by a word that belongs to another class (the
+    published glossary has one) is separate from that class. Only this gives the 413 classes of
+    food that the paper counts.
     """
 
     def __init__(self, components: Mapping[str, Component]) -> None:
-        """Use :meth:`of` or :meth:`read`, which check what they are given."""
+        """Use :meth:`of` or :meth:`read`, which validate their input."""
         self._components = dict(components)
         self._longest = max(map(len, self._components), default=0)
         words: dict[Component, list[str]] = {}
@@ -105,12 +57,12 @@ class Glossary:
         """Reads a file like the published ``glossary.json``.
 
         Raises:
-            DataError: It cannot be read, is no JSON, or is no glossary.
+            DataError: It cannot be read, or is not a glossary in JSON.
         """
         try:
             content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
         except (OSError, ValueError, RecursionError) as error:
-            raise DataError(f"{path}: no glossary ({error}); legal is {_LEGAL}") from error
+            raise DataError(f"{path}: not a glossary ({error}); it must be {_LEGAL}") from error
         try:
             return cls.of(content)
         except DataError as error:
@@ -118,37 +70,32 @@ class Glossary:
 
     @classmethod
     def of(cls, mapping: Mapping[str, Mapping[str, str]]) -> "Glossary":
-        """Builds a glossary from a mapping of kind to word to class.
-
-        Raises:
-            DataError: A kind is missing or unknown, a word is empty, contains space or stands
-                twice, or the glossary has no word.
-        """
+        """Builds a glossary from ``{kind: {word: class}}``; raises DataError if it is not one."""
         if not isinstance(mapping, Mapping) or set(mapping) != set(KINDS):
-            raise DataError(f"a glossary is {_LEGAL}")
+            raise DataError(f"a glossary must be {_LEGAL}")
         components: dict[str, Component] = {}
         for kind in KINDS:
             if not isinstance(mapping[kind], Mapping):
-                raise DataError(f"{kind!r} in the glossary is no object; legal is {_LEGAL}")
+                raise DataError(f"{kind!r} in the glossary is not an object; it must be {_LEGAL}")
             for word, name in mapping[kind].items():
                 _check(word, kind)
                 _check(name, kind)
                 if word in components:
                     raise DataError(
-                        f"the glossary has {word!r} as {components[word].kind} and as {kind};"
-                        " a word has one class: remove one of the two"
+                        f"the glossary has {word!r} as {components[word].kind} and as {kind}; a "
+                        "word has only one class: remove one of them"
                     )
                 components[word] = Component(kind, name)
         if not components:
-            raise DataError(f"the glossary has no word; legal is {_LEGAL}")
+            raise DataError(f"the glossary has no words; it must be {_LEGAL}")
         return cls(components)
 
     def component(self, word: str) -> Component | None:
-        """The component that a word stands for; None for what is no word of the glossary."""
+        """The component that a word names; None if the glossary lacks the word."""
         return self._components.get(word)
 
     def words(self, component: Component) -> tuple[str, ...]:
-        """All words of a component, sorted; none for an unknown one."""
+        """The synonyms for a component, sorted; none for an unknown component."""
         return self._words.get(component, ())
 
     def components(self) -> tuple[Component, ...]:
@@ -156,7 +103,7 @@ class Glossary:
         return tuple(sorted(self._words))
 
     def as_dict(self) -> dict[str, dict[str, str]]:
-        """What :meth:`read` reads; words are sorted."""
+        """The glossary as :meth:`of` takes it, words sorted."""
         found: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
         for word in sorted(self._components):
             component = self._components[word]
@@ -165,17 +112,15 @@ class Glossary:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of the words and their classes, whatever their order in a file."""
+        """SHA-256 (hex) of words and classes, independent of their order in a file."""
         text = json.dumps(self.as_dict(), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def words_in(self, name: str) -> tuple[str, ...] | None:
-        """The words that a name consists of, by maximal matching.
-
-        From the left, the longest word that fits is taken, and never given back.
+        """The words of a name by maximal matching: from the left, always the longest that fits.
 
         Returns:
-            None if a place is reached where no word fits; () for the empty name.
+            None if no word fits at some place, without backtracking; () for "".
         """
         found = []
         place = 0
@@ -191,10 +136,7 @@ class Glossary:
         return tuple(found)
 
     def parse(self, name: str) -> tuple[Component, ...] | None:
-        """The components of a name in its order, repeats kept; None where it does not parse.
-
-        The rule is that of :meth:`words_in`.
-        """
+        """The components of :meth:`words_in`, in order, repeats kept; None if it does not parse."""
         words = self.words_in(name)
         return None if words is None else tuple(self._components[word] for word in words)
 
@@ -202,15 +144,58 @@ class Glossary:
 def _check(word: object, kind: str) -> None:
     if not isinstance(word, str) or not word or word.split() != [word]:
         raise DataError(
-            f"{word!r} under {kind!r} in the glossary is no word; legal are texts without space"
+            f"{word!r} under {kind!r} in the glossary is not a word; use a text without white space"
         )
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """For ``json``, which would keep the last of two equal keys without a word."""
+    """For ``json``, which would silently keep only the last of two equal keys."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"{twice!r} stands in it twice")
+        raise ValueError(f"{twice!r} occurs twice")
     return found
+
+
+_PAIRS = ("(（﹙:)）﹚", "[［:]］", "{｛:}｝", "<＜〈:>＞〉", "【〖〔〘〚︻:】〗〕〙〛︼")  # noqa: RUF001
+"""Opening and closing brackets of each shape; recipe authors mix ASCII and full-width ones.
+
+Corner brackets and 《》 are missing because they are quotation marks in Chinese: they enclose the
+name itself.
+"""
+
+
+def _pattern() -> str:
+    parts = []
+    for pair in _PAIRS:
+        opening, closing = (re.escape(marks) for marks in pair.split(":"))
+        parts.append(f"[{opening}][^{opening}{closing}]*[{closing}]")
+    return "|".join(parts)
+
+
+# The patterns use only what Python's re and RE2 have in common, so that DuckDB can use them, too.
+BRACKETED = _pattern()
+"""An innermost pair of brackets with its content."""
+
+NESTING = 3
+"""How often :data:`BRACKETED` is removed; of brackets nested deeper, the content stays."""
+
+_CHINESE = "〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # noqa: RUF001
+CHINESE = f"[{_CHINESE}]"
+NOT_CHINESE = f"[^{_CHINESE}]+"
+"""Letters, digits, punctuation, emojis, kana and spaces among them."""
+
+_BRACKETED = re.compile(BRACKETED)
+_NOT_CHINESE = re.compile(NOT_CHINESE)
+
+
+def clean_name(title: str) -> str:
+    """Makes a dish name of a recipe's title; may be empty.
+
+    Removes bracketed text and all characters that are not Chinese, so of an unpaired bracket
+    only the bracket itself.
+    """
+    for _ in range(NESTING):
+        title = _BRACKETED.sub("", title)
+    return _NOT_CHINESE.sub("", title)

@@ -1,7 +1,7 @@
-"""Demonstrations for a test recipe, from the training set.
+"""In-context demonstrations for a test recipe, chosen from the training set.
 
-:func:`by_instruction` sees what the model sees. :func:`by_gold_name` is the paper's way
-(sections 4.2 and 5.2) and looks at the gold name, so it is an oracle.
+"instruction" searches by what the model sees. "oracle" is the paper's way (sections 4.2 and 5.2):
+it looks at the gold name.
 """
 
 from collections import defaultdict
@@ -23,25 +23,18 @@ INSTRUCTION, ORACLE = "instruction", "oracle"
 SELECTIONS = (INSTRUCTION, ORACLE)
 
 _FIRST_LOOK = 64
-"""Of the best recipes, among which k that are no copies are looked for first."""
+"""Number of best recipes that are first searched for k that are not copies."""
 
 
 def choose(split: Split, samples: Collection[Recipe], how: str, k: int, seed: int) -> Choices:
-    """Gives every sample k demonstrations.
+    """Chooses k demonstrations for every sample, by one of :data:`SELECTIONS`.
 
-    Neither the other samples nor their order matter to a sample's. None is a copy of the
-    sample, nor are two of them copies of each other.
-
-    Args:
-        split: Whose training set is searched; the index of it is kept in the cache.
-        samples: For whom.
-        how: One of :data:`SELECTIONS`.
-        k: Demonstrations per sample.
-        seed: Another seed, another choice among equals.
+    The choice for a sample depends on no other sample. No demonstration is a copy of the sample
+    or of another demonstration. The seed decides between equally good ones.
 
     Raises:
         OptionError: k is below 1.
-        DataError: The index cannot be made or kept.
+        DataError: The index cannot be built or saved.
     """
     from tqdm import tqdm
 
@@ -62,7 +55,7 @@ def choose(split: Split, samples: Collection[Recipe], how: str, k: int, seed: in
 
 
 class _Search:
-    """The training set as a pool and as an index, in the same order."""
+    """The training set as a pool and as a BM25 index, in the same order."""
 
     def __init__(self, split: Split) -> None:
         self.pool = Pool(_item(recipe) for recipe in split.train)
@@ -70,7 +63,7 @@ class _Search:
         self.index = index_of([recipe.instruction for recipe in self.recipes])
 
     def best(self, sample: Recipe, k: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
-        """Places and scores of the best recipes, at least k of which may be shown."""
+        """Positions and scores of the best recipes, at least k of which may be shown."""
         import numpy as np
 
         scores = self.index.scores(sample.instruction)
@@ -78,7 +71,7 @@ class _Search:
         while True:
             if look >= len(scores):
                 return np.arange(len(scores)), scores.astype(np.float64)
-            # With all that are equal to the last, or chance would be no longer the seed's.
+            # Includes all recipes that tie with the last one: the seed decides between them.
             places = np.flatnonzero(scores >= np.partition(scores, -look)[-look])
             keys = {self.pool[int(place)].copy_key for place in places} - {sample.copy_key}
             if len(keys) >= k:
@@ -87,7 +80,7 @@ class _Search:
 
 
 class _Oracle:
-    """The dishes of the training set by their components."""
+    """The paper's choice: dishes of the training set that share components with the gold name."""
 
     def __init__(self, split: Split, search: _Search) -> None:
         self._search = search
@@ -102,14 +95,14 @@ class _Oracle:
             self._places[recipe.name].append(place)
 
     def choice(self, sample: Recipe, k: int, seed: int) -> Choice:
-        """The demonstrations of a sample, each of another dish, none of the sample's own."""
+        """Demonstrations for a sample, of as many dishes, none of them the sample's own dish."""
         scores = self._search.index.scores(sample.instruction)
         picking = Picking(_item(sample), k)
         gold = frozenset(self._parse(sample.name) or ())
         left, used = gold, {sample.name}
         while not picking.full:
             key = (seed, ORACLE, sample.id, len(picking.picked))
-            # Components that no training name has cannot be covered.
+            # What no training name has cannot be covered.
             wanted = frozenset(one for one in left if one in self._having) or gold
             for name, f1 in self._alike(wanted, used, key):
                 used.add(name)
@@ -124,7 +117,7 @@ class _Oracle:
     def _alike(
         self, wanted: frozenset[Component], used: Collection[str], key: tuple[object, ...]
     ) -> Iterator[tuple[str, float]]:
-        """Names by their F1 to components, the highest first; then the others at random."""
+        """Names and their F1 against components, best first; names without any are shuffled."""
         common: defaultdict[str, int] = defaultdict(int)
         for component in wanted:
             for name in self._having.get(component, ()):
@@ -142,10 +135,10 @@ class _Oracle:
     def _take(
         self, picking: Picking, name: str, scores: Any, why: str, key: tuple[object, ...]
     ) -> bool:
-        """Picks the recipe of a dish that is most like the sample; not if all are copies."""
+        """Picks a dish's recipe that is most similar to the sample; False if all are copies."""
         places = self._places[name]
         drawn = [places[number] for number in shuffled(len(places), *key, name)]
-        # A stable sort leaves equal ones in the order drawn.
+        # The sort is stable: equal ones stay in the order drawn.
         for place in sorted(drawn, key=lambda place: -scores[place]):
             if picking.take(self._search.pool[place], f"{why}, BM25 {scores[place]:.2f}"):
                 return True

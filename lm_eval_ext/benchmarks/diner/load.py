@@ -1,7 +1,4 @@
-"""Where splits come from: the published file, a folder that ``diner build`` made, or mini.
-
-The loading function of every DiNeR task.
-"""
+"""Loads DiNeR's documents from the published files, from ``diner build``'s, or from mini."""
 
 import json
 from collections.abc import Mapping
@@ -35,86 +32,14 @@ SPLITS = (TMCD, RANDOM)
 SOURCE = "diner"
 GLOSSARY = "glossary.json"
 
-
-def read(corpus: str, split: str, folder: str | None) -> "tuple[Split, DatasetInfo]":
-    """Reads a split and says where it comes from.
-
-    Args:
-        corpus: One of :data:`CORPORA`.
-        split: One of :data:`SPLITS`.
-        folder: What ``lm-eval-ext diner build`` made, to be read instead of the published file.
-
-    Raises:
-        OptionError: A value is not legal, or the published random split is asked for, which
-            does not exist, or a folder for embedded recipes.
-        DataError: A file is not at hand, or not what it should be.
-    """
-    if corpus not in CORPORA:
-        raise OptionError(f"diner_corpus: no {corpus!r}; use {' or '.join(CORPORA)}")
-    if split not in SPLITS:
-        raise OptionError(f"diner_split: no {split!r}; use {' or '.join(SPLITS)}")
-    if folder is not None and corpus == MINI:
-        raise OptionError(
-            "diner_dir is not for the mini tasks, whose recipes are embedded; drop one"
-        )
-    if folder is not None:
-        return _own(Path(folder).expanduser(), split)
-    if corpus == MINI:
-        return _mini(split)
-    if split == RANDOM:
-        raise OptionError(
-            "the authors' random split is not published; build one (lm-eval-ext diner build) and "
-            """name its folder: --metadata '{"diner_dir": "FOLDER"}'"""
-        )
-    found = require_all(SOURCE)
-    paths = {file.name: file.path for file in found.files}
-    return _parsed(paths["tmcd"], paths["glossary"]), provenance.describe(found.files)
-
-
-def _own(folder: Path, split: str) -> "tuple[Split, DatasetInfo]":
-    paths = [folder / f"{split}_data.json", folder / GLOSSARY]
-    for path in paths:
-        if not path.is_file():
-            raise DataError(
-                f"diner_dir: there is no {path.name} in {folder}; name a folder that lm-eval-ext "
-                "diner build made"
-            )
-    sums = {f"{path.stem} recipes": sha256_of(path) for path in paths}
-    return _parsed(*paths), provenance.describe_many([], sums)
-
-
-def _mini(split: str) -> "tuple[Split, DatasetInfo]":
-    glossary = mini.glossary()
-    content = mini.split(split)
-    info = provenance.describe_embedded("diner_mini", mini.digest())
-    return split_of(content, glossary, f"diner_mini, {split}"), info
-
-
-def _parsed(path: Path, glossary: Path) -> Split:
-    stamp = tuple((one, one.stat().st_size, one.stat().st_mtime_ns) for one in (path, glossary))
-    return _kept(*stamp)
-
-
-@lru_cache(maxsize=2)
-def _kept(data: tuple[Path, int, int], glossary: tuple[Path, int, int]) -> Split:
-    """A file's split, kept because several tasks of a run read the same 125 MB."""
-    path = data[0]
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: no JSON ({error}); fetch or build it again") from error
-    return split_of(content, Glossary.read(glossary[0]), str(path))
-
-
 NAME, COMPONENTS, COMPOSITIONAL = "name", "components", "cp"
 ASKS = (NAME, COMPONENTS, COMPOSITIONAL)
 
 OTHER = "other"
-"""The category of a test name that has none: all its components stand in one training name, or
-three training names do not give them."""
+"""Of a test name that is in none of the paper's generalization categories."""
 
 UNPARSED, UNANSWERED = "gold_does_not_parse", "no_component_answers"
-"""Why a recipe is not asked."""
+"""Reasons why a recipe is not asked about."""
 
 
 @loader(prefix="diner_")
@@ -129,29 +54,32 @@ def dataset(
     diner_per_dish: int = 0,
     diner_draw_seed: int = 0,
 ) -> "DatasetDict":
-    """Loads the test recipes of a split, as ``test``, mixed but always the same.
+    """Loads the test recipes of a split as ``test``, in a fixed random order.
 
-    Recipes whose name does not parse cannot be scored and are not among them.
+    Recipes whose name does not parse cannot be scored and are left out.
 
     Args:
         diner_corpus: ``published`` or ``mini``.
         diner_split: ``tmcd`` or ``random``.
-        diner_dir: A folder that ``lm-eval-ext diner build`` made, instead of a corpus.
-        diner_ask: What is asked: the ``name``, the ``components``, or both (``cp``).
+        diner_dir: A folder made by ``lm-eval-ext diner build``, used instead of a corpus.
+        diner_ask: What to ask for: the ``name``, the ``components``, or both (``cp``).
         diner_components_file: For ``cp``: lm-eval's log of a model's answers to
-            ``diner_components``, which then stand before the question.
-        diner_demonstrations: How demonstrations are chosen, if there are any.
-        diner_per_dish: Recipes asked of each dish, drawn by the seed; 0: all.
-        diner_draw_seed: Of that drawing.
+            ``diner_components``, which prompts then state before the question.
+        diner_demonstrations: How in-context demonstrations are chosen; None: none are shown.
+        diner_per_dish: Recipes per dish, drawn at random; 0: all.
+        diner_draw_seed: The seed for drawing them.
 
     Raises:
-        OptionError: A value is not legal, or a library is not installed.
-        DataError: A file is not at hand, does not hold what it should, or no recipe is left.
+        OptionError: A value is illegal, or a library is not installed.
+        DataError: A file is unavailable or invalid, or no recipe is left.
     """
     from datasets import Dataset, DatasetDict
 
-    _check_place("diner_dir", diner_dir)
-    _check_place("diner_components_file", diner_components_file)
+    for option, path in (("dir", diner_dir), ("components_file", diner_components_file)):
+        if not isinstance(path, str | None):
+            raise OptionError(
+                f"diner_{option} is {path!r}; write a path as a string, or leave it out"
+            )
     _check(diner_ask, diner_components_file, diner_demonstrations, diner_per_dish)
     split, info = read(diner_corpus, diner_split, diner_dir)
     parsed = [recipe for recipe in split.test if split.glossary.parse(recipe.name)]
@@ -159,12 +87,14 @@ def dataset(
     asked = drawn(parsed, diner_per_dish, diner_draw_seed)
     given: Mapping[str, Mapping[str, str]] | None = None
     if diner_components_file is not None:
-        given = extract.read(Path(diner_components_file).expanduser(), asked)
+        given = extract.read_answers(Path(diner_components_file).expanduser(), asked)
         left_out[UNANSWERED] = [recipe.id for recipe in asked if recipe.id not in given]
         asked = [recipe for recipe in asked if recipe.id in given]
     if not asked:
         causes = ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items())
-        raise DataError(f"DiNeR: no recipe is left to ask about ({causes})")
+        raise DataError(
+            f"DiNeR: no recipe can be asked about ({causes}); use another split or log of answers"
+        )
     categories = Categories(split.train_names.values())
     rows = [
         {
@@ -186,14 +116,14 @@ def _check(
     ask: str, components_file: str | None, demonstrations: str | None, per_dish: int
 ) -> None:
     if ask not in ASKS:
-        raise OptionError(f"diner_ask: no {ask!r}; use {', '.join(ASKS)}")
+        raise OptionError(f"diner_ask is {ask!r}; use {', '.join(ASKS)}")
     if components_file is not None and ask != COMPOSITIONAL:
         raise OptionError(
-            "diner_components_file is for diner_cp alone; leave it out, or run diner_cp by itself"
+            "diner_components_file is only for diner_cp; leave it out, or run diner_cp by itself"
         )
     if demonstrations not in (None, *SELECTIONS):
         raise OptionError(
-            f"diner_demonstrations: no {demonstrations!r}; use {' or '.join(SELECTIONS)}"
+            f"diner_demonstrations is {demonstrations!r}; use {' or '.join(SELECTIONS)}"
         )
     if demonstrations is not None:
         check_installed()
@@ -201,21 +131,16 @@ def _check(
         raise OptionError(f"diner_per_dish is {per_dish!r}; use 0 (all), 1 or more")
 
 
-def _check_place(option: str, place: object) -> None:
-    if not isinstance(place, str | None):
-        raise OptionError(f"{option} is {place!r}; write a path as a text, or leave it out")
-
-
 def split_for(options: Mapping[str, Any]) -> Split:
-    """The split that a task's documents are from; options as :func:`dataset` takes them."""
+    """The split that :func:`dataset` takes documents from under these options."""
     names = ("diner_corpus", "diner_split", "diner_dir")
     return read(*(options[name] for name in names))[0]
 
 
 def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:
-    """Recipes in a mixed order, all or so many of each dish.
+    """Shuffles recipes, or ``per_dish`` of each dish unless that is 0.
 
-    Mixed, since files may keep those of a dish together, and ``--limit`` takes the first.
+    Shuffled because files may group recipes by dish, and ``--limit`` takes the first ones.
     """
     by_dish: dict[str, list[Recipe]] = {}
     for recipe in recipes:
@@ -232,7 +157,7 @@ def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:
 def _prompts(
     recipe: Recipe, wanted: str, given: Mapping[str, Mapping[str, str]] | None
 ) -> dict[str, Any]:
-    """The columns that hold what is asked."""
+    """The columns with prompts."""
     if wanted == NAME:
         return {"input": prompt.name_prompt(recipe.instruction)}
     if wanted == COMPONENTS:
@@ -240,3 +165,68 @@ def _prompts(
     if given is None:
         return {"input": prompt.one_prompt(recipe.instruction)}
     return {"input": prompt.given_components_prompt(recipe.instruction, given[recipe.id])}
+
+
+def read(corpus: str, split: str, folder: str | None) -> "tuple[Split, DatasetInfo]":
+    """Reads one of :data:`SPLITS` and describes its source.
+
+    A folder made by ``lm-eval-ext diner build`` is read instead of the published files.
+
+    Raises:
+        OptionError: A value is illegal, or they do not go together.
+        DataError: A file is unavailable or invalid.
+    """
+    if corpus not in CORPORA:
+        raise OptionError(f"diner_corpus is {corpus!r}; use {' or '.join(CORPORA)}")
+    if split not in SPLITS:
+        raise OptionError(f"diner_split is {split!r}; use {' or '.join(SPLITS)}")
+    if folder is not None:
+        if corpus == MINI:
+            raise OptionError(
+                "diner_dir cannot be used with the mini tasks, whose recipes are embedded; leave "
+                "it out, or run other tasks"
+            )
+        return _own(Path(folder).expanduser(), split)
+    if corpus == MINI:
+        return _mini(split)
+    if split == RANDOM:
+        raise OptionError(
+            "the authors' random split is not published; build one with lm-eval-ext diner build "
+            """and name its folder: --metadata '{"diner_dir": "FOLDER"}'"""
+        )
+    found = require_all(SOURCE)
+    paths = {file.name: file.path for file in found.files}
+    return _parsed(paths["tmcd"], paths["glossary"]), provenance.describe(found.files)
+
+
+def _own(folder: Path, split: str) -> "tuple[Split, DatasetInfo]":
+    paths = [folder / f"{split}_data.json", folder / GLOSSARY]
+    for path in paths:
+        if not path.is_file():
+            raise DataError(
+                f"diner_dir: {folder} has no {path.name}; name a folder made by lm-eval-ext diner "
+                "build"
+            )
+    sums = {f"{path.stem} recipes": sha256_of(path) for path in paths}
+    return _parsed(*paths), provenance.describe_many([], sums)
+
+
+def _mini(split: str) -> "tuple[Split, DatasetInfo]":
+    found = split_of(mini.split(split), mini.glossary(), f"diner_mini, {split}")
+    return found, provenance.describe_embedded("diner_mini", mini.digest())
+
+
+def _parsed(path: Path, glossary: Path) -> Split:
+    stamp = tuple((one, one.stat().st_size, one.stat().st_mtime_ns) for one in (path, glossary))
+    return _kept(*stamp)
+
+
+@lru_cache(maxsize=2)
+def _kept(data: tuple[Path, int, int], glossary: tuple[Path, int, int]) -> Split:
+    """Reads files of this size and time; cached, as several tasks of a run need the same 125 MB."""
+    path = data[0]
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON ({error}); fetch or build it again") from error
+    return split_of(content, Glossary.read(glossary[0]), str(path))

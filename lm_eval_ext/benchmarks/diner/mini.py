@@ -1,8 +1,8 @@
-"""diner_mini: recipes, glossary and splits of our own, embedded in the package.
+"""diner_mini: our own recipes, glossary and splits, embedded in the package.
 
-Both splits have the published file's format. The dishes of the TMCD split are chosen by hand so
-that all categories of generalization occur; the random one divides the same recipes by a digest
-of their text. It needs no download and is too small to tell much about a real model.
+It needs no download and is too small to measure real models. Both splits have the published
+file's format. The dishes of the TMCD split are chosen by hand so that all generalization
+categories occur; the random split divides the same recipes by a hash of their text.
 """
 
 import hashlib
@@ -20,14 +20,14 @@ from lm_eval_ext.benchmarks.diner.glossary import Glossary
 SPLITS = ("tmcd", "random")
 
 VALID_EVERY = 5
-"""One in so many training recipes is for validation, as in the paper (section 5.2)."""
+"""One training recipe in this many is for validation, as in the paper (section 5.2)."""
 
 Content = dict[str, dict[str, list[str]]]
-"""What the published file holds: by part, ``instructions`` and ``names``."""
+"""The published file's content: ``instructions`` and ``names`` of each part."""
 
 
 class _Recipes(BaseModel):
-    """By dish, its instructions."""
+    """The instructions of each dish."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,7 +43,7 @@ def _text(name: str) -> str:
 
 @cache
 def glossary() -> Glossary:
-    """The words of the embedded names."""
+    """The glossary that parses the embedded names."""
     return Glossary.of(json.loads(_text("glossary.json")))
 
 
@@ -53,14 +53,7 @@ def _recipes() -> _Recipes:
 
 
 def split(name: str) -> Content:
-    """The embedded recipes, divided.
-
-    Args:
-        name: One of :data:`SPLITS`.
-
-    Returns:
-        What a file of the published format holds.
-    """
+    """One of :data:`SPLITS`, in the published file's format."""
     recipes = _recipes()
     train, test = _pairs(recipes.train), _pairs(recipes.test)
     if name == "random":
@@ -76,7 +69,7 @@ def _pairs(dishes: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
 
 
 def _held_out(train: list[tuple[str, str]], number: int) -> list[tuple[str, str]]:
-    """A recipe each of so many dishes that keep another one."""
+    """One recipe of each of ``number`` dishes that keep another one for training."""
     counts = Counter(dish for _, dish in train)
     first: dict[str, tuple[str, str]] = {}
     for text, dish in sorted(train, key=_digest):
@@ -95,6 +88,6 @@ def _digest(pair: tuple[str, str]) -> str:
 
 
 def digest() -> str:
-    """SHA-256 (hex) of the embedded recipes, their division and the glossary."""
+    """SHA-256 (hex) of the embedded splits and the glossary."""
     shown = [glossary().as_dict(), *(split(name) for name in SPLITS)]
     return hashlib.sha256(json.dumps(shown, ensure_ascii=False).encode()).hexdigest()

@@ -1,6 +1,7 @@
-"""From an instruction to prompts. No I/O.
+"""Prompts about a recipe.
 
-:data:`NAME_QUESTION` and the quotation marks are the authors'; all other words are ours.
+:data:`NAME_QUESTION` and the quotation marks around the instruction are the authors'; all other
+wording is ours.
 """
 
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
@@ -11,10 +12,10 @@ from types import MappingProxyType
 NAME_QUESTION = "这个菜谱的菜名是什么？"
 
 ASKED_KINDS = ("action", "flavour", "food")
-"""In the order of the component questions."""
+"""Kinds of components, in the order in which they are asked for."""
 
 NONE = "无"
-"""How a model may say that a recipe has no such component; an empty answer says so, too."""
+"""The answer that prompts suggest for "no such component"."""
 
 COMPONENT_QUESTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -27,27 +28,25 @@ COMPONENT_QUESTIONS: Mapping[str, str] = MappingProxyType(
 LABELS: Mapping[str, str] = MappingProxyType(
     {"action": "烹饪方法", "flavour": "味道", "food": "主料或形式"}
 )
-"""What stands before components in prompts of compositional prompting."""
+"""What compositional prompts call each kind."""
 
 NAME_LABEL = "菜名"
 
 
 def name_prompt(instruction: str) -> str:
-    """Asks for the name, as the authors do."""
+    """Asks for the name, in the authors' words."""
     return f"{_quoted(instruction)} {NAME_QUESTION}"
 
 
 def component_prompts(instruction: str) -> list[str]:
-    """Asks for the components, one prompt for each of :data:`ASKED_KINDS`."""
+    """Asks for the components: one prompt for each of :data:`ASKED_KINDS`."""
     return [f"{_quoted(instruction)} {COMPONENT_QUESTIONS[kind]}" for kind in ASKED_KINDS]
 
 
 def given_components_prompt(instruction: str, components: Mapping[str, str]) -> str:
-    """Asks for the name after components that the model has found before.
+    """Asks for the name after stating components, by kind, that the model answered earlier.
 
-    Args:
-        instruction: The recipe's.
-        components: Answers by kind; what is empty is not mentioned, as in the authors' code.
+    Empty components are not mentioned, as in the authors' code.
     """
     found = [f"{LABELS[kind]}：{components[kind]}" for kind in ASKED_KINDS if components[kind]]
     stated = f"{'；'.join(found)}。" if found else ""
@@ -55,7 +54,7 @@ def given_components_prompt(instruction: str, components: Mapping[str, str]) -> 
 
 
 def one_prompt(instruction: str) -> str:
-    """Asks for components and name at once: four lines, of which the prompt begins the first."""
+    """Asks for components and name together, as four lines; the prompt begins the first."""
     lines = "、".join(f"“{LABELS[kind]}：”" for kind in ASKED_KINDS)
     return (
         f"{_quoted(instruction)}\n"

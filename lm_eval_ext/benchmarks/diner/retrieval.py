@@ -1,9 +1,7 @@
-"""Chinese text as words, by jieba: what retrieval compares.
+"""BM25 over the instructions of the training set, by bm25s on jieba's words.
 
-BM25 over the instructions of the training set, by bm25s; built once and kept in the cache.
-
-The paper (section 5.2) names BM25 and no more. This is Robertson's form with the usual k1 and
-b: a word that more than half of all recipes have counts nothing.
+The paper (section 5.2) only names BM25. This is Robertson's variant with the usual k1 and b: a
+word that occurs in more than half of the recipes has no weight. The index is kept in the cache.
 """
 
 import hashlib
@@ -29,72 +27,14 @@ if TYPE_CHECKING:
 
 _log = get_logger(__name__)
 
-
-SEGMENT_VERSION = 1
-"""Raise it when :func:`words` gives other words, so that indexes are built anew."""
-
-_LETTER_OR_DIGIT = re.compile(r"\w")
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text in their order, without those that are punctuation or space only.
-
-    jieba's precise mode, with its model for words that its dictionary lacks, in lower case.
-
-    Raises:
-        DataError: jieba's dictionary cannot be kept in the cache folder.
-    """
-    return [word for word in segmenter().cut(text.lower()) if _LETTER_OR_DIGIT.search(word)]
-
-
-def segmenter_version() -> str:
-    """What the words depend on."""
-    from importlib import metadata
-
-    return f"{SEGMENT_VERSION}-jieba-{metadata.version('jieba')}"
-
-
-@cache
-def segmenter() -> Any:
-    """A segmenter of our own: settings of the library's shared one are other people's."""
-    with warnings.catch_warnings():
-        # jieba 0.42.1 imports what setuptools calls obsolete.
-        warnings.simplefilter("ignore")
-        import jieba
-
-    folder = cache_dir() / "jieba"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(
-            f"cannot write jieba's dictionary to {folder}: {error.strerror}. Set "
-            "LM_EVAL_EXT_CACHE to a writable folder."
-        ) from error
-    own = jieba.Tokenizer()
-    # Its default is a file in the system's folder for temporary files, where anyone may have
-    # put one of that name.
-    own.tmp_dir = str(folder)
-    level = jieba.default_logger.level
-    jieba.setLogLevel("WARNING")
-    try:
-        own.initialize()
-    finally:
-        jieba.setLogLevel(level)
-    return own
-
-
 METHOD, K1, B = "robertson", 1.5, 0.75
 
 SUMS = "sha256.json"
-"""In an index's folder: the digest of every other file; written last."""
+"""File in an index's folder with the hashes of all others; written last."""
 
 
 def check_installed() -> None:
-    """Says before a model is loaded what its demonstrations need.
-
-    Raises:
-        OptionError: A library is not installed.
-    """
+    """Raises OptionError, before any model is loaded, if a library for retrieval is missing."""
     missing = [name for name in ("jieba", "bm25s") if importlib.util.find_spec(name) is None]
     if missing:
         raise OptionError(
@@ -105,21 +45,17 @@ def check_installed() -> None:
 
 @dataclass(frozen=True)
 class Index:
-    """Texts that can be searched.
-
-    Attributes:
-        size: How many.
-    """
+    """A BM25 index of ``size`` texts."""
 
     size: int
     _bm25: Any
 
     def scores(self, text: str) -> "NDArray[np.float32]":
-        """BM25 of every text of the index for this one; 0 where no word is common."""
+        """The BM25 score of every indexed text for this one; 0 if they share no word."""
         return self.scores_of_words(words_of(text))
 
     def scores_of_words(self, words: Sequence[str]) -> "NDArray[np.float32]":
-        """The same for a text that is words already."""
+        """The same for the words of a text."""
         import numpy as np
 
         ids = self._bm25.get_tokens_ids(words)
@@ -130,11 +66,7 @@ class Index:
 
 
 def build(texts: Sequence[str]) -> Index:
-    """Indexes texts, with a progress bar on terminals.
-
-    Raises:
-        DataError: There is no word in any of them.
-    """
+    """Indexes texts; raises DataError if none of them has a word."""
     from tqdm import tqdm
 
     # disable=None: a bar on terminals only.
@@ -143,27 +75,25 @@ def build(texts: Sequence[str]) -> Index:
 
 
 def build_from_words(texts: Iterable[Sequence[str]]) -> Index:
-    """Indexes texts that are words already.
-
-    Raises:
-        DataError: There is no word in any of them.
-    """
+    """The same for the words of texts."""
     import bm25s
 
     vocabulary: dict[str, int] = {}
     ids = [[vocabulary.setdefault(word, len(vocabulary)) for word in words] for words in texts]
     if not vocabulary:
-        raise DataError("no recipe to search has a word; are these instructions?")
+        raise DataError(
+            "no training recipe has a word in its instruction; check the field instructions"
+        )
     bm25 = bm25s.BM25(k1=K1, b=B, method=METHOD)
     bm25.index((ids, vocabulary), create_empty_token=False, show_progress=False)
     return Index(len(ids), bm25)
 
 
 def index_of(texts: Sequence[str]) -> Index:
-    """The index of these texts: from the cache, or built and put there.
+    """Loads the index of these texts from the cache, or builds and saves it.
 
-    Its place is named after the texts, the settings, and the versions of jieba and bm25s. One
-    that is not whole is built again.
+    The folder's name depends on the texts, the settings, and the versions of jieba and bm25s. A
+    damaged index is built again.
 
     Raises:
         DataError: As :func:`build`, or the cache cannot be written.
@@ -173,7 +103,7 @@ def index_of(texts: Sequence[str]) -> Index:
     folder = cache_dir() / "diner" / f"bm25-{_key(texts)}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Ranks of one run, and runs side by side, want the same index.
+        # Ranks of one run and concurrent runs share the index.
         with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
             kept = _load(folder)
             if kept is not None:
@@ -182,10 +112,14 @@ def index_of(texts: Sequence[str]) -> Index:
             _save(built, folder)
             return built
     except OSError as error:
-        raise DataError(
-            f"cannot write the index of recipes to {folder}: {error.strerror}. Set "
-            "LM_EVAL_EXT_CACHE to a writable folder."
-        ) from error
+        raise _unwritable("the recipe index", folder, error) from error
+
+
+def _unwritable(what: str, folder: Path, error: OSError) -> DataError:
+    return DataError(
+        f"cannot write {what} to {folder}: {error.strerror}. Set LM_EVAL_EXT_CACHE to a writable "
+        "folder."
+    )
 
 
 def _key(texts: Iterable[str]) -> str:
@@ -208,7 +142,7 @@ def _save(index: Index, folder: Path) -> None:
 
 
 def _load(folder: Path) -> Index | None:
-    """The index in a folder; None where there is none that is whole."""
+    """The index in a folder; None if it is missing or damaged."""
     import bm25s
 
     if not (folder / SUMS).is_file():
@@ -219,7 +153,57 @@ def _load(folder: Path) -> Index | None:
     except (OSError, ValueError, AttributeError):
         whole = False
     if not whole:
-        _log.warning("the index of recipes in %s is broken; it is built again", folder)
+        _log.warning("the recipe index in %s is broken and is built again", folder)
         return None
     bm25 = bm25s.BM25.load(folder, show_progress=False)
     return Index(bm25.scores["num_docs"], bm25)
+
+
+SEGMENT_VERSION = 1
+"""To be raised when :func:`words_of` changes, so that indexes are built again."""
+
+_LETTER_OR_DIGIT = re.compile(r"\w")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case and in order, without punctuation and white space.
+
+    Uses jieba's precise mode, with its model for words that are not in its dictionary.
+
+    Raises:
+        DataError: jieba's dictionary cannot be saved in the cache folder.
+    """
+    return [word for word in segmenter().cut(text.lower()) if _LETTER_OR_DIGIT.search(word)]
+
+
+def segmenter_version() -> str:
+    """Changes when :func:`words_of` may give other words."""
+    from importlib import metadata
+
+    return f"{SEGMENT_VERSION}-jieba-{metadata.version('jieba')}"
+
+
+@cache
+def segmenter() -> Any:
+    """Our own segmenter: other packages may change settings of the library's shared one."""
+    with warnings.catch_warnings():
+        # jieba 0.42.1 imports pkg_resources, which setuptools warns about.
+        warnings.simplefilter("ignore")
+        import jieba
+
+    folder = cache_dir() / "jieba"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable("jieba's dictionary", folder, error) from error
+    own = jieba.Tokenizer()
+    # By default jieba loads a file from the system's temporary folder, where any user may have
+    # put one of that name.
+    own.tmp_dir = str(folder)
+    level = jieba.default_logger.level
+    jieba.setLogLevel("WARNING")
+    try:
+        own.initialize()
+    finally:
+        jieba.setLogLevel(level)
+    return own

@@ -1,4 +1,4 @@
-"""What a person is shown of a sample: the recipe, its dish, and why recipes were shown."""
+"""How samples look on the leaderboard page: recipe, dish, and reasons for demonstrations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,14 +7,14 @@ from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
 
 def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
-    """Shows the name of the dish and the instruction."""
+    """Shows each recipe's dish, instruction and demonstrations."""
     return [_document(doc) for doc in docs]
 
 
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """Shows the name that was taken out of an answer, or the answers on components."""
+    """Shows the name found in each answer, or the answers about components."""
     del docs
     return [AnswerView("\n".join(one)) for one in answers]
 

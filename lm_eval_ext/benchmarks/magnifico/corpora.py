@@ -1,7 +1,4 @@
-"""Reads the published corpus (fact sheet, "MAGNIFICo: facts").
-
-The corpora by name, with where they come from.
-"""
+"""Reads the corpora: the published one (paper, section 3), the embedded one, a user's own."""
 
 import csv
 from collections import defaultdict, deque
@@ -37,6 +34,9 @@ from lm_eval_ext.sql import Databases
 if TYPE_CHECKING:
     from datasets import DatasetInfo
 
+CorpusName: TypeAlias = Literal["published", "mini", "own"]
+
+SOURCE, DIALOGUES, DATABASES = "magnifico", "magnifico_dialogues", "spider_databases"
 
 FOLDERS: Mapping[Form, str] = MappingProxyType(
     {
@@ -46,19 +46,85 @@ FOLDERS: Mapping[Form, str] = MappingProxyType(
         "adversarial": "adversarial",
     }
 )
-"""The dataset's folder for each form."""
+"""The dataset's folders by form."""
 
 DIALOGUE_FOLDERS: Mapping[Position, str] = MappingProxyType(
     {"start": "dialogue_data", "mid": "dialogue_data_mid", "end": "dialogue_data_end"}
 )
-"""The dataset's folder for each position of the definition."""
+"""The dataset's folders by position of the definition."""
 
 DIALOGUE_FORMS: Mapping[Form, str] = MappingProxyType(
     {"base": "concept_edited", "plausible": "plausible", "foreign": "nonsense"}
 )
-"""Forms that have dialogues, and their folders; base ones exist for the start only."""
+"""Folders of the forms that have dialogues; base ones exist only with the definition first."""
 
 COMBINED = "combination"
+
+
+@dataclass(frozen=True)
+class Sourced:
+    """A corpus and the description of its data for signatures."""
+
+    corpus: Corpus
+    info: "DatasetInfo"
+
+
+def find(
+    name: CorpusName, *, dialogues: bool, databases: str | None, examples: str | None
+) -> Sourced:
+    """Loads a corpus with its databases.
+
+    ``databases`` is a user's folder of databases, used instead of the published ones, and
+    ``examples`` the user's file for ``own``.
+
+    Raises:
+        OptionError: A name or a path is illegal.
+        DataError: Data are unavailable or invalid.
+    """
+    if name == "published":
+        if examples is not None:
+            raise OptionError(
+                "magnifico_file is only for the tasks magnifico_own_...; leave it out"
+            )
+        return _published(databases, dialogues=dialogues)
+    if name == "mini":
+        if databases or examples:
+            raise OptionError(
+                "magnifico_mini has its own databases and examples; leave out magnifico_databases "
+                "and magnifico_file"
+            )
+        return Sourced(mini.corpus(), provenance.describe_embedded("magnifico_mini", mini.digest()))
+    if name == "own":
+        if not (databases and examples):
+            raise OptionError(
+                "magnifico_own needs your own files: --metadata "
+                '\'{"magnifico_databases": "my.sqlite", "magnifico_file": "my.tsv"}\''
+            )
+        place = Path(examples).expanduser()
+        corpus = own.read(place, Path(databases).expanduser())
+        digests = {"examples": sha256_of(place), "databases": own.digest(corpus.databases)}
+        return Sourced(corpus, provenance.describe_many([], own=digests))
+    raise OptionError(f"magnifico_corpus is {name!r}; use {', '.join(get_args(CorpusName))}")
+
+
+def _published(databases: str | None, *, dialogues: bool) -> Sourced:
+    texts = data.require_all(SOURCE)
+    folders = [texts, *([data.require_all(DIALOGUES)] if dialogues else [])]
+    corpus = read(texts.path, dialogues=dialogues)
+    if databases is None:
+        folders.append(data.require_all(DATABASES))
+        found = _in_folder(folders[-1].path, corpus)
+        return Sourced(replace(corpus, databases=found), provenance.describe_many(folders))
+    found = _in_folder(Path(databases).expanduser(), corpus)
+    info = provenance.describe_many(folders, own={"databases": own.digest(found)})
+    return Sourced(replace(corpus, databases=found), info)
+
+
+def _in_folder(folder: Path, corpus: Corpus) -> Mapping[str, Database]:
+    """The folder's databases that the corpus asks about, by id in lower case."""
+    known = Databases(folder)
+    paths = {db_id: known.find(db_id) for db_id in corpus.golds()}
+    return MappingProxyType({db_id: Database.at(path) for db_id, path in paths.items() if path})
 
 
 class _Entry(BaseModel):
@@ -85,14 +151,14 @@ def interpretations() -> Mapping[str, Interpretation]:
 
 
 def read(folder: Path, *, dialogues: bool) -> Corpus:
-    """Reads the corpus, without databases.
+    """Reads the published corpus, without databases.
 
     Args:
         folder: The dataset's ``magnifico_data``.
-        dialogues: Whether to read the dialogues too, hundreds of files that few tasks need.
+        dialogues: Whether to read the dialogues: hundreds of files that few tasks need.
 
     Raises:
-        DataError: A file is missing or malformed; it is named, with its line.
+        DataError: A file is missing or malformed; the file and the line are named.
     """
     examples: list[Example] = []
     support: dict[tuple[str, Form], tuple[Example, ...]] = {}
@@ -126,7 +192,7 @@ class _Row:
     interpretations: tuple[str, ...]
 
     @property
-    def asked(self) -> tuple[str, str]:
+    def gold(self) -> tuple[str, str]:
         return self.db_id, self.query
 
 
@@ -144,31 +210,37 @@ def _examples(
 
 
 def _pair(base: list[_Row], novel: list[_Row], templates: list[str]) -> list[str]:
-    """Finds the template of each base example: the novel one with the same gold query.
+    """Finds the template of each base example: that of the novel example with the same gold query.
 
-    Row numbers do not do: in three interpretations the base examples stand in another order,
-    or others are held out (fact sheet). Examples that share a gold pair in their order; one
-    without a partner gets a template of its own.
+    Row numbers do not match: in three interpretations, base and novel examples have different
+    orders, or different ones are held out. Examples with the same gold query are paired in order.
+    A base example without a partner gets a template of its own.
     """
     free: dict[tuple[str, str], deque[str]] = defaultdict(deque)
     for row, template in zip(novel, templates, strict=True):
-        free[row.asked].append(template)
+        free[row.gold].append(template)
     return [
-        free[row.asked].popleft() if free[row.asked] else f"{template.partition('/')[0]}/base-{n}"
+        free[row.gold].popleft() if free[row.gold] else f"{template.partition('/')[0]}/base-{n}"
         for n, (row, template) in enumerate(zip(base, templates, strict=True))
     ]
 
 
 def _combinations(folder: Path) -> Iterator[Example]:
-    """Yields the examples with two interpretations, the forms put into the templates."""
+    """Yields the examples with two interpretations, with words for the templates' placeholders."""
     places = [folder / COMBINED / f"{part}.tsv" for part in ("baseline", "concept")]
     base, concept = (list(_table(place)) for place in places)
-    if [row.asked for row in base] != [row.asked for row in concept]:
-        raise DataError(f"{places[0]} and {places[1].name}: the gold queries differ")
+    if [row.gold for row in base] != [row.gold for row in concept]:
+        raise DataError(
+            f"{places[0]} and {places[1].name}: the gold queries differ; fetch them again "
+            "(lm-eval-ext data fetch magnifico)"
+        )
     for index, (plain, template) in enumerate(zip(base, concept, strict=True)):
         names = template.interpretations
         if len(names) != 2 or not set(names) <= set(interpretations()):  # noqa: PLR2004
-            raise DataError(f"{template.place}: needs Interpretation1 and 2, has {names}")
+            raise DataError(
+                f"{template.place}: needs two known interpretations, has {names}; fetch it again "
+                "(lm-eval-ext data fetch magnifico)"
+            )
         name = f"{'+'.join(names)}/{index}"
         yield Example(name, names, BASE, plain.db_id, plain.question, plain.query)
         for form in NOVEL:
@@ -191,10 +263,10 @@ def _dialogues(folder: Path) -> dict[tuple[str, Form, str], dict[Position, str]]
 
 
 def _table(path: Path) -> Iterator[_Row]:
-    """Yields the rows of a file: question and gold, quoted as CSV is.
+    """Yields the rows of a tab-separated file.
 
-    The question column is ``db_id: question | table : column , column | table : ...``. The
-    question itself may hold a colon, so only the first one is the id's.
+    The column ``Question`` has the format ``db_id: question | table : column , column | ...``. Only
+    its first colon ends the id, since the question may have colons, too.
     """
     try:
         with path.open(encoding="utf-8", newline="") as lines:
@@ -206,84 +278,10 @@ def _table(path: Path) -> Iterator[_Row]:
                 query = (row.get("Parse") or "").strip()
                 if not (db_id and question and query):
                     raise DataError(
-                        f"{place}: no row with Question (db_id: text | schema) and Parse; "
-                        "fetch it again (lm-eval-ext data fetch magnifico)"
+                        f"{place}: needs Question (db_id: text | schema) and Parse; fetch it again "
+                        "(lm-eval-ext data fetch magnifico)"
                     )
                 names = (row.get("Interpretation1"), row.get("Interpretation2"))
                 yield _Row(place, db_id, question, query, tuple(name for name in names if name))
     except (OSError, csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None
-
-
-CorpusName: TypeAlias = Literal["published", "mini", "own"]
-
-SOURCE, DIALOGUES, DATABASES = "magnifico", "magnifico_dialogues", "spider_databases"
-
-
-@dataclass(frozen=True)
-class Sourced:
-    """A corpus and what a signature says of its data."""
-
-    corpus: Corpus
-    info: "DatasetInfo"
-
-
-def find(
-    name: CorpusName, *, dialogues: bool, databases: str | None, examples: str | None
-) -> Sourced:
-    """Loads a corpus.
-
-    Args:
-        name: ``published``, ``mini`` (embedded, our own) or ``own`` (the user's).
-        dialogues: Whether the dialogues are needed.
-        databases: A user's folder of databases, in the place of the published ones.
-        examples: The user's file of examples; for ``own``.
-
-    Raises:
-        OptionError: A name, or a path, is not legal.
-        DataError: Data are not at hand, or not what they should be.
-    """
-    if name == "published":
-        if examples is not None:
-            raise OptionError("magnifico_file: only the tasks magnifico_own_... read one")
-        return _published(databases, dialogues=dialogues)
-    if name == "mini":
-        if databases or examples:
-            raise OptionError("magnifico_mini has its own databases and examples")
-        return Sourced(mini.corpus(), provenance.describe_embedded("magnifico_mini", mini.digest()))
-    if name == "own":
-        if not (databases and examples):
-            raise OptionError(
-                "magnifico_own needs your own files: --metadata "
-                '\'{"magnifico_databases": "my.sqlite", "magnifico_file": "my.tsv"}\''
-            )
-        place = Path(examples).expanduser()
-        corpus = own.read(place, Path(databases).expanduser())
-        digests = {"examples": sha256_of(place), "databases": own.digest(corpus.databases)}
-        return Sourced(corpus, provenance.describe_many([], own=digests))
-    raise OptionError(f"no corpus {name!r}; use {', '.join(get_args(CorpusName))}")
-
-
-def _published(databases: str | None, *, dialogues: bool) -> Sourced:
-    texts = data.require_all(SOURCE)
-    folders = [texts, *([data.require_all(DIALOGUES)] if dialogues else [])]
-    corpus = read(texts.path, dialogues=dialogues)
-    if databases is None:
-        folders.append(data.require_all(DATABASES))
-        at_hand = _in_folder(folders[-1].path, corpus)
-        return Sourced(replace(corpus, databases=at_hand), provenance.describe_many(folders))
-    at_hand = _in_folder(Path(databases).expanduser(), corpus)
-    info = provenance.describe_many(folders, own={"databases": own.digest(at_hand)})
-    return Sourced(replace(corpus, databases=at_hand), info)
-
-
-def _in_folder(folder: Path, corpus: Corpus) -> Mapping[str, Database]:
-    """The databases that the corpus asks about and the folder has, by id in lower case."""
-    known = Databases(folder)
-    found: dict[str, Database] = {}
-    for db_id in corpus.golds():
-        path = known.find(db_id)
-        if path is not None:
-            script = path.with_name("schema.sql")
-            found[db_id] = Database(path, script if script.is_file() else None)
-    return MappingProxyType(found)

@@ -1,9 +1,7 @@
-"""Foreign words that were never printed, in the place of the published ones.
+"""Makes lm-eval's documents from a corpus, one per example.
 
-The published words stand in a paper, and a model may have been trained on it. New ones are
-drawn from a seed; everything else stays.
-
-From a corpus to lm-eval's documents: one per example and request.
+:func:`renew` replaces the published foreign words, which models may have seen in training, with
+words drawn from a seed.
 """
 
 import random
@@ -11,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from lm_eval_ext.benchmarks.magnifico import prompt
 from lm_eval_ext.benchmarks.magnifico.records import (
@@ -27,112 +25,31 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.lexicon import WORDLIKE, draw_words
 from lm_eval_ext.lexicon.words import is_english
 
-FOREIGN: Form = "foreign"
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-_WORD = re.compile(r"[a-z]+")
-
-
-def renew(corpus: Corpus, seed: int, schemas: Iterable[str]) -> Corpus:
-    """Returns the corpus with new foreign words.
-
-    They can be pronounced, are no English words, and occur in no question, query or schema, not
-    even as a part of a longer word. Dialogues have no say, since only some tasks read them and
-    a seed must give the same words in all.
-
-    Args:
-        corpus: The corpus; not changed.
-        seed: Decides about the words, together with the corpus.
-        schemas: Texts that show the databases, such as their CREATE statements.
-
-    Raises:
-        OptionError: The seed is no whole number from 0 on.
-    """
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise OptionError(f"magnifico_seed={seed!r}: must be a whole number from 0 on")
-    foreign = {
-        name: interpretation.forms[FOREIGN]
-        for name, interpretation in corpus.interpretations.items()
-        if FOREIGN in interpretation.forms
-    }
-    seen = _seen(corpus, schemas)
-
-    def refused(word: str) -> bool:
-        return is_english(word) or word in seen
-
-    drawn = draw_words(WORDLIKE, len(foreign), random.Random(seed), refused=refused)
-    words = dict(zip(foreign, drawn, strict=True))
-    return _reworded(corpus, foreign, words)
-
-
-def _seen(corpus: Corpus, schemas: Iterable[str]) -> str:
-    """Every run of letters in sight, as one text in which parts of words are found, too."""
-    texts = [example.question for example in (*corpus.examples, *corpus.combinations)]
-    texts += [example.query for example in (*corpus.examples, *corpus.combinations)]
-    texts += [example.question for examples in corpus.support.values() for example in examples]
-    found = {word for text in (*texts, *schemas) for word in _WORD.findall(text.lower())}
-    return "\n".join(sorted(found))
-
-
-def _reworded(corpus: Corpus, old: Mapping[str, str], new: Mapping[str, str]) -> Corpus:
-    def reword(text: str, names: Iterable[str]) -> str:
-        for name in names:
-            text = text.replace(old[name], new[name])
-        return text
-
-    def example(one: Example) -> Example:
-        if one.form != FOREIGN:
-            return one
-        return replace(one, question=reword(one.question, one.interpretations))
-
-    def interpretation(one: Interpretation) -> Interpretation:
-        if one.name not in new:
-            return one
-        return replace(one, forms=MappingProxyType({**one.forms, FOREIGN: new[one.name]}))
-
-    return replace(
-        corpus,
-        interpretations=_mapped(corpus.interpretations, interpretation),
-        examples=tuple(map(example, corpus.examples)),
-        combinations=tuple(map(example, corpus.combinations)),
-        support=_mapped(corpus.support, lambda examples: tuple(map(example, examples))),
-        dialogues=MappingProxyType(
-            {
-                key: {place: reword(text, key[:1]) for place, text in dialogue.items()}
-                if key[1] == FOREIGN
-                else dialogue
-                for key, dialogue in corpus.dialogues.items()
-            }
-        ),
-    )
-
-
-def _mapped(values: Mapping[_K, _V], change: Callable[[_V], _V]) -> Mapping[_K, _V]:
-    return MappingProxyType({key: change(value) for key, value in values.items()})
-
-
 Subset: TypeAlias = Literal["words", "phrases", "combinations", "dialogues"]
-"""Which examples: one word, one phrase, two words, or those of the dialogue experiment."""
+"""Examples with one word, one phrase or two words, or those of the dialogue experiment."""
 
 PromptKind: TypeAlias = Literal["direct", "desc", "fewshot", "dialogue"]
 
 PHRASE = "phrase"
-"""The category of interpretations that a phrase denotes."""
+"""The category of interpretations that a phrase expresses."""
 
 SUPPORT_ROWS = {1: (0, 1, 2, 3, 4), 2: (0, 2, 4)}
-"""Support examples per interpretation: five, or three of each where there are two (paper,
-footnote 6; which three, fact sheet)."""
+"""Rows of support examples to show, by number of interpretations: five, or three for each of two
+(paper, footnote 6; the authors' code says which three)."""
+
+FOREIGN: Form = "foreign"
+_WORD = re.compile(r"[a-z]+")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a task asks, and how.
+    """The examples and the prompt of a task.
 
     Attributes:
         subset: Which examples.
         kind: Which prompt.
-        position: Where the description goes, or where the dialogue gives it.
-        forms: Novel forms beside the base examples.
+        position: Of the description in the prompt, or of the definition in the dialogue.
+        forms: The novel forms; base examples are always asked.
     """
 
     subset: Subset = "words"
@@ -142,11 +59,7 @@ class Setting:
 
     @classmethod
     def of_options(cls, subset: str, kind: str, position: str, forms: str) -> "Setting":
-        """Makes a setting of what a task's metadata say; ``forms`` are separated by commas.
-
-        Raises:
-            OptionError: A value is not legal.
-        """
+        """Checks a task's options, with ``forms`` separated by commas; raises OptionError."""
         words = tuple(form.strip() for form in str(forms).split(","))
         for key, value, legal in (
             ("subset", subset, get_args(Subset)),
@@ -155,16 +68,60 @@ class Setting:
             *(("forms", form, NOVEL) for form in words),
         ):
             if value not in legal:
-                raise OptionError(f"magnifico_{key}: no {value!r}; use {', '.join(legal)}")
+                raise OptionError(f"magnifico_{key} is {value!r}; use {', '.join(legal)}")
         if len(set(words)) != len(words):
-            raise OptionError(f"magnifico_forms: {forms!r} names one twice")
+            raise OptionError(f"magnifico_forms is {forms!r}; name each form once")
         return cls(subset, kind, position, words)  # type: ignore[arg-type]
 
 
-def chosen(corpus: Corpus, setting: Setting) -> list[Example]:
-    """The examples of a setting, so ordered that any first part of them is of use.
+def documents(
+    corpus: Corpus,
+    setting: Setting,
+    blocks: Callable[[str], Sequence[str]],
+    broken: Mapping[tuple[str, str], str],
+) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
+    """Makes the documents of a setting.
 
-    The forms of a template follow each other, the base one first; interpretations take turns.
+    Args:
+        corpus: Has the examples.
+        setting: Selects examples and prompt.
+        blocks: Returns a database's schema, one block per table, for an id in lower case.
+        broken: Why gold queries fail, by database id in lower case and query.
+
+    Returns:
+        The documents, with the columns ``id``, ``template``, ``interpretation``, ``category``,
+        ``form``, ``db_id``, ``question``, ``query`` (the gold) and ``prompt``; and the ids of
+        examples that cannot be scored, by reason: ``database_missing``, ``gold_error``.
+    """
+    made: list[dict[str, Any]] = []
+    unscorable: dict[str, list[str]] = {}
+    for example in chosen(corpus, setting):
+        db_id = example.db_id.casefold()
+        if db_id not in corpus.databases:
+            unscorable.setdefault("database_missing", []).append(example.id)
+        elif (db_id, example.query) in broken:
+            unscorable.setdefault("gold_error", []).append(example.id)
+        else:
+            made.append(
+                {
+                    "id": example.id,
+                    "template": example.template,
+                    "interpretation": "+".join(example.interpretations),
+                    "category": _category(corpus, example),
+                    "form": example.form,
+                    "db_id": example.db_id,
+                    "question": example.question,
+                    "query": example.query,
+                    "prompt": ask(corpus, setting, example, blocks(db_id)),
+                }
+            )
+    return made, unscorable
+
+
+def chosen(corpus: Corpus, setting: Setting) -> list[Example]:
+    """The examples of a setting, in an order that makes sense with ``--limit``.
+
+    The forms of a template follow each other, the base form first, and interpretations alternate.
     """
     wanted = {BASE, *setting.forms}
     if setting.subset == "combinations":
@@ -193,52 +150,8 @@ def _belongs(corpus: Corpus, example: Example, subset: Subset) -> bool:
     return (corpus.interpretations[name].category == PHRASE) == (subset == "phrases")
 
 
-def documents(
-    corpus: Corpus,
-    setting: Setting,
-    blocks: Callable[[str], Sequence[str]],
-    broken: Mapping[tuple[str, str], str],
-) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
-    """Renders the documents of a setting.
-
-    Args:
-        corpus: Where the examples come from.
-        setting: Which, and how they are asked.
-        blocks: Gives the schema of a database (id in lower case) as a prompt's blocks.
-        broken: By database (lower case) and query, why a gold does not run.
-
-    Returns:
-        The documents, in flat columns: ``id``, ``template``, ``interpretation``, ``category``,
-        ``form``, ``db_id``, ``question``, ``query`` (the gold) and ``prompt``. And the ids of
-        the examples that cannot be scored, by cause: ``database_missing``, ``gold_error``.
-    """
-    made: list[dict[str, Any]] = []
-    unscorable: dict[str, list[str]] = {}
-    for example in chosen(corpus, setting):
-        db_id = example.db_id.casefold()
-        if db_id not in corpus.databases:
-            unscorable.setdefault("database_missing", []).append(example.id)
-        elif (db_id, example.query) in broken:
-            unscorable.setdefault("gold_error", []).append(example.id)
-        else:
-            made.append(
-                {
-                    "id": example.id,
-                    "template": example.template,
-                    "interpretation": "+".join(example.interpretations),
-                    "category": _category(corpus, example),
-                    "form": example.form,
-                    "db_id": example.db_id,
-                    "question": example.question,
-                    "query": example.query,
-                    "prompt": ask(corpus, setting, example, blocks(db_id)),
-                }
-            )
-    return made, unscorable
-
-
 def _category(corpus: Corpus, example: Example) -> str:
-    """The interpretation's category; two make a category of their own."""
+    """The interpretation's category; "multiple" for two interpretations."""
     if len(example.interpretations) > 1:
         return "multiple"
     return corpus.interpretations[example.interpretations[0]].category
@@ -247,11 +160,11 @@ def _category(corpus: Corpus, example: Example) -> str:
 def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str]) -> str:
     """Renders the prompt of one example.
 
-    Base examples get no description, since there is nothing to describe: the direct prompt
-    stands in (fact sheet, "Prompt"). Their dialogue is the one with the placeholder.
+    Base examples have nothing to describe, so they get the direct prompt instead of a description.
+    Their dialogue is the one with the placeholder.
     """
     if setting.kind == "dialogue":
-        # A base dialogue exists with the definition at the start only.
+        # Base dialogues exist only with the definition at the start.
         position: Position = "start" if example.form == BASE else setting.position
         key = (example.interpretations[0], example.form, example.db_id.casefold())
         return prompt.in_dialogue(corpus.dialogues[key][position], blocks, example.question)
@@ -276,3 +189,76 @@ def _support(corpus: Corpus, example: Example) -> list[Example]:
         for index, held_out in enumerate(corpus.support[name, example.form])
         if index in rows
     ]
+
+
+def renew(corpus: Corpus, seed: int, schemas: Iterable[str]) -> Corpus:
+    """Returns the corpus with new foreign words.
+
+    They can be pronounced, are not English, and occur in no question, query or schema, not even as
+    a part of a word; ``schemas`` are the texts that prompts show of databases. Dialogues are not
+    searched: only some tasks read them, and a seed must give the same words in all tasks.
+
+    Raises:
+        OptionError: The seed is not a whole number, or is negative.
+    """
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise OptionError(f"magnifico_seed={seed!r}: use a whole number, 0 or more")
+    foreign = {
+        name: interpretation.forms[FOREIGN]
+        for name, interpretation in corpus.interpretations.items()
+        if FOREIGN in interpretation.forms
+    }
+    seen = _seen(corpus, schemas)
+
+    def refused(word: str) -> bool:
+        return is_english(word) or word in seen
+
+    drawn = draw_words(WORDLIKE, len(foreign), random.Random(seed), refused=refused)
+    words = dict(zip(foreign, drawn, strict=True))
+    return _reworded(corpus, foreign, words)
+
+
+def _seen(corpus: Corpus, schemas: Iterable[str]) -> str:
+    """All words of the corpus and the schemas as one text, so that parts of words match, too."""
+    texts = [example.question for example in (*corpus.examples, *corpus.combinations)]
+    texts += [example.query for example in (*corpus.examples, *corpus.combinations)]
+    texts += [example.question for examples in corpus.support.values() for example in examples]
+    found = {word for text in (*texts, *schemas) for word in _WORD.findall(text.lower())}
+    return "\n".join(sorted(found))
+
+
+def _reworded(corpus: Corpus, old: Mapping[str, str], new: Mapping[str, str]) -> Corpus:
+    def reword(text: str, names: Iterable[str]) -> str:
+        for name in names:
+            text = text.replace(old[name], new[name])
+        return text
+
+    def example(one: Example) -> Example:
+        if one.form != FOREIGN:
+            return one
+        return replace(one, question=reword(one.question, one.interpretations))
+
+    def interpretation(one: Interpretation) -> Interpretation:
+        if one.name not in new:
+            return one
+        return replace(one, forms=MappingProxyType({**one.forms, FOREIGN: new[one.name]}))
+
+    return replace(
+        corpus,
+        interpretations=MappingProxyType(
+            {name: interpretation(one) for name, one in corpus.interpretations.items()}
+        ),
+        examples=tuple(map(example, corpus.examples)),
+        combinations=tuple(map(example, corpus.combinations)),
+        support=MappingProxyType(
+            {key: tuple(map(example, examples)) for key, examples in corpus.support.items()}
+        ),
+        dialogues=MappingProxyType(
+            {
+                key: {place: reword(text, key[:1]) for place, text in dialogue.items()}
+                if key[1] == FOREIGN
+                else dialogue
+                for key, dialogue in corpus.dialogues.items()
+            }
+        ),
+    )

@@ -1,46 +1,46 @@
-r"""Taking the query out of what a model answered; the rules, in the order in which they apply.
+r"""Finds the SQL query in a model's answer.
 
-The prompt ends in "SELECT" (fact sheet, "Prompt"). A base model continues it and is stopped at
-";", a blank line, "--" or "#"; a chat model answers as it likes and is not stopped. One set of
-rules serves both and does not know which it was. They choose a part of the answer, never change
-it, and add nothing but the prompt's own SELECT.
+The prompt ends in "SELECT" (paper, section 4). A base model continues it and is stopped at ";", a
+blank line, "--" or "#"; a chat model is not stopped. The same rules serve both. They select a part
+of the answer without changing it, and add nothing except the prompt's own SELECT. In order:
 
-1. *Length.* What stands after the first million characters is not read.
-2. *Thinking.* What stands before the last ``</think>`` or ``</thinking>`` is dropped, unless
-   the tag touches a quotation mark. An answer that opens the tag and never closes it is none.
-3. *Wrapped whole.* An answer that is one pair of marks (', " or \`) is what they hold.
-4. *Where a query may begin*; the first of these places whose text reads as SQL counts:
+1. *Length.* Only the first million characters are read.
+2. *Thinking.* Text before the last ``</think>`` or ``</thinking>`` is dropped, unless the tag
+   touches a quotation mark. An answer that opens the tag and never closes it has no query.
+3. *Quoted answer.* If the whole answer is in one pair of quotation marks (', " or \`), they are
+   removed.
+4. *Start.* The query begins at the first of these places where the text reads as SQL:
 
    a. the start of the answer;
-   b. the start of a fenced block, after its language, one block after the other: models talk
-      about parts of a query before they show it;
-   c. in prose, a SELECT or WITH in capitals, or one in other letters that does not follow a
-      word or a comma (it is English there). None that follows "(", UNION, EXCEPT or INTERSECT:
-      it belongs to a query begun before.
+   b. the start of a fenced block, after its language; fenced blocks precede prose because models
+      talk about parts of a query before they show it;
+   c. in prose, a SELECT or WITH in capitals, or one in other letters that does not follow a word
+      or a comma, where it is English. One after "(", UNION, EXCEPT or INTERSECT is excluded: it
+      belongs to a query that began earlier.
 
-   Comments before the query are skipped. At (a) and (b) a text that does not begin with SELECT
-   or WITH continues the prompt: "SELECT " is put before it.
-5. *Reading as SQL.* Up to the first keyword after FROM there is nothing that only prose has:
-   three words in a row (outside parentheses) that are no keywords, a sign unknown to SQL (":",
-   "?", "!", "{", ...), an apostrophe in a word, a SELECT where none can stand; nor is a full
-   stop the text's end. A text at (a) or (b) that begins with SELECT or select (not Select) is
-   looked at up to FROM only, and needs none; every other one does: else "42" would become a
-   query that states its result.
-6. *Where it ends*: before the first of these outside of strings, quoted names and comments:
+   Comments before the query are skipped. At (a) and (b), text that does not begin with SELECT or
+   WITH continues the prompt: "SELECT " is put before it.
+5. *Reading as SQL.* Text is not SQL if, up to the first keyword after FROM, it has anything that
+   only prose has: three words in a row (outside parentheses) that are not keywords, a character
+   that SQL lacks (":", "?", "!", "{", ...), an apostrophe in a word, a SELECT where none is legal,
+   or a full stop as the last token. At (a) and (b), text that begins with SELECT or select (not
+   Select) is checked only up to FROM and needs no FROM. All other text needs one: otherwise "42"
+   would become a query that returns the expected number.
+6. *End.* The query ends before the first of these outside strings, quoted names and comments:
 
    - ";", "#", a fence, "\*\*", "</", "<|";
    - a blank line, except in parentheses, beside UNION, EXCEPT or INTERSECT, and before the main
      SELECT of a WITH;
-   - a line, except in parentheses, that begins with SELECT or WITH (not after UNION and the
-     like), with a label such as "User1:", or with a list's number such as "2.";
-   - of a query in prose (c), a full stop at a line's end, and the mark that closes the one
-     (', " or \`) in front of the query.
+   - a line, except in parentheses, that begins with SELECT or WITH (not after UNION etc.), with a
+     label such as "User1:", or with a list number such as "2.";
+   - for a query in prose (c), a full stop at the end of a line, and the closing quotation mark
+     (', " or \`) if there is an opening one before the query.
 
-   Comments after its last word are dropped. A query that was cut off ends there.
+   Trailing comments are dropped. A truncated query ends where it was cut off.
 
-So the first query counts (a fenced one before one in prose), right or wrong: a base model is
-stopped after its first, and to choose among several would give a talkative model more attempts.
-SQL is not repaired: a query with a fault is still the answer, and fails when it is executed.
+So the first query counts (fenced before prose), right or wrong. Base models are stopped after
+their first query, and choosing among several would give verbose models more attempts. SQL is not
+repaired: a query with an error is the answer and fails when it is executed.
 """
 
 import re
@@ -49,14 +49,14 @@ from itertools import islice
 from typing import NamedTuple
 
 MAX_CHARS = 1_000_000
-"""Characters of an answer that are read; the executor refuses far shorter queries."""
+"""Length of answers that is read; the executor refuses much shorter queries."""
 
 _MAX_PLACES = 200
 _OPENING_CHARS = 20_000
-"""At most so many places are tried, each up to so far: hostile text costs linear time."""
+"""Number of places that are tried, and characters checked at each: keeps the time linear."""
 
-# Apart from lm_eval_ext.sql.ordering: that reads a text whole, for any number of "[" in quadratic
-# time. As in SQLite, every character beyond ASCII belongs to a word.
+# Not the tokenizer of lm_eval_ext.sql.ordering, which needs quadratic time for many "[". As in
+# SQLite, all characters beyond ASCII are letters.
 _TOKEN = re.compile(
     r"""
       (?P<space> [\s\ufeff]+ )
@@ -97,7 +97,7 @@ _PROSE_WORDS = 3
 
 
 class _Place(NamedTuple):
-    """Where a query may begin, and where it must have ended."""
+    """Where a query may begin, where it ends at the latest, and whether it is in prose."""
 
     start: int
     end: int
@@ -105,14 +105,9 @@ class _Place(NamedTuple):
 
 
 def query_of(answer: str) -> str | None:
-    """Returns the query in a model's answer, or None where there is none.
+    """Returns the query in an answer by the rules in the module's docstring, or None.
 
-    Args:
-        answer: A continuation of the prompt's SELECT, or anything else; any text is legal.
-
-    Returns:
-        The part of the answer that the module's text describes, after "SELECT " where it
-        continues the prompt. A query given back as an answer comes back as it is.
+    The query of a query is the query itself.
     """
     text = _without_thinking(answer[:MAX_CHARS])
     if wrapped := _WRAPPED.fullmatch(text):
@@ -133,7 +128,7 @@ def _without_thinking(text: str) -> str:
 def _places(text: str) -> Iterator[_Place]:
     """Rule 4."""
     yield _Place(0, len(text))
-    for block in islice(_FENCE.finditer(text), 0, None, 2):  # every other one closes a block
+    for block in islice(_FENCE.finditer(text), 0, None, 2):  # every other fence closes a block
         yield _Place(block.end(), len(text))
     for begin in _BEGIN.finditer(text):
         start = begin.start()
@@ -144,7 +139,10 @@ def _places(text: str) -> Iterator[_Place]:
 
 
 def _closing(text: str, start: int, mark: str) -> int:
-    """Where the mark in front of ``start`` closes: the first that does not open a name."""
+    """The position that closes the quotation mark before ``start``, if it is one.
+
+    A mark that opens a quoted name or string in the query does not count.
+    """
     if not mark or mark not in "'\"`":
         return len(text)
     behind = start
@@ -184,7 +182,7 @@ def _reads_as_sql(text: str, place: _Place) -> bool:
         depth += (piece == "(") - (piece == ")")
         has_from = has_from or piece == "FROM"
         previous = piece
-    # The last token alone: SELECT says nothing, and a full stop ends a sentence.
+    # A lone SELECT is no query, and a full stop ends a sentence.
     return (has_from or (certain and previous != "SELECT")) and previous != "."
 
 
@@ -198,7 +196,7 @@ def _cut(text: str, place: _Place) -> str:
 
 
 def _tokens(text: str, place: _Place) -> Iterator[re.Match[str]]:
-    """Yields a query's tokens, without spaces and comments, up to its end: rule 6."""
+    """Rule 6: yields a query's tokens up to its end, without spaces and comments."""
     depth, previous = 0, ""
     main = first_of_line = False
     for token in _TOKEN.finditer(text, place.start, place.end):

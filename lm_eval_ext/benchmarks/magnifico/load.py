@@ -1,6 +1,7 @@
-"""The two databases that judge an answer: the original and its populated copy.
+"""Loads MAGNIFICo's documents, and the databases that answers are executed on.
 
-The loading function of every MAGNIFICo task, and what scoring needs beside the documents.
+Every answer is executed twice: on the original database, and on a populated copy whose added rows
+tell gold queries from similar ones that are wrong (distilled test suites, Zhong et al. 2020).
 """
 
 import hashlib
@@ -29,109 +30,7 @@ from lm_eval_ext.sql.distill import POPULATE_VERSION, Report, populate_all
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
 
-
 _log = get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Judges:
-    """The files that answers are executed on.
-
-    Attributes:
-        original: By database id in lower case.
-        populated: Likewise.
-        reports: What populating found out, likewise.
-        broken: By database id and gold query, why the gold does not run.
-    """
-
-    original: Mapping[str, Path]
-    populated: Mapping[str, Path]
-    reports: Mapping[str, Report]
-    broken: Mapping[tuple[str, str], str]
-
-
-def prepare_judges(corpus: Corpus, name: str, *, progress: bool | None = None) -> Judges:
-    """Builds the populated copies in the cache, or finds them there.
-
-    All golds of the corpus decide about the rows, so every task that asks of it is judged by
-    the same copies.
-
-    Args:
-        corpus: With its databases.
-        name: Of the corpus; a part of the folder's name.
-        progress: Whether to show a bar; None: if stderr is a terminal.
-
-    Raises:
-        DataError: The cache cannot be written.
-    """
-    import filelock
-
-    golds = {
-        db_id: queries for db_id, queries in corpus.golds().items() if db_id in corpus.databases
-    }
-    original = {db_id: corpus.databases[db_id].path for db_id in golds}
-    key = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
-    total = hashlib.sha256(json.dumps([POPULATE_VERSION, key]).encode()).hexdigest()
-    folder = cache_dir() / "populated" / f"{name}-v{POPULATE_VERSION}-{total[:12]}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Ranks of one run, and runs side by side, want the same copies.
-        with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
-            reports = populate_all(
-                {db_id: (path, golds[db_id]) for db_id, path in original.items()},
-                folder,
-                progress=progress,
-            )
-    except OSError as error:
-        raise DataError(
-            f"cannot write the populated databases to {folder}: {error.strerror}. Set "
-            "LM_EVAL_EXT_CACHE to a writable folder."
-        ) from error
-    return Judges(
-        original=MappingProxyType(original),
-        populated=MappingProxyType(
-            {db_id: folder / db_id / f"{db_id}.sqlite" for db_id in original}
-        ),
-        reports=MappingProxyType(reports),
-        broken=MappingProxyType(_broken(original, reports)),
-    )
-
-
-def _broken(
-    original: Mapping[str, Path], reports: Mapping[str, Report]
-) -> dict[tuple[str, str], str]:
-    """Runs the golds that could not be examined: some of them are too unusual, some broken."""
-    suspects = [
-        (db_id, gold.gold)
-        for db_id, report in reports.items()
-        for gold in report.golds
-        if gold.error is not None
-    ]
-    broken = {}
-    with Executor(workers=1) as executor:
-        for db_id, query in suspects:
-            try:
-                executor.query(original[db_id], query)
-            except QueryError as error:
-                broken[db_id, query] = str(error)
-    return broken
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A corpus, ready to ask and to judge.
-
-    Attributes:
-        corpus: With fresh words if they are wanted.
-        info: Where it comes from.
-        judges: The databases.
-        blocks: By database id in lower case, its schema as prompts show it.
-    """
-
-    corpus: Corpus
-    info: "DatasetInfo"
-    judges: Judges
-    blocks: Mapping[str, Sequence[str]]
 
 
 @loader(prefix="magnifico_")
@@ -147,25 +46,25 @@ def dataset(
     magnifico_databases: str | None = None,
     magnifico_file: str | None = None,
 ) -> "DatasetDict":
-    """Loads the documents of a setting for lm-eval, as the split ``test``.
+    """Loads the documents of a setting as ``test``.
 
-    Examples without database, and such whose gold does not run, are not among them; they are
-    counted in a warning and named in the results file.
+    Examples without a database, or with a gold query that fails, are left out; a warning counts
+    them and the results file names them.
 
     Args:
         magnifico_corpus: ``published``, ``mini`` or ``own``.
         magnifico_subset: ``words``, ``phrases``, ``combinations`` or ``dialogues``.
         magnifico_prompt: ``direct``, ``desc``, ``fewshot`` or ``dialogue``.
-        magnifico_position: Of the description: ``start``, ``mid`` or ``end``.
+        magnifico_position: Of the description or definition: ``start``, ``mid`` or ``end``.
         magnifico_forms: Novel forms, separated by commas.
         magnifico_semantics: When results count as equal (:mod:`lm_eval_ext.sql.compare`).
         magnifico_seed: Draws new foreign words; None: the published ones.
-        magnifico_databases: A folder of databases in the place of the pinned ones.
-        magnifico_file: For ``own``, the user's examples.
+        magnifico_databases: A folder of databases, used instead of the pinned ones.
+        magnifico_file: The user's examples, for ``own``.
 
     Raises:
-        OptionError: A value is not legal.
-        DataError: Data are not at hand, or not what they should be.
+        OptionError: A value is illegal.
+        DataError: Data are unavailable or invalid.
     """
     from datasets import Dataset, DatasetDict
 
@@ -182,16 +81,61 @@ def dataset(
     )
     made, left_out = documents(ready.corpus, setting, ready.blocks.__getitem__, ready.judges.broken)
     if not made:
-        raise DataError(f"no example of MAGNIFICo can be scored here: {_counted(left_out)}")
+        raise DataError(
+            f"MAGNIFICo: no example can be scored ({_counted(left_out)}); check the databases "
+            "(lm-eval-ext data fetch magnifico)"
+        )
     if left_out:
         missing = sum(map(len, left_out.values()))
         _log.warning(
-            "MAGNIFICo: %d of %d examples cannot be scored and are not asked (%s); the results "
-            "file names them",
+            "MAGNIFICo: %d of %d examples cannot be scored and are left out (%s); the results file "
+            "names them",
             missing, len(made) + missing, _counted(left_out),
         )  # fmt: skip
     info = provenance.with_left_out(ready.info, left_out)
     return DatasetDict({"test": Dataset.from_list(made, info=info)})
+
+
+def _needs_dialogues(subset: str, kind: str) -> bool:
+    return subset == "dialogues" or kind == "dialogue"
+
+
+def _counted(left_out: Mapping[str, Sequence[str]]) -> str:
+    return ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items()) or "there are none"
+
+
+@dataclass(frozen=True)
+class Judges:
+    """The database files that answers are executed on.
+
+    Attributes:
+        original: By database id in lower case.
+        populated: The populated copies, by the same ids.
+        reports: The reports on populating them, by the same ids.
+        broken: The errors of gold queries that fail, by database id and query.
+    """
+
+    original: Mapping[str, Path]
+    populated: Mapping[str, Path]
+    reports: Mapping[str, Report]
+    broken: Mapping[tuple[str, str], str]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that a task needs.
+
+    Attributes:
+        corpus: With new words if a seed is given.
+        info: The source of the data.
+        judges: The databases that answers are executed on.
+        blocks: Schemas as prompts show them, by database id in lower case.
+    """
+
+    corpus: Corpus
+    info: "DatasetInfo"
+    judges: Judges
+    blocks: Mapping[str, Sequence[str]]
 
 
 def prepare(
@@ -202,12 +146,12 @@ def prepare(
     databases: str | None = None,
     file: str | None = None,
 ) -> Prepared:
-    """Loads a corpus, builds its populated databases, and reads its schemas; once per process.
+    """Loads a corpus, populates its databases, and reads their schemas; once per process.
 
     Raises:
         LmEvalExtError: As :func:`dataset`.
     """
-    # Our environment variables say where data come from.
+    # Part of the cache's key, because they name the folders of data.
     environment = tuple(
         sorted((key, value) for key, value in os.environ.items() if key.startswith("LM_EVAL_EXT_"))
     )
@@ -215,7 +159,7 @@ def prepare(
 
 
 def prepared(options: Mapping[str, Any]) -> Prepared:
-    """What :func:`dataset` worked with under these options."""
+    """What :func:`dataset` uses under these options."""
     return prepare(
         options["magnifico_corpus"],
         dialogues=_needs_dialogues(options["magnifico_subset"], options["magnifico_prompt"]),
@@ -237,18 +181,69 @@ def _prepare(
     found = corpora.find(name, dialogues=dialogues, databases=databases, examples=file)
     tables = {db_id: tables_of(place) for db_id, place in found.corpus.databases.items()}
     corpus = found.corpus
-    # Before new words come in: they change no gold.
-    built = prepare_judges(corpus, name)
+    # Before new words are drawn, since they change no gold query.
+    judges = _judges(corpus, name)
     if seed is not None:
         shown = (table for group in tables.values() for table in group)
         corpus = renew(corpus, seed, (f"{t.create} {' '.join(t.header)}" for t in shown))
     blocks = {db_id: prompt.schema(group) for db_id, group in tables.items()}
-    return Prepared(corpus, found.info, built, blocks)
+    return Prepared(corpus, found.info, judges, blocks)
 
 
-def _needs_dialogues(subset: str, kind: str) -> bool:
-    return subset == "dialogues" or kind == "dialogue"
+def _judges(corpus: Corpus, name: str) -> Judges:
+    """Builds the populated copies in the cache, or finds them there.
+
+    The rows depend on all gold queries of the corpus, so all tasks of a corpus share the copies.
+
+    Raises:
+        DataError: The cache cannot be written.
+    """
+    import filelock
+
+    golds = {
+        db_id: queries for db_id, queries in corpus.golds().items() if db_id in corpus.databases
+    }
+    original = {db_id: corpus.databases[db_id].path for db_id in golds}
+    key = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
+    total = hashlib.sha256(json.dumps([POPULATE_VERSION, key]).encode()).hexdigest()
+    folder = cache_dir() / "populated" / f"{name}-v{POPULATE_VERSION}-{total[:12]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Ranks of one run and concurrent runs share the copies.
+        with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
+            reports = populate_all(
+                {db_id: (path, golds[db_id]) for db_id, path in original.items()}, folder
+            )
+    except OSError as error:
+        raise DataError(
+            f"cannot write the populated databases to {folder}: {error.strerror}. Set "
+            "LM_EVAL_EXT_CACHE to a writable folder."
+        ) from error
+    return Judges(
+        original=MappingProxyType(original),
+        populated=MappingProxyType(
+            {db_id: folder / db_id / f"{db_id}.sqlite" for db_id in original}
+        ),
+        reports=MappingProxyType(reports),
+        broken=MappingProxyType(_broken(original, reports)),
+    )
 
 
-def _counted(left_out: Mapping[str, Sequence[str]]) -> str:
-    return ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items()) or "there is none"
+def _broken(
+    original: Mapping[str, Path], reports: Mapping[str, Report]
+) -> dict[tuple[str, str], str]:
+    """Runs the gold queries that populating could not handle; only some of them are broken."""
+    suspects = [
+        (db_id, gold.gold)
+        for db_id, report in reports.items()
+        for gold in report.golds
+        if gold.error is not None
+    ]
+    broken = {}
+    with Executor(workers=1) as executor:
+        for db_id, query in suspects:
+            try:
+                executor.query(original[db_id], query)
+            except QueryError as error:
+                broken[db_id, query] = str(error)
+    return broken

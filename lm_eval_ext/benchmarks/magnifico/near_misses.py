@@ -1,4 +1,8 @@
-"""How well databases tell gold queries from near misses: what ``near-misses`` counts."""
+"""How well databases tell gold queries from near misses (``lm-eval-ext magnifico near-misses``).
+
+A near miss is a wrong query that differs from the gold query in one detail. It ties with the gold
+query on a database where both have the same result.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -16,19 +20,19 @@ from lm_eval_ext.sql.distill.build import check
 
 @dataclass(frozen=True)
 class Count:
-    """Golds and their ties, one per example: a query that two examples share counts twice.
+    """Numbers of gold queries, one per example: a query of two examples counts twice.
 
     Attributes:
-        examples: With a database at hand.
-        database_missing: Without.
-        broken: Golds that do not run; they are not among the ``golds``.
-        golds: Golds held against their near misses.
-        near_misses: Of all of them.
-        undecided: Near misses that ran over the limit of steps.
-        tied: Golds that tie with a near miss which is not listed as equivalent.
-        equivalent: Golds that tie only with such that are.
-        empty: Golds with an empty result although they can be satisfied.
-        unsatisfiable: Golds that are empty on every database, which is proven.
+        examples: Examples whose database is available.
+        database_missing: Examples whose database is not.
+        broken: Gold queries that fail; ``golds`` excludes them.
+        golds: Gold queries that were compared with their near misses.
+        near_misses: The near misses of all of them.
+        undecided: Near misses that exceeded the limit of steps.
+        tied: Gold queries that tie with a near miss that is not proven equivalent.
+        equivalent: Gold queries that tie only with near misses that are.
+        empty: Gold queries with an empty result, although they can have rows.
+        unsatisfiable: Gold queries that are proven to be empty on every database.
     """
 
     examples: int
@@ -44,11 +48,11 @@ class Count:
 
     @property
     def share(self) -> float:
-        """The part of the golds that is tied, 0 to 1."""
+        """The share of gold queries that tie, 0 to 1."""
         return self.tied / self.golds if self.golds else 0.0
 
     def as_text(self) -> str:
-        """Returns the counts for a reader."""
+        """The counts in four lines."""
         return "\n".join(
             [
                 f"{self.golds:,} golds examined, of {self.examples:,} examples with a database "
@@ -63,26 +67,23 @@ class Count:
 
 
 def texts() -> Corpus:
-    """The published corpus, support examples included; dialogues and databases left aside."""
+    """The published corpus without dialogues and databases."""
     return corpora.read(data.require_all(corpora.SOURCE).path, dialogues=False)
 
 
-def at_hand(corpus: Corpus, folder: Path) -> dict[str, tuple[Path, tuple[str, ...]]]:
-    """The databases of a folder that the corpus asks about, each with its golds.
+def available(corpus: Corpus, folder: Path) -> dict[str, tuple[Path, tuple[str, ...]]]:
+    """The databases of a folder that the corpus asks about, with their gold queries.
 
     Raises:
-        DataError: There is no such folder, or none of the databases in it.
+        DataError: The folder has none of them.
     """
     known = Databases(folder)
-    found = {}
-    for db_id, queries in corpus.golds().items():
-        path = known.find(db_id)
-        if path is not None:
-            found[db_id] = (path, queries)
+    golds = corpus.golds()
+    found = {db_id: (path, golds[db_id]) for db_id in golds if (path := known.find(db_id))}
     if not found:
         raise DataError(
-            f"{folder}: none of the {len(corpus.golds())} databases of MAGNIFICo lies there; it "
-            "must hold <db_id>/<db_id>.sqlite, as Spider's folder `database` does"
+            f"{folder} has none of MAGNIFICo's {len(golds)} databases; it must have "
+            "<db_id>/<db_id>.sqlite, like Spider's folder `database`"
         )
     return found
 
@@ -96,17 +97,12 @@ def examine(
 ) -> dict[str, Report]:
     """Examines every database of a folder, populated or not, without changing it.
 
-    Args:
-        folder: With the databases.
-        originals: The folder that they were made from, if they are populated copies: since all
-            rows of an original stay, a few near misses more can be proven equivalent. If None,
-            the published ones are taken for the copies that were made of them.
-        workers: Processes.
-        progress: Whether to show a bar on stderr; None: if that is a terminal.
+    ``originals`` is the folder that populated copies were made from; None stands for the published
+    databases. Copies keep all original rows, so a few more near misses can be proven equivalent.
 
     Raises:
         OptionError: ``workers`` is below 1.
-        DataError: As :func:`at_hand`, or an original is not there.
+        DataError: As :func:`available`, or an original is missing.
     """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -114,13 +110,13 @@ def examine(
     from tqdm import tqdm
 
     if workers < 1:
-        raise OptionError(f"workers={workers}: must be 1 or more")
-    found = at_hand(texts(), folder)
+        raise OptionError(f"workers={workers}: use 1 or more")
+    found = available(texts(), folder)
     before = {
         db_id: _of_copy(folder, db_id, golds) if originals is None else _original(originals, db_id)
         for db_id, (_, golds) in found.items()
     }
-    # Those with the most golds take the longest: first, so that none is left alone at the end.
+    # Databases with the most gold queries take longest, so they go first.
     order = sorted(found, key=lambda db_id: (-len(found[db_id][1]), db_id))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         jobs = [
@@ -136,12 +132,12 @@ def examine(
 def _original(folder: Path, db_id: str) -> Path:
     path = Databases(folder).find(db_id)
     if path is None:
-        raise DataError(f"{folder}: the original of {db_id} does not lie there")
+        raise DataError(f"{folder} does not have the original of {db_id}; name its folder")
     return path
 
 
 def _of_copy(folder: Path, db_id: str, golds: tuple[str, ...]) -> Path | None:
-    """The published original, if it is at hand and the report of a copy says it was made of it."""
+    """The published original, if it is available and the copy was made from it."""
     if not data.available(corpora.DATABASES):
         return None
     path = Databases(data.require_all(corpora.DATABASES).path).find(db_id)
@@ -153,12 +149,12 @@ def _of_copy(folder: Path, db_id: str, golds: tuple[str, ...]) -> Path | None:
 def build(
     folder: Path, out: Path, *, workers: int = 2, progress: bool | None = None
 ) -> dict[str, Report]:
-    """Makes populated copies of every database of a folder."""
-    return populate_all(at_hand(texts(), folder), out, workers=workers, progress=progress)
+    """Makes populated copies of a folder's databases."""
+    return populate_all(available(texts(), folder), out, workers=workers, progress=progress)
 
 
 def count(reports: Mapping[str, Report], corpus: Corpus, forms: Collection[Form]) -> Count:
-    """Counts the examples with these forms, support and combined ones included."""
+    """Counts the examples with one interpretation in these forms, support examples included."""
     golds = {(db_id, gold.gold): gold for db_id, report in reports.items() for gold in report.golds}
     examples = [example for example in _all(corpus) if example.form in forms]
     here = [
@@ -183,7 +179,7 @@ def count(reports: Mapping[str, Report], corpus: Corpus, forms: Collection[Form]
 
 
 def listed(reports: Mapping[str, Report]) -> list[dict[str, Any]]:
-    """Every tie: gold, near miss, and why they are equivalent, if that is proven."""
+    """All ties: gold query, near miss, and the proof of equivalence if there is one."""
     return [
         {
             "db_id": db_id,

@@ -1,4 +1,4 @@
-"""A user's own corpus: one tab-separated file and the SQLite databases it asks about."""
+"""A user's own corpus: a tab-separated file of examples, and SQLite databases."""
 
 import csv
 import hashlib
@@ -21,22 +21,20 @@ from lm_eval_ext.sql import Databases
 
 REQUIRED = ("interpretation", "word", "meaning", "question", "base_question", "query")
 OPTIONAL = ("db_id", "form", "support")
-"""``form``: plausible (default), foreign or adversarial. ``support``: yes for an example that
-few-shot prompts show and that is not asked."""
+"""``form``: plausible (default), foreign or adversarial. ``support``: yes for an example that only
+few-shot prompts show."""
 
 CATEGORY = "own"
 
 
 def read(examples: Path, databases: Path) -> Corpus:
-    """Reads a user's examples.
+    """Reads a file with the columns :data:`REQUIRED` and any of :data:`OPTIONAL`.
 
-    Args:
-        examples: The file, with the columns :data:`REQUIRED` and any of :data:`OPTIONAL`.
-        databases: A SQLite file, or a folder of them if there is a column ``db_id``.
+    ``databases`` is a SQLite file, or a folder of them if there is a column ``db_id``.
 
     Raises:
-        OptionError: A path is not there.
-        DataError: A row is not what it must be; its line is named.
+        OptionError: A path does not exist.
+        DataError: A row is invalid; its line is named.
     """
     found: dict[str, Database] = {}
     interpretations: dict[str, Interpretation] = {}
@@ -47,9 +45,11 @@ def read(examples: Path, databases: Path) -> Corpus:
         place, name, form = row["place"], row["interpretation"], _form(row)
         db_id = row.get("db_id") or (databases.stem if databases.is_file() else "")
         if not db_id:
-            raise DataError(f"{place}: which database? Add a column db_id, or name one file")
+            raise DataError(
+                f"{place}: no database; add a column db_id, or name a file in magnifico_databases"
+            )
         if db_id.casefold() not in found and (path := known(db_id)):
-            found[db_id.casefold()] = Database(path, _script(path))
+            found[db_id.casefold()] = Database.at(path)
         interpretations[name] = _interpretation(row, form, interpretations.get(name))
         template = f"{name}/{index}"
         pair = (
@@ -62,7 +62,7 @@ def read(examples: Path, databases: Path) -> Corpus:
         else:
             asked += pair
     if not asked:
-        raise DataError(f"{examples}: no example to ask (all are support, or there is no row)")
+        raise DataError(f"{examples}: no examples to ask; add rows that are not support")
     for example in asked:
         support.setdefault((example.interpretations[0], example.form), [])
     return Corpus(
@@ -74,11 +74,9 @@ def read(examples: Path, databases: Path) -> Corpus:
 
 
 def digest(databases: Mapping[str, Database]) -> str:
-    """SHA-256 over databases: of their names and contents."""
-    total = hashlib.sha256()
-    for db_id, database in sorted(databases.items()):
-        total.update(f"{sha256_of(database.path)}  {db_id}\n".encode())
-    return total.hexdigest()
+    """SHA-256 of the databases' ids and contents."""
+    lines = [f"{sha256_of(one.path)}  {db_id}\n" for db_id, one in sorted(databases.items())]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def _databases(place: Path) -> Callable[[str], Path | None]:
@@ -87,14 +85,9 @@ def _databases(place: Path) -> Callable[[str], Path | None]:
     if place.is_dir():
         return Databases(place).find
     raise OptionError(
-        f"magnifico_databases={str(place)!r}: there is no such file or folder; name a SQLite "
-        "file, or a folder that holds <db_id>/<db_id>.sqlite or <db_id>.sqlite"
+        f"magnifico_databases={str(place)!r} does not exist; name a SQLite file, or a folder with "
+        "<db_id>/<db_id>.sqlite or <db_id>.sqlite"
     )
-
-
-def _script(path: Path) -> Path | None:
-    script = path.with_name("schema.sql")
-    return script if script.is_file() else None
 
 
 def _form(row: Mapping[str, str]) -> Form:
@@ -102,27 +95,29 @@ def _form(row: Mapping[str, str]) -> Form:
     for legal in NOVEL:
         if form == legal:
             return legal
-    raise DataError(f"{row['place']}: no form {form!r}; use {', '.join(NOVEL)}")
+    raise DataError(f"{row['place']}: the form is {form!r}; use {', '.join(NOVEL)}")
 
 
 def _interpretation(
     row: Mapping[str, str], form: Form, before: Interpretation | None
 ) -> Interpretation:
     if row["word"] not in row["question"]:
-        raise DataError(f"{row['place']}: the question does not hold the word {row['word']!r}")
+        raise DataError(
+            f"{row['place']}: the question does not contain the word {row['word']!r}; add it"
+        )
     forms = dict(before.forms) if before else {}
     if forms.setdefault(form, row["word"]) != row["word"] or (
         before and before.meaning != row["meaning"]
     ):
         raise DataError(
-            f"{row['place']}: {row['interpretation']} had another word or meaning above; an "
-            "interpretation has one meaning, and one word per form"
+            f"{row['place']}: {row['interpretation']} has another word or meaning above; give each "
+            "interpretation one meaning and one word per form"
         )
     return Interpretation(row["interpretation"], CATEGORY, row["meaning"], MappingProxyType(forms))
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
-    """Yields the rows, each with its ``place`` (file and line)."""
+    """Yields rows as dictionaries, with the file and line as ``place``."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines, delimiter="\t", strict=True)
@@ -134,8 +129,8 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
                     f"no column {missing[0]!r}" if missing else f"unknown column {unknown[0]!r}"
                 )
                 raise DataError(
-                    f"{path}: {problem}; the first line names the columns, separated by tabs: "
-                    f"{', '.join(REQUIRED)}, and if wanted {', '.join(OPTIONAL)}"
+                    f"{path}: {problem}; the first line must name the columns, separated by tabs: "
+                    f"{', '.join(REQUIRED)}, and optionally {', '.join(OPTIONAL)}"
                 )
             for row in reader:
                 place = f"{path}:{reader.line_num}"
@@ -147,6 +142,6 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
                     )
                 yield {**filled, "place": place}
     except FileNotFoundError:
-        raise OptionError(f"magnifico_file={str(path)!r}: there is no such file") from None
+        raise OptionError(f"magnifico_file={str(path)!r} does not exist") from None
     except (OSError, csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None

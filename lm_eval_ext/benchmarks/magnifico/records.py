@@ -1,4 +1,4 @@
-"""What a MAGNIFICo corpus holds: the published one, the embedded one, a user's own."""
+"""The content of a MAGNIFICo corpus: the published, the embedded, or a user's own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 Form: TypeAlias = Literal["base", "plausible", "foreign", "adversarial"]
-"""How an interpretation is put into words; ``base`` states it outright."""
+"""How a question expresses an interpretation; ``base`` does it in ordinary words."""
 
 Position: TypeAlias = Literal["start", "mid", "end"]
 
@@ -15,7 +15,7 @@ NOVEL: tuple[Form, ...] = ("plausible", "foreign", "adversarial")
 """The forms with a novel word, in the paper's order (section 3.1)."""
 
 PLACEHOLDER = "concept_word"
-"""Stands for the form in the dataset's templates and in its base dialogues."""
+"""Stands for the novel word in the dataset's templates and base dialogues."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class Interpretation:
     """A meaning that the questions give to a word.
 
     Attributes:
-        name: As the dataset's folder.
-        category: Of the paper's four (section 3.1); "phrase" for those denoted by a phrase.
-        meaning: What the word refers to, to follow "The word '...' refers to".
-        forms: By novel form, the word or phrase that the questions hold.
+        name: The name of the dataset's folder.
+        category: One of the paper's four (section 3.1), or "phrase" if a phrase expresses it.
+        meaning: Completes "The word '...' refers to".
+        forms: The word or phrase in the questions, by novel form.
     """
 
     name: str
@@ -40,11 +40,11 @@ class Example:
     """A question with its gold query.
 
     Attributes:
-        template: Names what the forms of one example share: ``<interpretation>/<number>``.
+        template: The same for all forms of one example: ``<interpretation>/<number>``.
         interpretations: One, or two where they are composed.
         form: ``base`` or a novel form.
-        db_id: The database; compared without regard to case.
-        question: As the user asks it.
+        db_id: The database; its case does not matter.
+        question: Without the database's schema.
         query: The gold query.
     """
 
@@ -67,26 +67,31 @@ class Database:
 
     Attributes:
         path: The SQLite file.
-        schema: The script that created it, whose CREATE TABLE statements prompts show; None:
-            those that SQLite keeps.
+        schema: The script whose CREATE TABLE statements prompts show; None: SQLite's own.
     """
 
     path: Path
     schema: Path | None = None
 
+    @classmethod
+    def at(cls, path: Path) -> "Database":
+        """A SQLite file, with the script ``schema.sql`` if there is one beside it."""
+        script = path.with_name("schema.sql")
+        return cls(path, script if script.is_file() else None)
+
 
 @dataclass(frozen=True)
 class Corpus:
-    """Everything that tasks are made of.
+    """All examples and their databases.
 
     Attributes:
         interpretations: By name.
         examples: Test examples with one interpretation, base ones included.
         support: Held-out examples for few-shot prompts, by interpretation and form.
         combinations: Test examples with two interpretations, base ones included.
-        dialogues: By interpretation, form and database (lower case): a conversation that gives
-            the definition at each position. Base ones hold :data:`PLACEHOLDER`.
-        databases: By id in lower case; those that are at hand.
+        dialogues: By interpretation, form and database (lower case), the dialogue with the
+            definition at each position. Base ones have :data:`PLACEHOLDER` for the word.
+        databases: The databases that are available locally, by id in lower case.
     """
 
     interpretations: Mapping[str, Interpretation]
@@ -97,7 +102,7 @@ class Corpus:
     databases: Mapping[str, Database] = field(default_factory=dict)
 
     def golds(self) -> dict[str, tuple[str, ...]]:
-        """All gold queries, support included, by database id in lower case; sorted, distinct."""
+        """All gold queries, support included, by database id in lower case; sorted and unique."""
         golds: dict[str, set[str]] = {}
         support = (example for examples in self.support.values() for example in examples)
         for example in (*self.examples, *self.combinations, *support):

@@ -1,12 +1,11 @@
-"""Relative performance: execution accuracy on novel examples relative to base ones.
+"""MAGNIFICo's metrics: execution accuracy, and relative performance on novel words.
 
-Paper, section 4: min(EX_novel / EX_base, 1) x 100 for each interpretation, averaged over the
-interpretations whose EX_base is at least 5 % (its footnote 8).
+Relative performance is min(EX_novel / EX_base, 1) x 100 for each interpretation, averaged over the
+interpretations whose EX_base is at least 5 % (paper, section 4 and footnote 8).
 
-From verdicts to metrics.
-
-Two databases judge every answer: the populated copy, whose rows tell queries apart, and the
-original. Metrics of each stand under its name: ``populated/relative_performance``.
+Every answer is executed on two databases: the original one, and its populated copy, whose added
+rows tell more wrong queries from right ones. Metrics have the database's name in front:
+``populated/relative_performance``.
 """
 
 import math
@@ -31,13 +30,33 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+POPULATED, ORIGINAL = "populated", "original"
+JUDGES = (POPULATED, ORIGINAL)
+
+RELATIVE = "relative_performance"
+ACCURACY = "execution_accuracy"
+NOVEL = "novel"
+NO_QUERY = "no_query"
+"""The share of answers without a query."""
+
+FAILURES: Mapping[str, Status] = MappingProxyType(
+    {
+        "error": "prediction_error",
+        "timeout": "prediction_timeout",
+        "too_large": "prediction_too_large",
+    }
+)
+"""Shares of queries that failed, by cause."""
+
+_RELATIVE = "magnifico_relative_performance"
+_Row = Sequence[int]
 
 LEAST_BASE_ACCURACY = 0.05
-"""Below it an interpretation tells nothing and is left out."""
+"""Interpretations with a lower EX_base are left out."""
 
 
 class Outcome(float):
-    """1.0 where an example was answered correctly, else 0.0, with what it is grouped by.
+    """1.0 for a correct answer, else 0.0, with the groups that the example belongs to.
 
     A float, so that lm-eval's logs and JSON take it as one.
     """
@@ -53,7 +72,7 @@ class Outcome(float):
         form: str,
         cluster: str,
     ) -> "Outcome":
-        """Args: the verdict; names of the interpretation, of the form, of the database."""
+        """Takes the result, the interpretation, the form, and as cluster the database."""
         self = super().__new__(cls, correct)
         self.interpretation, self.form, self.cluster = interpretation, form, cluster
         return self
@@ -61,112 +80,6 @@ class Outcome(float):
     def __reduce__(self) -> tuple[type["Outcome"], tuple[bool, str, str, str]]:
         """For pickling: ranks send their outcomes to each other."""
         return (Outcome, (bool(self), self.interpretation, self.form, self.cluster))
-
-
-def relative_performance(outcomes: Iterable[Outcome]) -> float | None:
-    """The mean over pairs of an interpretation and a novel form, in percent.
-
-    With one form it is the paper's figure; over several forms, their mean, since they share
-    their interpretations. None where the model answers too few base examples of all of them.
-    """
-    table, _ = tabulate(outcomes)
-    ratios = [
-        min(novel_right / novel / (base_right / base), 1.0)
-        for base_right, base, novel_right, novel in table
-        if base and novel and base_right / base >= LEAST_BASE_ACCURACY
-    ]
-    return 100 * math.fsum(ratios) / len(ratios) if ratios else None
-
-
-def spread(outcomes: Iterable[Outcome]) -> Spread | None:
-    """Error and interval of :func:`relative_performance`, databases resampled.
-
-    None where there is none: fewer than two databases, or a figure that is mostly undefined.
-    """
-    return cluster_bootstrap(_totals(outcomes), relative_of)
-
-
-def _totals(outcomes: Iterable[Outcome]) -> Totals:
-    import numpy as np
-
-    _, by_cluster = tabulate(outcomes)
-    return {name: np.array(table, dtype=np.float64) for name, table in by_cluster.items()}
-
-
-def _logged_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:
-    return _totals(
-        Outcome(bool(one.scores[metric]), one.doc["interpretation"], one.doc["form"], cluster)
-        for one, cluster in zip(samples, clusters, strict=True)
-    )
-
-
-def relative_of(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """The figure for sums of shape (resample, pair, 4); NaN where no pair counts."""
-    import numpy as np
-
-    base_right, base, novel_right, novel = np.moveaxis(sums, -1, 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        base_accuracy = base_right / base
-        ratios = np.minimum(novel_right / novel / base_accuracy, 1.0)
-        counted = (base > 0) & (novel > 0) & (base_accuracy >= LEAST_BASE_ACCURACY)
-        total = np.where(counted, ratios, 0.0).sum(axis=-1)
-        values: Any = 100 * total / counted.sum(axis=-1)
-    return values  # type: ignore[no-any-return]
-
-
-_Counts = Sequence[int]
-
-
-def tabulate(outcomes: Iterable[Outcome]) -> tuple[list[_Counts], dict[str, list[_Counts]]]:
-    """Counts correct and all answers, of base and novel examples, for each pair.
-
-    Returns:
-        The table (base correct, base, novel correct, novel) by pair, sorted; the same for each
-        cluster alone.
-    """
-    scored = list(outcomes)
-    pairs = sorted({(o.interpretation, o.form) for o in scored if o.form != BASE})
-    places: dict[str, list[tuple[int, int]]] = {}
-    for place, (interpretation, form) in enumerate(pairs):
-        places.setdefault(f"{interpretation}\n{form}", []).append((place, 2))
-        places.setdefault(f"{interpretation}\n{BASE}", []).append((place, 0))
-    total = [[0, 0, 0, 0] for _ in pairs]
-    by_cluster: dict[str, list[list[int]]] = {}
-    for outcome in scored:
-        own = by_cluster.setdefault(outcome.cluster, [[0, 0, 0, 0] for _ in pairs])
-        for place, column in places.get(f"{outcome.interpretation}\n{outcome.form}", ()):
-            for table in (total, own):
-                table[place][column] += int(outcome)
-                table[place][column + 1] += 1
-    return list(total), {name: list(table) for name, table in by_cluster.items()}
-
-
-POPULATED, ORIGINAL = "populated", "original"
-JUDGES = (POPULATED, ORIGINAL)
-
-RELATIVE = "relative_performance"
-ACCURACY = "execution_accuracy"
-NOVEL = "novel"
-NO_QUERY = "no_query"
-"""Metric: the share of answers in which no query was found."""
-
-FAILURES: Mapping[str, Status] = MappingProxyType(
-    {
-        "error": "prediction_error",
-        "timeout": "prediction_timeout",
-        "too_large": "prediction_too_large",
-    }
-)
-"""Metrics: the share of queries that did not run, by cause."""
-
-_RELATIVE = "magnifico_relative_performance"
-
-
-register_figure(_RELATIVE, relative_performance)
-register_spread(_RELATIVE, spread)
-
-LOGGED_RELATIVE_PERFORMANCE = SampleStatistic(_logged_totals, relative_of)
-"""Relative performance from logged samples; the card names it for ``lm-eval-ext compare``."""
 
 
 def by_execution(
@@ -190,18 +103,17 @@ def by_execution(
 
 
 class Scopes:
-    """The sets of examples that have a figure of their own: forms, categories, interpretations.
+    """The subsets of a task's examples that have metrics of their own.
 
-    Args:
-        documents: The task's, of which the columns ``form``, ``category`` and
-            ``interpretation`` count.
+    They are the forms, the categories and the interpretations.
     """
 
     def __init__(self, documents: Mapping[str, Sequence[str]]) -> None:
+        """Takes the documents' columns ``form``, ``category`` and ``interpretation``."""
         columns = {key: documents[key] for key in ("form", "category", "interpretation")}
         seen = {key: list(dict.fromkeys(column)) for key, column in columns.items()}
         self._forms = [form for form in seen["form"] if form != BASE]
-        # A division into one part would say the same thing twice.
+        # The only form or category would repeat the overall metric.
         parts = [
             *(("form", name) for name in self._forms if len(self._forms) > 1),
             *(("category", name) for name in seen["category"] if len(seen["category"]) > 1),
@@ -223,7 +135,7 @@ class Scopes:
         return name == RELATIVE or name.partition(":")[2] in self._forms
 
     def metric_list(self) -> list[dict[str, Any]]:
-        """lm-eval's ``metric_list``: the names that :meth:`metrics` gives, in its order."""
+        """lm-eval's ``metric_list``, in the order of :meth:`metrics`."""
         entries: list[dict[str, Any]] = []
         for judge in JUDGES:
             for name in self._parts:
@@ -245,12 +157,9 @@ class Scopes:
     def metrics(
         self, doc: Mapping[str, str], statuses: Mapping[str, Status], *, query_found: bool
     ) -> dict[str, Outcome | None]:
-        """Scores one document; None in the metrics that do not concern it.
+        """Scores one document by its status on each database.
 
-        Args:
-            doc: With ``form``, ``category``, ``interpretation`` and ``db_id``.
-            statuses: The verdict of each judge.
-            query_found: Whether the answer held a query at all.
+        Metrics of subsets that it is not in are None.
         """
 
         def outcome(value: bool) -> Outcome:  # noqa: FBT001
@@ -275,7 +184,7 @@ class Scopes:
 
 
 def _within(key: str, name: str) -> Callable[[Mapping[str, str]], bool]:
-    """In the part of that name; base examples belong to every form."""
+    """Whether a document is in a subset; base examples belong to every form."""
     if key == "form":
         return lambda doc: doc["form"] in (BASE, name)
     return lambda doc: doc[key] == name
@@ -283,3 +192,85 @@ def _within(key: str, name: str) -> Callable[[Mapping[str, str]], bool]:
 
 def _exactly(form: str) -> Callable[[Mapping[str, str]], bool]:
     return lambda doc: doc["form"] == form
+
+
+def relative_performance(outcomes: Iterable[Outcome]) -> float | None:
+    """The mean over all pairs of an interpretation and a novel form, in percent.
+
+    With one form, this is the paper's score. All forms have the same interpretations, so with
+    several forms it is the mean of their scores. None if EX_base is too low everywhere.
+    """
+    table, _ = tabulate(outcomes)
+    ratios = [
+        min(novel_right / novel / (base_right / base), 1.0)
+        for base_right, base, novel_right, novel in table
+        if base and novel and base_right / base >= LEAST_BASE_ACCURACY
+    ]
+    return 100 * math.fsum(ratios) / len(ratios) if ratios else None
+
+
+def spread(outcomes: Iterable[Outcome]) -> Spread | None:
+    """Standard error and interval of :func:`relative_performance`, by a bootstrap over databases.
+
+    None for fewer than two databases, or if most resamples have no value.
+    """
+    return cluster_bootstrap(_totals(outcomes), relative_of)
+
+
+def _totals(outcomes: Iterable[Outcome]) -> Totals:
+    import numpy as np
+
+    _, by_cluster = tabulate(outcomes)
+    return {name: np.array(table, dtype=np.float64) for name, table in by_cluster.items()}
+
+
+def _logged_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:
+    return _totals(
+        Outcome(bool(one.scores[metric]), one.doc["interpretation"], one.doc["form"], cluster)
+        for one, cluster in zip(samples, clusters, strict=True)
+    )
+
+
+def relative_of(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Relative performance from sums of shape (resample, pair, 4); NaN if no pair counts."""
+    import numpy as np
+
+    base_right, base, novel_right, novel = np.moveaxis(sums, -1, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        base_accuracy = base_right / base
+        ratios = np.minimum(novel_right / novel / base_accuracy, 1.0)
+        counted = (base > 0) & (novel > 0) & (base_accuracy >= LEAST_BASE_ACCURACY)
+        total = np.where(counted, ratios, 0.0).sum(axis=-1)
+        values: Any = 100 * total / counted.sum(axis=-1)
+    return values  # type: ignore[no-any-return]
+
+
+def tabulate(outcomes: Iterable[Outcome]) -> tuple[list[_Row], dict[str, list[_Row]]]:
+    """Counts correct and all answers to base and novel examples.
+
+    Returns:
+        For each pair of an interpretation and a novel form, sorted: base correct, base, novel
+        correct, novel; and the same table for each cluster.
+    """
+    scored = list(outcomes)
+    pairs = sorted({(o.interpretation, o.form) for o in scored if o.form != BASE})
+    places: dict[str, list[tuple[int, int]]] = {}
+    for place, (interpretation, form) in enumerate(pairs):
+        places.setdefault(f"{interpretation}\n{form}", []).append((place, 2))
+        places.setdefault(f"{interpretation}\n{BASE}", []).append((place, 0))
+    total = [[0, 0, 0, 0] for _ in pairs]
+    by_cluster: dict[str, list[list[int]]] = {}
+    for outcome in scored:
+        own = by_cluster.setdefault(outcome.cluster, [[0, 0, 0, 0] for _ in pairs])
+        for place, column in places.get(f"{outcome.interpretation}\n{outcome.form}", ()):
+            for table in (total, own):
+                table[place][column] += int(outcome)
+                table[place][column + 1] += 1
+    return list(total), {name: list(table) for name, table in by_cluster.items()}
+
+
+register_figure(_RELATIVE, relative_performance)
+register_spread(_RELATIVE, spread)
+
+LOGGED_RELATIVE_PERFORMANCE = SampleStatistic(_logged_totals, relative_of)
+"""Relative performance from logged samples; the card names it for ``lm-eval-ext compare``."""

@@ -1,4 +1,4 @@
-"""What a person is shown of a sample: both queries, and what they return."""
+"""How samples look on the leaderboard page: both queries and the rows that they return."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ _WHERE = "on the original database"
 
 
 def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
-    """Shows the question, and the rows of the gold query."""
+    """Shows the question and the gold query's rows."""
     parts = _run(docs, [str(doc["query"]) for doc in docs], f"What the gold returns, {_WHERE}")
     return [
         DocumentView(
@@ -27,7 +27,7 @@ def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """Shows each query that was taken out of an answer, and its rows."""
+    """Shows the query found in each answer and its rows."""
     queries = [one[0] if one else "" for one in answers]
     parts = _run(docs, queries, f"What the answer returns, {_WHERE}")
     return [
@@ -39,7 +39,7 @@ def answers(
 def _run(
     docs: Sequence[Mapping[str, Any]], queries: Sequence[str], title: str
 ) -> list[tuple[Part, ...]]:
-    """Runs the queries behind the guards; nothing where a database is not at hand."""
+    """Executes the queries in the guarded process; no part where a database is unavailable."""
     from lm_eval_ext.sql import Executor
 
     places = _databases()
@@ -72,7 +72,7 @@ def _part(executor: Any, database: Path, query: str, title: str) -> Part:
 
 
 def _databases() -> dict[str, Path]:
-    """The embedded databases, and Spider's if they are at hand; by id in lower case."""
+    """The embedded databases and, if available locally, Spider's; by id in lower case."""
     from lm_eval_ext import data
     from lm_eval_ext.benchmarks.magnifico import corpora, mini
 

@@ -45,6 +45,32 @@ def test_a_documented_case(answer: str, name: str) -> None:
     assert name_of(answer) == name
 
 
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        # A quoted name in a long line takes precedence over an announcement in a later line.
+        ("经过这么多步骤以后做出来的美味佳肴“红烧土豆”非常好吃呀\n菜名：炒面", "红烧土豆"),
+        # So does an announcement in that line; it is too long for a name without one.
+        ("这道菜的做法很简单，所以这道菜应该叫做红烧土豆\n菜名：炒面", "红烧土豆"),
+        ("经过这么多步骤以后做出来的美味佳肴非常好吃呀\n菜名：炒面", "炒面"),
+        # A line of 20 characters may be a name, one of 21 may not.
+        ("土豆" * 10 + "\n菜名：炒面", "土豆" * 10),
+        ("土豆" * 10 + "片\n菜名：炒面", "炒面"),
+        # Quoted text without Chinese characters is no name.
+        ("“OK”就做“红烧鱼”", "红烧鱼"),
+        # The name may be long when what follows announces it.
+        ("红烧土豆牛肉豆腐面是这道菜的菜名", "红烧土豆牛肉豆腐面"),
+        # The first 4,000 characters are read.
+        ("\n" * 3_997 + "红烧鱼", "红烧鱼"),
+        ("\n" * 4_000 + "红烧鱼", ""),
+        # Commas in nested brackets do not end the name.
+        ("红烧（家常，（简单，快手））土豆", "红烧土豆"),
+    ],
+)
+def test_an_undocumented_case(answer: str, name: str) -> None:
+    assert name_of(answer) == name
+
+
 def test_every_embedded_name_comes_back_from_the_usual_answers() -> None:
     for split in mini.SPLITS:
         for part in mini.split(split).values():

@@ -112,10 +112,10 @@ EMPTY: dict[str, dict[str, str]] = {"food": {}, "action": {}, "flavour": {}}
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], "a glossary is"),
-        ({"food": {"鸡": "鸡"}}, "a glossary is"),
-        (EMPTY | {"taste": {}}, "a glossary is"),
-        (EMPTY | {"food": ["鸡"]}, "'food' in the glossary is no object"),
+        ([], "a glossary must be"),
+        ({"food": {"鸡": "鸡"}}, "a glossary must be"),
+        (EMPTY | {"taste": {}}, "a glossary must be"),
+        (EMPTY | {"food": ["鸡"]}, "'food' in the glossary is not an object"),
         (EMPTY, "has no word"),
         (EMPTY | {"food": {"鸡": 1}}, "1 under 'food'"),
         (EMPTY | {"food": {"": "鸡"}}, "'' under 'food'"),
@@ -135,10 +135,10 @@ def test_what_is_no_glossary_is_refused(content: Any, message: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"{", "no glossary"),
-        (b"\xff\xfe", "no glossary"),
-        (b"[" * 100_000, "no glossary"),
-        ('{"food": {"鸡": "鸡", "鸡": "肉"}, "action": {}, "flavour": {}}'.encode(), "'鸡' stands"),
+        (b"{", "not a glossary"),
+        (b"\xff\xfe", "not a glossary"),
+        (b"[" * 100_000, "not a glossary"),
+        ('{"food": {"鸡": "鸡", "鸡": "肉"}, "action": {}, "flavour": {}}'.encode(), "'鸡' occurs"),
     ],
 )
 def test_a_broken_file_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_broken_file_is_refused(content: bytes, message: str, tmp_path: Path) 
     file.write_bytes(content)
     with pytest.raises(DataError, match=re.escape(message)):
         Glossary.read(file)
-    with pytest.raises(DataError, match="no glossary"):
+    with pytest.raises(DataError, match="not a glossary"):
         Glossary.read(tmp_path / "absent.json")
 
 
@@ -209,7 +209,7 @@ def test_as_many_real_names_parse_as_the_fact_sheet_says(
     assert (len(thousand), len(how_to_cook)) == (1000, 368)
     assert parse(thousand) == 269
     assert parse(how_to_cook) == 190
-    # The fact sheet's second figure is that of round brackets alone, the paper's parentheses.
+    # Round brackets alone, the paper's parentheses.
     round_only = [re.sub(r"[(（][^()（）]*[)）]", "", title) for title in thousand]
     chinese = [re.sub("[^\u4e00-\u9fa5]", "", title) for title in round_only]
     assert parse(chinese) == 309

@@ -19,17 +19,6 @@ from lm_eval_ext.benchmarks.diner.records import Recipe, Split, split_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.fewshot import Choice
 
-STEPS = (
-    "土豆切丝",
-    "热锅下油",
-    "鸡蛋打散",
-    "加盐调味",
-    "小火慢炖",
-    "撒上葱花",
-    "面粉加水",
-    "大火收汁",
-)
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -52,7 +41,9 @@ def drawn_split(seed: int, dishes: int = 25) -> Split:
     rng.shuffle(names)
 
     def recipes(part: str, some: list[str]) -> tuple[Recipe, ...]:
-        texts = [(name, rng.choices(STEPS, k=rng.randint(3, 6))) for name in some for _ in "ab"]
+        texts = [
+            (name, rng.choices(diner_own.STEPS, k=rng.randint(3, 6))) for name in some for _ in "ab"
+        ]
         return tuple(
             Recipe(f"{part}-{n}", f"{'，'.join(steps)}，{part}{n}", name)
             for n, (name, steps) in enumerate(texts)

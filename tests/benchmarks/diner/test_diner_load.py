@@ -98,11 +98,11 @@ def test_documents_are_mixed(tmp_path: Path) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "no part": (lambda c: c.pop("valid"), "no DiNeR data; legal is"),
-    "another part": (lambda c: c.update(dev={}), "no DiNeR data"),
-    "no names": (lambda c: c["test"].pop("names"), "test: no recipes"),
-    "another column": (lambda c: c["train"].update(x=[]), "train: no recipes"),
-    "no list": (lambda c: c["train"].update(names="面"), "instructions or names are no list"),
+    "no part": (lambda c: c.pop("valid"), "not DiNeR data; the format is"),
+    "another part": (lambda c: c.update(dev={}), "not DiNeR data"),
+    "no names": (lambda c: c["test"].pop("names"), "test: not instructions and names"),
+    "another column": (lambda c: c["train"].update(x=[]), "train: not instructions and names"),
+    "no list": (lambda c: c["train"].update(names="面"), "instructions and names must be lists"),
     "one too few": (lambda c: c["valid"]["names"].clear(), "1 instructions and 0 names"),
     "empty instruction": (
         lambda c: c["test"]["instructions"].__setitem__(2, " "),
@@ -115,7 +115,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "nothing to score": (
         lambda c: c["test"].update(names=["x"] * 5),
-        "no recipe is left to ask about (gold_does_not_parse: 5)",
+        "no recipe can be asked about (gold_does_not_parse: 5)",
     ),
 }
 
@@ -134,24 +134,27 @@ def test_another_format_is_refused_in_one_line(case: str, tmp_path: Path) -> Non
 def test_no_json_is_refused(tmp_path: Path) -> None:
     folder = diner_own.write(tmp_path)
     (folder / "tmcd_data.json").write_text("version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(DataError, match=r"no JSON .* fetch or build it again"):
+    with pytest.raises(DataError, match=r"not JSON .* fetch or build it again"):
         rows(folder)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"diner_corpus": "xia"}, "no 'xia'; use published or mini"),
-        ({"diner_split": "iid"}, "no 'iid'; use tmcd or random"),
+        ({"diner_corpus": "xia"}, "diner_corpus is 'xia'; use published or mini"),
+        ({"diner_split": "iid"}, "diner_split is 'iid'; use tmcd or random"),
         ({"diner_split": "random"}, "random split is not published; build one"),
-        ({"diner_ask": "x"}, "no 'x'; use name, components, cp"),
-        ({"diner_demonstrations": "x"}, "no 'x'; use instruction or oracle"),
+        ({"diner_ask": "x"}, "diner_ask is 'x'; use name, components, cp"),
+        ({"diner_demonstrations": "x"}, "diner_demonstrations is 'x'; use instruction or oracle"),
         ({"diner_per_dish": -1}, "diner_per_dish is -1"),
         ({"diner_per_dish": True}, "diner_per_dish is True"),
-        ({"diner_components_file": "x"}, "diner_components_file is for diner_cp alone"),
-        ({"diner_corpus": "mini", "diner_dir": "x"}, "diner_dir is not for the mini tasks"),
-        ({"diner_dir": 5}, "diner_dir is 5; write a path as a text"),
-        ({"diner_ask": "cp", "diner_components_file": ["x"]}, "write a path as a text"),
+        ({"diner_components_file": "x"}, "diner_components_file is only for diner_cp"),
+        (
+            {"diner_corpus": "mini", "diner_dir": "x"},
+            "diner_dir cannot be used with the mini",
+        ),
+        ({"diner_dir": 5}, "diner_dir is 5; write a path as a string"),
+        ({"diner_ask": "cp", "diner_components_file": ["x"]}, "write a path as a string"),
         ({"diner_foo": 1}, "unknown metadata key diner_foo"),
     ],
 )
@@ -172,7 +175,9 @@ def test_missing_libraries_are_named_where_demonstrations_are_wanted(
 
 def test_a_folder_without_the_split_is_named(tmp_path: Path) -> None:
     folder = diner_own.write(tmp_path)
-    with pytest.raises(DataError, match=r"there is no random_data.json in .*diner build"):
+    with pytest.raises(
+        DataError, match=r"has no random_data\.json; name a folder made by lm-eval-ext diner build"
+    ):
         rows(folder, diner_split="random")
     diner_own.write(tmp_path, "random")
     assert len(rows(folder, diner_split="random")) == len(diner_own.TEST)

@@ -134,6 +134,7 @@ LINES = {
     "炒\n味道：无\n主料或形式：鸡蛋": "",
     "": "",
     "菜名：": "",
+    "菜名：待定\n炒\n味道：无\n主料或形式：鸡蛋\n菜名：炒鸡蛋": "炒鸡蛋",
 }
 
 
@@ -174,26 +175,26 @@ def test_earlier_answers_stand_in_the_prompts(tmp_path: Path) -> None:
 def test_answers_that_were_not_recorded_are_no_answers(tmp_path: Path) -> None:
     file = logged(tmp_path, {"test-0": ["红烧", PLACEHOLDER, "土豆"], "test-2": ["", "", ""]})
     recipes = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
-    assert extract.read(file, recipes) == {"test-2": dict.fromkeys(prompt.ASKED_KINDS, "")}
+    assert extract.read_answers(file, recipes) == {"test-2": dict.fromkeys(prompt.ASKED_KINDS, "")}
 
 
 def test_files_that_are_no_such_answers(tmp_path: Path) -> None:
     recipes = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
-    with pytest.raises(OptionError, match=r"none\.jsonl is no file; name the file samples_diner"):
-        extract.read(tmp_path / "none.jsonl", recipes)
+    with pytest.raises(OptionError, match=r"none\.jsonl does not exist; name the file samples"):
+        extract.read_answers(tmp_path / "none.jsonl", recipes)
     with pytest.raises(OptionError, match="has no answers about these recipes"):
-        extract.read(logged(tmp_path, {"test-1": ["", "", ""]}), recipes[:1])
+        extract.read_answers(logged(tmp_path, {"test-1": ["", "", ""]}), recipes[:1])
     other = [Recipe("test-1", "另一种做法。", "炒牛肉")]
-    with pytest.raises(DataError, match="line 1: test-1 is another recipe there"):
-        extract.read(logged(tmp_path, {"test-1": ["", "", ""]}), other)
+    with pytest.raises(DataError, match="line 1: test-1 is a different recipe in this log"):
+        extract.read_answers(logged(tmp_path, {"test-1": ["", "", ""]}), other)
     for broken in (["a"], ["a", "b", 3], "abc"):
-        with pytest.raises(DataError, match="line 1: no answers to the 3 questions"):
-            extract.read(logged(tmp_path, {"test-1": []}, filtered_resps=broken), recipes)
+        with pytest.raises(DataError, match="line 1: not a logged answer to 3 component questions"):
+            extract.read_answers(logged(tmp_path, {"test-1": []}, filtered_resps=broken), recipes)
     file = tmp_path / "samples.jsonl"
     file.write_text("[1]\n")
-    with pytest.raises(DataError, match="line 1: no answers"):
-        extract.read(file, recipes)
+    with pytest.raises(DataError, match="line 1: not a logged answer"):
+        extract.read_answers(file, recipes)
     for broken_bytes in (b"{\n", b"\xff\xfe{}\n", "{}".encode("utf-16")):
         file.write_bytes(broken_bytes)
-        with pytest.raises(DataError, match="line 1: no JSON"):
-            extract.read(file, recipes)
+        with pytest.raises(DataError, match="line 1: not JSON"):
+            extract.read_answers(file, recipes)

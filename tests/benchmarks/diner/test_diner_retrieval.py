@@ -14,26 +14,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import diner_own
 
 from lm_eval_ext.benchmarks.diner import retrieval
 from lm_eval_ext.errors import DataError
-
-STEPS = (
-    "土豆切丝",
-    "热锅下油",
-    "鸡蛋打散",
-    "加盐调味",
-    "小火慢炖",
-    "撒上葱花",
-    "面粉加水",
-    "大火收汁",
-)
 
 
 def corpus(size: int, seed: int = 0) -> list[str]:
     """Recipes of our own steps; some occur twice."""
     rng = np.random.default_rng(seed)
-    return ["，".join(rng.choice(STEPS, size=rng.integers(1, 9))) + "。" for _ in range(size)]
+    return [
+        "，".join(rng.choice(diner_own.STEPS, size=rng.integers(1, 9))) + "。" for _ in range(size)
+    ]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -54,7 +46,7 @@ def test_words_are_words() -> None:
 
 
 def test_jieba_prints_nothing_and_keeps_its_dictionary_with_ours(tmp_path: Path) -> None:
-    code = "from lm_eval_ext.benchmarks.diner import segment; print(segment.words('土豆'))"
+    code = "from lm_eval_ext.benchmarks.diner import retrieval; print(retrieval.words_of('土豆'))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "LM_EVAL_EXT_CACHE": str(tmp_path), "TMPDIR": str(tmp_path / "none")},
@@ -103,7 +95,7 @@ def test_a_word_that_most_recipes_have_counts_nothing() -> None:
 
 
 def test_nothing_to_search_is_said() -> None:
-    with pytest.raises(DataError, match="no recipe to search has a word"):
+    with pytest.raises(DataError, match="no training recipe has a word"):
         retrieval.build(["，", "。"])
 
 
@@ -135,7 +127,7 @@ class TestKept:
         retrieval.index_of(["鸡蛋", "土豆"])
         monkeypatch.setattr(retrieval, "B", 0.5)
         retrieval.index_of(["土豆", "鸡蛋"])
-        monkeypatch.setattr(retrieval, "version", lambda: "another jieba")
+        monkeypatch.setattr(retrieval, "segmenter_version", lambda: "another jieba")
         retrieval.index_of(["土豆", "鸡蛋"])
         assert len([path for path in (cache / "diner").iterdir() if path.is_dir()]) == 5
 

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -11,12 +12,15 @@ from lm_eval_ext.benchmarks.diner import mini
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary
 from lm_eval_ext.benchmarks.diner.score import (
     Counts,
+    _f1_of_sums,
+    component_metrics,
     counts,
     counts_by_kind,
-    exact_match,
     mean_f1,
     micro_f1,
     micro_f1_spread,
+    name,
+    name_metrics,
     set_counts,
 )
 
@@ -94,10 +98,13 @@ def test_kinds(gold: str, prediction: str, food: object, action: object, flavour
     assert tuple(found) == KINDS
 
 
-def test_exact_match_knows_no_synonyms() -> None:
-    assert exact_match("番茄炒蛋", "番茄炒蛋")
-    assert not exact_match("番茄炒蛋", "西红柿炒蛋")
-    assert not exact_match("番茄炒蛋", "番茄炒蛋 ")
+@pytest.mark.parametrize(
+    ("prediction", "exact"), [("番茄炒蛋", 1.0), ("西红柿炒蛋", 0.0), ("番茄炒蛋 ", 0.0)]
+)
+def test_exact_match_knows_no_synonyms(prediction: str, exact: float) -> None:
+    scored = name("番茄炒蛋", "AddOne", prediction, mini.glossary(), ["AddOne", "CombTwo"])
+    assert scored["exact_match"] == scored["exact_match:AddOne"] == exact
+    assert scored["exact_match:CombTwo"] is None
 
 
 @pytest.mark.parametrize("gold", ["", "宫保虾仁", "红烧 牛肉"])
@@ -202,3 +209,15 @@ def test_the_spread_clusters_by_dish() -> None:
     # F1 is here the share of right dishes: sqrt(1/2 * 1/2 / 40).
     assert alone.stderr == pytest.approx((0.25 / 40) ** 0.5, rel=0.1)
     assert alone.low < 0.5 < alone.high
+
+
+def test_resampled_sums_have_the_same_f1() -> None:
+    sums = np.array([[3, 4, 5], [0, 0, 1], [0, 0, 0]], dtype=float)
+    assert _f1_of_sums(sums) == pytest.approx([6 / 9, 0, np.nan], nan_ok=True)
+
+
+def test_the_direction_of_metrics() -> None:
+    lower = ("unparsed", "no_answer")
+    for entry in (*name_metrics(["AddOne"]), *component_metrics()):
+        metric = entry["metric"]
+        assert entry["higher_is_better"] == (not metric.endswith("_stderr") and metric not in lower)

@@ -132,13 +132,13 @@ def test_what_cannot_be_scored_is_named_by_cause(corpus: Corpus) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("word", "direct", "end", "plausible"), "magnifico_subset: no 'word'; use words, "),
-        (("words", "direkt", "end", "plausible"), "magnifico_prompt: no 'direkt'"),
-        (("words", "direct", "middle", "plausible"), "magnifico_position: no 'middle'"),
-        (("words", "direct", "end", "nonsense"), "magnifico_forms: no 'nonsense'"),
-        (("words", "direct", "end", "base"), "magnifico_forms: no 'base'"),
-        (("words", "direct", "end", "foreign, foreign"), "names one twice"),
-        (("words", "direct", "end", ""), "magnifico_forms: no ''"),
+        (("word", "direct", "end", "plausible"), "magnifico_subset is 'word'; use words, "),
+        (("words", "direkt", "end", "plausible"), "magnifico_prompt is 'direkt'"),
+        (("words", "direct", "middle", "plausible"), "magnifico_position is 'middle'"),
+        (("words", "direct", "end", "nonsense"), "magnifico_forms is 'nonsense'"),
+        (("words", "direct", "end", "base"), "magnifico_forms is 'base'"),
+        (("words", "direct", "end", "foreign, foreign"), "name each form once"),
+        (("words", "direct", "end", ""), "magnifico_forms is ''"),
     ],
 )
 def test_options_are_checked(options: tuple[str, str, str, str], message: str) -> None:

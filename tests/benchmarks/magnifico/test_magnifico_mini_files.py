@@ -97,7 +97,7 @@ def _changed(file: str, old: str, new: str) -> dict[str, str]:
         ("combinations.yaml", "spread,", "not_inspected,", r"combinations\.yaml: .*foreign form"),
         ("combinations.yaml", "{second} lights", "old lights", r"combinations\.yaml: 0\.novel"),
         ("dialogues_midpoint.yaml", "closing:", "end:", r"dialogues_midpoint\.yaml: 0\.closing"),
-        ("phrases.yaml", "shallow_draught:", "[", r"phrases\.yaml: no YAML"),
+        ("phrases.yaml", "shallow_draught:", "[", r"phrases\.yaml: not YAML"),
     ],
 )
 def test_an_error_names_file_and_key(file: str, old: str, new: str, message: str) -> None:

@@ -98,14 +98,14 @@ def test_with_the_originals_the_count_is_the_builds(real_data: Path, tmp_path: P
     # The published ones are at hand, so copies of them need not be told.
     assert near_misses.examine(tmp_path / "out", workers=1, progress=False) == found
     shutil.rmtree(tmp_path / "in" / "icfp_1")
-    with pytest.raises(DataError, match="the original of icfp_1 does not lie there"):
+    with pytest.raises(DataError, match="does not have the original of icfp_1"):
         run("near-misses", "--databases", tmp_path / "out", "--originals", tmp_path / "in")
 
 
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        (("--workers", "0"), OptionError, r"workers=0: must be 1 or more"),
+        (("--workers", "0"), OptionError, r"workers=0: use 1 or more"),
         (("--form", "strange"), OptionError, r"--form strange: use base, plausible"),
     ],
 )
@@ -119,5 +119,5 @@ def test_an_illegal_option_is_one_line(
 
 def test_a_folder_without_its_databases_is_named(real_data: Path, tmp_path: Path) -> None:
     assert real_data
-    with pytest.raises(DataError, match=r"none of the .* databases of MAGNIFICo lies there"):
+    with pytest.raises(DataError, match=r"has none of MAGNIFICo's .* databases"):
         run("near-misses", "--databases", tmp_path)

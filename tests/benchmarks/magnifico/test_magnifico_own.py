@@ -81,15 +81,15 @@ def test_several_databases_lie_in_a_folder(tmp_path: Path, database: Path) -> No
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([HEADER.replace("\tquery", ""), ROW], "no column 'query'; the first line names"),
+        ([HEADER.replace("\tquery", ""), ROW], "no column 'query'; the first line must name"),
         ([HEADER + "\tnote", ROW + "\tx"], "unknown column 'note'"),
         ([HEADER, ROW.replace("a height above 30", " ")], r"mine\.tsv:2: meaning is empty"),
         ([HEADER, ROW + "\textra"], r"mine\.tsv:2: too many cells"),
-        ([HEADER, ROW.replace("\tlofty\t", "\tproud\t")], "does not hold the word 'proud'"),
-        ([HEADER, ROW, ROW.replace("above 30\t", "above 40\t", 1)], r":3: tall had another word"),
-        ([HEADER + "\tform", ROW + "\tnonsense"], "no form 'nonsense'; use plausible, "),
-        ([HEADER + "\tsupport", ROW + "\tyes"], "no example to ask"),
-        ([HEADER], "no example to ask"),
+        ([HEADER, ROW.replace("\tlofty\t", "\tproud\t")], "does not contain the word 'proud'"),
+        ([HEADER, ROW, ROW.replace("above 30\t", "above 40\t", 1)], r":3: tall has another word"),
+        ([HEADER + "\tform", ROW + "\tnonsense"], "the form is 'nonsense'; use plausible, "),
+        ([HEADER + "\tsupport", ROW + "\tyes"], "no examples to ask"),
+        ([HEADER], "no examples to ask"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, database: Path, lines: list[str], message: str) -> None:
@@ -102,7 +102,7 @@ def test_missing_files_are_named(tmp_path: Path, database: Path) -> None:
         own.read(tmp_path / "nowhere.tsv", database)
     with pytest.raises(OptionError, match=r"magnifico_databases=.*nowhere\.sqlite"):
         own.read(write(tmp_path, HEADER, ROW), tmp_path / "nowhere.sqlite")
-    with pytest.raises(DataError, match=r"mine\.tsv:2: which database\?"):
+    with pytest.raises(DataError, match=r"mine\.tsv:2: no database; add a column db_id"):
         own.read(write(tmp_path, HEADER, ROW), tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Reading the published corpus: counts of the fact sheet, pairing, malformed files."""
+"""Reading the published corpus: the documented counts, pairing, malformed files."""
 
 from collections import Counter
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_base_examples_pair_by_gold_query(corpus: Corpus) -> None:
                 assert one.db_id == novel[one.template].db_id
             else:
                 alone.append(one.interpretations[0])
-    # Where other base examples are held out: two of the fact sheet, and one with a phrase.
+    # Where other base examples are held out: two words and one phrase.
     assert set(alone) == {"salary_more_than", "above_average", "below_average"}
     assert len({one.id for one in corpus.examples}) == len(corpus.examples)
 
@@ -124,7 +124,7 @@ def test_quotes_are_read_as_csv_has_them(tmp_path: Path) -> None:
 )
 def test_a_malformed_row_is_named_with_its_line(tmp_path: Path, text: str) -> None:
     file = write(tmp_path, text)
-    with pytest.raises(DataError, match=r"test\.tsv:2: no row with Question"):
+    with pytest.raises(DataError, match=r"test\.tsv:2: needs Question"):
         list(corpora._table(file))
 
 

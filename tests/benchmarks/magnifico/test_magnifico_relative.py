@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.benchmarks.magnifico.score import Outcome, relative_performance, spread
+from lm_eval_ext.benchmarks.magnifico.score import (
+    Outcome,
+    relative_of,
+    relative_performance,
+    spread,
+)
 
 
 def outcomes(
@@ -129,3 +134,24 @@ def test_one_database_has_no_interval() -> None:
     scored = [*outcomes("a", "base", 8, 10), *outcomes("a", "plausible", 4, 10)]
     assert relative_performance(scored) == 50
     assert spread(scored) is None
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        # Columns: base right, base, novel right, novel.
+        ([(8, 10, 4, 10)], 50),
+        ([(2, 10, 9, 10)], 100),  # never above 100
+        ([(2, 10, 9, 10), (8, 10, 4, 10)], 75),
+        ([(1, 20, 0, 40), (8, 10, 4, 10)], 25),  # 5 % of the base examples are enough
+        ([(1, 21, 0, 40), (8, 10, 4, 10)], 50),  # 4.8 % are not
+        ([(8, 10, 0, 0), (8, 10, 4, 10)], 50),  # no novel example
+        ([(0, 0, 4, 10), (8, 10, 4, 10)], 50),  # no base example
+        ([(0, 10, 4, 10)], np.nan),
+    ],
+)
+def test_resamples_are_scored_by_the_same_formula(
+    pairs: list[tuple[int, int, int, int]], expected: float
+) -> None:
+    sums = np.array([pairs, [(1, 1, 1, 1)] * len(pairs)], dtype=float)
+    assert relative_of(sums) == pytest.approx([expected, 100], nan_ok=True)

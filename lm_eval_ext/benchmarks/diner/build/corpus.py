@@ -1,7 +1,7 @@
-"""The corpus made into a table of names and instructions: the one pass over all recipes.
+"""Cleans the corpus of recipes into a table of names and instructions (paper, section 3.1).
 
-Paper, section 3.1. The corpus has one JSON object a line; ``name``, ``recipeInstructions`` and
-``recipeIngredient`` are read (XiaChuFang corpus, Liu et al. 2022).
+The corpus, XiaChuFang (Liu et al. 2022), has one JSON object per line, of which ``name``,
+``recipeInstructions`` and ``recipeIngredient`` are used. This is the only pass over all recipes.
 """
 
 import gzip
@@ -14,7 +14,7 @@ from lm_eval_ext.benchmarks.diner.glossary import BRACKETED, NESTING, NOT_CHINES
 from lm_eval_ext.errors import DataError
 
 CLEANING_VERSION = 1
-"""Raise it when the table changes, so that kept ones are made anew."""
+"""To be raised when the table changes, so that stored tables are made again."""
 
 SPACE = r"[\s\p{Z}\p{Cc}]+"
 UNENDED = r"([^\p{P}\p{S}])$"
@@ -32,13 +32,9 @@ def clean_name_sql(column: str) -> str:
 def clean(engine: Engine, corpus: Path, folder: Path) -> tuple[Path, str]:
     """Makes the table of a corpus, or finds the one that an earlier run made.
 
-    Its columns: ``name``, cleaned; ``instruction``, the steps on one line, each with an end mark;
-    ``steps``, how many; ``ingredients``, as they stand.
-
-    Args:
-        engine: What does it.
-        corpus: JSON lines, plain or gzipped.
-        folder: Where the table is kept, named after the corpus's content.
+    Its columns: ``name``, cleaned; ``instruction``, the steps on one line, each ending in
+    punctuation; ``steps``, their number; ``ingredients``, unchanged. It is stored in ``folder``
+    under a name that depends on the corpus's content.
 
     Returns:
         The table, a Parquet file, and the SHA-256 of the corpus.
@@ -90,13 +86,13 @@ def _digest(corpus: Path) -> str:
         return sha256_of(corpus)
     except OSError as error:
         raise DataError(
-            f"cannot read the corpus {corpus}: {error.strerror}; it is a file with one JSON "
-            "object a line, with the keys name, recipeIngredient and recipeInstructions"
+            f"cannot read the corpus {corpus}: {error.strerror}; it must be a file with one JSON "
+            "object per line, with the keys name, recipeIngredient and recipeInstructions"
         ) from None
 
 
 def _explain(corpus: Path, error: BaseException) -> str:
-    """Looks for the line that the database did not take."""
+    """The error message, with the number of the first line that is wrong."""
     try:
         with gzip.open(corpus) if corpus.suffix == ".gz" else corpus.open("rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -115,14 +111,14 @@ def _wrong(line: bytes) -> str | None:
         found = json.loads(line.decode("utf-8"))
         json.dumps(found, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError):
-        return "it is no JSON in UTF-8"
+        return "it is not JSON in UTF-8"
     if not isinstance(found, dict):
-        return "it is no JSON object"
+        return "it is not a JSON object"
     if not isinstance(found.get("name"), str | None):
-        return '"name" is no text'
+        return '"name" is not a text'
     for key in LISTS:
         value = found.get(key)
         texts = isinstance(value, list) and all(isinstance(item, str | None) for item in value)
         if not texts and value is not None:
-            return f'"{key}" is no list of texts'
+            return f'"{key}" is not a list of texts'
     return None

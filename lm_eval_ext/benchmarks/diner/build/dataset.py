@@ -1,9 +1,4 @@
-"""What a user can choose about a build.
-
-From the cleaned corpus to files and figures.
-
-A build from beginning to end: what it keeps, what it leaves when it is interrupted.
-"""
+"""Builds DiNeR's dataset: the glossary, both splits and a report, from a corpus of recipes."""
 
 import json
 import math
@@ -24,19 +19,33 @@ from lm_eval_ext.benchmarks.diner.build.report import as_markdown
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Glossary
 from lm_eval_ext.errors import DataError, OptionError
 
+Report = dict[str, Any]
+
+VERSION = 1
+"""To be raised when the same corpus and options give another dataset."""
+
+WORK = ".work"
+"""Folder in the output folder that keeps the cleaned corpus for the next build."""
+
+LAST = "report.json"
+"""Written last: a folder without it is incomplete."""
+
+SHOWN = 50
+"""Number of names that do not parse, in the report."""
+
 DIVERGENCE = 0.98
-"""Of the paper's main split; 0.8 and 0.6 are its others (section 6)."""
+"""The paper's main split; it also has 0.8 and 0.6 (section 6)."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Choices; all but the memory change the dataset.
+    """What users can choose; only the memory does not change the dataset.
 
     Attributes:
-        divergence: Where the search for the TMCD split stops, above 0 and up to 1.
-        proportion: Of the training parts, above 0 and up to 1.
+        divergence: The search for the TMCD split stops here; above 0, at most 1.
+        proportion: The share of training recipes to keep; above 0, at most 1.
         seed: Of both splits.
-        memory_gib: Most memory of the database.
+        memory_gib: DuckDB's memory limit.
     """
 
     divergence: float = DIVERGENCE
@@ -45,45 +54,89 @@ class Options:
     memory_gib: float = MEMORY_GIB
 
     def __post_init__(self) -> None:
-        """Checks them.
-
-        Raises:
-            OptionError: One is not legal.
-        """
+        """Raises OptionError if a value is illegal."""
         if not 0 < self.divergence <= 1:
             raise OptionError(
-                f"--divergence {self.divergence}: use a number above 0 and up to 1; the paper's "
-                "are 0.98, 0.8 and 0.6"
+                f"--divergence {self.divergence}: use a number above 0 and up to 1; the paper has "
+                "0.98, 0.8 and 0.6"
             )
         if not 0 < self.proportion <= 1:
             raise OptionError(
-                f"--proportion {self.proportion}: use a number above 0 and up to 1; the paper's "
-                "are 0.2, 0.4, 0.6, 0.8 and 1.0"
+                f"--proportion {self.proportion}: use a number above 0 and up to 1; the paper has "
+                "0.2, 0.4, 0.6, 0.8 and 1.0"
             )
         if not (math.isfinite(self.memory_gib) and self.memory_gib > 0):
             raise OptionError(f"--memory {self.memory_gib}: use a number of GiB above 0")
 
 
-SHOWN = 50
-"""Names that do not parse, in the report."""
+def build(corpus: Path, out: Path, glossary: Path | None, options: Options) -> Report:
+    """Builds the dataset in a folder.
 
-Report = dict[str, Any]
-
-
-def make(
-    engine: Engine, table: Path, given: Glossary | None, new: Path, options: Options
-) -> Report:
-    """Makes the files of both splits and the glossary's.
-
-    Args:
-        engine: What reads the table.
-        table: What :func:`~lm_eval_ext.benchmarks.diner.build.corpus.clean` made.
-        given: The glossary; None derives one.
-        new: A folder for the files.
-        options: The choices.
+    The same corpus and options give the same files on every machine and in any order of the
+    recipes. The files appear only when all of them are complete, and replace an earlier build.
+    Without a glossary file, a glossary is derived from the corpus.
 
     Returns:
-        The figures.
+        The content of ``report.json``.
+
+    Raises:
+        DataError: The corpus or the glossary cannot be used.
+        OptionError: The folder cannot be written, or memory or disk space is insufficient.
+    """
+    import filelock
+
+    try:
+        import duckdb
+    except ImportError:
+        raise OptionError("diner build needs DuckDB: pip install 'lm-eval-ext[diner]'") from None
+
+    given = None if glossary is None else Glossary.read(glossary)
+    work = out / WORK
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(work / "lock", blocking=False):
+            # What a killed build may have left.
+            for left in (*work.glob("new-*"), *work.glob("spill-*")):
+                shutil.rmtree(left)
+            return _build(corpus, out, given, options)
+    except filelock.Timeout:
+        raise OptionError(
+            f"--out {out}: another build is writing there; wait until it ends"
+        ) from None
+    except OSError as error:
+        raise OptionError(f"--out {out}: cannot write there: {error.strerror}") from error
+    except duckdb.IOException as error:
+        raise OptionError(f"--out {out}: cannot write there: {first_line(error)}") from error
+
+
+def _build(corpus: Path, out: Path, given: Glossary | None, options: Options) -> Report:
+    work = out / WORK
+    mark = uuid.uuid4().hex
+    new, spill = work / f"new-{mark}", work / f"spill-{mark}"
+    engine = Engine(spill, memory_gib=options.memory_gib)
+    try:
+        new.mkdir()
+        table, digest = clean(engine, corpus, work)
+        source = {"file": corpus.name, "sha256": digest}
+        report = {"version": VERSION, "corpus": source, **_make(engine, table, given, new, options)}
+        with atomic_text(new / LAST) as handle:
+            json.dump(report, handle, ensure_ascii=False, indent=1)
+        with atomic_text(new / "report.md") as handle:
+            handle.write(as_markdown(report))
+        (out / LAST).unlink(missing_ok=True)
+        for path in sorted(new.iterdir(), key=lambda path: (path.name == LAST, path.name)):
+            path.replace(out / path.name)
+    finally:
+        engine.close()
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(spill, ignore_errors=True)
+    return report
+
+
+def _make(
+    engine: Engine, table: Path, given: Glossary | None, new: Path, options: Options
+) -> Report:
+    """Writes the splits and the glossary, and returns the report's numbers.
 
     Raises:
         DataError: There are no dish names, none parses, or none can be tested.
@@ -91,8 +144,8 @@ def make(
     counted, (read, titled, titles) = recipes.title_counts(engine, table)
     if not counted:
         raise DataError(
-            f"no title occurs {recipes.MIN_OCCURRENCES} times in the {read:,} recipes "
-            f"({titled:,} have a title in Chinese): there are no dish names; use a larger corpus"
+            f"there are no dish names: no title occurs {recipes.MIN_OCCURRENCES} times in "
+            f"{read:,} recipes ({titled:,} have a title in Chinese); use a larger corpus"
         )
     glossary = given or derive(counted, recipes.ingredients(engine, table, counted))
     parsed = {name: found for name in sorted(counted) if (found := glossary.parse(name))}
@@ -141,12 +194,12 @@ def _collect(
     engine: Engine, table: Path, parsed: tmcd.Names, dish_names: int
 ) -> dict[str, tuple[int, int]]:
     if not parsed:
-        raise DataError(f"none of the {dish_names:,} dish names parses; use another glossary")
+        raise DataError(f"none of {dish_names:,} dish names parses; use another glossary")
     collected = recipes.collect(engine, table, parsed)
     if not collected:
         raise DataError(
-            f"no recipe of the {len(parsed):,} dish names has {recipes.MIN_CHARACTERS} "
-            "characters of instruction; is recipeInstructions filled?"
+            f"no recipe of {len(parsed):,} dish names has an instruction of "
+            f"{recipes.MIN_CHARACTERS} characters; check recipeInstructions in the corpus"
         )
     return collected
 
@@ -154,7 +207,7 @@ def _collect(
 def _split(engine: Engine, names: tmcd.Names, new: Path, options: Options) -> Report:
     found = _search(names, options)
     sizes = recipes.divide(engine, found.test, seed=options.seed, proportion=options.proportion)
-    # Of what is written: a small proportion may leave no recipe of a dish.
+    # From the recipes that are written: a small proportion may drop all recipes of a dish.
     sides = {split: recipes.names(engine, split) for split in recipes.SPLITS}
     for split in recipes.SPLITS:
         recipes.write(engine, split, new / f"{split}_data.json")
@@ -194,80 +247,3 @@ def _described(glossary: Glossary, source: str) -> Report:
 def _unparsed(counted: Mapping[str, int], parsed: tmcd.Names) -> list[tuple[str, int]]:
     left = [(name, n) for name, n in counted.items() if name not in parsed]
     return sorted(left, key=lambda pair: (-pair[1], pair[0]))[:SHOWN]
-
-
-VERSION = 1
-"""Raise it when the same corpus and options give another dataset."""
-
-WORK = ".work"
-"""In the output folder: the cleaned corpus, kept for the next build from it."""
-
-LAST = "report.json"
-"""Written last: a folder without it is not whole."""
-
-
-def build(corpus: Path, out: Path, glossary: Path | None, options: Options) -> Report:
-    """Builds the dataset: both splits, the glossary and a report, in a folder.
-
-    The same files from the same corpus and options, on every machine and in any order of the
-    recipes. They appear when all are whole.
-
-    Args:
-        corpus: JSON lines, plain or gzipped.
-        out: The folder; what an earlier build left there is replaced.
-        glossary: In the published format; None derives one.
-        options: The choices.
-
-    Returns:
-        What ``report.json`` holds.
-
-    Raises:
-        DataError: The corpus or the glossary cannot be used.
-        OptionError: The folder cannot be written, or memory or disk do not suffice.
-    """
-    import filelock
-
-    try:
-        import duckdb
-    except ImportError:
-        raise OptionError("diner build needs DuckDB: pip install 'lm-eval-ext[diner]'") from None
-
-    given = None if glossary is None else Glossary.read(glossary)
-    work = out / WORK
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(work / "lock", blocking=False):
-            # What a killed run may have left.
-            for left in (*work.glob("new-*"), *work.glob("spill-*")):
-                shutil.rmtree(left)
-            return _build(corpus, out, given, options)
-    except filelock.Timeout:
-        raise OptionError(f"--out {out}: another build is writing there; wait for it") from None
-    except OSError as error:
-        raise OptionError(f"--out {out}: cannot write there: {error.strerror}") from error
-    except duckdb.IOException as error:
-        raise OptionError(f"--out {out}: cannot write there: {first_line(error)}") from error
-
-
-def _build(corpus: Path, out: Path, given: Glossary | None, options: Options) -> Report:
-    work = out / WORK
-    mark = uuid.uuid4().hex
-    new, spill = work / f"new-{mark}", work / f"spill-{mark}"
-    engine = Engine(spill, memory_gib=options.memory_gib)
-    try:
-        new.mkdir()
-        table, digest = clean(engine, corpus, work)
-        source = {"file": corpus.name, "sha256": digest}
-        report = {"version": VERSION, "corpus": source, **make(engine, table, given, new, options)}
-        with atomic_text(new / LAST) as handle:
-            json.dump(report, handle, ensure_ascii=False, indent=1)
-        with atomic_text(new / "report.md") as handle:
-            handle.write(as_markdown(report))
-        (out / LAST).unlink(missing_ok=True)
-        for path in sorted(new.iterdir(), key=lambda path: (path.name == LAST, path.name)):
-            path.replace(out / path.name)
-    finally:
-        engine.close()
-        shutil.rmtree(new, ignore_errors=True)
-        shutil.rmtree(spill, ignore_errors=True)
-    return report

@@ -1,9 +1,9 @@
-"""A glossary from the corpus itself (paper, section 3.2).
+"""Derives a glossary from the corpus, by the automatic steps of the paper (section 3.2).
 
-The paper's steps that programs do: foods from ingredient lists and from the nouns in dish names,
-actions from the verbs, flavours from the adjectives; words in fewer than 5 dish names are left
-out. What its authors did by hand cannot be derived: each word is a class of its own, and words
-of several components (such as the name of a whole dish) stay.
+Foods are taken from ingredient lists and from the nouns in dish names, actions from the verbs,
+flavours from the adjectives; words in fewer than 5 dish names are dropped. The authors' manual
+steps are missing: every word is a class of its own, and words that consist of several components,
+such as the name of a whole dish, are kept.
 """
 
 import warnings
@@ -15,23 +15,19 @@ from lm_eval_ext.benchmarks.diner.glossary import KINDS, Glossary, clean_name
 from lm_eval_ext.errors import DataError
 
 FEWEST = 5
-"""Names of dishes that a word of the glossary must occur in."""
+"""Number of dish names that a word of the glossary must occur in."""
 
 TAGS = {"n": "food", "v": "action", "a": "flavour"}
-"""The first letter of jieba's part-of-speech tags, and the kind of component they make."""
+"""Kinds of component by the first letter of jieba's part-of-speech tags."""
 
 FOOD, *_ = KINDS
 
 
 def derive(names: Iterable[str], ingredients: Iterable[str]) -> Glossary:
-    """Makes a glossary.
+    """Derives a glossary from cleaned dish names and entries of ingredient lists.
 
-    A word that is tagged in several ways gets the kind that it has most often in names, else
-    the first of food, action and flavour.
-
-    Args:
-        names: Of dishes, cleaned; each counts once.
-        ingredients: Entries of ingredient lists, amounts included.
+    A word with several tags gets the kind that is most frequent in names; in a tie, the first of
+    food, action and flavour.
 
     Raises:
         DataError: No word is left.
@@ -55,14 +51,14 @@ def derive(names: Iterable[str], ingredients: Iterable[str]) -> Glossary:
             kinds[min(counts, key=lambda kind: (-counts[kind], KINDS.index(kind)))][word] = word
     if not any(kinds.values()):
         raise DataError(
-            f"no glossary can be derived: no word is in {FEWEST} of the {len(names):,} dish "
-            "names; use a larger corpus, or --glossary FILE"
+            f"no glossary can be derived: no word occurs in {FEWEST} of {len(names):,} dish names; "
+            "use a larger corpus, or --glossary FILE"
         )
     return Glossary.of(kinds)
 
 
 def _occurrences(words: Mapping[str, object], names: Iterable[str]) -> Counter[str]:
-    """In how many names each word stands, whatever jieba takes the name apart into."""
+    """Numbers of names that contain each word, however jieba segments the names."""
     longest = max(map(len, words), default=0)
     found: Counter[str] = Counter()
     for name in names:
@@ -76,10 +72,10 @@ def _occurrences(words: Mapping[str, object], names: Iterable[str]) -> Counter[s
 
 
 def _tagger() -> Callable[[str], list[tuple[str, str]]]:
-    """What gives the words of a text with their tags."""
+    """A function from a text to its words and their tags."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # The segmenter first: it is what silences jieba.
+        # Before posseg, because it silences jieba's log.
         words = retrieval.segmenter()
         from jieba import posseg
     tagger = posseg.POSTokenizer(words)

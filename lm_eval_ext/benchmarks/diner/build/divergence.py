@@ -1,12 +1,7 @@
-"""Compounds of dish names, and how far two sets of names diverge in them.
+"""Compound divergence between training and test names, and how moving a name changes it.
 
-The paper (section 3.3) calls subsets of a name's component set compounds, and splits by the
-target maximum compound divergence of Shaw et al. (2021), after Keysers et al. (2020).
-
-Names on two sides, and what moving any of them would do to the divergence.
-
-Only sums over the compounds of a name change when it moves. So the divergence after each
-possible move is found in one pass over all names, from the counts as they stand.
+A compound is a subset of a name's components (paper, section 3.3). Divergence is defined by
+Keysers et al. (2020) and used for splitting by Shaw et al. (2021).
 """
 
 import math
@@ -31,17 +26,14 @@ COMPOUND_ALPHA = 0.1
 """The exponent of the training side for compounds (Keysers et al. 2020, section 2)."""
 
 ATOM_ALPHA = 0.5
-"""The same for single components."""
+"""The same for single components, which Keysers et al. call atoms."""
 
 
 def compounds(components: Iterable[Component]) -> tuple[Compound, ...]:
-    """All subsets of a component set with two members or more, the whole set among them.
+    """All subsets of a name's components with two or more members, including the whole set.
 
-    Single components are no compounds: each of the test side must occur in training, so names
-    could never diverge in them.
-
-    Args:
-        components: Of one name; their order does not matter, and repeats count once.
+    Single components are excluded: every test component must occur in training, so names cannot
+    diverge in them. Order and repeats do not matter.
     """
     members = sorted(set(components))
     return tuple(
@@ -50,26 +42,18 @@ def compounds(components: Iterable[Component]) -> tuple[Compound, ...]:
 
 
 def count(names: Iterable[Iterable[Component]]) -> Counter[Compound]:
-    """In how many of the names each compound occurs."""
+    """Counts the names that each compound occurs in."""
     return Counter(compound for components in names for compound in compounds(components))
 
 
 def divergence(
     train: Mapping[C, int], test: Mapping[C, int], *, alpha: float = COMPOUND_ALPHA
 ) -> float:
-    """1 minus the Chernoff coefficient of two distributions.
+    """1 minus the Chernoff coefficient of two distributions, given by counts.
 
-    With the frequencies p in training and q in test it is 1 - sum of p^alpha q^(1-alpha): 0
-    for equal distributions, 1 for disjoint ones. A small alpha asks whether what is tested
-    occurs in training at all, and less how often.
-
-    Args:
-        train: Counts.
-        test: Counts.
-        alpha: Above 0 and below 1.
-
-    Returns:
-        0 to 1; 1 where a side is empty.
+    With frequencies p in training and q in test, it is 1 - sum of p^alpha q^(1-alpha): 0 for equal
+    distributions, 1 for disjoint ones or if a side is empty. The smaller alpha (between 0 and 1),
+    the less it matters how often something occurs in training.
     """
     total_train, total_test = sum(train.values()), sum(test.values())
     if not total_train or not total_test:
@@ -79,29 +63,26 @@ def divergence(
         for key, count in test.items()
         if train.get(key)
     )
-    # Rounding may bring it above 1.
+    # The coefficient may exceed 1 by a rounding error.
     return max(0.0, 1.0 - coefficient)
 
 
 DECIMALS = 12
-"""Divergences that agree so far are ties: the last bits depend on the processor."""
+"""Divergences that agree in this many decimals are ties: the last bits depend on the processor."""
 
 
 class Sides:
-    """A division of names into training and test that can be changed.
+    """A division of names into training and test, one name of which can be moved at a time.
+
+    Moving a name changes only the terms of its own compounds. So the divergences after all
+    possible moves are computed together, in one pass over all names.
 
     Attributes:
-        in_test: Which names are tested.
-        divergence: Of the compounds, training against test.
+        in_test: For each name, whether it is in test.
     """
 
     def __init__(self, names: Sequence[Sequence[Component]], in_test: Sequence[bool]) -> None:
-        """Counts compounds and components.
-
-        Args:
-            names: The components of every name.
-            in_test: The side of each; all names in test have two components or more.
-        """
+        """Takes the components and the side of every name; test names have two or more."""
         import numpy as np
 
         self.in_test = np.array(in_test, dtype=bool)
@@ -116,25 +97,21 @@ class Sides:
 
     @property
     def divergence(self) -> float:
-        """Of the compounds, training against test."""
+        """The compound divergence of training and test."""
         train, test = self._train.sum(keepdims=True), self._test.sum(keepdims=True)
         total = (self._p[self._train] * self._q[self._test]).sum(keepdims=True)
         return float(_scaled(total, train, test)[0])
 
     def after_moving(self, *, to_test: bool) -> "NDArray[np.float64]":
-        """The divergence after moving one name, for each of them.
+        """For each name, the divergence after moving it to test (or to training).
 
-        Args:
-            to_test: From training to test, or the other way.
-
-        Returns:
-            Rounded to :data:`DECIMALS`; minus infinity for a name that is on the other side
-            already, has no compound, or has a component that training would lose.
+        Rounded to :data:`DECIMALS`; minus infinity for a name that is already there, has no
+        compound, or has a component that training would lose.
         """
         import numpy as np
 
         sign = 1 if to_test else -1
-        # Counts below 0 belong to compounds of names on the other side: they are not asked for.
+        # Counts below 0 belong to compounds of names that cannot be moved; they are not used.
         train, test = np.maximum(self._train - sign, 0), np.maximum(self._test + sign, 0)
         now = self._p[self._train] * self._q[self._test]
         change = self._compounds.sums(self._p[train] * self._q[test] - now)
@@ -143,15 +120,15 @@ class Sides:
         legal = (self._compounds.sizes > 0) & (self.in_test != to_test)
         if to_test:
             legal &= self._atoms.sums(self._in_train == 1) == 0
-        asked: NDArray[np.float64] = np.where(legal, np.round(found, DECIMALS), -np.inf)
-        return asked
+        moved: NDArray[np.float64] = np.where(legal, np.round(found, DECIMALS), -np.inf)
+        return moved
 
     def may_be_tested(self, name: int) -> bool:
-        """Whether training keeps each component of a name of its own when the name leaves."""
+        """Whether training still has all components of one of its names without that name."""
         return bool((self._in_train[self._atoms.of(name)] > 1).all())
 
     def move(self, name: int) -> None:
-        """Puts a name on the other side."""
+        """Moves a name to the other side."""
         sign = -1 if self.in_test[name] else 1
         held = self._compounds.of(name)
         self._train[held] -= sign
@@ -160,9 +137,9 @@ class Sides:
         self.in_test[name] = not self.in_test[name]
 
     def shared(self) -> "list[NDArray[np.int64]]":
-        """The names that hold a compound which both sides have, one list for each compound.
+        """For each compound that both sides have, the names with it.
 
-        The compounds that take most from the divergence come first.
+        Compounds that reduce the divergence most come first.
         """
         import numpy as np
 
@@ -172,7 +149,7 @@ class Sides:
 
 
 class _Sums:
-    """What each name holds, as numbers, one name behind the other."""
+    """Sums over the things (compounds or components) of each name, which are numbered."""
 
     def __init__(self, held: Sequence[Sequence[object]]) -> None:
         import numpy as np
@@ -186,23 +163,23 @@ class _Sums:
         self._kinds = len(numbers)
 
     def of(self, name: int) -> "NDArray[np.int64]":
-        """The things that a name holds; no two are equal."""
+        """The things of a name, all different."""
         end = self._ends[name]
         return self._flat[end - self.sizes[name] : end]
 
     def holders(self, thing: int) -> "NDArray[np.int64]":
-        """The names that hold a thing, in their order."""
+        """The names that have a thing, in order."""
         found: NDArray[np.int64] = self._owner[self._flat == thing]
         return found
 
     def counts(self, names: "NDArray[np.bool_]") -> "NDArray[np.int64]":
-        """In how many of these names each thing occurs."""
+        """For each thing, how many of the selected names have it."""
         import numpy as np
 
         return np.bincount(self._flat[np.repeat(names, self.sizes)], minlength=self._kinds)
 
     def sums(self, values: "NDArray[Any]") -> "NDArray[np.float64]":
-        """The sum of the things' values, for each name."""
+        """For each name, the sum of its things' values."""
         import numpy as np
 
         weights: NDArray[np.float64] = values[self._flat].astype(float)
@@ -212,10 +189,10 @@ class _Sums:
 def _scaled(
     total: "NDArray[np.float64]", train: "NDArray[np.int64]", test: "NDArray[np.int64]"
 ) -> "NDArray[np.float64]":
-    """The divergence, where each side's total comes to the power that its counts have."""
+    """The divergence from the sum over compounds of train^alpha test^(1-alpha) and both totals."""
     import numpy as np
 
-    # Numbers of names on the other side, which nobody asks for, may be negative.
+    # Totals for names that cannot be moved, which are not used, may be negative.
     with np.errstate(divide="ignore", invalid="ignore"):
         found = 1 - total / (train**COMPOUND_ALPHA * test ** (1 - COMPOUND_ALPHA))
     one_empty: NDArray[np.float64] = np.where((train == 0) | (test == 0), 1.0, found)

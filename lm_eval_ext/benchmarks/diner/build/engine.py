@@ -1,4 +1,4 @@
-"""DuckDB, kept within bounds: memory, spilling, progress, interruption."""
+"""DuckDB with a memory limit, a progress bar and interruption by Ctrl-C."""
 
 import re
 import threading
@@ -10,7 +10,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.text import one_line
 
 MEMORY_GIB = 4.0
-"""What DuckDB takes before it writes to disk. Python needs about half a GiB beside it."""
+"""Memory that DuckDB uses before it spills to disk; Python needs about half a GiB more."""
 
 POLL_SECONDS = 0.1
 
@@ -19,51 +19,46 @@ class Engine:
     """An in-memory database that spills into a folder."""
 
     def __init__(self, spill: Path, *, memory_gib: float = MEMORY_GIB) -> None:
-        """Opens it.
-
-        Args:
-            spill: A folder for what does not fit; made when needed.
-            memory_gib: Most memory of the database.
-        """
+        """Opens the database; the folder ``spill`` is created when it is needed."""
         import duckdb
 
         self._connection = duckdb.connect(
             config={
                 "memory_limit": f"{memory_gib}GiB",
                 "temp_directory": str(spill),
-                # Everything that is used comes with the package: nothing is fetched.
+                # All extensions that are used come with the package; none is downloaded.
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
-                # Orders that matter are written out; this one would cost memory.
+                # Keeping this order would cost memory; queries that need an order state it.
                 "preserve_insertion_order": "false",
             }
         )
 
-        # Measured, but not printed: the bar is ours.
+        # DuckDB measures progress, but the bar is ours.
         for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
             self._connection.execute(f"SET {setting}")
 
     def close(self) -> None:
-        """Frees the memory."""
+        """Closes the database."""
         self._connection.close()
 
     def run(self, sql: str, parameters: Sequence[Any] = (), *, title: str | None = None) -> Any:
         """Runs a statement, with a progress bar if it has a title and stderr is a terminal.
 
-        An interruption (Ctrl-C) stops the statement and comes through as KeyboardInterrupt.
+        Ctrl-C stops the statement and raises KeyboardInterrupt.
 
         Returns:
-            The cursor, to fetch from.
+            The cursor.
 
         Raises:
-            OptionError: The memory does not suffice, spilling included.
-            duckdb.Error: Everything else.
+            OptionError: Memory and disk space are insufficient.
+            duckdb.Error: Any other error of the database.
         """
         import duckdb
         from tqdm import tqdm
 
         failure: list[BaseException] = []
-        # Not Thread.join: after Ctrl-C, Python 3.11's takes a running thread for finished.
+        # Not Thread.join: after Ctrl-C, Python 3.11's treats a running thread as finished.
         done = threading.Event()
 
         def work() -> None:
@@ -83,7 +78,7 @@ class Engine:
                 while not done.wait(POLL_SECONDS):
                     bar.update(max(0.0, self._connection.query_progress()) - bar.n)
             except BaseException:
-                # Again and again: the statement may not have begun at the first call.
+                # Repeated because the statement may not have begun at the first call.
                 self._connection.interrupt()
                 while not done.wait(POLL_SECONDS):
                     self._connection.interrupt()
@@ -110,22 +105,22 @@ class Engine:
 
 
 def first_line(error: BaseException) -> str:
-    """What a message of DuckDB says first; the rest is advice on its options."""
+    """The first line of DuckDB's message; the rest is advice about its own options."""
     return one_line(str(error).strip().split("\n", 1)[0], limit=300)
 
 
 def only(path: Path) -> str:
-    """A path as SQL writes it where patterns are legal: it stands for the file of this name."""
+    """A path as an SQL literal that matches only itself where DuckDB accepts patterns."""
     return literal(re.sub(r"[*?\[]", r"[\g<0>]", str(path)))
 
 
 def table_of(path: Path) -> str:
-    """A Parquet file as SQL reads it: its own columns, none from folders such as ``name=x``."""
+    """A Parquet file as a table, without columns from folder names such as ``name=x``."""
     return f"read_parquet({only(path)}, hive_partitioning = false)"
 
 
 def literal(value: str | Path) -> str:
-    """A text as SQL writes it, for places that take no parameter."""
+    """A text as an SQL literal, for places that accept no parameter."""
     if "\0" in str(value):
-        raise DataError(f"{str(value)!r} has a NUL character; use another name")
+        raise DataError(f"{str(value)!r} contains a NUL character; use another name")
     return "'" + str(value).replace("'", "''") + "'"

@@ -1,9 +1,7 @@
-"""Which recipes the dataset keeps (paper, section 3.1).
+"""Selects the dataset's recipes and divides them (paper, sections 3.1 and 3.4).
 
-In the paper's order: titles are counted first, and only then are recipes dropped. A dish may so
-end with fewer recipes than :data:`MIN_OCCURRENCES`.
-
-Which part of which split each recipe is in, and the files that say so.
+As in the paper, titles are counted before recipes are dropped, so a dish may keep fewer recipes
+than :data:`MIN_OCCURRENCES`.
 """
 
 import json
@@ -17,7 +15,7 @@ from lm_eval_ext.benchmarks.diner.build.engine import Engine, table_of
 from lm_eval_ext.benchmarks.diner.records import PARTS, TEST, TRAIN, VALID
 
 MIN_OCCURRENCES = 20
-"""Of a cleaned title, before anything is dropped, to be a dish name."""
+"""Number of recipes with a cleaned title that makes it a dish name."""
 
 MIN_CHARACTERS = 20
 """Of an instruction."""
@@ -25,20 +23,20 @@ MIN_CHARACTERS = 20
 
 @dataclass(frozen=True)
 class Kept:
-    """How many recipes each step leaves.
+    """Numbers of recipes and names after each step of the selection.
 
     Attributes:
         read: Recipes in the corpus.
-        titled: Those whose title has a Chinese character outside brackets.
+        titled: Recipes whose title has a Chinese character outside brackets.
         titles: Different cleaned titles.
-        dish_names: Titles with :data:`MIN_OCCURRENCES` occurrences.
+        dish_names: Titles of at least :data:`MIN_OCCURRENCES` recipes.
         with_dish_name: Recipes with such a title.
         parsed_names: Dish names that parse.
         with_parsed_name: Recipes with such a name.
-        short: Those of them that were dropped as too short.
-        repeats: Those that were dropped because name and instruction stood there before.
-        dishes: Names that have a recipe left.
-        recipes: Of the dataset.
+        short: Recipes of these that are dropped for a short instruction.
+        repeats: Recipes dropped because another has the same name and instruction.
+        dishes: Names in the dataset.
+        recipes: Recipes in the dataset.
     """
 
     read: int
@@ -58,8 +56,8 @@ def title_counts(engine: Engine, table: Path) -> tuple[dict[str, int], tuple[int
     """Counts titles.
 
     Returns:
-        The dish names with their occurrences; the numbers of recipes, of recipes with a title,
-        and of titles.
+        How many recipes each dish name has; and the numbers of recipes, of recipes with a title,
+        and of different titles.
     """
     titles = f"SELECT name, count(*) AS n FROM {table_of(table)} GROUP BY name"
     rows = engine.run(
@@ -74,10 +72,7 @@ def title_counts(engine: Engine, table: Path) -> tuple[dict[str, int], tuple[int
 
 
 def ingredients(engine: Engine, table: Path, names: Collection[str]) -> list[str]:
-    """The different entries of the ingredient lists of recipes with these names, digits left out.
-
-    Those that stand there only once are left out, too.
-    """
+    """Ingredients that occur more than once in recipes with these names, without digits."""
     engine.table("wanted", "name", sorted(names))
     rows = engine.run(
         f"""SELECT entry FROM (
@@ -90,10 +85,10 @@ def ingredients(engine: Engine, table: Path, names: Collection[str]) -> list[str
 
 
 def collect(engine: Engine, table: Path, names: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Makes the table ``samples``: recipes with these names that are long enough, each once.
+    """Makes the table ``samples``: long enough recipes with these names, without repeats.
 
     Returns:
-        For each name that has a recipe left: how many, and how many there were with repeats.
+        For each name in the table, its number of recipes without and with repeats.
     """
     engine.table("wanted", "name", sorted(names))
     engine.run(
@@ -108,13 +103,13 @@ def collect(engine: Engine, table: Path, names: Collection[str]) -> dict[str, tu
 
 
 def means(engine: Engine) -> tuple[float, float]:
-    """Characters and steps of a recipe on average, over the table ``samples``."""
+    """Mean numbers of characters and steps per recipe in the table ``samples``."""
     row = engine.run("SELECT avg(length(instruction)), avg(steps) FROM samples").fetchone()
     return float(row[0]), float(row[1])
 
 
 VALID_SHARE = 0.2
-"""Of the training recipes (paper, section 5.2)."""
+"""Share of the training recipes (paper, section 5.2)."""
 
 TMCD, RANDOM = "tmcd", "random"
 SPLITS = (TMCD, RANDOM)
@@ -122,20 +117,20 @@ SPLITS = (TMCD, RANDOM)
 BATCH = 10_000
 
 _KEY = "md5(concat_ws(chr(31), '{seed}', '{purpose}', name, instruction))"
-"""An order at random that is the same everywhere, whatever the order of the corpus."""
+"""A random order that is the same on every machine and in any order of the corpus."""
 
 
 def divide(
     engine: Engine, test_names: Collection[str], *, seed: int, proportion: float
 ) -> dict[str, dict[str, int]]:
-    """Makes the table ``parts``: for each recipe its part in both splits, and its place there.
+    """Makes the table ``parts`` with each recipe's part in both splits and its position.
 
-    The random split has as many test recipes as the other one; the paper divides recipes, not
-    dishes, for it (section 3.4). Of the rest a fifth is for validation. A smaller proportion
-    of the training part is a part of every larger one.
+    The random split divides recipes, not dishes (paper, section 3.4), and has as many test recipes
+    as the TMCD split. A fifth of the others is for validation. A smaller proportion of the
+    training recipes is a subset of every larger one.
 
     Returns:
-        For each split, the number of recipes of each part.
+        By split and part, the number of recipes.
     """
     engine.table("tested", "name", sorted(test_names))
     keys = {
@@ -145,7 +140,7 @@ def divide(
         "SELECT count(*), count(tested.name) FROM samples LEFT JOIN tested USING (name)"
     ).fetchone()
     columns = [f"{_part(split, total - tested, proportion)} AS {split}" for split in SPLITS]
-    # Ranks are found without the instructions: those would have to be sorted along.
+    # Ranks are computed without the instructions, which would have to be sorted as well.
     engine.run(
         f"""CREATE OR REPLACE TABLE parts AS
             WITH keyed AS (
@@ -169,11 +164,11 @@ def divide(
 
 
 def _part(split: str, rest: int, proportion: float) -> str:
-    """The part of a recipe, in SQL; ``rest`` is the number of recipes that are not tested."""
+    """SQL for the part of a recipe; ``rest`` is the number of recipes that are not in test."""
     valid = round(VALID_SHARE * rest)
     train = max(1, round(proportion * (rest - valid)))
     rank = f"row_number() OVER (PARTITION BY {split}_test ORDER BY valid_key)"
-    # Training from the end: the part for validation is the same for every proportion.
+    # Training is taken from the end, so validation is the same for every proportion.
     return (
         f"CASE WHEN {split}_test THEN '{TEST}' WHEN {rank} <= {valid} THEN '{VALID}' "
         f"WHEN {rank} > {rest - train} THEN '{TRAIN}' END"
@@ -187,7 +182,7 @@ def _sizes(engine: Engine, split: str) -> dict[str, int]:
 
 
 def write(engine: Engine, split: str, path: Path) -> None:
-    """Writes a split in the published format, one recipe after the other."""
+    """Writes a split in the published format, without loading it as a whole."""
     with atomic_text(path) as handle:
         handle.write("{")
         for number, part in enumerate(PARTS):
@@ -209,7 +204,7 @@ def _values(engine: Engine, column: str, split: str, part: str) -> Iterator[Any]
 
 
 def names(engine: Engine, split: str) -> tuple[list[str], list[str]]:
-    """The names on the two sides of a split; those for validation count as training."""
+    """The training names, validation included, and the test names of a split."""
 
     def found(condition: str) -> list[str]:
         rows = engine.run(f"SELECT DISTINCT name FROM parts WHERE {split} {condition} ORDER BY 1")

@@ -1,7 +1,4 @@
-"""What the paper's tables 2 to 4 count, of any split.
-
-The report of a build for readers: ``report.md`` from what ``report.json`` holds.
-"""
+"""The report of a build: the counts of the paper's tables 2 to 4, and ``report.md``."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +15,7 @@ PAIR = 2
 
 
 def forms(names: Names, recipes: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Table 3: how many components of each kind names have; the most frequent form first.
-
-    Args:
-        names: Names and their components.
-        recipes: How many recipes each name has.
-    """
+    """Table 3: names by their number of components of each kind, the most frequent form first."""
     dishes: Counter[str] = Counter()
     cooked: Counter[str] = Counter()
     for name, components in names.items():
@@ -41,26 +33,21 @@ def _form(components: Iterable[Component]) -> str:
 
 
 def categories(names: Names, train: Iterable[str], test: Iterable[str]) -> dict[str, int]:
-    """Table 2: how many test names are of each category; the sum is the number of names."""
+    """Table 2: the number of test names in each category, names in none included."""
     known = Categories(names[name] for name in train)
     found = Counter(known.of(names[name]) or NO_CATEGORY for name in test)
     return {category: found[category] for category in (*CATEGORIES, NO_CATEGORY)}
 
 
 def sides(names: Names, train: Iterable[str], test: Iterable[str]) -> dict[str, Any]:
-    """Table 4 and the figures of section 3.4, names counted once each.
-
-    Args:
-        names: Names and their components.
-        train: Names of the training side, validation included.
-        test: Names of the test side; a split at random has most of them on both sides.
+    """Table 4 and the numbers of section 3.4; each name counts once on each side.
 
     Returns:
-        Counts of both sides; ``divergence`` of compounds and ``atom_divergence`` of components;
-        ``shared_compounds``, the share of the test side's compounds that training has, each
-        counted once, and ``shared_occurrences``, each as often as it occurs; ``missing``, the
-        components that training does not have; ``in_training``, the mean over the test
-        side's components of the number of training names with it.
+        Counts of [training, test]; ``divergence`` of compounds and ``atom_divergence`` of
+        components; ``shared_compounds``, the share of different test compounds that occur in
+        training, and ``shared_occurrences``, the same with each compound counted as often as it
+        occurs in test; ``missing``, the test components that training lacks; ``in_training``, the
+        mean number of training names with a test component.
     """
     parsed = [[names[name] for name in sorted(side)] for side in (train, test)]
     atoms = [Counter(part for name in side for part in set(name)) for side in parsed]
@@ -87,11 +74,11 @@ def _ratio(part: float, whole: float) -> float:
 
 
 COURSE_POINTS = 20
-"""Of the search, in ``report.md``; ``report.json`` has all."""
+"""Number of search steps shown in ``report.md``; ``report.json`` has all."""
 
 
 def as_markdown(report: Mapping[str, Any]) -> str:
-    """Returns the report as Markdown; the numbers of tables are the paper's."""
+    """The report as Markdown; table numbers refer to the paper."""
     options, kept = report["options"], report["kept"]
     parts = [
         "# DiNeR, built from a corpus",

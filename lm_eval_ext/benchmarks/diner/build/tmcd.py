@@ -1,8 +1,8 @@
-"""The split by maximum compound divergence of the target (paper, section 3.3).
+"""The split by target maximum compound divergence, TMCD (paper, section 3.3).
 
-The greedy exchange of Shaw et al. (2021, section 4.3): names change sides in pairs, so that the
-sizes stay, and only if the divergence grows. They take the first pair that serves. Here it is
-the best move to test, then the best move back, which needs fewer steps.
+The greedy search of Shaw et al. (2021, section 4.3) swaps a training name and a test name if that
+increases the divergence. They take the first such pair; we take the best move to test and then
+the best move back, which needs fewer swaps.
 """
 
 import random
@@ -15,30 +15,30 @@ from lm_eval_ext.benchmarks.diner.glossary import Component
 from lm_eval_ext.errors import DataError
 
 RATIO = 4.5
-"""Names in training for each in test (paper, section 3.4)."""
+"""Training names per test name (paper, section 3.4)."""
 
 ATTEMPTS = 8
-"""So many divisions to start from are tried, until one leads to the divergence asked for."""
+"""Number of initial divisions that are tried until one reaches the target divergence."""
 
 STARTS = 50
-"""So many moves to test are tried in a step, best first."""
+"""Number of moves to test that are tried for a swap, best first."""
 
 MOST_TOGETHER = 20
-"""Most names that change sides together."""
+"""Largest group of names that is swapped together."""
 
 Names = Mapping[str, tuple[Component, ...]]
-"""Names of dishes and what they parse into."""
+"""Components by dish name."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Names of training and test.
+    """A division of names.
 
     Attributes:
         train: Sorted.
-        test: Sorted; all have two components or more, each of which occurs in ``train``.
-        course: The divergence at the start and after each exchange.
-        reached: Whether the divergence asked for was reached.
+        test: Sorted; all have two or more components, each of which occurs in ``train``.
+        course: The divergence at the start and after each swap.
+        reached: Whether the target divergence was reached.
     """
 
     train: tuple[str, ...]
@@ -48,7 +48,7 @@ class Split:
 
     @property
     def divergence(self) -> float:
-        """Of the compounds, training against test."""
+        """The compound divergence of training and test."""
         return self.course[-1]
 
 
@@ -60,19 +60,14 @@ def split(
     ratio: float = RATIO,
     progress: Callable[[float], None] | None = None,
 ) -> Split:
-    """Splits names so that their compounds diverge.
+    """Divides names so that the compounds of training and test diverge.
 
-    The same split whatever the order of the names.
-
-    Args:
-        names: Each counts once, however many recipes it has.
-        target: The search ends when the divergence is this or more; 1 asks for the most.
-        seed: Of the division that the search starts from.
-        ratio: Names in training for each in test.
-        progress: Told the divergence after each exchange.
+    The search stops at the divergence ``target``; 1 searches for the maximum. The initial divisions
+    depend on the seed, but not on the order of the names. ``progress`` is called with the
+    divergence after each swap.
 
     Raises:
-        DataError: No name can be tested.
+        DataError: No name can be in test.
     """
     best: Split | None = None
     for attempt in range(ATTEMPTS):
@@ -97,8 +92,8 @@ def _search(
     sides = Sides([names[name] for name in order], _start([names[name] for name in order], ratio))
     if not sides.in_test.any():
         raise DataError(
-            f"none of the {len(order):,} dish names can be tested: each has one component, or a "
-            "component that no other name has. Use a larger corpus or another glossary."
+            f"none of {len(order):,} dish names can be in test: each has one component, or one "
+            "that no other name has; use a larger corpus or another glossary"
         )
     course = [sides.divergence]
     while course[-1] < target and _improve(sides, course[-1]):
@@ -115,7 +110,7 @@ def _search(
 
 
 def _start(names: list[tuple[Component, ...]], ratio: float) -> list[bool]:
-    """Names for test in the order given, as long as training keeps each of their components."""
+    """Takes names for test in the given order, if training keeps all of their components."""
     left = Counter(component for name in names for component in set(name))
     wanted = round(len(names) / (1 + ratio))
     chosen = []
@@ -130,16 +125,17 @@ def _start(names: list[tuple[Component, ...]], ratio: float) -> list[bool]:
 
 
 def _improve(sides: Sides, divergence: float) -> bool:
-    """Exchanges names so that the divergence grows; False where no way was found."""
+    """Swaps names so that the divergence increases; False if no such swap is found."""
     import numpy as np
 
     needed = round(divergence, DECIMALS)
     after = sides.after_moving(to_test=True)
-    # Stable: among ties the name that the seed puts first.
+    # The sort is stable: of ties, the name that the seed puts first.
     first = [int(name) for name in np.argsort(-after, kind="stable")[:STARTS] if after[name] > -1]
     if any(_exchange(sides, [name], needed, to_test=True) for name in first):
         return True
-    # Names that share a compound hold each other where they are: they must go together.
+    # While other names with the same compound stay, moving one of them gains little. So all names
+    # with a compound are moved together.
     for holders in sides.shared():
         for to_test in (False, True):
             together = [int(name) for name in holders if sides.in_test[name] != to_test]
@@ -151,16 +147,9 @@ def _improve(sides: Sides, divergence: float) -> bool:
 
 
 def _exchange(sides: Sides, together: list[int], needed: float, *, to_test: bool) -> bool:
-    """Moves names to one side, and for each of them the best one to the other.
+    """Moves names from one side to the other, and as many back, each time the best one.
 
-    Args:
-        sides: As before where False is returned.
-        together: Names on one side.
-        needed: What the divergence must exceed.
-        to_test: Where they go.
-
-    Returns:
-        Whether the divergence does.
+    If the divergence does not exceed ``needed``, the moves are undone and False is returned.
     """
     import numpy as np
 

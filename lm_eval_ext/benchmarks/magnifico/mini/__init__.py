@@ -1,12 +1,11 @@
-"""magnifico_mini: a small MAGNIFICo of our own, embedded in the package.
+"""magnifico_mini: our own small MAGNIFICo, embedded in the package.
 
-It has MAGNIFICo's design (paper, section 3: interpretations of four categories and phrases,
-forms, base examples, pairs of interpretations, dialogues) and none of its text: other meanings,
-words, questions, queries and databases. It needs no download and is too small to tell much
-about a real model.
+It needs no download and is too small to measure real models. It has MAGNIFICo's design (paper,
+section 3: interpretations of four categories and phrases, forms, base examples, combinations,
+dialogues), but none of its meanings, words, questions, queries and databases.
 
-``*.sql`` are the databases' scripts. ``*.yaml`` hold interpretations with their templates,
-``combinations.yaml`` and ``dialogues_*.yaml`` what their names say.
+``*.sql`` create the databases; ``combinations.yaml`` and ``dialogues_*.yaml`` have what their names
+say; the other ``*.yaml`` have interpretations with their templates.
 """
 
 import hashlib
@@ -20,7 +19,7 @@ __all__ = ["DIALOGUE_FORMS", "content", "corpus", "databases", "digest", "embedd
 
 
 def corpus() -> Corpus:
-    """Returns the whole corpus; its databases are built in the cache if they are not there.
+    """The whole corpus; builds its databases in the cache if they are missing.
 
     Raises:
         DataError: As :func:`databases` and :func:`content`.
@@ -29,11 +28,9 @@ def corpus() -> Corpus:
 
 
 def digest() -> str:
-    """Names this version of the corpus.
+    """SHA-256 (hex) of the embedded files and of all text rendered from them.
 
-    Returns:
-        SHA-256 (hex) of the embedded files and of everything rendered from them, so that a
-        change of a text, or of how texts are put together, shows. Touches no cache.
+    It changes with the files and with the code that renders them. Builds no databases.
     """
     texts = embedded()
     found = content(texts)

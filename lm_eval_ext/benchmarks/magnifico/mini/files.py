@@ -1,4 +1,4 @@
-"""The embedded files: reading them, and what each must hold."""
+"""Reads and validates the embedded files."""
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -13,7 +13,7 @@ from lm_eval_ext.errors import DataError
 _T = TypeVar("_T")
 
 SLOT = "{form}"
-"""Stands in a template for the form; for the two of a combination: :data:`PAIR_SLOTS`."""
+"""The form's placeholder in a template; a combination has :data:`PAIR_SLOTS`."""
 
 PAIR_SLOTS = ("{first}", "{second}")
 
@@ -23,7 +23,7 @@ class _Strict(BaseModel):
 
 
 class _Asked(_Strict):
-    """What every template has: the database, the base question, the gold query of both forms."""
+    """What all templates have: the database, the base question, and the gold query."""
 
     db: str
     base: str
@@ -31,13 +31,13 @@ class _Asked(_Strict):
 
 
 class Template(_Asked):
-    """An example before a form is put into ``novel``, the question with the form's place."""
+    """An example whose question ``novel`` has a placeholder for the form."""
 
     novel: Annotated[str, Field(pattern=r"\{form\}")]
 
 
 class Entry(_Strict):
-    """An interpretation with its templates; ``support`` ones are held out for few-shot prompts."""
+    """An interpretation with its templates; ``support`` is held out for few-shot prompts."""
 
     category: Literal["basic", "subquery", "value", "column", "phrase"]
     meaning: str
@@ -47,18 +47,18 @@ class Entry(_Strict):
 
 
 class Combination(_Asked):
-    """A template with two interpretations, ``of``."""
+    """A template with the two interpretations ``of``."""
 
     of: tuple[str, str]
     novel: Annotated[str, Field(pattern=r"\{first\}.*\{second\}")]
 
 
 Exchange: TypeAlias = tuple[str, str]
-"""What User1 says, and what User2 replies."""
+"""What User1 says and what User2 replies."""
 
 
 class Conversation(_Strict):
-    """A dialogue whose definition can go to three places."""
+    """A dialogue whose definition can be at three positions."""
 
     interpretation: str
     db: str
@@ -69,7 +69,7 @@ class Conversation(_Strict):
     closing: Exchange
 
     def text(self, form: str, position: Position) -> str:
-        """Renders the turns, with the definition of a form at a position."""
+        """Renders the dialogue with the definition of a form at a position."""
         parts: list[Sequence[str]] = [
             self.opening, self.first_half, self.second_half, self.closing
         ]  # fmt: skip
@@ -79,7 +79,7 @@ class Conversation(_Strict):
 
 
 def embedded() -> Mapping[str, str]:
-    """The texts of all scripts and YAML files by name, sorted, with Unix line ends everywhere."""
+    """The texts of all scripts and YAML files by name, sorted, with Unix line ends."""
     files = resources.files(__package__).iterdir()
     return {
         file.name: file.read_text(encoding="utf-8").replace("\r\n", "\n")
@@ -89,15 +89,10 @@ def embedded() -> Mapping[str, str]:
 
 
 def read(texts: Mapping[str, str], name: str, kind: type[_T]) -> _T:
-    """Reads one of the YAML files.
-
-    Args:
-        texts: The files, as :func:`embedded` gives them.
-        name: Which.
-        kind: What it holds.
+    """Reads a YAML file of :func:`embedded` as a type.
 
     Raises:
-        DataError: It holds something else; the message names the file and the key.
+        DataError: The content is wrong; the message names the file and the key.
     """
     try:
         return TypeAdapter(kind).validate_python(yaml.safe_load(texts[name]))
@@ -107,5 +102,5 @@ def read(texts: Mapping[str, str], name: str, kind: type[_T]) -> _T:
         raise DataError(f"magnifico_mini: {name}: {key}: {first['msg']}") from None
     except yaml.YAMLError as error:
         raise DataError(
-            f"magnifico_mini: {name}: no YAML ({' '.join(str(error).split())})"
+            f"magnifico_mini: {name}: not YAML ({' '.join(str(error).split())})"
         ) from None

@@ -1,7 +1,4 @@
-"""Building the databases from their scripts.
-
-From the embedded files to a corpus.
-"""
+"""Renders the embedded files into a corpus, and builds its databases."""
 
 import hashlib
 import json
@@ -37,58 +34,17 @@ from lm_eval_ext.benchmarks.magnifico.records import (
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError
 
-
-def databases() -> Mapping[str, Database]:
-    """Returns the databases by id, built in the cache from their scripts if need be.
-
-    Each lies at ``<id>/<id>.sqlite`` with its script beside it, ``schema.sql``, in a folder that
-    is named after a digest of all scripts, so that an old cache is no trap. A file appears under
-    its name only when it is whole; processes that build at once do no harm to each other.
-
-    Raises:
-        DataError: The cache cannot be written.
-    """
-    scripts = {Path(n).stem: text for n, text in embedded().items() if n.endswith(".sql")}
-    key = hashlib.sha256(json.dumps(scripts, sort_keys=True).encode()).hexdigest()[:12]
-    folder = cache_dir() / "embedded" / f"magnifico_mini-{key}"
-    found = {}
-    for db_id, script in scripts.items():
-        place = folder / db_id
-        found[db_id] = Database(place / f"{db_id}.sqlite", place / "schema.sql")
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            _build(script, found[db_id])
-        except (OSError, sqlite3.Error) as error:
-            raise DataError(
-                f"cannot build the database {db_id} in {place} ({error}). Set LM_EVAL_EXT_CACHE "
-                "to a writable folder."
-            ) from None
-    return MappingProxyType(found)
-
-
-def _build(script: str, database: Database) -> None:
-    for path in (database.schema, database.path):
-        if path is None or path.is_file():
-            continue
-        with atomic_path(path) as part:
-            if path == database.schema:
-                part.write_bytes(script.encode())
-            else:
-                with closing(sqlite3.connect(part)) as connection:
-                    connection.executescript(f"BEGIN;\n{script}\nCOMMIT;")
-
-
 DIALOGUE_FORMS: tuple[Form, ...] = ("plausible", "foreign")
-"""Novel forms that have dialogues, as in the published data."""
+"""The novel forms that have dialogues, as in the published data."""
 
 _COMBINATIONS, _DIALOGUES = "combinations.yaml", "dialogues_"
 
 
 def content(texts: Mapping[str, str]) -> Corpus:
-    """Renders files, as :func:`.files.embedded` gives them, into a corpus without databases.
+    """Renders the files of :func:`.files.embedded` into a corpus without databases.
 
     Raises:
-        DataError: A file is not what it must be; the message names it and the key.
+        DataError: A file is invalid; the message names it and the key.
     """
     entries: dict[str, Entry] = {}
     combinations: tuple[Combination, ...] = ()
@@ -129,7 +85,7 @@ def _examples(
     prefix: str = "",
     forms: Sequence[Form] | None = None,
 ) -> Iterator[Example]:
-    """Yields the examples form by form, the base ones first, as the published corpus has them."""
+    """Yields the examples form by form, base first, as in the published corpus."""
     for form in forms or (BASE, *entry.forms):
         for index, one in enumerate(templates):
             question = one.base if form == BASE else one.novel.replace(SLOT, entry.forms[form])
@@ -154,7 +110,7 @@ def _dialogues(
 ) -> dict[tuple[str, Form, str], Mapping[Position, str]]:
     found: dict[tuple[str, Form, str], Mapping[Position, str]] = {}
     for one in conversations:
-        # Base dialogues exist with the definition at the start only (fact sheet).
+        # Base dialogues exist only with the definition at the start, as in the published data.
         found[one.interpretation, BASE, one.db] = {"start": one.text(PLACEHOLDER, "start")}
         for form in DIALOGUE_FORMS:
             word = _form(entries, one.interpretation, form, f"{_DIALOGUES}*.yaml")
@@ -168,7 +124,47 @@ def _form(entries: Mapping[str, Entry], name: str, form: Form, file: str) -> str
     legal = [known for known, entry in entries.items() if form in entry.forms]
     if name not in legal:
         raise DataError(
-            f"magnifico_mini: {file}: no interpretation {name!r} with a {form} form; use "
+            f"magnifico_mini: {file}: {name!r} is no interpretation with a {form} form; use "
             f"{', '.join(legal)}"
         )
     return entries[name].forms[form]
+
+
+def databases() -> Mapping[str, Database]:
+    """The databases by id; builds them in the cache from their scripts if they are missing.
+
+    The folder's name has a hash of all scripts, so that changed scripts are noticed. Each database
+    is at ``<id>/<id>.sqlite``, with its script ``schema.sql``. Files get their names when they are
+    complete, so processes may build at the same time.
+
+    Raises:
+        DataError: The cache cannot be written.
+    """
+    scripts = {Path(n).stem: text for n, text in embedded().items() if n.endswith(".sql")}
+    key = hashlib.sha256(json.dumps(scripts, sort_keys=True).encode()).hexdigest()[:12]
+    folder = cache_dir() / "embedded" / f"magnifico_mini-{key}"
+    found = {}
+    for db_id, script in scripts.items():
+        place = folder / db_id
+        found[db_id] = Database(place / f"{db_id}.sqlite", place / "schema.sql")
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            _build(script, found[db_id])
+        except (OSError, sqlite3.Error) as error:
+            raise DataError(
+                f"cannot build the database {db_id} in {place} ({error}). Set LM_EVAL_EXT_CACHE "
+                "to a writable folder."
+            ) from None
+    return MappingProxyType(found)
+
+
+def _build(script: str, database: Database) -> None:
+    for path in (database.schema, database.path):
+        if path is None or path.is_file():
+            continue
+        with atomic_path(path) as part:
+            if path == database.schema:
+                part.write_bytes(script.encode())
+            else:
+                with closing(sqlite3.connect(part)) as connection:
+                    connection.executescript(f"BEGIN;\n{script}\nCOMMIT;")

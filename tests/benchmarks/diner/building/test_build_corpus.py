@@ -141,7 +141,7 @@ def test_gzip(engine: Engine, tmp_path: Path) -> None:
     assert engine.run(f"SELECT name FROM read_parquet('{table}')").fetchall() == [("汤",)]
     with gzip.open(path, "wt", encoding="utf-8") as handle:
         handle.write('{"name": "汤"}\n{"name": 汤}\n')
-    with pytest.raises(DataError, match=r"line 2: it is no JSON in UTF-8"):
+    with pytest.raises(DataError, match=r"line 2: it is not JSON in UTF-8"):
         corpus.clean(engine, path, tmp_path)
 
 
@@ -159,13 +159,13 @@ def test_a_broken_gzip_file(engine: Engine, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("not json", "it is no JSON in UTF-8"),
-        ('{"name": "汤"', "it is no JSON in UTF-8"),
-        (r'{"name": "\ud800"}', "it is no JSON in UTF-8"),
-        ("[1, 2]", "it is no JSON object"),
-        ('"汤"', "it is no JSON object"),
-        ('{"name": "汤", "recipeInstructions": "煮"}', '"recipeInstructions" is no list of texts'),
-        ('{"name": "汤", "recipeInstructions": {"a": 1}}', '"recipeInstructions" is no list'),
+        ("not json", "it is not JSON in UTF-8"),
+        ('{"name": "汤"', "it is not JSON in UTF-8"),
+        (r'{"name": "\ud800"}', "it is not JSON in UTF-8"),
+        ("[1, 2]", "it is not a JSON object"),
+        ('"汤"', "it is not a JSON object"),
+        ('{"name": "汤", "recipeInstructions": "煮"}', '"recipeInstructions" is not a list of'),
+        ('{"name": "汤", "recipeInstructions": {"a": 1}}', '"recipeInstructions" is not a list'),
     ],
 )
 @pytest.mark.parametrize("before", [0, 3, 5_000])
@@ -183,7 +183,7 @@ def test_the_wrong_line_is_named(
 def test_bytes_that_are_no_text(engine: Engine, tmp_path: Path) -> None:
     path = tmp_path / "corpus.jsonl"
     path.write_bytes('{"name": "汤"}\n{"name": "'.encode() + b'\xff\xfe"}\n')
-    with pytest.raises(DataError, match="line 2: it is no JSON in UTF-8"):
+    with pytest.raises(DataError, match="line 2: it is not JSON in UTF-8"):
         corpus.clean(engine, path, tmp_path)
 
 
@@ -191,7 +191,7 @@ def test_bytes_that_are_no_text(engine: Engine, tmp_path: Path) -> None:
 def test_no_corpus(engine: Engine, tmp_path: Path, place: str) -> None:
     with pytest.raises(DataError, match="cannot read the corpus") as caught:
         corpus.clean(engine, tmp_path / place, tmp_path)
-    assert "one JSON object a line" in str(caught.value)
+    assert "one JSON object per line" in str(caught.value)
 
 
 def test_the_table_is_kept_and_made_anew_for_another_corpus(engine: Engine, tmp_path: Path) -> None:

@@ -220,11 +220,14 @@ def test_a_glossary_from_the_corpus(built: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([small.recipe("红烧猪肉", "煮" * 30)] * 19, "no title occurs 20 times in the 19 recipes"),
-        ([], "no title occurs 20 times in the 0 recipes"),
-        ([small.recipe("怪物", "煮" * 30)] * 20, "none of the 1 dish names parses"),
-        ([small.recipe("红烧猪肉", "煮")] * 20, "no recipe of the 1 dish names has 20 characters"),
-        ([small.recipe("红烧猪肉", "煮" * 30)] * 20, "none of the 1 dish names can be tested"),
+        ([small.recipe("红烧猪肉", "煮" * 30)] * 19, "no title occurs 20 times in 19 recipes"),
+        ([], "no title occurs 20 times in 0 recipes"),
+        ([small.recipe("怪物", "煮" * 30)] * 20, "none of 1 dish names parses"),
+        (
+            [small.recipe("红烧猪肉", "煮")] * 20,
+            "no recipe of 1 dish names has an instruction of 20",
+        ),
+        ([small.recipe("红烧猪肉", "煮" * 30)] * 20, "none of 1 dish names can be in test"),
     ],
 )
 def test_a_corpus_without_dishes(

@@ -195,5 +195,53 @@ def test_another_seed_gives_another_split() -> None:
 
 def test_names_that_nobody_can_test() -> None:
     lonely = {f"n{n}": (Component("food", str(n)), Component("action", str(n))) for n in range(30)}
-    with pytest.raises(DataError, match="none of the 30 dish names can be tested"):
+    with pytest.raises(DataError, match="none of 30 dish names can be in test"):
         tmcd.split(lonely, target=0.98)
+
+
+@pytest.mark.parametrize("reached_at", [None, 0, 2])
+def test_the_first_of_the_best_attempts_is_taken(
+    monkeypatch: pytest.MonkeyPatch, reached_at: int | None
+) -> None:
+    attempts: list[tmcd.Split] = []
+
+    def search(*_: object) -> tmcd.Split:
+        number = len(attempts)
+        course = (0.9 if number == reached_at else 0.5 if number == 0 else 0.7,)
+        attempts.append(tmcd.Split((), (str(number),), course, number == reached_at))
+        return attempts[-1]
+
+    monkeypatch.setattr(tmcd, "_search", search)
+    found = tmcd.split({}, target=0.9)
+    # The search ends when the target is reached; of equal attempts, the first is taken.
+    assert len(attempts) == {None: 8, 0: 1, 2: 3}[reached_at]
+    assert found is attempts[1 if reached_at is None else reached_at]
+
+
+def test_a_divergence_that_is_met_exactly_is_reached() -> None:
+    names = synthetic(150_000)
+    found = tmcd.split(names, target=0.5)
+    assert found.reached
+    assert tmcd.split(names, target=found.divergence) == found
+
+
+def test_compounds_that_reduce_the_divergence_most_come_first() -> None:
+    a, b, c, d = (Component("food", letter) for letter in "abcd")
+    # In training and test: a+b once and once, c+d twice and three times; b+c only in test.
+    names = [[a, b], [c, d], [c, d], [a, b], [c, d], [c, d], [c, d], [b, c]]
+    sides = Sides(names, [False] * 3 + [True] * 5)
+    assert [holders.tolist() for holders in sides.shared()] == [[1, 2, 4, 5, 6], [0, 3]]
+
+
+def test_large_groups_are_not_swapped_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them would cost a pass over all names."""
+    pair = (Component("food", "a"), Component("action", "a"))
+    names = [(*pair, Component("flavour", str(n // 4))) for n in range(88)]
+    sizes = []
+    monkeypatch.setattr(
+        tmcd, "_exchange", lambda _sides, together, *_, **__: sizes.append(len(together))
+    )
+    sides = Sides(names, [n % 4 == 0 for n in range(88)])
+    assert not tmcd._improve(sides, sides.divergence)
+    # 22 names with the pair are in test and 66 in training: both groups are too large.
+    assert set(sizes) == {1, 3}
