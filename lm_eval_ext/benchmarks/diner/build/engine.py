@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,16 @@ class Engine:
             self._connection.execute(f"SET {setting}")
 
     def close(self) -> None:
-        """Closes the database."""
-        self._connection.close()
+        """Closes the database, and stops a statement that Ctrl-C may have left running."""
+        import duckdb
+
+        while True:
+            try:
+                self._connection.close()
+                break
+            except duckdb.ResourceInUseException:
+                self._connection.interrupt()
+                time.sleep(POLL_SECONDS)
 
     def run(self, sql: str, parameters: Sequence[Any] = (), *, title: str | None = None) -> Any:
         """Runs a statement, with a progress bar if it has a title and stderr is a terminal.

@@ -4,10 +4,12 @@ import _thread
 import gzip
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -216,6 +218,23 @@ def test_an_interruption_stops_the_statement(engine: Engine) -> None:
         )
     timer.join()
     assert engine.run("SELECT 1").fetchall() == [(1,)]
+
+
+def test_closing_stops_a_statement(tmp_path: Path) -> None:
+    """As when Ctrl-C arrives before the statement's thread is watched."""
+    busy = Engine(tmp_path / "spill")
+    sql = "SELECT sum(a.i * b.i * c.i) FROM range(99999) a(i), range(9999) b(i), range(99) c(i)"
+
+    def run() -> None:
+        with pytest.raises(duckdb.Error):
+            busy._connection.execute(sql)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.3)
+    busy.close()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
 
 
 def test_memory_that_does_not_suffice(tmp_path: Path) -> None:
