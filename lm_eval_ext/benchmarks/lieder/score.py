@@ -46,7 +46,8 @@ class Comparison:
 
 
 def _comparisons(requirement: str, *names: str) -> tuple[Comparison, ...]:
-    return tuple(Comparison(*name.split(">"), requirement) for name in names)
+    pairs = (name.split(">") for name in names)
+    return tuple(Comparison(better, worse, requirement) for better, worse in pairs)
 
 
 FIFTEEN = (
