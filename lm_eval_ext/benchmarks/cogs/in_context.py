@@ -1,13 +1,8 @@
-"""Which constructions an example shows, read from its logical form.
+"""COGS for models without fine-tuning: demonstrations from the training set.
 
-No word but the grammar's own (was, the, a, prepositions) is in a construction's name, so an
-example has the same ones under every lexicon.
-
-COGS for models that are not fine-tuned: demonstrations from the training set.
-
-Each sample is shown the exposure example of its key word, and training examples that together
-cover the constructions (:mod:`~lm_eval_ext.benchmarks.cogs.in_context`). Choices rest on ids,
-unmodified words and constructions, so a sample has the same ones under every lexicon.
+Each sample gets the exposure example of its key word, and training examples that together cover
+the constructions. The choice depends on ids, unmodified words and constructions only, so a sample
+has the same demonstrations under every lexicon.
 """
 
 import hashlib
@@ -30,30 +25,211 @@ from lm_eval_ext.harness.loading import loader
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
 
+TRAIN, SAMPLE = "train", "sample"
+COVERED = (TRAIN, SAMPLE)
+"""The constructions to cover: those of the whole training set, which reveal nothing about the
+answer, or those of the sample's own logical form, which reveal its structure."""
+
+CHOICE_COLUMNS = ("id", "copy_key", "constructions", "exposure")
+"""The columns that a choice depends on; the same under every lexicon."""
+
+_kept: dict[tuple[str, str, int, int], Choices] = {}
+
+WHY = "the exposure example of its key word"
+
+
+@loader(prefix="cogs_")
+def dataset(
+    *,
+    cogs_corpus: str = "cogs",
+    cogs_lexicon: str = UNMODIFIED,
+    cogs_split: str = "gen",
+    cogs_gen_revision: str = "2020",
+    cogs_seed: int | None = None,
+    cogs_shape: str | None = None,
+    cogs_cover: str = TRAIN,
+) -> "DatasetDict":
+    """Loads a split as ``test`` and the training set as ``train``, with the lexicon's words.
+
+    ``cogs_cover`` is one of :data:`COVERED`; the other arguments are those of
+    :func:`~lm_eval_ext.benchmarks.cogs.load.dataset`.
+
+    Raises:
+        OptionError: A value is invalid.
+        DataError: A file is unavailable or invalid, or no training example has a key word.
+    """
+    from datasets import Dataset, DatasetDict
+
+    if cogs_cover not in COVERED:
+        raise OptionError(f"cogs_cover: no {cogs_cover!r}; use {' or '.join(COVERED)}")
+    tested, info = load.examples(cogs_corpus, cogs_split, str(cogs_gen_revision))
+    shown, train_info = _training_set(cogs_corpus)
+    words = load.words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape)
+    exposure = exposure_of(words, shown)
+    test = [
+        {
+            **_row(example, words, exposure),
+            "type": example.type,
+            "corpus": cogs_corpus,
+            "split": cogs_split,
+        }
+        for example in tested
+    ]
+    train = [_row(example, words, exposure) for example in shown]
+    return DatasetDict(
+        {
+            "test": Dataset.from_list(test, info=_joined(info, train_info)),
+            "train": Dataset.from_list(train),
+        }
+    )
+
+
+def exposure_of(items: Iterable[str], train: Iterable[Example]) -> Mapping[str, Sequence[str]]:
+    """By key word, the ids of its exposure examples: the training examples that contain it.
+
+    Raises:
+        DataError: A key word has none.
+    """
+    found: dict[str, list[str]] = {item: [] for item in items}
+    for example in train:
+        for token in _tokens(example) & found.keys():
+            found[token].append(example.id)
+    if absent := [item for item, ids in found.items() if not ids]:
+        raise DataError(
+            f"no training example has the key word {', '.join(absent)}; fetch the training set "
+            "again (lm-eval-ext data fetch cogs)"
+        )
+    return found
+
+
+def choose(
+    train: Iterable[Mapping[str, Any]],
+    samples: Collection[Mapping[str, Any]],
+    *,
+    cover: str,
+    k: int,
+    seed: int,
+) -> Choices:
+    """Chooses k demonstrations per sample, the exposure examples of its key word first.
+
+    Choices are cached in memory, since a run can ask the same samples under several lexicons.
+
+    Args:
+        train: Rows of the split ``train``.
+        samples: Rows of the split ``test``.
+        cover: One of :data:`COVERED`.
+        k: Demonstrations per sample.
+        seed: Decides between examples that cover equally many constructions.
+
+    Raises:
+        OptionError: k is below the number of a sample's exposure examples, or above the number
+            of training examples.
+    """
+    train, samples = list(train), list(samples)
+    if k > len(train):
+        raise OptionError(
+            f"{k} demonstrations per sample, but only {len(train)} training examples; use fewer"
+        )
+    columns = [
+        [[row[name] for name in CHOICE_COLUMNS] for row in rows] for rows in (train, samples)
+    ]
+    digest = hashlib.sha256(json.dumps(columns).encode()).hexdigest()
+    key = (digest, cover, k, seed)
+    if key not in _kept:
+        _kept[key] = _choices(train, samples, cover, k, seed)
+    return _kept[key]
+
+
+def _choices(
+    train: Iterable[Mapping[str, Any]],
+    samples: Collection[Mapping[str, Any]],
+    cover: str,
+    k: int,
+    seed: int,
+) -> Choices:
+    from tqdm import tqdm
+
+    pool = Pool(Item(row["id"], row["copy_key"], frozenset(row["constructions"])) for row in train)
+    every = frozenset(name for item in pool for name in item.features)
+    items = (
+        Item(
+            row["id"], row["copy_key"], every if cover == TRAIN else frozenset(row["constructions"])
+        )
+        for row in samples
+    )
+    required = {row["id"]: [Group(WHY, (name,)) for name in row["exposure"]] for row in samples}
+    # disable=None: no progress bar unless on a terminal.
+    bar = tqdm(items, "Choosing demonstrations", total=len(samples), disable=None)
+    return covering(pool, bar, k, seed, lambda item: required[item.id])
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    """lm-eval's hook: scores a document like the other COGS tasks."""
+    return score.process_results({**doc, "form": doc["answer"]}, results)
+
+
+def _training_set(corpus: str) -> tuple[Sequence[Example], "DatasetInfo"]:
+    if corpus == "mini":
+        return mini.examples("train"), provenance.describe_embedded("cogs_mini", mini.digest())
+    file = require("cogs", "train")
+    found = load.read_examples(load.read(file.path), "train", str(file.path))
+    return found, provenance.describe([file])
+
+
+def _joined(info: "DatasetInfo", train: "DatasetInfo") -> "DatasetInfo":
+    """The provenance of both splits; two sources are joined by ``+``."""
+    joined = info.copy()
+    joined.download_checksums = {**info.download_checksums, **train.download_checksums}
+    if info.dataset_name != train.dataset_name:
+        joined.dataset_name = f"{info.dataset_name}+{train.dataset_name}"
+        joined.config_name = f"{info.config_name[:9]}+{train.config_name[:9]}"
+    return joined
+
+
+def _row(
+    example: Example, words: Mapping[str, str], exposure: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    required = {name for token in _tokens(example) & exposure.keys() for name in exposure[token]}
+    return {
+        "id": example.id,
+        "input": prompt.question(example, words),
+        "answer": prompt.answer(example, words),
+        "copy_key": " ".join(re.findall(r"\w+", example.sentence.casefold())),
+        "constructions": sorted(constructions(example.sentence, example.form)),
+        "exposure": sorted(required),
+    }
+
+
+def _tokens(example: Example) -> set[str]:
+    return {*example.sentence.split(), *example.form.split()}
+
 
 MODIFIER, CLAUSE = "nmod", "ccomp"
-"""What nests: places behind nouns, and clauses in clauses."""
+"""Constructions that nest: places as modifiers of nouns, and clauses in clauses."""
 
 _ROLE, _MODIFIER = 2, 3
-"""Parts of a predicate: lemma and role, or noun, ``nmod`` and preposition."""
+"""Lengths of predicates: lemma and role, or noun, ``nmod`` and preposition."""
 
 
 def constructions(sentence: str, form: str) -> frozenset[str]:
-    """The constructions of an example.
+    """The constructions of an example, read from its logical form.
 
-    For each verb its *frame*, the roles in the order of the form: ``agent theme``, or ``was
-    theme agent`` in the passive. For each noun phrase its *slot* and what it is: ``subject
-    name``, ``theme the``, ``theme a``, ``theme modified`` (a place behind it). The slot is the
-    role; the first of a frame is the subject. For each place its preposition: ``nmod in``. And
-    how deep places and clauses are nested, by one for each level: ``ccomp 1``, ``ccomp 2``. A
-    primitive, which is a word alone, has none.
+    - Each verb's *frame*, its roles in the order of the form: ``agent theme``, or ``was theme
+      agent`` in the passive.
+    - Each noun phrase's *slot* and kind: ``subject name``, ``theme the``, ``theme a``, ``theme
+      modified`` (by a place). The slot is the role; the first one of a frame is the subject.
+    - Each modifier's preposition: ``nmod in``.
+    - Each level of nested modifiers and clauses: ``ccomp 1``, ``ccomp 2``.
+
+    A primitive (a single word) has none. The names contain no words except the grammar's own
+    (was, the, a, prepositions), so they are the same under every lexicon.
 
     Args:
-        sentence: A variable's number is the place of its word in it.
+        sentence: The number of a variable is the position of its word in the sentence.
         form: The logical form.
 
     Raises:
-        NotAFormError: If the form is no logical form.
+        NotAFormError: The form is not a logical form.
     """
     read = parse(form)
     if read.name is not None or read.binders:
@@ -87,7 +263,7 @@ def constructions(sentence: str, form: str) -> frozenset[str]:
 
 
 def _nouns(form: LogicalForm) -> dict[Term, str]:
-    """By variable of a noun, which article it has."""
+    """By a noun's variable, its article."""
     return {
         atom.terms[0]: "the" if atom.definite else "a"
         for atom in form.atoms
@@ -101,7 +277,7 @@ def _place(verb: Term) -> int:
 
 
 def _depth(inner: Mapping[Term, Term]) -> int:
-    """How many levels are nested in each other."""
+    """The number of nested levels."""
     deepest = 0
     for outermost in inner.keys() - set(inner.values()):
         level, term = 0, outermost
@@ -109,193 +285,3 @@ def _depth(inner: Mapping[Term, Term]) -> int:
             level, term = level + 1, inner[term]
         deepest = max(deepest, level)
     return deepest
-
-
-TRAIN, SAMPLE = "train", "sample"
-COVERED = (TRAIN, SAMPLE)
-"""Whose constructions demonstrations cover: all of the training set, which tells nothing about
-the answer, or those of the sample's own logical form, which tells its structure."""
-
-CHOICE_COLUMNS = ("id", "copy_key", "constructions", "exposure")
-"""What a choice rests on; no lexicon changes it."""
-
-_kept: dict[tuple[str, str, int, int], Choices] = {}
-
-WHY = "the exposure example of its key word"
-
-
-@loader(prefix="cogs_")
-def dataset(
-    *,
-    cogs_corpus: str = "cogs",
-    cogs_lexicon: str = UNMODIFIED,
-    cogs_split: str = "gen",
-    cogs_gen_revision: str = "2020",
-    cogs_seed: int | None = None,
-    cogs_shape: str | None = None,
-    cogs_cover: str = TRAIN,
-) -> "DatasetDict":
-    """Loads a split as ``test``, and what may be shown as ``train``, in the lexicon's words.
-
-    Both have ``id``, ``input`` (the sentence), ``answer``, ``copy_key``, ``constructions`` and
-    ``exposure``: the training examples that hold a key word of the example.
-
-    Args:
-        cogs_corpus: ``cogs`` or ``mini``.
-        cogs_lexicon: One of :data:`~lm_eval_ext.benchmarks.cogs.lexicons.LEXICONS`.
-        cogs_split: ``id``, ``testlex``, ``gen`` or ``gen_small``.
-        cogs_gen_revision: Of COGS's Gen: ``2020``, the paper's, or ``2022``, corrected.
-        cogs_seed: For the lexicon ``fresh``, which words; others have seeds of their own.
-        cogs_shape: For the lexicon ``fresh``, what the words look like.
-        cogs_cover: One of :data:`COVERED`.
-
-    Raises:
-        OptionError: For a value that is not legal.
-        DataError: If a file is not at hand, does not hold what it should, or a key word is in
-            no training example.
-    """
-    from datasets import Dataset, DatasetDict
-
-    if cogs_cover not in COVERED:
-        raise OptionError(f"cogs_cover: no {cogs_cover!r}; use {' or '.join(COVERED)}")
-    tested, info = load.examples(cogs_corpus, cogs_split, str(cogs_gen_revision))
-    shown, train_info = _training_set(cogs_corpus)
-    words = load.words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape)
-    exposure = exposure_of(words, shown)
-    test = [
-        {
-            **_row(example, words, exposure),
-            "type": example.type,
-            "corpus": cogs_corpus,
-            "split": cogs_split,
-        }
-        for example in tested
-    ]
-    train = [_row(example, words, exposure) for example in shown]
-    return DatasetDict(
-        {
-            "test": Dataset.from_list(test, info=_joined(info, train_info)),
-            "train": Dataset.from_list(train),
-        }
-    )
-
-
-def exposure_of(items: Iterable[str], train: Iterable[Example]) -> Mapping[str, Sequence[str]]:
-    """Finds for every key word the ids of the training examples that hold it.
-
-    Raises:
-        DataError: If none does.
-    """
-    found: dict[str, list[str]] = {item: [] for item in items}
-    for example in train:
-        for token in _tokens(example) & found.keys():
-            found[token].append(example.id)
-    if absent := [item for item, ids in found.items() if not ids]:
-        raise DataError(
-            f"no training example holds the key word {', '.join(absent)}; get the training set "
-            "again (lm-eval-ext data fetch cogs)"
-        )
-    return found
-
-
-def choose(
-    train: Iterable[Mapping[str, Any]],
-    samples: Collection[Mapping[str, Any]],
-    *,
-    cover: str,
-    k: int,
-    seed: int,
-) -> Choices:
-    """Gives every sample k demonstrations, the required exposure examples first.
-
-    Choices are kept for the process, because a run asks the same samples in several lexicons.
-
-    Args:
-        train: Rows of the split ``train``.
-        samples: Rows of the split ``test``.
-        cover: One of :data:`COVERED`.
-        k: Demonstrations per sample.
-        seed: Another seed, another choice among examples that cover as much.
-
-    Raises:
-        OptionError: k is below the number of exposure examples that a sample must be shown, or
-            above that of training examples.
-    """
-    train, samples = list(train), list(samples)
-    if k > len(train):
-        raise OptionError(
-            f"{k} demonstrations per sample, but there are {len(train)} in training; use fewer"
-        )
-    key = (_digest(train, samples), cover, k, seed)
-    if key not in _kept:
-        _kept[key] = _choices(train, samples, cover, k, seed)
-    return _kept[key]
-
-
-def _digest(*splits: Iterable[Mapping[str, Any]]) -> str:
-    content = [[[row[name] for name in CHOICE_COLUMNS] for row in rows] for rows in splits]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def _choices(
-    train: Iterable[Mapping[str, Any]],
-    samples: Collection[Mapping[str, Any]],
-    cover: str,
-    k: int,
-    seed: int,
-) -> Choices:
-    from tqdm import tqdm
-
-    pool = Pool(Item(row["id"], row["copy_key"], frozenset(row["constructions"])) for row in train)
-    every = frozenset(name for item in pool for name in item.features)
-    items = (
-        Item(
-            row["id"], row["copy_key"], every if cover == TRAIN else frozenset(row["constructions"])
-        )
-        for row in samples
-    )
-    required = {row["id"]: [Group(WHY, (name,)) for name in row["exposure"]] for row in samples}
-    # disable=None: a bar on terminals only.
-    bar = tqdm(items, "Choosing demonstrations", total=len(samples), disable=None)
-    return covering(pool, bar, k, seed, lambda item: required[item.id])
-
-
-def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    """lm-eval's hook: scores a document as the other COGS tasks do."""
-    return score.process_results({**doc, "form": doc["answer"]}, results)
-
-
-def _training_set(corpus: str) -> tuple[list[Example], "DatasetInfo"]:
-    if corpus == "mini":
-        return mini.examples("train"), provenance.describe_embedded("cogs_mini", mini.digest())
-    file = require("cogs", "train")
-    found = load.read_examples(load.read(file.path), "train", str(file.path))
-    return found, provenance.describe([file])
-
-
-def _joined(info: "DatasetInfo", train: "DatasetInfo") -> "DatasetInfo":
-    """Says where both splits come from: of two sources, the names joined by ``+``."""
-    joined = info.copy()
-    joined.download_checksums = {**info.download_checksums, **train.download_checksums}
-    if info.dataset_name != train.dataset_name:
-        joined.dataset_name = f"{info.dataset_name}+{train.dataset_name}"
-        joined.config_name = f"{info.config_name[:9]}+{train.config_name[:9]}"
-    return joined
-
-
-def _row(
-    example: Example, words: Mapping[str, str], exposure: Mapping[str, Sequence[str]]
-) -> dict[str, Any]:
-    required = {name for token in _tokens(example) & exposure.keys() for name in exposure[token]}
-    return {
-        "id": example.id,
-        "input": prompt.question(example, words),
-        "answer": prompt.answer(example, words),
-        "copy_key": " ".join(re.findall(r"\w+", example.sentence.casefold())),
-        "constructions": sorted(constructions(example.sentence, example.form)),
-        "exposure": sorted(required),
-    }
-
-
-def _tokens(example: Example) -> set[str]:
-    return {*example.sentence.split(), *example.form.split()}

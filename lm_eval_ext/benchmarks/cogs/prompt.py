@@ -1,8 +1,7 @@
-"""What a model is asked: the sentence and nothing else.
+"""Prompts: the sentence alone.
 
-COGS is for models that were fine-tuned to turn a sentence into its logical form, so there is no
-instruction. A decoder that was fine-tuned on one text per example gets the separator that it was
-trained with behind the sentence.
+COGS is for models that were fine-tuned to translate a sentence into its logical form, so there is
+no instruction. A decoder-only model gets the separator that it was fine-tuned with.
 """
 
 from collections.abc import Mapping
@@ -17,9 +16,9 @@ def question(
     """The prompt of an example under a lexicon.
 
     Args:
-        example: As the corpus gives it.
-        words: What the key words become.
-        separator: What stands between sentence and answer.
+        example: With the corpus's own words.
+        words: The replacement of each key word.
+        separator: Appended to the sentence.
         leading_space: Whether a sentence that starts with a new word gets a space before it,
             as in the authors' files ``..._space_prepended``.
     """

@@ -261,16 +261,16 @@ def test_where_the_new_folder_may_lie(
     with pytest.raises(OptionError, match="exists; name a folder that is absent or empty"):
         add_tokens(source, out, init="random")
     assert sorted(path.name for path in out.iterdir()) == before
-    with pytest.raises(OptionError, match="lies in the folder of the model"):
+    with pytest.raises(OptionError, match="is inside the model's folder"):
         add_tokens(source, source / "novel", init="random")
     with pytest.raises(OptionError, match="cannot write"):
         add_tokens(source, out / "config.json" / "novel", init="random")
     with pytest.raises(OptionError, match="no initialisation 'mean'; use random, average, unused"):
         add_tokens(source, tmp_path / "other", init="mean")
     for seed in (-1, 2**32):
-        with pytest.raises(OptionError, match=f"seed is {seed}: it must be from 0 to 4294967295"):
+        with pytest.raises(OptionError, match=f"seed is {seed}; it must be from 0 to 4294967295"):
             add_tokens(source, tmp_path / "other", init="random", seed=seed)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(OptionError, match=r"^\. is where you are; name a folder in it"):
+    with pytest.raises(OptionError, match=r"^\. is the current folder; name a folder in it"):
         add_tokens(source, Path(), init="random")

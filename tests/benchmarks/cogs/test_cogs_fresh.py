@@ -62,12 +62,12 @@ def test_every_word_of_the_dataset_is_refused(shared_data: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"lexicon": FRESH}, "wants a seed, a whole number; it is None"),
-        ({"lexicon": FRESH, "seed": "3", "shape": "cvcv_long"}, "it is '3'"),
-        ({"lexicon": FRESH, "seed": True, "shape": "cvcv_long"}, "it is True"),
+        ({"lexicon": FRESH}, "needs a seed, a whole number, not None"),
+        ({"lexicon": FRESH, "seed": "3", "shape": "cvcv_long"}, "not '3'"),
+        ({"lexicon": FRESH, "seed": True, "shape": "cvcv_long"}, "not True"),
         ({"lexicon": FRESH, "seed": 3, "shape": "round"}, "no shape 'round' of words; use random"),
         ({"lexicon": FRESH, "seed": 3}, "no shape None"),
-        ({"lexicon": "cvcv_long", "shape": "cvcv_long"}, "a shape is for fresh only"),
+        ({"lexicon": "cvcv_long", "shape": "cvcv_long"}, "only fresh takes a shape"),
     ],
 )
 def test_wrong_options_are_one_clear_line(arguments: dict[str, Any], message: str) -> None:
@@ -102,4 +102,4 @@ def test_the_command_gives_the_words_of_the_tasks(
     assert all(words["hedgehog"] in text.split() for text in sentences)
     done = cli("cogs", "substitute", "--lexicon", "fresh", str(source), str(tmp_path / "p"))
     assert done.returncode == 1
-    assert "wants a seed" in done.stderr
+    assert "needs a seed" in done.stderr

@@ -222,12 +222,12 @@ def test_a_key_word_without_exposure_and_an_impossible_number_are_errors() -> No
     train = mini.examples("train")
     without = [one for one in train if "walrus" not in one.sentence.split()]
     assert len(without) == len(train) - 1
-    with pytest.raises(DataError, match="no training example holds the key word walrus; get"):
+    with pytest.raises(DataError, match="no training example has the key word walrus; fetch"):
         in_context.exposure_of(mini.items(), without)
     with pytest.raises(OptionError, match="--num_fewshot 1 or more"):
         asked(task_of("cogs_mini_icl_gen", k=0))
     more = len(train) + 1
-    with pytest.raises(OptionError, match=f"{more} demonstrations per sample, but there are"):
+    with pytest.raises(OptionError, match=f"{more} demonstrations per sample, but only"):
         asked(task_of("cogs_mini_icl_gen", k=more))
 
 

@@ -106,8 +106,8 @@ def test_whole_tokens_are_replaced(text: str, leading_space: bool, expected: str
     ("lexicon", "seed", "message"),
     [
         ("random", None, "no COGS lexicon 'random'; use unmodified, random_long"),
-        ("tokens", 3, "draws nothing"),
-        ("unmodified", 3, "draws nothing"),
+        ("tokens", 3, "has no random words"),
+        ("unmodified", 3, "has no random words"),
     ],
 )
 def test_wrong_lexicons_are_one_clear_line(lexicon: str, seed: int | None, message: str) -> None:
