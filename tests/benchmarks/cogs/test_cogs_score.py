@@ -3,6 +3,7 @@
 import math
 import random
 from collections import defaultdict
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -161,13 +162,15 @@ def test_golds_shuffled_and_renamed_are_equivalent_and_not_exact(gen: Run) -> No
     """Two documents of the same meaning would make it guesswork; there are none."""
     rng = random.Random(1)
     reworded = []
-    for doc in gen.docs:
+    some = copy(gen)
+    some.docs = gen.docs[::7]
+    for doc in some.docs:
         definites, mark, atoms = doc["form"].rpartition(" ; ")
         parts = atoms.split(" AND ")
         rng.shuffle(parts)
         text = definites + mark + " AND ".join(parts)
         reworded.append(text.replace("x _ ", "x _ 1"))
-    scores = gen(reworded)
+    scores = some(reworded)
     assert scores[f"{EQUIVALENT}/{ALL}"] == 1.0
     assert scores[f"{EXACT}/{ALL}"] == 0.0
 
