@@ -12,7 +12,7 @@ comparing is bounded by the size of the gold form.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -191,9 +191,7 @@ def _renaming_exists(
         classes[colour].append(variable)
     shared = [colour for colour, members in classes.items() if len(members) > 1]
     if not shared:
-        by_colour = {colour: variable for variable, colour in right_colours.items()}
-        renaming = {variable: by_colour[colour] for variable, colour in left_colours.items()}
-        return _bag(left, renaming) == _bag(right, {v: v for v in right_colours})
+        return _bag(left, left_colours) == _bag(right, right_colours)
     colour = min(shared, key=lambda shared_colour: len(classes[shared_colour]))
     fresh = max(classes) + 1
     chosen = classes[colour][0]
@@ -228,9 +226,7 @@ def _refine(
 def _recolour(form: LogicalForm, colours: Colours, numbers: dict[object, int]) -> dict[str, int]:
     occurrences: dict[str, list[tuple[object, ...]]] = {variable: [] for variable in colours}
     for atom in form.atoms:
-        pattern = tuple(
-            str(colours[text]) if kind == VARIABLE else f"={text}" for kind, text in atom.terms
-        )
+        pattern = _coloured(atom, colours)
         for place, (kind, text) in enumerate(atom.terms):
             if kind == VARIABLE:
                 occurrences[text].append((atom.definite, atom.predicate, place, pattern))
@@ -240,9 +236,12 @@ def _recolour(form: LogicalForm, colours: Colours, numbers: dict[object, int]) -
     }
 
 
-def _bag(form: LogicalForm, renaming: Mapping[str, str]) -> Counter[Atom]:
-    def renamed(atom: Atom) -> Iterator[Term]:
-        for kind, text in atom.terms:
-            yield (kind, renaming[text]) if kind == VARIABLE else (kind, text)
+def _bag(form: LogicalForm, colours: Colours) -> Counter[object]:
+    return Counter((atom.definite, atom.predicate, _coloured(atom, colours)) for atom in form.atoms)
 
-    return Counter(Atom(atom.definite, atom.predicate, tuple(renamed(atom))) for atom in form.atoms)
+
+def _coloured(atom: Atom, colours: Colours) -> tuple[str, ...]:
+    """The atom's terms, with colours instead of variables."""
+    return tuple(
+        str(colours[text]) if kind == VARIABLE else f"={text}" for kind, text in atom.terms
+    )

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.benchmarks.cogs import load, mini, prompt, score
-from lm_eval_ext.benchmarks.cogs.forms import VARIABLE, LogicalForm, Term, parse
+from lm_eval_ext.benchmarks.cogs.forms import VARIABLE, Term, parse
 from lm_eval_ext.benchmarks.cogs.lexicons import UNMODIFIED
 from lm_eval_ext.benchmarks.cogs.records import Example
 from lm_eval_ext.data import require
@@ -125,6 +125,8 @@ def choose(
         OptionError: k is below the number of a sample's exposure examples, or above the number
             of training examples.
     """
+    from tqdm import tqdm
+
     train, samples = list(train), list(samples)
     if k > len(train):
         raise OptionError(
@@ -135,20 +137,8 @@ def choose(
     ]
     digest = hashlib.sha256(json.dumps(columns).encode()).hexdigest()
     key = (digest, cover, k, seed)
-    if key not in _kept:
-        _kept[key] = _choices(train, samples, cover, k, seed)
-    return _kept[key]
-
-
-def _choices(
-    train: Iterable[Mapping[str, Any]],
-    samples: Collection[Mapping[str, Any]],
-    cover: str,
-    k: int,
-    seed: int,
-) -> Choices:
-    from tqdm import tqdm
-
+    if key in _kept:
+        return _kept[key]
     pool = Pool(Item(row["id"], row["copy_key"], frozenset(row["constructions"])) for row in train)
     every = frozenset(name for item in pool for name in item.features)
     items = (
@@ -160,7 +150,8 @@ def _choices(
     required = {row["id"]: [Group(WHY, (name,)) for name in row["exposure"]] for row in samples}
     # disable=None: no progress bar unless on a terminal.
     bar = tqdm(items, "Choosing demonstrations", total=len(samples), disable=None)
-    return covering(pool, bar, k, seed, lambda item: required[item.id])
+    _kept[key] = covering(pool, bar, k, seed, lambda item: required[item.id])
+    return _kept[key]
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
@@ -207,8 +198,8 @@ def _tokens(example: Example) -> set[str]:
 MODIFIER, CLAUSE = "nmod", "ccomp"
 """Constructions that nest: places as modifiers of nouns, and clauses in clauses."""
 
-_ROLE, _MODIFIER = 2, 3
-"""Lengths of predicates: lemma and role, or noun, ``nmod`` and preposition."""
+_NOUN, _ROLE, _MODIFIER = 1, 2, 3
+"""Lengths of predicates: noun; lemma and role; noun, ``nmod`` and preposition."""
 
 
 def constructions(sentence: str, form: str) -> frozenset[str]:
@@ -235,7 +226,7 @@ def constructions(sentence: str, form: str) -> frozenset[str]:
     if read.name is not None or read.binders:
         return frozenset()
     found: set[str] = set()
-    nouns = _nouns(read)
+    articles: dict[Term, str] = {}
     tokens = sentence.split()
     nested: dict[str, dict[Term, Term]] = {MODIFIER: {}, CLAUSE: {}}
     frames: defaultdict[Term, list[tuple[str, Term]]] = defaultdict(list)
@@ -247,33 +238,23 @@ def constructions(sentence: str, form: str) -> frozenset[str]:
             frames[atom.terms[0]].append((atom.predicate[1], atom.terms[1]))
             if atom.predicate[1] == CLAUSE:
                 nested[CLAUSE][atom.terms[0]] = atom.terms[1]
+        elif len(atom.predicate) == _NOUN:
+            articles[atom.terms[0]] = "the" if atom.definite else "a"
     for verb, arguments in frames.items():
-        voice = "was " if tokens[_place(verb) - 1] == "was" else ""
+        kind, text = verb
+        position = int(text.removeprefix("x_")) if kind == VARIABLE else 0
+        voice = "was " if tokens[position - 1] == "was" else ""
         found.add(voice + " ".join(role for role, _ in arguments))
         for number, (role, term) in enumerate(arguments):
             if term in frames:
                 continue
             slot = "subject" if number == 0 else role
-            found.add(f"{slot} {nouns.get(term, 'name')}")
+            found.add(f"{slot} {articles.get(term, 'name')}")
             if term in nested[MODIFIER]:
                 found.add(f"{slot} modified")
     for what, inner in nested.items():
         found |= {f"{what} {level}" for level in range(1, _depth(inner) + 1)}
     return frozenset(found)
-
-
-def _nouns(form: LogicalForm) -> dict[Term, str]:
-    """By a noun's variable, its article."""
-    return {
-        atom.terms[0]: "the" if atom.definite else "a"
-        for atom in form.atoms
-        if len(atom.predicate) == 1
-    }
-
-
-def _place(verb: Term) -> int:
-    kind, text = verb
-    return int(text.removeprefix("x_")) if kind == VARIABLE else 0
 
 
 def _depth(inner: Mapping[Term, Term]) -> int:

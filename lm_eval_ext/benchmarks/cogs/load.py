@@ -170,8 +170,7 @@ def examples(
         if file.name == "gen" and gen_revision == "2020":
             lines = before_correction(lines)
             file = dataclasses.replace(file, name="gen of 2020", sha256=SHA256_2020)
-        found = read_examples(lines, split.removesuffix("_small"), str(file.path))
-        check_types(found, types, str(file.path))
+        found = read_examples(lines, split.removesuffix("_small"), str(file.path), types)
         info = provenance.describe([file])
     return (small(found) if split == "gen_small" else found), info
 
@@ -188,16 +187,19 @@ def read(path: Path) -> list[str]:
         raise DataError(f"{path}: cannot be read ({error})") from None
 
 
-def read_examples(lines: Iterable[str], split: str, place: str) -> list[Example]:
+def read_examples(
+    lines: Iterable[str], split: str, place: str, types: Collection[str] = ()
+) -> list[Example]:
     """Reads lines of a sentence, a logical form and a type.
 
     Args:
         lines: Of one file.
         split: The prefix of the examples' ids.
         place: The file's name in messages.
+        types: Those that have metrics; empty: any type is legal.
 
     Raises:
-        DataError: A line has another form; the message names it.
+        DataError: A line has another form or type; the message names it.
     """
     found = []
     for number, line in enumerate(lines, start=1):
@@ -208,22 +210,10 @@ def read_examples(lines: Iterable[str], split: str, place: str) -> list[Example]
             )
         sentence, form, type_ = columns
         type_ = type_.removesuffix(TEST_LEX_SUFFIX)
+        if types and type_ not in types:
+            raise DataError(f"{place}:{number}: unknown type {type_!r}; use {', '.join(types)}")
         found.append(Example(f"{split}/{number}", sentence, form, type_))
     return found
-
-
-def check_types(found: Iterable[Example], legal: Collection[str], place: str) -> None:
-    """Checks that every type is one that has metrics.
-
-    Raises:
-        DataError: A type is unknown; the message names the line.
-    """
-    for example in found:
-        if example.type not in legal:
-            line = example.id.rpartition("/")[2]
-            raise DataError(
-                f"{place}:{line}: unknown type {example.type!r}; use {', '.join(legal)}"
-            )
 
 
 def small(found: Iterable[Example], per_type: int = SMALL) -> list[Example]:

@@ -213,17 +213,18 @@ def get() -> Archive:
     copy = local_copy()
     place = (copy or cache_dir() / "data") / FOLDER
     packed, unpacked = place / f"{NAME}.zip", place / NAME
-    if packed.is_file():
-        _compare(packed, copied=copy is not None)
-    elif unpacked.is_dir():
-        return Archive(unpacked, _digest_of_folder(unpacked))
-    elif copy is not None:
-        raise DataError(
-            f"{packed}: missing (LM_EVAL_EXT_DATA is {copy}); put the archive from {URL} there, "
-            "or unset LM_EVAL_EXT_DATA to download it"
-        )
-    else:
+    note = packed.with_name(f"{packed.name}.first-seen.json")
+    if not packed.is_file():
+        if unpacked.is_dir():
+            return Archive(unpacked, _digest_of_folder(unpacked))
+        if copy is not None:
+            raise DataError(
+                f"{packed}: missing (LM_EVAL_EXT_DATA is {copy}); put the archive from {URL} "
+                "there, or unset LM_EVAL_EXT_DATA to download it"
+            )
         _download(packed)
+        note.unlink(missing_ok=True)
+    _compare(packed, note, copied=copy is not None)
     try:
         content = zipfile.Path(packed, f"{NAME}/")
         if not content.exists():
@@ -233,20 +234,16 @@ def get() -> Archive:
     return Archive(content, _sha256(packed))
 
 
-def _note_of(packed: Path) -> Path:
-    return packed.with_name(f"{packed.name}.first-seen.json")
-
-
-def _compare(packed: Path, *, copied: bool) -> None:
+def _compare(packed: Path, note: Path, *, copied: bool) -> None:
     """Compares an archive with its recorded size and checksum.
 
-    In a local copy the record may be missing. In the cache it is missing if a download was
-    interrupted or the archive was put there by hand; it is written then.
+    Without a record, writes one; but not in a local copy, which is left as it is.
     """
-    note = _note_of(packed)
+    found = {"size": packed.stat().st_size, "sha256": _sha256(packed)}
     if not note.is_file():
         if not copied:
-            _write_note(packed)
+            with atomic_text(note) as out:
+                json.dump(found, out)
         return
     try:
         seen = json.loads(note.read_text(encoding="utf-8"))
@@ -254,7 +251,7 @@ def _compare(packed: Path, *, copied: bool) -> None:
         raise DataError(
             f"{note}: not valid JSON; delete it to accept the archive as it is"
         ) from None
-    if _description(packed) != seen:
+    if found != seen:
         raise DataError(
             f"{packed}: its checksum differs from that of the first download, in {note.name}; "
             "delete both files to download and accept a new archive"
@@ -262,7 +259,7 @@ def _compare(packed: Path, *, copied: bool) -> None:
 
 
 def _download(packed: Path) -> None:
-    """Downloads the archive, completely or not at all, and records its size and checksum."""
+    """Downloads the archive, completely or not at all."""
     import pooch
 
     sys.stderr.write(f"worldtree: WorldTree 2.1\n{TERMS}")
@@ -280,16 +277,6 @@ def _download(packed: Path) -> None:
             f"worldtree: {url}: {type(error).__name__}; check the network, or put the archive "
             f"into {packed.parent}"
         ) from error
-    _write_note(packed)
-
-
-def _write_note(packed: Path) -> None:
-    with atomic_text(_note_of(packed)) as note:
-        json.dump(_description(packed), note)
-
-
-def _description(packed: Path) -> dict[str, int | str]:
-    return {"size": packed.stat().st_size, "sha256": _sha256(packed)}
 
 
 def _sha256(path: Path) -> str:

@@ -96,7 +96,7 @@ class _Row:
     place: str
     item: str
     family: str
-    continuation: str
+    suffix: str
     sentence: str
     felicitous: bool | None
 
@@ -112,7 +112,7 @@ def _rows(path: Path) -> Iterator[_Row]:
                     place=place,
                     item=f"{item}_{noun}",
                     family=f"{operator}_{other}",
-                    continuation=continuation,
+                    suffix=prompt.CONTINUATIONS[continuation],
                     sentence=str(row["sent"]),
                     felicitous=EXPECTED[row["expected"]],
                 )
@@ -136,9 +136,9 @@ def _group(rows: Sequence[_Row], contexts: Sequence[str]) -> Group:
             raise DataError(f"{row.place}: item {row.item} in a group of item {first.item}")
         try:
             text, continuation = prompt.split(row.sentence)
-            condition = prompt.condition(contexts[position // per_context], row.continuation)
-        except (ValueError, KeyError) as error:
+        except ValueError as error:
             raise DataError(f"{row.place}: {error}") from None
+        condition = f"{contexts[position // per_context]}_{row.suffix}"
         sentences.append(Sentence(condition, text, continuation, row.felicitous))
     if len({sentence.condition for sentence in sentences}) != GROUP_SIZE:
         raise DataError(f"{first.place}: a condition occurs twice in the group that starts here")

@@ -20,12 +20,3 @@ def split(stimulus: str) -> tuple[str, str]:
     if not separator or not first or not second.endswith(".") or ". " in second:
         raise ValueError(f"not two sentences: {stimulus!r}")
     return f"{first}.", f" {second}"
-
-
-def condition(context: str, continuation: str) -> str:
-    """Names a condition: ``pos_neg`` and ``sref`` give ``pos_neg_s``.
-
-    Raises:
-        KeyError: The continuation is not one of :data:`CONTINUATIONS`.
-    """
-    return f"{context}_{CONTINUATIONS[continuation]}"

@@ -134,9 +134,9 @@ def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
     for lines in (["a\tb\tc", "a\tb"], ["a\tb\tc", "a\tb\tc\td"], ["a\tb\tc", "a\t\tc"]):
         with pytest.raises(DataError, match=r"^x\.tsv:2: not a sentence, a logical form and a"):
             load.read_examples(lines, "gen", "x.tsv")
-    found = load.read_examples(["a\tb\tpp_recursion", "a\tb\tpp_recursive"], "gen", "x.tsv")
+    lines = ["a\tb\tpp_recursion", "a\tb\tpp_recursive"]
     with pytest.raises(DataError, match=r"^x\.tsv:2: unknown type 'pp_recursive'; use"):
-        load.check_types(found, types_of("cogs", "gen"), "x.tsv")
+        load.read_examples(lines, "gen", "x.tsv", types_of("cogs", "gen"))
     with pytest.raises(DataError, match="cannot be read"):
         load.read(tmp_path / "absent.tsv")
 

@@ -9,13 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-VerbForms = tuple[str, str]
-"""The past form, which is also the participle; and the lemma."""
+
+class Verb(NamedTuple):
+    """A verb: the past form, which is also the participle, and the lemma."""
+
+    past: str
+    lemma: str
 
 
 class Key(BaseModel):
@@ -28,8 +32,8 @@ class Key(BaseModel):
     primitive: str
     subj_proper: str
     obj_proper: str
-    active: VerbForms
-    passive: VerbForms
+    active: Verb
+    passive: Verb
 
 
 class Words(BaseModel):
@@ -41,10 +45,10 @@ class Words(BaseModel):
     names: tuple[str, ...]
     places: tuple[str, ...]
     prepositions: tuple[str, ...]
-    intransitive: tuple[VerbForms, ...]
-    transitive: tuple[VerbForms, ...]
-    dative: tuple[VerbForms, ...]
-    clausal: tuple[VerbForms, ...]
+    intransitive: tuple[Verb, ...]
+    transitive: tuple[Verb, ...]
+    dative: tuple[Verb, ...]
+    clausal: tuple[Verb, ...]
     key: Key
 
 
@@ -82,14 +86,6 @@ class Noun:
 
 
 Phrase: TypeAlias = Name | Noun
-
-
-@dataclass(frozen=True)
-class Verb:
-    """A verb: the past form, which is also the participle, and the lemma."""
-
-    past: str
-    lemma: str
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from lm_eval_ext.benchmarks.cogs.mini.grammar import (
     Noun,
     Phrase,
     Verb,
-    VerbForms,
     Words,
     primitive,
     render,
@@ -95,8 +94,8 @@ def _primitives(known: Words) -> list[Text]:
     return [
         *(primitive(noun) for noun in (*known.nouns, known.key.primitive)),
         *((name, name) for name in known.names),
-        *(primitive(Verb(*verb)) for verb in known.intransitive),
-        *(primitive(Verb(*verb), transitive=True) for verb in known.transitive),
+        *(primitive(verb) for verb in known.intransitive),
+        *(primitive(verb, transitive=True) for verb in known.transitive),
     ]
 
 
@@ -131,7 +130,8 @@ class Draw:
 
     def verb(self, kind: str) -> Verb:
         """A verb of a kind, such as ``transitive``."""
-        return Verb(*self.rng.choice(getattr(self.words, kind)))
+        verbs: tuple[Verb, ...] = getattr(self.words, kind)
+        return self.rng.choice(verbs)
 
     def active(self, verb: Verb | None = None, *, obj: Phrase | None = None) -> Clause:
         """An active transitive clause; verb and object are drawn unless given."""
@@ -174,41 +174,32 @@ def makers(draw: Draw) -> Mapping[str, Callable[[], Clause]]:
     """By type of ``testlex`` or ``gen``, a function that draws an example's clause."""
     key = draw.words.key
 
-    def subject(phrase: Callable[[], Phrase]) -> Callable[[], Clause]:
-        return lambda: draw.embedded(draw.with_subject(phrase()))
+    def common(word: str) -> Noun:
+        return draw.noun(word=word)
 
-    def object_(phrase: Callable[[], Phrase]) -> Callable[[], Clause]:
-        return lambda: draw.embedded(draw.active(obj=phrase()))
+    def subject(phrase: Callable[[str], Phrase], word: str) -> Clause:
+        return draw.embedded(draw.with_subject(phrase(word)))
 
-    def active(verb: VerbForms) -> Callable[[], Clause]:
-        return lambda: draw.embedded(draw.active(Verb(*verb)))
-
-    def passive(verb: VerbForms) -> Callable[[], Clause]:
-        return lambda: draw.embedded(draw.passive(Verb(*verb)))
-
-    def common(word: str) -> Callable[[], Noun]:
-        return lambda: draw.noun(word=word)
-
-    def proper(word: str) -> Callable[[], Name]:
-        return lambda: Name(word)
+    def object_(phrase: Callable[[str], Phrase], word: str) -> Clause:
+        return draw.embedded(draw.active(obj=phrase(word)))
 
     def deep() -> int:
         return draw.rng.choice(DEEP)
 
     return {
-        "subj_common": subject(common(key.subj_common)),
-        "subj_proper": subject(proper(key.subj_proper)),
-        "obj_common": object_(common(key.obj_common)),
-        "obj_proper": object_(proper(key.obj_proper)),
-        "active": active(key.active),
-        "passive": passive(key.passive),
-        "subj_to_obj_common": object_(common(key.subj_common)),
-        "subj_to_obj_proper": object_(proper(key.subj_proper)),
-        "obj_to_subj_common": subject(common(key.obj_common)),
-        "obj_to_subj_proper": subject(proper(key.obj_proper)),
-        "prim_to_subj_common": subject(common(key.primitive)),
-        "active_to_passive": passive(key.active),
-        "passive_to_active": active(key.passive),
+        "subj_common": lambda: subject(common, key.subj_common),
+        "subj_proper": lambda: subject(Name, key.subj_proper),
+        "obj_common": lambda: object_(common, key.obj_common),
+        "obj_proper": lambda: object_(Name, key.obj_proper),
+        "active": lambda: draw.embedded(draw.active(key.active)),
+        "passive": lambda: draw.embedded(draw.passive(key.passive)),
+        "subj_to_obj_common": lambda: object_(common, key.subj_common),
+        "subj_to_obj_proper": lambda: object_(Name, key.subj_proper),
+        "obj_to_subj_common": lambda: subject(common, key.obj_common),
+        "obj_to_subj_proper": lambda: subject(Name, key.obj_proper),
+        "prim_to_subj_common": lambda: subject(common, key.primitive),
+        "active_to_passive": lambda: draw.embedded(draw.passive(key.active)),
+        "passive_to_active": lambda: draw.embedded(draw.active(key.passive)),
         "cp_recursion": lambda: draw.reported(draw.plain(), deep()),
         "pp_recursion": lambda: draw.active(obj=draw.noun(depth=deep())),
         "obj_pp_to_subj_pp": lambda: draw.with_subject(draw.noun(depth=1)),
