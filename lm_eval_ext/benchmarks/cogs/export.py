@@ -19,12 +19,7 @@ FILES = MappingProxyType(
 def export_mini(
     folder: Path, words: Mapping[str, str], *, leading_space: bool = False
 ) -> dict[str, int]:
-    """Writes every split of cogs_mini in COGS's format; returns the size of each file.
-
-    Args:
-        folder: Must be absent or empty.
-        words: The replacement of each key word.
-        leading_space: Whether a text that starts with a new word gets a space before it.
+    """Writes every split of cogs_mini in COGS's format; returns the number of lines per file.
 
     Raises:
         OptionError: The folder is not empty or cannot be written.
@@ -48,13 +43,8 @@ def export_mini(
 def pair(without: Path, with_: Path, out: Path) -> int:
     """Writes both runs' answers for ``--model recorded``; returns the number of examples.
 
-    The paper fine-tunes one model per lexicon, so each model answers its own task. The logs of
-    both together are the answers to ``cogs_overestimation_<lexicon>``.
-
-    Args:
-        without: ``samples_*.jsonl`` of a run on unmodified words.
-        with_: ``samples_*.jsonl`` of a run on another lexicon and the same split.
-        out: The file to write.
+    The paper fine-tunes one model per lexicon, so each model answers its own task. Both logs
+    (``samples_*.jsonl``) together are the answers to ``cogs_overestimation_<lexicon>``.
 
     Raises:
         DataError: A file is not such a log, or the logs have different examples.

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-RESERVED = frozenset({"(", ")", ",", ".", ";", "*", "_", "AND", "LAMBDA"})
+RESERVED = frozenset({".", "_", "AND", "LAMBDA"})
+"""Tokens of the notation that :data:`WORD` would match."""
 NUMBER = re.compile(r"[0-9]+", re.ASCII)
 WORD = re.compile(r"[^\s(),;*]+")
 """A name, a predicate or a bound variable; not ``dog(x_1)``."""

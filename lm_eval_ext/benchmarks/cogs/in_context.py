@@ -112,14 +112,9 @@ def choose(
 ) -> Choices:
     """Chooses k demonstrations per sample, the exposure examples of its key word first.
 
-    Choices are cached in memory, since a run can ask the same samples under several lexicons.
-
-    Args:
-        train: Rows of the split ``train``.
-        samples: Rows of the split ``test``.
-        cover: One of :data:`COVERED`.
-        k: Demonstrations per sample.
-        seed: Decides between examples that cover equally many constructions.
+    ``train`` and ``samples`` are rows of :func:`dataset`; ``cover`` is one of :data:`COVERED`; the
+    seed decides between examples that cover equally many constructions. Choices are cached in
+    memory, since a run can ask the same samples under several lexicons.
 
     Raises:
         OptionError: k is below the number of a sample's exposure examples, or above the number

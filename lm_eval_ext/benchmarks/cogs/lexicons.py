@@ -89,11 +89,9 @@ def _fresh_words(seed: int | None, shape: str | None) -> list[str]:
 def substitute(text: str, words: Mapping[str, str], *, leading_space: bool = False) -> str:
     """Replaces whole tokens of a sentence or a logical form.
 
-    Args:
-        text: Tokens separated by whitespace; they are joined with single spaces.
-        words: Replacements by token, case-sensitive.
-        leading_space: Whether a text that starts with a replaced token gets a space before it
-            (paper, appendix B: some tokenizers recognize an added token only after a space).
+    Matching is case-sensitive; tokens are joined with single spaces. With ``leading_space``, a text
+    that starts with a replaced token gets a space before it (paper, appendix B: some tokenizers
+    recognize an added token only after a space).
     """
     tokens = text.split()
     replaced = " ".join(words.get(token, token) for token in tokens)

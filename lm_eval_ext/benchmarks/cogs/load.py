@@ -190,13 +190,9 @@ def read(path: Path) -> list[str]:
 def read_examples(
     lines: Iterable[str], split: str, place: str, types: Collection[str] = ()
 ) -> list[Example]:
-    """Reads lines of a sentence, a logical form and a type.
+    """Reads lines of a sentence, a logical form and a type; ``place`` names the file in messages.
 
-    Args:
-        lines: Of one file.
-        split: The prefix of the examples' ids.
-        place: The file's name in messages.
-        types: Those that have metrics; empty: any type is legal.
+    ``types`` are those that have metrics; if there are none, any type is legal.
 
     Raises:
         DataError: A line has another form or type; the message names it.
@@ -249,9 +245,6 @@ def before_correction(lines: Sequence[str]) -> list[str]:
     On 2022-09-13 the authors corrected 51 logical forms of obj_pp_to_subj_pp: the subject of a
     verb such as "rolled" is its theme, not its agent. Only these roles differ, so they are
     changed back; it is not known which upstream commit has the uncorrected file.
-
-    Args:
-        lines: Of the corrected file.
 
     Raises:
         DataError: The result is not byte for byte the file that the paper used.

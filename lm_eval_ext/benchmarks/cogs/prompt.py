@@ -13,14 +13,10 @@ from lm_eval_ext.benchmarks.cogs.records import Example
 def question(
     example: Example, words: Mapping[str, str], *, separator: str = "", leading_space: bool = False
 ) -> str:
-    """The prompt of an example under a lexicon.
+    """The prompt of an example under a lexicon, followed by the separator.
 
-    Args:
-        example: With the corpus's own words.
-        words: The replacement of each key word.
-        separator: Appended to the sentence.
-        leading_space: Whether a sentence that starts with a new word gets a space before it,
-            as in the authors' files ``..._space_prepended``.
+    With ``leading_space``, a sentence that starts with a new word gets a space before it, as in the
+    authors' files ``..._space_prepended``.
     """
     return substitute(example.sentence, words, leading_space=leading_space) + separator
 

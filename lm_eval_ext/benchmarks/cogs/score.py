@@ -34,11 +34,7 @@ def scopes(corpus: str, split: str) -> tuple[str, ...]:
     types = types_of(corpus, split)
     if len(types) == 1:
         return (ALL,)
-    return (ALL, *((LEXICAL, STRUCTURAL) if _has_kinds(split) else ()), *types)
-
-
-def _has_kinds(split: str) -> bool:
-    return split.startswith("gen")
+    return (ALL, *((LEXICAL, STRUCTURAL) if split.startswith("gen") else ()), *types)
 
 
 @cache
@@ -48,7 +44,7 @@ def concerned(corpus: str, split: str, type_: str) -> dict[str, bool]:
     A scope of several types is clustered by type; within a single type, examples are independent.
     """
     several = len(types_of(corpus, split)) > 1
-    kinds = {kind_of(type_): True} if _has_kinds(split) else {}
+    kinds = {kind_of(type_): True} if split.startswith("gen") else {}
     return {ALL: several, **kinds, **({type_: False} if several else {})}
 
 

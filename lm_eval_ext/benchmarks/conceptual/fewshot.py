@@ -33,11 +33,7 @@ def choose(
 ) -> tuple[dict[str, dict[str, Choice]], dict[str, list[str]]]:
     """Chooses k demonstrations for each sample, at random and by concept.
 
-    Args:
-        rows: All samples, with ``id``, ``copy_key`` and ``concepts``.
-        rules: The dataset's.
-        k: Demonstrations per sample.
-        seed: For both selections.
+    ``rows`` are all samples, with ``id``, ``copy_key`` and ``concepts``.
 
     Returns:
         By id, the choices of the samples that have enough under both selections; and the ids of

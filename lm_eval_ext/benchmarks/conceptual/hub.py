@@ -28,16 +28,11 @@ class Hub:
 
 
 OPENBOOKQA = Hub(
-    "allenai/openbookqa",
-    "additional",
-    "388097ea7776314e93a529163e0fea805b8a6454",
+    "allenai/openbookqa", "additional", "388097ea7776314e93a529163e0fea805b8a6454",
     ("validation", "test"),
-)
+)  # fmt: skip
 HOTPOTQA = Hub(
-    "hotpotqa/hotpot_qa",
-    "fullwiki",
-    "1908d6afbbead072334abe2965f91bd2709910ab",
-    ("validation",),
+    "hotpotqa/hotpot_qa", "fullwiki", "1908d6afbbead072334abe2965f91bd2709910ab", ("validation",)
 )
 
 
