@@ -1,9 +1,7 @@
-"""The embeddings that novel tokens start from (paper, section 4.1).
+"""A model's weights: loading them, and adding rows for novel tokens to its embeddings.
 
-Weights on disk: loading a model, and growing its embeddings inside its safetensors files.
-
-The files are edited and not saved anew from the model, so that every other tensor keeps its
-bytes, its type and its place.
+The initial embeddings are those of the paper's section 4.1. Safetensors files are edited instead
+of saved again from the model, so that every other tensor keeps its bytes, type and position.
 """
 
 import json
@@ -16,25 +14,95 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.benchmarks.cogs.tokenizer_files import one_line
+from lm_eval_ext.benchmarks.cogs.tokenizer_files import summary
 from lm_eval_ext.errors import OptionError
+
+CONFIG = "config.json"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+WEIGHT_FILES = (
+    "*.safetensors", "*.safetensors.index.json", "pytorch_model*", "tf_model*", "flax_model*",
+    "rust_model*", "*.gguf", "*.onnx",
+)  # fmt: skip
+"""Not copied: they lack the novel tokens, so they would not fit the new vocabulary."""
+
 
 RANDOM, AVERAGE, UNUSED = "random", "average", "unused"
 
 INITS: Mapping[str, str] = {
-    RANDOM: "drawn as the model's own weights are before training",
-    AVERAGE: "the mean of all embeddings, with noise",
-    UNUSED: "rows of the embedding matrix that the tokenizer never used",
+    RANDOM: "drawn from the distribution of the model's own initial weights",
+    AVERAGE: "the mean of all embeddings, plus noise",
+    UNUSED: "rows of the embedding matrix without a token",
 }
 
 NOISE = 1e-5
-"""The noise of ``average`` is drawn with the embeddings' own covariance times this.
+"""The covariance of the noise of ``average``, as a multiple of the embeddings' covariance.
 
-The paper adds noise "as suggested by Hewitt (2021)" and gives no figure; this one is Hewitt's.
-Without it the 21 tokens would be one and the same to the model."""
+The paper adds noise "as suggested by Hewitt (2021)" without a number; this one is Hewitt's.
+Without noise the model could not distinguish the 21 tokens."""
 
 BLOCK = 4096
-"""Rows that are widened to double precision at a time; memory and nothing else depends on it."""
+"""Rows converted to double precision at a time; affects memory only."""
+
+
+def load_model(folder: Path) -> tuple[Any, set[str]]:
+    """Loads a language model on the CPU, in its own type, from local files only.
+
+    Returns:
+        The model, and the names of parameters that are missing from the files or do not fit.
+
+    Raises:
+        OptionError: There is no model, or it is an adapter, quantised or composed of models.
+    """
+    config_file = folder / CONFIG
+    if (folder / "adapter_config.json").is_file():
+        raise OptionError(f"{folder} is an adapter; merge it into its base model first")
+    if not config_file.is_file():
+        raise OptionError(f"{folder} has no {CONFIG}: it is not a model in the Hugging Face format")
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
+    try:
+        if "quantization_config" in json.loads(config_file.read_text(encoding="utf-8")):
+            raise OptionError(f"{folder}: the model is quantised; use its full weights")
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        model, found = kind.from_pretrained(
+            folder, dtype="auto", local_files_only=True, output_loading_info=True
+        )
+    except OptionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - transformers raises many types for broken files
+        raise OptionError(f"{folder}: no model can be loaded ({summary(error)})") from None
+    if not hasattr(config, "vocab_size"):
+        raise OptionError(f"{folder}: a {config.model_type} model has no vocabulary")
+    return model, {str(name) for name in (*found["missing_keys"], *found["mismatched_keys"])}
+
+
+@contextmanager
+def quiet_unless_terminal() -> Iterator[None]:
+    """Disables transformers' progress bars if stderr is not a terminal."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    if not sys.stderr.isatty():
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def check_init(init: str, seed: int) -> None:
+    """Reports an invalid name or seed before anything is loaded.
+
+    Raises:
+        OptionError: ``init`` is not in :data:`INITS`, or the seed is out of range.
+    """
+    if init not in INITS:
+        raise OptionError(f"no initialisation {init!r}; use {', '.join(INITS)}")
+    if not 0 <= seed < 2**32:
+        raise OptionError(f"seed is {seed}; it must be from 0 to {2**32 - 1}")
 
 
 @dataclass(frozen=True)
@@ -42,9 +110,9 @@ class Matrix:
     """A parameter that has one row per token.
 
     Attributes:
-        names: Under which the model's state has it; several where weights are tied.
-        weight: The parameter (a torch tensor) as it was.
-        rows: What the novel tokens get, in their order and in the parameter's own type.
+        names: In the model's state; several if weights are tied.
+        weight: The old parameter, a torch tensor.
+        rows: The novel tokens' rows, in their order and in the parameter's type.
     """
 
     names: tuple[str, ...]
@@ -52,46 +120,16 @@ class Matrix:
     rows: Any
 
 
-def check_init(init: str, seed: int) -> None:
-    """Tells a wrong name or seed before anything is loaded.
-
-    Raises:
-        OptionError: If ``init`` is none of :data:`INITS`, or the seed is out of range.
-    """
-    if init not in INITS:
-        raise OptionError(f"no initialisation {init!r}; use {', '.join(INITS)}")
-    if not 0 <= seed < 2**32:
-        raise OptionError(f"seed is {seed}: it must be from 0 to {2**32 - 1}")
-
-
-def unused_rows(size: int, used: Collection[int], count: int) -> list[int]:
-    """The first rows of a matrix that stand for no token.
-
-    T5's matrix has 32,128 rows and its tokenizer 32,100 tokens: 28 rows were never used in
-    training (the paper's footnote 6).
-
-    Raises:
-        OptionError: If there are fewer than ``count``.
-    """
-    rows = [row for row in range(size) if row not in used]
-    if len(rows) < count:
-        raise OptionError(
-            f"{UNUSED} needs {count} rows of the embedding matrix that the tokenizer never uses, "
-            f"and this model has {len(rows)} of {size}; use {RANDOM} or {AVERAGE}"
-        )
-    return rows[:count]
-
-
 def matrices(
     model: Any, *, init: str, used: Collection[int], count: int, seed: int
 ) -> list[Matrix]:
-    """What has to grow in a model, and the rows of the novel tokens in each.
+    """The parameters that get rows for novel tokens, with these rows.
 
-    Input embeddings come first, then output embeddings and their biases where they are
-    parameters of their own.
+    Input embeddings come first, then output embeddings and their biases if they are separate
+    parameters.
 
     Raises:
-        OptionError: For ``unused`` with too few unused rows.
+        OptionError: ``unused`` with too few unused rows.
     """
     import torch
 
@@ -120,11 +158,29 @@ def matrices(
     return grown
 
 
+def unused_rows(size: int, used: Collection[int], count: int) -> list[int]:
+    """The first ``count`` rows of a matrix without a token.
+
+    T5's matrix has 32,128 rows and its tokenizer 32,100 tokens, so 28 rows were not used in
+    training (paper, footnote 6).
+
+    Raises:
+        OptionError: There are fewer.
+    """
+    rows = [row for row in range(size) if row not in used]
+    if len(rows) < count:
+        raise OptionError(
+            f"{UNUSED} needs {count} rows of the embedding matrix without a token, "
+            f"and this model has {len(rows)} of {size}; use {RANDOM} or {AVERAGE}"
+        )
+    return rows[:count]
+
+
 def _random(model: Any, parameter: Any, count: int, *, embedding: bool) -> Any:
-    """Has the model initialise a module of its own kind with one row per token."""
+    """Rows of a new module that the model initialises itself."""
     from torch import nn
 
-    if parameter.dim() == 1:  # a bias; models start them at zero
+    if parameter.dim() == 1:  # a bias, which models initialise with zeros
         return parameter.new_zeros(count)
     width = parameter.shape[1]
     module = nn.Embedding(count, width) if embedding else nn.Linear(width, count, bias=False)
@@ -135,7 +191,7 @@ def _random(model: Any, parameter: Any, count: int, *, embedding: bool) -> Any:
 def _average(parameter: Any, count: int) -> Any:
     """Mean of all rows, plus noise with :data:`NOISE` times their covariance.
 
-    Random weights on the centred rows have that covariance; no matrix is factorised.
+    A sum of the centred rows with random weights has that covariance, without a factorisation.
     """
     import torch
 
@@ -151,83 +207,13 @@ def _average(parameter: Any, count: int) -> Any:
     return (mean + (NOISE / len(matrix)) ** 0.5 * centred).reshape(count, *parameter.shape[1:])
 
 
-def grow(tensor: Any, ids: Sequence[int], rows: Any) -> Any:
-    """A copy of ``tensor`` with the novel tokens' rows, as long as the largest id asks for.
-
-    It never shrinks: rows behind the vocabulary stay, and so do their numbers.
-    """
-    size = max(len(tensor), max(ids) + 1)
-    grown = tensor.new_zeros(size, *tensor.shape[1:])
-    grown[: len(tensor)] = tensor
-    grown[list(ids)] = rows.to(tensor.dtype)
-    return grown
-
-
-CONFIG = "config.json"
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-
-WEIGHT_FILES = (
-    "*.safetensors", "*.safetensors.index.json", "pytorch_model*", "tf_model*", "flax_model*",
-    "rust_model*", "*.gguf", "*.onnx",
-)  # fmt: skip
-"""Not copied as they are: without the novel tokens they would contradict the new vocabulary."""
-
-
-@contextmanager
-def quiet_unless_terminal() -> Iterator[None]:
-    """Keeps transformers' progress bars out of files; on a terminal they stay."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    if not sys.stderr.isatty():
-        logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-
-
-def load_model(folder: Path) -> tuple[Any, set[str]]:
-    """Loads a language model on the CPU in its own type; nothing is downloaded.
-
-    Returns:
-        The model, and the names of the parameters that no file has or that do not fit.
-
-    Raises:
-        OptionError: If there is none, or it is an adapter, quantised or made of several models.
-    """
-    config_file = folder / CONFIG
-    if (folder / "adapter_config.json").is_file():
-        raise OptionError(f"{folder} is an adapter; merge it into its model first")
-    if not config_file.is_file():
-        raise OptionError(f"{folder} has no {CONFIG}: it holds no model in the Hugging Face format")
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
-
-    try:
-        if "quantization_config" in json.loads(config_file.read_text(encoding="utf-8")):
-            raise OptionError(f"{folder}: the model is quantised; start from its full weights")
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        model, found = kind.from_pretrained(
-            folder, dtype="auto", local_files_only=True, output_loading_info=True
-        )
-    except OptionError:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever a broken file leads transformers to
-        raise OptionError(f"{folder}: no model can be loaded ({one_line(error)})") from None
-    if not hasattr(config, "vocab_size"):
-        raise OptionError(f"{folder}: a {config.model_type} model has no vocabulary of its own")
-    return model, {str(name) for name in (*found["missing_keys"], *found["mismatched_keys"])}
-
-
 def write_weights(
     folder: Path, source: Path, model: Any, matrices: Sequence[Matrix], ids: Sequence[int]
 ) -> None:
-    """Writes the weights of ``source`` with the novel tokens' rows into another folder.
+    """Writes the weights of ``source`` with the novel tokens' rows into ``folder``.
 
     Raises:
-        OptionError: If the files have the embeddings under names that the model does not have.
+        OptionError: No tensor in the files has the embeddings' name.
     """
     if not (source / WEIGHTS).is_file() and not (source / INDEX).is_file():
         with tempfile.TemporaryDirectory(dir=folder) as converted:
@@ -255,7 +241,7 @@ def write_weights(
         else:
             shutil.copyfile(source / file_name, folder / file_name)
     if len(grown) < len(matrices):
-        raise OptionError(f"{source}: the weights have no {matrices[0].names[0]} that could grow")
+        raise OptionError(f"{source}: the weights have no tensor {matrices[0].names[0]}")
     if index:
         for key, added in (("total_size", added_bytes), ("total_parameters", added_elements)):
             if key in index.get("metadata", {}):
@@ -264,7 +250,7 @@ def write_weights(
 
 
 def write_vocabulary_size(folder: Path, size: int) -> None:
-    """Sets one key of ``config.json``; where it is right already the file stays as it is."""
+    """Sets ``vocab_size`` in ``config.json``; does not write if it is right already."""
     file = folder / CONFIG
     config = json.loads(file.read_text(encoding="utf-8"))
     if config.get("vocab_size") != size:
@@ -280,9 +266,21 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, str] | None]:
 
 
 def _places(name: str, matrices: Sequence[Matrix]) -> list[int]:
-    """Which matrix a tensor is; older files leave out the model's first name (GPT-2)."""
+    """The matrices that a tensor belongs to; older files omit the model's prefix (GPT-2)."""
     return [
         place
         for place, matrix in enumerate(matrices)
         if any(own == name or own.endswith(f".{name}") for own in matrix.names)
     ]
+
+
+def grow(tensor: Any, ids: Sequence[int], rows: Any) -> Any:
+    """A copy of ``tensor`` with ``rows`` at ``ids``, extended if an id is beyond its end.
+
+    Rows after the vocabulary stay.
+    """
+    size = max(len(tensor), max(ids) + 1)
+    grown = tensor.new_zeros(size, *tensor.shape[1:])
+    grown[: len(tensor)] = tensor
+    grown[list(ids)] = rows.to(tensor.dtype)
+    return grown

@@ -1,11 +1,4 @@
-"""cogs_mini as files, in COGS's format and in the words of any lexicon, for fine-tuning.
-
-Two runs as recorded answers to an overestimation task.
-
-Where the models with and without substitution are two (the paper fine-tunes one per lexicon),
-each answers its own task. What lm-eval logged of both together answers
-``cogs_overestimation_<lexicon>``, through ``--model recorded``.
-"""
+"""Files for users: cogs_mini for fine-tuning, and the logs of two runs as recorded answers."""
 
 import json
 from collections.abc import Mapping
@@ -20,24 +13,16 @@ from lm_eval_ext.errors import DataError, OptionError
 FILES = MappingProxyType(
     {"train": "train", "dev": "dev", "id": "test", "testlex": "test_lex", "gen": "gen"}
 )
-"""What the files of the splits are called."""
+"""File names by split, as in COGS."""
 
 
 def export_mini(
     folder: Path, words: Mapping[str, str], *, leading_space: bool = False
 ) -> dict[str, int]:
-    """Writes every split of cogs_mini.
-
-    Args:
-        folder: Must be absent or empty.
-        words: What the key words become.
-        leading_space: Whether a text that starts with a new word gets a space before it.
-
-    Returns:
-        How many examples each file has, by its name.
+    """Writes every split of cogs_mini in COGS's format; returns the number of lines per file.
 
     Raises:
-        OptionError: If the folder holds something or cannot be written.
+        OptionError: The folder is not empty or cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,26 +41,21 @@ def export_mini(
 
 
 def pair(without: Path, with_: Path, out: Path) -> int:
-    """Writes answers in the format of ``--model recorded``.
+    """Writes both runs' answers for ``--model recorded``; returns the number of examples.
 
-    Args:
-        without: ``samples_*.jsonl`` of a run on unmodified words.
-        with_: The same of a run on another lexicon's; of the same split.
-        out: The file to write.
-
-    Returns:
-        How many examples there are.
+    The paper fine-tunes one model per lexicon, so each model answers its own task. Both logs
+    (``samples_*.jsonl``) together are the answers to ``cogs_overestimation_<lexicon>``.
 
     Raises:
-        DataError: If a file is no such log, or the two are not about the same examples.
-        OptionError: If ``out`` cannot be written.
+        DataError: A file is not such a log, or the logs have different examples.
+        OptionError: ``out`` cannot be written.
     """
     first, second = answers(without), answers(with_)
     alone = sorted(first.keys() ^ second.keys())
     if alone:
         raise DataError(
-            f"{len(alone)} examples, such as {alone[0]}, are in one of {without} and {with_} "
-            "only; give the logs of two runs on the same split"
+            f"{len(alone)} examples, such as {alone[0]}, are in only one of {without} and "
+            f"{with_}; give the logs of two runs on the same split"
         )
     with atomic_text(out) as file:
         for id_ in first:
@@ -86,10 +66,10 @@ def pair(without: Path, with_: Path, out: Path) -> int:
 
 
 def answers(log: Path) -> dict[str, str]:
-    """What a model wrote, by the id of the example.
+    """A model's answers, by the example's id.
 
     Raises:
-        DataError: As :func:`pair`; file and line are named.
+        DataError: As :func:`pair`; the message names file and line.
     """
     found: dict[str, str] = {}
     try:
@@ -99,7 +79,7 @@ def answers(log: Path) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{log}: cannot be read ({error})") from None
     if not found:
-        raise DataError(f"{log}: nothing is logged here")
+        raise DataError(f"{log}: no samples; log them with lm_eval --log_samples")
     return found
 
 
@@ -110,8 +90,8 @@ def _answer(line: str, place: str) -> tuple[str, str]:
         id_, text = row["doc"]["id"], response[0]
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise DataError(
-            f"{place}: not a row of samples_cogs_*.jsonl, as lm_eval logs them ({error!r})"
+            f"{place}: not a row of samples_cogs_*.jsonl from lm_eval ({error!r})"
         ) from None
     if not isinstance(id_, str) or not isinstance(text, str):
-        raise DataError(f"{place}: the example's id and its answer must be texts")
+        raise DataError(f"{place}: the example's id and the answer must be text")
     return id_, text

@@ -1,30 +1,29 @@
-"""COGS's logical forms: reading them, and their one form of whitespace.
+"""COGS's logical forms: whitespace, parsing and equivalence.
 
-A form is a conjunction: definites first, each with a star (``* dog ( x _ 1 ) ;``), then atoms
-joined by AND. Primitives are a name alone or bind variables with LAMBDA.
+A logical form is a conjunction: first definites, each with a star (``* dog ( x _ 1 ) ;``), then
+atoms joined by AND. Primitives are a single name or bind variables with LAMBDA.
 
-Text of a model is hostile: reading is one pass without recursion.
+Two forms are *equivalent* if renaming variables makes them the same bag of atoms: the number in
+``x _ 3`` is only a position in the sentence, and the order of conjuncts has no meaning.
 
-When two logical forms of COGS say the same.
-
-Two forms are *equivalent* where a renaming of variables makes them the same bag of atoms: the
-numbers in ``x _ 3`` are positions in the sentence, and the order of conjuncts means nothing.
-Comparing costs no more than the gold form's own size allows.
+A model can write anything, so parsing is a single pass without recursion, and the cost of
+comparing is bounded by the size of the gold form.
 """
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-RESERVED = frozenset({"(", ")", ",", ".", ";", "*", "_", "AND", "LAMBDA"})
+RESERVED = frozenset({".", "_", "AND", "LAMBDA"})
+"""Tokens of the notation that :data:`WORD` would match."""
 NUMBER = re.compile(r"[0-9]+", re.ASCII)
 WORD = re.compile(r"[^\s(),;*]+")
-"""A name, a predicate or a bound variable; ``dog(x_1)`` is none of them."""
+"""A name, a predicate or a bound variable; not ``dog(x_1)``."""
 
 APART = re.compile(r"[().,;*]|\[w_[0-9]{1,2}\]", re.ASCII)
-"""What COGS always separates by spaces. No word of any lexicon contains one."""
+"""Tokens that COGS always puts between spaces; no word of any lexicon contains one."""
 
 Term: TypeAlias = tuple[str, str]
 """("variable", name) or ("name", text)."""
@@ -34,12 +33,9 @@ VARIABLE, NAME = "variable", "name"
 
 @dataclass(frozen=True)
 class Atom:
-    """One conjunct.
+    """One conjunct; ``definite`` if it has a star.
 
-    Attributes:
-        definite: Whether it carries the star.
-        predicate: Such as ``("give", "recipient")``.
-        terms: Its arguments.
+    ``give . recipient`` is the predicate ``("give", "recipient")``.
     """
 
     definite: bool
@@ -53,8 +49,8 @@ class LogicalForm:
 
     Attributes:
         binders: Variables of LAMBDA, outermost first; their order is part of the meaning.
-        atoms: In the order of the text. Empty for a bare name.
-        name: The primitive that is a name alone, otherwise None.
+        atoms: In the order of the text; empty for a single name.
+        name: For a primitive that is a single name, otherwise None.
     """
 
     binders: tuple[str, ...]
@@ -63,25 +59,24 @@ class LogicalForm:
 
 
 class NotAFormError(ValueError):
-    """A text is no logical form."""
+    """A text is not a logical form."""
 
 
 def normalise(text: str) -> str:
-    """The text with one space between any two tokens of COGS, and no other whitespace.
+    """Puts single spaces between tokens; changes whitespace only.
 
-    Runs of whitespace become one space, and the marks ``( ) , . ; *`` and novel tokens such as
-    ``[w_0]`` stand between spaces, whether they did or not. Nothing but whitespace changes.
-    Exact match is decided on this: decoding drops or adds spaces in just these places (paper,
-    appendix B; the clean-up of many tokenizers joins ``.`` and ``,`` to the word before).
+    The marks ``( ) , . ; *`` and novel tokens such as ``[w_0]`` are tokens even without spaces
+    around them, because decoding can drop or add spaces there (paper, appendix B; the clean-up of
+    many tokenizers joins ``.`` and ``,`` to the previous word).
     """
     return " ".join(APART.sub(r" \g<0> ", text).split())
 
 
 def parse(text: str) -> LogicalForm:
-    """Reads a logical form.
+    """Parses a logical form.
 
     Raises:
-        NotAFormError: If the text is none.
+        NotAFormError: The text is not a logical form.
     """
     tokens = text.split()
     if len(tokens) == 1 and _is_word(tokens[0]):
@@ -90,7 +85,7 @@ def parse(text: str) -> LogicalForm:
     binders: list[str] = []
     while tokens[position : position + 1] == ["LAMBDA"]:
         if tokens[position + 2 : position + 3] != ["."] or not _is_word(tokens[position + 1]):
-            raise NotAFormError("LAMBDA wants a variable and a dot")
+            raise NotAFormError("LAMBDA must be followed by a variable and a dot")
         binders.append(tokens[position + 1])
         position += 3
     if len(set(binders)) != len(binders):
@@ -104,7 +99,7 @@ def parse(text: str) -> LogicalForm:
             return LogicalForm(tuple(binders), tuple(atoms))
         joint = ";" if definite else "AND"
         if tokens[position : position + 1] != [joint]:
-            raise NotAFormError(f"{joint} is wanted after conjunct {len(atoms)}")
+            raise NotAFormError(f"expected {joint} after conjunct {len(atoms)}")
         position += 1
 
 
@@ -115,7 +110,7 @@ def _is_word(token: str) -> bool:
 def _atom(
     tokens: Sequence[str], position: int, bound: frozenset[str], *, definite: bool
 ) -> tuple[Atom, int]:
-    """Reads ``predicate . role ( term , term )`` from ``position``; returns the next one."""
+    """Parses ``predicate . role ( term , term )``; also returns the next position."""
     predicate: list[str] = []
     dot = True
     while dot and position < len(tokens) and _is_word(tokens[position]):
@@ -123,7 +118,7 @@ def _atom(
         dot = tokens[position + 1 : position + 2] == ["."]
         position += 2 if dot else 1
     if dot or tokens[position : position + 1] != ["("]:
-        raise NotAFormError("a predicate with arguments is wanted")
+        raise NotAFormError("expected a predicate with arguments")
     terms: list[Term] = []
     while not terms or tokens[position] == ",":
         term, position = _term(tokens, position + 1, bound)
@@ -140,15 +135,15 @@ def _term(tokens: Sequence[str], position: int, bound: frozenset[str]) -> tuple[
     if len(three) == 3 and three[:2] == ["x", "_"] and NUMBER.fullmatch(three[2]):  # noqa: PLR2004
         return (VARIABLE, f"x_{three[2]}"), position + 3
     if not three or not _is_word(three[0]):
-        raise NotAFormError("an argument is wanted")
+        raise NotAFormError("expected an argument")
     return (VARIABLE if three[0] in bound else NAME, three[0]), position + 1
 
 
 def equivalent(prediction: str, gold: str) -> bool:
-    """Whether two texts are logical forms that say the same; a text that is none says nothing.
+    """Whether two texts are equivalent logical forms; False if the prediction is not a form.
 
     Raises:
-        NotAFormError: If the gold is no logical form.
+        NotAFormError: The gold is not a logical form.
     """
     right = parse(gold)
     try:
@@ -159,23 +154,23 @@ def equivalent(prediction: str, gold: str) -> bool:
         return left.name == right.name
     if len(left.binders) != len(right.binders) or _shapes(left) != _shapes(right):
         return False
-    start = {form: _first_colours(form) for form in (left, right)}
-    return _renaming_exists(left, right, start[left], start[right])
+    return _renaming_exists(left, right, _first_colours(left), _first_colours(right))
 
 
 def _shapes(form: LogicalForm) -> Counter[object]:
-    """What renaming does not touch.
+    """What renaming does not change.
 
-    Where it is equal, a prediction is no larger than the gold, which bounds what follows.
+    If it is equal, the prediction is no larger than the gold, which bounds the cost below.
     """
     return Counter((atom.definite, atom.predicate, len(atom.terms)) for atom in form.atoms)
 
 
 Colours: TypeAlias = Mapping[str, int]
+"""By variable: variables of different colours cannot be renamed to each other."""
 
 
 def _first_colours(form: LogicalForm) -> dict[str, int]:
-    """Bound variables are told apart by their place, the others not at all."""
+    """Each bound variable has its own colour; all others share one."""
     colours = {text: 0 for atom in form.atoms for kind, text in atom.terms if kind == VARIABLE}
     return colours | {binder: place + 1 for place, binder in enumerate(form.binders)}
 
@@ -183,10 +178,10 @@ def _first_colours(form: LogicalForm) -> dict[str, int]:
 def _renaming_exists(
     left: LogicalForm, right: LogicalForm, left_colours: Colours, right_colours: Colours
 ) -> bool:
-    """Refines colours until they stand still; where some are shared still, tries each partner.
+    """Refines colours; if variables still share one, tries each possible partner for one of them.
 
-    Both forms have the gold's predicates, so depth and width are bounded by the gold's number of
-    variables, and a difference nearly always shows in the first refinement.
+    Both forms have the gold's predicates, so depth and width are bounded by its number of
+    variables. A difference almost always shows in the first refinement.
     """
     refined = _refine(left, right, left_colours, right_colours)
     if refined is None:
@@ -197,9 +192,7 @@ def _renaming_exists(
         classes[colour].append(variable)
     shared = [colour for colour, members in classes.items() if len(members) > 1]
     if not shared:
-        by_colour = {colour: variable for variable, colour in right_colours.items()}
-        renaming = {variable: by_colour[colour] for variable, colour in left_colours.items()}
-        return _bag(left, renaming) == _bag(right, {v: v for v in right_colours})
+        return _bag(left, left_colours) == _bag(right, right_colours)
     colour = min(shared, key=lambda shared_colour: len(classes[shared_colour]))
     fresh = max(classes) + 1
     chosen = classes[colour][0]
@@ -215,10 +208,10 @@ def _renaming_exists(
 def _refine(
     left: LogicalForm, right: LogicalForm, left_colours: Colours, right_colours: Colours
 ) -> tuple[Colours, Colours] | None:
-    """Gives variables new colours by where they occur, until no class splits any more.
+    """Recolours variables by their occurrences until no class of them splits any more.
 
     Returns:
-        The colours of both forms, comparable with each other; None where they differ.
+        The colours of both forms, numbered alike; None if they differ.
     """
     while True:
         numbers: dict[object, int] = {}
@@ -234,9 +227,7 @@ def _refine(
 def _recolour(form: LogicalForm, colours: Colours, numbers: dict[object, int]) -> dict[str, int]:
     occurrences: dict[str, list[tuple[object, ...]]] = {variable: [] for variable in colours}
     for atom in form.atoms:
-        pattern = tuple(
-            str(colours[text]) if kind == VARIABLE else f"={text}" for kind, text in atom.terms
-        )
+        pattern = _coloured(atom, colours)
         for place, (kind, text) in enumerate(atom.terms):
             if kind == VARIABLE:
                 occurrences[text].append((atom.definite, atom.predicate, place, pattern))
@@ -246,9 +237,12 @@ def _recolour(form: LogicalForm, colours: Colours, numbers: dict[object, int]) -
     }
 
 
-def _bag(form: LogicalForm, renaming: Mapping[str, str]) -> Counter[Atom]:
-    def renamed(atom: Atom) -> Iterator[Term]:
-        for kind, text in atom.terms:
-            yield (kind, renaming[text]) if kind == VARIABLE else (kind, text)
+def _bag(form: LogicalForm, colours: Colours) -> Counter[object]:
+    return Counter((atom.definite, atom.predicate, _coloured(atom, colours)) for atom in form.atoms)
 
-    return Counter(Atom(atom.definite, atom.predicate, tuple(renamed(atom))) for atom in form.atoms)
+
+def _coloured(atom: Atom, colours: Colours) -> tuple[str, ...]:
+    """The atom's terms, with colours instead of variables."""
+    return tuple(
+        str(colours[text]) if kind == VARIABLE else f"={text}" for kind, text in atom.terms
+    )

@@ -1,13 +1,8 @@
-"""Which constructions an example shows, read from its logical form.
+"""COGS for models without fine-tuning: demonstrations from the training set.
 
-No word but the grammar's own (was, the, a, prepositions) is in a construction's name, so an
-example has the same ones under every lexicon.
-
-COGS for models that are not fine-tuned: demonstrations from the training set.
-
-Each sample is shown the exposure example of its key word, and training examples that together
-cover the constructions (:mod:`~lm_eval_ext.benchmarks.cogs.in_context`). Choices rest on ids,
-unmodified words and constructions, so a sample has the same ones under every lexicon.
+Each sample gets the exposure example of its key word, and training examples that together cover
+the constructions. The choice depends on ids, unmodified words and constructions only, so a sample
+has the same demonstrations under every lexicon.
 """
 
 import hashlib
@@ -18,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.benchmarks.cogs import load, mini, prompt, score
-from lm_eval_ext.benchmarks.cogs.forms import VARIABLE, LogicalForm, Term, parse
+from lm_eval_ext.benchmarks.cogs.forms import VARIABLE, Term, parse
 from lm_eval_ext.benchmarks.cogs.lexicons import UNMODIFIED
 from lm_eval_ext.benchmarks.cogs.records import Example
 from lm_eval_ext.data import require
@@ -30,94 +25,13 @@ from lm_eval_ext.harness.loading import loader
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
 
-
-MODIFIER, CLAUSE = "nmod", "ccomp"
-"""What nests: places behind nouns, and clauses in clauses."""
-
-_ROLE, _MODIFIER = 2, 3
-"""Parts of a predicate: lemma and role, or noun, ``nmod`` and preposition."""
-
-
-def constructions(sentence: str, form: str) -> frozenset[str]:
-    """The constructions of an example.
-
-    For each verb its *frame*, the roles in the order of the form: ``agent theme``, or ``was
-    theme agent`` in the passive. For each noun phrase its *slot* and what it is: ``subject
-    name``, ``theme the``, ``theme a``, ``theme modified`` (a place behind it). The slot is the
-    role; the first of a frame is the subject. For each place its preposition: ``nmod in``. And
-    how deep places and clauses are nested, by one for each level: ``ccomp 1``, ``ccomp 2``. A
-    primitive, which is a word alone, has none.
-
-    Args:
-        sentence: A variable's number is the place of its word in it.
-        form: The logical form.
-
-    Raises:
-        NotAFormError: If the form is no logical form.
-    """
-    read = parse(form)
-    if read.name is not None or read.binders:
-        return frozenset()
-    found: set[str] = set()
-    nouns = _nouns(read)
-    tokens = sentence.split()
-    nested: dict[str, dict[Term, Term]] = {MODIFIER: {}, CLAUSE: {}}
-    frames: defaultdict[Term, list[tuple[str, Term]]] = defaultdict(list)
-    for atom in read.atoms:
-        if len(atom.predicate) == _MODIFIER:
-            nested[MODIFIER][atom.terms[0]] = atom.terms[1]
-            found.add(f"{MODIFIER} {atom.predicate[2]}")
-        elif len(atom.predicate) == _ROLE:
-            frames[atom.terms[0]].append((atom.predicate[1], atom.terms[1]))
-            if atom.predicate[1] == CLAUSE:
-                nested[CLAUSE][atom.terms[0]] = atom.terms[1]
-    for verb, arguments in frames.items():
-        voice = "was " if tokens[_place(verb) - 1] == "was" else ""
-        found.add(voice + " ".join(role for role, _ in arguments))
-        for number, (role, term) in enumerate(arguments):
-            if term in frames:
-                continue
-            slot = "subject" if number == 0 else role
-            found.add(f"{slot} {nouns.get(term, 'name')}")
-            if term in nested[MODIFIER]:
-                found.add(f"{slot} modified")
-    for what, inner in nested.items():
-        found |= {f"{what} {level}" for level in range(1, _depth(inner) + 1)}
-    return frozenset(found)
-
-
-def _nouns(form: LogicalForm) -> dict[Term, str]:
-    """By variable of a noun, which article it has."""
-    return {
-        atom.terms[0]: "the" if atom.definite else "a"
-        for atom in form.atoms
-        if len(atom.predicate) == 1
-    }
-
-
-def _place(verb: Term) -> int:
-    kind, text = verb
-    return int(text.removeprefix("x_")) if kind == VARIABLE else 0
-
-
-def _depth(inner: Mapping[Term, Term]) -> int:
-    """How many levels are nested in each other."""
-    deepest = 0
-    for outermost in inner.keys() - set(inner.values()):
-        level, term = 0, outermost
-        while term in inner:
-            level, term = level + 1, inner[term]
-        deepest = max(deepest, level)
-    return deepest
-
-
 TRAIN, SAMPLE = "train", "sample"
 COVERED = (TRAIN, SAMPLE)
-"""Whose constructions demonstrations cover: all of the training set, which tells nothing about
-the answer, or those of the sample's own logical form, which tells its structure."""
+"""The constructions to cover: those of the whole training set, which reveal nothing about the
+answer, or those of the sample's own logical form, which reveal its structure."""
 
 CHOICE_COLUMNS = ("id", "copy_key", "constructions", "exposure")
-"""What a choice rests on; no lexicon changes it."""
+"""The columns that a choice depends on; the same under every lexicon."""
 
 _kept: dict[tuple[str, str, int, int], Choices] = {}
 
@@ -135,24 +49,14 @@ def dataset(
     cogs_shape: str | None = None,
     cogs_cover: str = TRAIN,
 ) -> "DatasetDict":
-    """Loads a split as ``test``, and what may be shown as ``train``, in the lexicon's words.
+    """Loads a split as ``test`` and the training set as ``train``, with the lexicon's words.
 
-    Both have ``id``, ``input`` (the sentence), ``answer``, ``copy_key``, ``constructions`` and
-    ``exposure``: the training examples that hold a key word of the example.
-
-    Args:
-        cogs_corpus: ``cogs`` or ``mini``.
-        cogs_lexicon: One of :data:`~lm_eval_ext.benchmarks.cogs.lexicons.LEXICONS`.
-        cogs_split: ``id``, ``testlex``, ``gen`` or ``gen_small``.
-        cogs_gen_revision: Of COGS's Gen: ``2020``, the paper's, or ``2022``, corrected.
-        cogs_seed: For the lexicon ``fresh``, which words; others have seeds of their own.
-        cogs_shape: For the lexicon ``fresh``, what the words look like.
-        cogs_cover: One of :data:`COVERED`.
+    ``cogs_cover`` is one of :data:`COVERED`; the other arguments are those of
+    :func:`~lm_eval_ext.benchmarks.cogs.load.dataset`.
 
     Raises:
-        OptionError: For a value that is not legal.
-        DataError: If a file is not at hand, does not hold what it should, or a key word is in
-            no training example.
+        OptionError: A value is invalid.
+        DataError: A file is unavailable or invalid, or no training example has a key word.
     """
     from datasets import Dataset, DatasetDict
 
@@ -181,10 +85,10 @@ def dataset(
 
 
 def exposure_of(items: Iterable[str], train: Iterable[Example]) -> Mapping[str, Sequence[str]]:
-    """Finds for every key word the ids of the training examples that hold it.
+    """By key word, the ids of its exposure examples: the training examples that contain it.
 
     Raises:
-        DataError: If none does.
+        DataError: A key word has none.
     """
     found: dict[str, list[str]] = {item: [] for item in items}
     for example in train:
@@ -192,7 +96,7 @@ def exposure_of(items: Iterable[str], train: Iterable[Example]) -> Mapping[str, 
             found[token].append(example.id)
     if absent := [item for item, ids in found.items() if not ids]:
         raise DataError(
-            f"no training example holds the key word {', '.join(absent)}; get the training set "
+            f"no training example has the key word {', '.join(absent)}; fetch the training set "
             "again (lm-eval-ext data fetch cogs)"
         )
     return found
@@ -206,46 +110,30 @@ def choose(
     k: int,
     seed: int,
 ) -> Choices:
-    """Gives every sample k demonstrations, the required exposure examples first.
+    """Chooses k demonstrations per sample, the exposure examples of its key word first.
 
-    Choices are kept for the process, because a run asks the same samples in several lexicons.
-
-    Args:
-        train: Rows of the split ``train``.
-        samples: Rows of the split ``test``.
-        cover: One of :data:`COVERED`.
-        k: Demonstrations per sample.
-        seed: Another seed, another choice among examples that cover as much.
+    ``train`` and ``samples`` are rows of :func:`dataset`; ``cover`` is one of :data:`COVERED`; the
+    seed decides between examples that cover equally many constructions. Choices are cached in
+    memory, since a run can ask the same samples under several lexicons.
 
     Raises:
-        OptionError: k is below the number of exposure examples that a sample must be shown, or
-            above that of training examples.
+        OptionError: k is below the number of a sample's exposure examples, or above the number
+            of training examples.
     """
+    from tqdm import tqdm
+
     train, samples = list(train), list(samples)
     if k > len(train):
         raise OptionError(
-            f"{k} demonstrations per sample, but there are {len(train)} in training; use fewer"
+            f"{k} demonstrations per sample, but only {len(train)} training examples; use fewer"
         )
-    key = (_digest(train, samples), cover, k, seed)
-    if key not in _kept:
-        _kept[key] = _choices(train, samples, cover, k, seed)
-    return _kept[key]
-
-
-def _digest(*splits: Iterable[Mapping[str, Any]]) -> str:
-    content = [[[row[name] for name in CHOICE_COLUMNS] for row in rows] for rows in splits]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def _choices(
-    train: Iterable[Mapping[str, Any]],
-    samples: Collection[Mapping[str, Any]],
-    cover: str,
-    k: int,
-    seed: int,
-) -> Choices:
-    from tqdm import tqdm
-
+    columns = [
+        [[row[name] for name in CHOICE_COLUMNS] for row in rows] for rows in (train, samples)
+    ]
+    digest = hashlib.sha256(json.dumps(columns).encode()).hexdigest()
+    key = (digest, cover, k, seed)
+    if key in _kept:
+        return _kept[key]
     pool = Pool(Item(row["id"], row["copy_key"], frozenset(row["constructions"])) for row in train)
     every = frozenset(name for item in pool for name in item.features)
     items = (
@@ -255,17 +143,18 @@ def _choices(
         for row in samples
     )
     required = {row["id"]: [Group(WHY, (name,)) for name in row["exposure"]] for row in samples}
-    # disable=None: a bar on terminals only.
+    # disable=None: no progress bar unless on a terminal.
     bar = tqdm(items, "Choosing demonstrations", total=len(samples), disable=None)
-    return covering(pool, bar, k, seed, lambda item: required[item.id])
+    _kept[key] = covering(pool, bar, k, seed, lambda item: required[item.id])
+    return _kept[key]
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    """lm-eval's hook: scores a document as the other COGS tasks do."""
+    """lm-eval's hook: scores a document like the other COGS tasks."""
     return score.process_results({**doc, "form": doc["answer"]}, results)
 
 
-def _training_set(corpus: str) -> tuple[list[Example], "DatasetInfo"]:
+def _training_set(corpus: str) -> tuple[Sequence[Example], "DatasetInfo"]:
     if corpus == "mini":
         return mini.examples("train"), provenance.describe_embedded("cogs_mini", mini.digest())
     file = require("cogs", "train")
@@ -274,7 +163,7 @@ def _training_set(corpus: str) -> tuple[list[Example], "DatasetInfo"]:
 
 
 def _joined(info: "DatasetInfo", train: "DatasetInfo") -> "DatasetInfo":
-    """Says where both splits come from: of two sources, the names joined by ``+``."""
+    """The provenance of both splits; two sources are joined by ``+``."""
     joined = info.copy()
     joined.download_checksums = {**info.download_checksums, **train.download_checksums}
     if info.dataset_name != train.dataset_name:
@@ -299,3 +188,76 @@ def _row(
 
 def _tokens(example: Example) -> set[str]:
     return {*example.sentence.split(), *example.form.split()}
+
+
+MODIFIER, CLAUSE = "nmod", "ccomp"
+"""Constructions that nest: places as modifiers of nouns, and clauses in clauses."""
+
+_NOUN, _ROLE, _MODIFIER = 1, 2, 3
+"""Lengths of predicates: noun; lemma and role; noun, ``nmod`` and preposition."""
+
+
+def constructions(sentence: str, form: str) -> frozenset[str]:
+    """The constructions of an example, read from its logical form.
+
+    - Each verb's *frame*, its roles in the order of the form: ``agent theme``, or ``was theme
+      agent`` in the passive.
+    - Each noun phrase's *slot* and kind: ``subject name``, ``theme the``, ``theme a``, ``theme
+      modified`` (by a place). The slot is the role; the first one of a frame is the subject.
+    - Each modifier's preposition: ``nmod in``.
+    - Each level of nested modifiers and clauses: ``ccomp 1``, ``ccomp 2``.
+
+    A primitive (a single word) has none. The names contain no words except the grammar's own
+    (was, the, a, prepositions), so they are the same under every lexicon.
+
+    Args:
+        sentence: The number of a variable is the position of its word in the sentence.
+        form: The logical form.
+
+    Raises:
+        NotAFormError: The form is not a logical form.
+    """
+    read = parse(form)
+    if read.name is not None or read.binders:
+        return frozenset()
+    found: set[str] = set()
+    articles: dict[Term, str] = {}
+    tokens = sentence.split()
+    nested: dict[str, dict[Term, Term]] = {MODIFIER: {}, CLAUSE: {}}
+    frames: defaultdict[Term, list[tuple[str, Term]]] = defaultdict(list)
+    for atom in read.atoms:
+        if len(atom.predicate) == _MODIFIER:
+            nested[MODIFIER][atom.terms[0]] = atom.terms[1]
+            found.add(f"{MODIFIER} {atom.predicate[2]}")
+        elif len(atom.predicate) == _ROLE:
+            frames[atom.terms[0]].append((atom.predicate[1], atom.terms[1]))
+            if atom.predicate[1] == CLAUSE:
+                nested[CLAUSE][atom.terms[0]] = atom.terms[1]
+        elif len(atom.predicate) == _NOUN:
+            articles[atom.terms[0]] = "the" if atom.definite else "a"
+    for verb, arguments in frames.items():
+        kind, text = verb
+        position = int(text.removeprefix("x_")) if kind == VARIABLE else 0
+        voice = "was " if tokens[position - 1] == "was" else ""
+        found.add(voice + " ".join(role for role, _ in arguments))
+        for number, (role, term) in enumerate(arguments):
+            if term in frames:
+                continue
+            slot = "subject" if number == 0 else role
+            found.add(f"{slot} {articles.get(term, 'name')}")
+            if term in nested[MODIFIER]:
+                found.add(f"{slot} modified")
+    for what, inner in nested.items():
+        found |= {f"{what} {level}" for level in range(1, _depth(inner) + 1)}
+    return frozenset(found)
+
+
+def _depth(inner: Mapping[Term, Term]) -> int:
+    """The number of nested levels."""
+    deepest = 0
+    for outermost in inner.keys() - set(inner.values()):
+        level, term = 0, outermost
+        while term in inner:
+            level, term = level + 1, inner[term]
+        deepest = max(deepest, level)
+    return deepest

@@ -1,9 +1,7 @@
-"""What stands in for the 21 context-controlled items (fact sheet, "COGS").
+"""Lexicons: replacements for the 21 context-controlled items (paper, sections 2 to 4).
 
-Replacing the key words, in sentences, logical forms and whole files.
-
-One engine serves every lexicon. Applied to the unmodified files with the published lexicons it
-gives the published variants byte for byte.
+One substitution serves every lexicon, in sentences, logical forms and whole files. With the
+published lexicons it reproduces the published variants of the files byte for byte.
 """
 
 import random
@@ -12,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.benchmarks.cogs.records import COLUMNS
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.lexicon import SHAPES, draw_words
 
@@ -20,21 +19,21 @@ ITEMS = (
     "shatter", "crawl", "cobra", "hippo", "blessed", "bless", "squeezed", "squeeze", "teleported",
     "teleport", "shipped", "ship",
 )  # fmt: skip
-"""The items in the authors' order, in which strings are drawn for them. A verb's inflected form
-and its lemma are two items and get two strings."""
+"""The items (key words) in the authors' order, in which strings are drawn for them. A verb's
+inflected form and its lemma are two items with two strings."""
 
 UNMODIFIED, TOKENS, FRESH = "unmodified", "tokens", "fresh"
 SEEDS = MappingProxyType(
     {"random_long": 555, "random_short": 666, "cvcv_long": 777, "cvcv_short": 888}
 )
-"""The published string lexicons: the seeds of Python's generator that give them."""
+"""The published lexicons of strings, and the seeds of Python's generator that produce them."""
 
 LEXICONS = (UNMODIFIED, *SEEDS, TOKENS, FRESH)
 
 OTHER_WORDS = frozenset({*(item.lower() for item in ITEMS), "grayson", "scarlett"})
-"""Words of COGS that the list of English words does not hold and that are long enough (seven
-letters) to be drawn. With that list they cover every word of every file of COGS; a fixed set
-instead of the files, so that a seed gives the same words wherever it is used."""
+"""Words of COGS that are not in the list of English words but long enough (seven letters) to be
+drawn. Together they cover every word of every COGS file. A fixed set, not read from the files, so
+that a seed gives the same words on every machine."""
 
 
 def replacements(
@@ -44,63 +43,55 @@ def replacements(
     shape: str | None = None,
     items: Sequence[str] = ITEMS,
 ) -> Mapping[str, str]:
-    """Returns what each item becomes.
+    """The replacement of each item.
 
     Args:
-        lexicon: One of :data:`LEXICONS`. ``unmodified`` replaces nothing, ``tokens`` puts
+        lexicon: One of :data:`LEXICONS`. ``unmodified`` replaces nothing, ``tokens`` uses
             ``[w_0]`` to ``[w_20]``, ``fresh`` draws new words.
-        seed: For ``fresh``, what the words depend on. For a published string lexicon, another
-            seed than the published one.
-        shape: For ``fresh``, what the words look like: one of the published lexicons' names.
-        items: What is replaced; at most 21. The first item gets the first word in any case.
+        seed: Required for ``fresh``. For a published lexicon of strings, replaces its own seed.
+        shape: Required for ``fresh``: the name of a published lexicon whose form the words have.
+        items: The items to replace, at most 21; the first one gets the first word.
 
     Raises:
-        OptionError: For an unknown lexicon, a seed or a shape where nothing is drawn, or none
-            where ``fresh`` wants them.
+        OptionError: The lexicon is unknown, or seed or shape are missing or superfluous.
     """
     if lexicon not in LEXICONS:
         raise OptionError(f"no COGS lexicon {lexicon!r}; use {', '.join(LEXICONS)}")
     if lexicon == FRESH:
         words = _fresh_words(seed, shape)
     elif shape is not None:
-        raise OptionError(f"the lexicon {lexicon} has its shape; a shape is for {FRESH} only")
+        raise OptionError(f"the lexicon {lexicon} has a fixed shape; only {FRESH} takes a shape")
     elif lexicon in SEEDS:
         rng = random.Random(SEEDS[lexicon] if seed is None else seed)
         words = draw_words(SHAPES[lexicon], len(ITEMS), rng)
     elif seed is not None:
-        raise OptionError(f"the lexicon {lexicon} draws nothing, so a seed changes nothing")
+        raise OptionError(f"the lexicon {lexicon} has no random words; leave out the seed")
     else:
         words = [f"[w_{i}]" for i in range(len(ITEMS))] if lexicon == TOKENS else list(items)
     return MappingProxyType(dict(zip(items, words[: len(items)], strict=True)))
 
 
 def _fresh_words(seed: int | None, shape: str | None) -> list[str]:
-    """Draws words that are neither English nor COGS's.
+    """Draws words that are neither English nor in COGS.
 
-    The generator is seeded with text, so that no seed gives the published strings again.
+    The generator is seeded with text, so no seed reproduces the published strings.
     """
     from lm_eval_ext.lexicon.words import is_english
 
     if not isinstance(seed, int) or isinstance(seed, bool):
-        raise OptionError(f"the lexicon {FRESH} wants a seed, a whole number; it is {seed!r}")
+        raise OptionError(f"the lexicon {FRESH} needs a seed, a whole number, not {seed!r}")
     if shape is None or shape not in SHAPES:
         raise OptionError(f"no shape {shape!r} of words; use {', '.join(SHAPES)}")
     rng = random.Random(f"COGS, {shape}, seed {seed}")
     return draw_words(SHAPES[shape], len(ITEMS), rng, taken=OTHER_WORDS, refused=is_english)
 
 
-COLUMNS = 3
-"""Sentence, logical form, type; tab-separated, without a header and without quoting."""
-
-
 def substitute(text: str, words: Mapping[str, str], *, leading_space: bool = False) -> str:
     """Replaces whole tokens of a sentence or a logical form.
 
-    Args:
-        text: Tokens separated by whitespace; rejoined with single spaces.
-        words: What each token becomes, case-sensitively; others stay.
-        leading_space: Whether a text that starts with a replaced token gets a space before it
-            (the paper's appendix B: some tokenizers know an added token only so).
+    Matching is case-sensitive; tokens are joined with single spaces. With ``leading_space``, a text
+    that starts with a replaced token gets a space before it (paper, appendix B: some tokenizers
+    recognize an added token only after a space).
     """
     tokens = text.split()
     replaced = " ".join(words.get(token, token) for token in tokens)
@@ -112,17 +103,17 @@ def substitute(text: str, words: Mapping[str, str], *, leading_space: bool = Fal
 def substitute_lines(
     lines: Iterable[str], words: Mapping[str, str], *, leading_space: bool = False
 ) -> Iterator[str]:
-    """Replaces the words in the first two columns of a file's lines, and leaves the type.
+    """Replaces words in the first two columns of a file's lines; the type stays.
 
     Raises:
-        DataError: For a line that has not three columns; its number is named.
+        DataError: A line does not have three columns; the message names it.
     """
     for number, line in enumerate(lines, start=1):
         columns = line.rstrip("\n").split("\t")
         if len(columns) != COLUMNS:
             raise DataError(
-                f"line {number}: {len(columns)} columns; a COGS file has sentence, logical form "
-                "and type, separated by tabs"
+                f"line {number}: {len(columns)} columns; a COGS file has three, separated by tabs: "
+                "sentence, logical form and type"
             )
         sentence, form, kind = columns
         new = (substitute(text, words, leading_space=leading_space) for text in (sentence, form))
@@ -132,14 +123,11 @@ def substitute_lines(
 def substitute_file(
     source: Path, target: Path, words: Mapping[str, str], *, leading_space: bool = False
 ) -> int:
-    """Writes a variant of a COGS file, whole or not at all.
-
-    Returns:
-        How many lines it has.
+    """Writes a variant of a COGS file, completely or not at all; returns the number of lines.
 
     Raises:
-        DataError: If the source cannot be read or has a line that is none of COGS's.
-        OptionError: If the target cannot be written.
+        DataError: The source cannot be read or is not a COGS file.
+        OptionError: The target cannot be written.
     """
     try:
         with source.open(encoding="utf-8", newline="\n") as lines, atomic_text(target) as out:

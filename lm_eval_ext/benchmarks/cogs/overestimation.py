@@ -1,7 +1,6 @@
-"""Overestimation: how much better a model is with the words that it may have seen before.
+"""Overestimation: accuracy on Gen without substitution minus accuracy with it (section 1).
 
-Paper, section 1: accuracy on Gen without substitution minus accuracy with it. Here both are
-asked of the same items, so the interval of the difference is a paired one.
+One model answers both versions of each example, so the interval of the difference is paired.
 """
 
 from collections import defaultdict
@@ -17,19 +16,16 @@ WITHOUT, WITH, DIFFERENCE = "without", "with", "difference"
 """Exact match without substitution, with it, and the first minus the second."""
 
 BOOTSTRAP = "lm_eval_ext_cogs_bootstrap"
-"""What the interval's aggregations are called in lm-eval's registry."""
+"""The interval's name in lm-eval's registry of aggregations."""
 
 
 def interval(values: Iterable[ClusteredValue]) -> Spread | None:
-    """The spread of the mean over whole clusters drawn with replacement.
-
-    None where there are fewer than two clusters.
-    """
+    """The mean's spread under resampling of whole clusters; None for fewer than two clusters."""
     import numpy as np
 
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for value in values:
-        # Differences of verdicts are whole numbers, so their order changes nothing.
+        # Exact, and so independent of the order: differences of 0/1 scores are integers.
         sums[value.cluster][0] += value
         sums[value.cluster][1] += 1
     totals = {cluster: np.array(pair) for cluster, pair in sums.items()}
@@ -40,7 +36,7 @@ register_spread(BOOTSTRAP, interval)
 
 
 def _reported(corpus: str, split: str) -> tuple[str, ...]:
-    """All and the two kinds; single types are reported by the tasks themselves."""
+    """All examples and the two kinds; other tasks report single types."""
     types = types_of(corpus, split)
     return tuple(scope for scope in scopes(corpus, split) if scope not in types) or (ALL,)
 
@@ -64,7 +60,7 @@ def process_results(doc: dict[str, Any], results: Sequence[str]) -> dict[str, An
 def metric_list(
     cogs_corpus: str = "cogs", cogs_split: str = "gen", **_: Any
 ) -> list[dict[str, Any]]:
-    """lm-eval's ``metric_list``: the names that :func:`process_results` gives."""
+    """lm-eval's hook: the metrics, named as :func:`process_results` names them."""
     names = _reported(cogs_corpus, cogs_split)
     accuracies = metric_entries(
         f"{metric}/{scope}" for metric in (WITHOUT, WITH) for scope in names

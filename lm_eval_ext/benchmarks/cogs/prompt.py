@@ -1,8 +1,7 @@
-"""What a model is asked: the sentence and nothing else.
+"""Prompts: the sentence alone.
 
-COGS is for models that were fine-tuned to turn a sentence into its logical form, so there is no
-instruction. A decoder that was fine-tuned on one text per example gets the separator that it was
-trained with behind the sentence.
+COGS is for models that were fine-tuned to translate a sentence into its logical form, so there is
+no instruction. A decoder-only model gets the separator that it was fine-tuned with.
 """
 
 from collections.abc import Mapping
@@ -14,14 +13,10 @@ from lm_eval_ext.benchmarks.cogs.records import Example
 def question(
     example: Example, words: Mapping[str, str], *, separator: str = "", leading_space: bool = False
 ) -> str:
-    """The prompt of an example under a lexicon.
+    """The prompt of an example under a lexicon, followed by the separator.
 
-    Args:
-        example: As the corpus gives it.
-        words: What the key words become.
-        separator: What stands between sentence and answer.
-        leading_space: Whether a sentence that starts with a new word gets a space before it,
-            as in the authors' files ``..._space_prepended``.
+    With ``leading_space``, a sentence that starts with a new word gets a space before it, as in the
+    authors' files ``..._space_prepended``.
     """
     return substitute(example.sentence, words, leading_space=leading_space) + separator
 

@@ -1,8 +1,8 @@
-"""What a COGS example is, and which types of examples there are.
+"""COGS's examples as typed records, and their types.
 
-A *type* says what an example tests, such as a noun seen as subject only that is now an object.
-It is the cluster of standard errors: examples of one type share the construction and, where the
-type is lexical, the key word.
+A *type* is what an example tests, such as an object that was only seen as a subject. It is also
+the cluster for standard errors: examples of one type share the construction and, if the type is
+lexical, the key word.
 """
 
 from collections.abc import Mapping
@@ -13,22 +13,25 @@ from typing import Literal, TypeAlias, get_args
 from lm_eval_ext.errors import OptionError
 
 Corpus: TypeAlias = Literal["cogs", "mini"]
-"""COGS itself, or the small grammar of our own (:mod:`~lm_eval_ext.benchmarks.cogs.mini`)."""
+"""COGS, or our own small grammar (:mod:`~lm_eval_ext.benchmarks.cogs.mini`)."""
 
 Split: TypeAlias = Literal["id", "testlex", "gen", "gen_small"]
-"""Test-ID, Test-Lex, Gen of the paper, and a part of Gen."""
+"""The paper's Test-ID, Test-Lex and Gen (section 2.1), and a part of Gen."""
 
 CORPORA: tuple[Corpus, ...] = get_args(Corpus)
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 LEXICAL, STRUCTURAL = "lexical", "structural"
 STRUCTURAL_TYPES = frozenset({"cp_recursion", "pp_recursion", "obj_pp_to_subj_pp"})
-"""Types of Gen that combine known words in a new structure; the others put one word, the key
-word, where it has not been seen (fact sheet)."""
+"""Types of Gen with known words in a new structure. In the others, the lexical ones, the key
+word is in a position where training did not have it (paper, section 2)."""
 
 IN_DISTRIBUTION = "in_distribution"
 TEST_LEX_SUFFIX = "_1100_delimited"
-"""What the authors' file puts behind every type of Test-Lex; left out of our names."""
+"""Ending of every type in the authors' Test-Lex; our names leave it out."""
+
+COLUMNS = 3
+"""Of a COGS file: sentence, logical form, type; tab-separated, no header, no quoting."""
 
 _GEN = (
     "subj_to_obj_common", "subj_to_obj_proper", "obj_to_subj_common", "obj_to_subj_proper",
@@ -67,19 +70,18 @@ _TYPES: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
         ("mini", "gen_small"): _MINI_GEN,
     }
 )
-"""The types of every corpus and split, in the order in which they are reported."""
+"""By corpus and split, in the order of reports."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One example, with the words that the corpus gives it.
+    """One example, with the corpus's own words.
 
     Attributes:
-        id: Split and line of the file that it comes from, such as ``gen/17``; the same under
-            every lexicon.
+        id: Split and line, such as ``gen/17``; the same under every lexicon.
         sentence: Tokens separated by single spaces.
-        form: Its logical form, likewise.
-        type: One of :func:`types_of`, or what the training set calls it.
+        form: The logical form, as tokens separated by single spaces.
+        type: One of :func:`types_of`, or the training set's name for it.
     """
 
     id: str
@@ -92,7 +94,7 @@ def types_of(corpus: str, split: str) -> tuple[str, ...]:
     """The types of a corpus's split.
 
     Raises:
-        OptionError: If there is no such corpus or split.
+        OptionError: The corpus or the split does not exist.
     """
     for key, value, legal in (("corpus", corpus, CORPORA), ("split", split, SPLITS)):
         if value not in legal:

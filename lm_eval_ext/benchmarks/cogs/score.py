@@ -1,8 +1,8 @@
-"""Is an answer the logical form, to the letter or in meaning?
+"""Exact match and equivalence of logical forms, over all examples, by kind and by type.
 
-``exact_match`` compares whole logical forms (paper, section 3), after the whitespace
-normalisation of :func:`~lm_eval_ext.benchmarks.cogs.forms.normalise`. ``equivalent`` is ours: it
-also accepts another order of conjuncts and other numbers of variables.
+``exact_match`` compares whole logical forms (paper, section 3), after
+:func:`~lm_eval_ext.benchmarks.cogs.forms.normalise` of whitespace. ``equivalent`` is ours: it also
+accepts another order of conjuncts and other variable numbers.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,10 @@ ALL = "all"
 
 
 def score(answer: str, gold: str) -> dict[str, bool]:
-    """Scores one answer; a text that is no logical form is wrong.
-
-    Args:
-        answer: What the model wrote.
-        gold: The logical form.
+    """Scores any text that a model wrote.
 
     Raises:
-        NotAFormError: If the gold is no logical form.
+        NotAFormError: The gold is not a logical form.
     """
     answer, gold = normalise(answer), normalise(gold)
     return {EXACT: answer == gold, EQUIVALENT: answer == gold or equivalent(answer, gold)}
@@ -34,38 +30,28 @@ def score(answer: str, gold: str) -> dict[str, bool]:
 
 @cache
 def scopes(corpus: str, split: str) -> tuple[str, ...]:
-    """The sets of examples that a figure is given for: all, the two kinds, each type."""
+    """The sets of examples that have metrics: all, each kind, each type."""
     types = types_of(corpus, split)
     if len(types) == 1:
         return (ALL,)
-    return (ALL, *((LEXICAL, STRUCTURAL) if _has_kinds(split) else ()), *types)
-
-
-def _has_kinds(split: str) -> bool:
-    return split.startswith("gen")
+    return (ALL, *((LEXICAL, STRUCTURAL) if split.startswith("gen") else ()), *types)
 
 
 @cache
 def concerned(corpus: str, split: str, type_: str) -> dict[str, bool]:
-    """By scope that examples of a type count in: whether standard errors are clustered by type.
+    """The scopes that examples of a type belong to, and whether their errors cluster by type.
 
-    Where a scope has several types, they are the clusters; within one type the examples are.
+    A scope of several types is clustered by type; within a single type, examples are independent.
     """
     several = len(types_of(corpus, split)) > 1
-    kinds = {kind_of(type_): True} if _has_kinds(split) else {}
+    kinds = {kind_of(type_): True} if split.startswith("gen") else {}
     return {ALL: several, **kinds, **({type_: False} if several else {})}
 
 
 def results_by_scope(
     doc: dict[str, Any], scores: dict[str, float], names: Sequence[str]
 ) -> dict[str, ClusteredValue | None]:
-    """Gives a document's scores to the scopes that it belongs to, and None to the others.
-
-    Args:
-        doc: With ``id``, ``type``, ``corpus`` and ``split``.
-        scores: By metric.
-        names: The scopes that are reported.
-    """
+    """A document's scores in each of the scopes ``names``; None for scopes of other types."""
     belongs = concerned(doc["corpus"], doc["split"], doc["type"])
     results: dict[str, ClusteredValue | None] = {}
     for metric, value in scores.items():
@@ -90,6 +76,6 @@ def process_results(doc: dict[str, Any], results: Sequence[str]) -> dict[str, An
 def metric_list(
     cogs_corpus: str = "cogs", cogs_split: str = "gen", **_: Any
 ) -> list[dict[str, Any]]:
-    """lm-eval's ``metric_list`` for a split: the names that :func:`process_results` gives."""
+    """lm-eval's hook: the metrics of a split, named as :func:`process_results` names them."""
     names = scopes(cogs_corpus, cogs_split)
     return metric_entries(f"{metric}/{scope}" for metric in (EXACT, EQUIVALENT) for scope in names)

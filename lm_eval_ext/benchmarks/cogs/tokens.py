@@ -31,20 +31,20 @@ from lm_eval_ext.benchmarks.cogs.tokenizer_files import (
 from lm_eval_ext.errors import OptionError
 
 NOT_COPIED = (".git", ".cache")
-"""A clone's history and a download's bookkeeping would be about another model."""
+"""A clone's history and a download's metadata describe the source, not the copy."""
 
 
 @dataclass(frozen=True)
 class Added:
-    """What was made.
+    """The result of :func:`add_tokens`.
 
     Attributes:
         ids: Of the novel tokens, in their order.
-        way: How the tokenizer got them; a key of :data:`.tokenizer_files.WAYS`.
+        way: How the tokenizer got them: a key of :data:`.tokenizer_files.WAYS`.
         rows: Rows of the embedding matrix, before and after.
-        tied: Whether input and output embeddings are the same.
-        texts: How many texts came back exactly.
-        notes: What else was changed or left out, one line each.
+        tied: Whether input and output embeddings are the same parameter.
+        texts: The number of texts with an exact round trip.
+        notes: Other changes and omitted files, one line each.
     """
 
     ids: tuple[int, ...]
@@ -56,19 +56,13 @@ class Added:
 
 
 def check_tokens(model: Path, file: Path | None = None) -> int:
-    """Checks the novel tokens of any model's tokenizer.
+    """Checks the novel tokens of any tokenizer; returns the number of texts that it checked.
 
-    Args:
-        model: Folder of a model, or of a tokenizer alone.
-        file: A COGS file whose sentences and logical forms are tried too, with novel tokens for
-            the key words.
-
-    Returns:
-        How many texts came back exactly.
+    ``file`` is a COGS file to check as well, with novel tokens for the key words.
 
     Raises:
-        OptionError: If the folder has no tokenizer, or it fails; the message says where.
-        DataError: If the file is none of COGS's.
+        OptionError: The folder has no tokenizer, or a text fails; the message quotes it.
+        DataError: The file is not a COGS file.
     """
     tokenizer = load_tokenizer(model)
     texts = list(texts_of(file)) if file else []
@@ -79,19 +73,19 @@ def check_tokens(model: Path, file: Path | None = None) -> int:
 
 
 def add_tokens(model: Path, out: Path, *, init: str, seed: int = 0) -> Added:
-    """Writes a copy of a model that knows the novel tokens.
+    """Writes a copy of a model with the novel tokens.
 
     Old tokens keep their ids, embeddings and logits. All other files are copied.
 
     Args:
         model: Folder of a T5-, GPT-2- or Llama-style model in the Hugging Face format.
-        out: The new folder; absent or empty. It appears when it is complete and checked.
-        init: One of :data:`.embeddings.INITS`.
-        seed: Of the random numbers; the same seed gives the same bytes.
+        out: The new folder; absent or empty. It is created once it is complete and checked.
+        init: One of :data:`.checkpoint.INITS`.
+        seed: For random numbers; the same seed gives the same bytes.
 
     Raises:
-        OptionError: For an option that is not legal, a folder that holds no model or may not be
-            written, or a tokenizer without an exact round trip. Nothing is written then.
+        OptionError: An option is invalid, ``model`` is not a model, ``out`` cannot be written, or
+            the tokenizer has no exact round trip. Nothing is written then.
     """
     check_init(init, seed)
     load_tokenizer(model)
@@ -113,22 +107,24 @@ def add_tokens(model: Path, out: Path, *, init: str, seed: int = 0) -> Added:
             write_vocabulary_size(folder, new_size)
         _check_model(folder, grown, tokens.ids, unfilled)
         texts = check_tokens(folder)
-    tied = all(matrix.weight.dim() == 1 for matrix in grown[1:])  # at most a bias of its own
-    notes = (*tokens.notes, *(f"{name} left out: it has no novel tokens" for name in left_out))
+    tied = all(
+        matrix.weight.dim() == 1 for matrix in grown[1:]
+    )  # no matrix but the first, at most a bias
+    notes = (*tokens.notes, *(f"{name} left out: it lacks the novel tokens" for name in left_out))
     return Added(tokens.ids, tokens.way, (size, new_size), tied, texts, notes)
 
 
 def _check_model(
     folder: Path, grown: list[Matrix], ids: tuple[int, ...], unfilled: set[str]
 ) -> None:
-    """Loads what was written, as lm-eval will, and looks at its embeddings."""
+    """Loads the new model as lm-eval will, and checks its embeddings."""
     loaded, now_unfilled = load_model(folder)
     parameters: dict[str, Any] = dict(loaded.named_parameters(remove_duplicate=False))
     for matrix in grown:
         after, old = parameters[matrix.names[0]], matrix.weight
         kept = [row for row in range(len(old)) if row not in ids]
         if not (after[kept].equal(old[kept]) and after[list(ids)].equal(matrix.rows)):
-            raise OptionError(f"{matrix.names[0]} cannot be grown in this model's files")
+            raise OptionError(f"rows cannot be added to {matrix.names[0]} in this model's files")
     if now_unfilled != unfilled:
         raise OptionError(f"the new weights lack {', '.join(sorted(now_unfilled - unfilled))}")
 
@@ -137,13 +133,13 @@ def _check_out(out: Path, model: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OptionError(f"{out} exists; name a folder that is absent or empty")
     if not out.name:
-        raise OptionError(f"{out} is where you are; name a folder in it")
+        raise OptionError(f"{out} is the current folder; name a folder in it")
     if out.resolve().is_relative_to(model.resolve()):
-        raise OptionError(f"{out} lies in the folder of the model; name one outside of it")
+        raise OptionError(f"{out} is inside the model's folder; name one outside it")
 
 
 def _copy(source: Path, target: Path) -> list[str]:
-    """Copies what stays as it is; returns the names of the weight files in other formats."""
+    """Copies unchanged files; returns the names of omitted weight files in other formats."""
     left_out = []
     for path in sorted(source.iterdir()):
         if path.name in NOT_COPIED:

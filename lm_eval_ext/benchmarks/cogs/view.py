@@ -1,4 +1,4 @@
-"""What a person is shown of a sample: sentence and logical form, and why examples were shown."""
+"""How reports show a sample: sentence, logical form, and why demonstrations were chosen."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,14 +7,14 @@ from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
 
 def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
-    """Shows sentences; where a task asks twice, both of them."""
+    """Sentences and logical forms; for a task that asks twice, both forms."""
     return [_document(doc) for doc in docs]
 
 
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """Shows the logical forms that a model wrote."""
+    """The logical forms that a model wrote."""
     del docs
     return [AnswerView("\n".join(one)) for one in answers]
 

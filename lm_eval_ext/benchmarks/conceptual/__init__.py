@@ -1,1 +1,6 @@
-"""Conceptual few-shot: do models learn a concept from demonstrations? (Štefánik & Kadlčík 2023)."""
+"""Conceptual few-shot: do models learn a concept from demonstrations? (Štefánik & Kadlčík 2023).
+
+``load`` reads one of the datasets (``glue``, ``openbookqa``, ``hotpotqa``, ``worldtree``, the
+embedded ``mini``) into ``records`` and renders ``prompt``'s templates; ``task`` shows each sample
+the demonstrations that ``fewshot`` chooses; ``score`` compares both answers.
+"""

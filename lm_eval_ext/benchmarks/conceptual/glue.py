@@ -1,4 +1,4 @@
-"""GLUE's diagnostics: a premise, a hypothesis, and the logical phenomena between them."""
+"""GLUE diagnostics: a premise, a hypothesis, and the logical phenomena between them."""
 
 from pathlib import Path
 
@@ -13,19 +13,18 @@ LABELS = ("entailment", "neutral", "contradiction")
 
 
 def read(path: Path) -> list[Sample]:
-    """Reads ``diagnostic-full.tsv``: rows with a value under Logic, without repeats.
+    """Reads the rows of ``diagnostic-full.tsv`` that have a value under Logic, without repeats.
 
-    The concept is the whole value, also where it joins several phenomena. A row repeats an
-    earlier one if it has the same Logic and the same words in its premise, in whatever order
-    (fact sheet, and the authors' code).
+    The concept is the whole value, even if it joins several phenomena. As in the authors' code,
+    a row is a repeat if an earlier one has the same Logic and the same bag of premise words.
 
     Raises:
-        DataError: It is not that table; the line is named.
+        DataError: The table is not valid; the message names the line.
     """
-    # Not splitlines(): a sentence may hold one of the other characters that it takes for ends.
+    # Not splitlines(), which also splits at characters that sentences contain, such as U+2028.
     header, *lines = path.read_text(encoding="utf-8").replace("\r\n", "\n").split("\n")
     if tuple(header.split("\t")) != COLUMNS:
-        raise DataError(f"{path}:1: the columns are not {', '.join(COLUMNS)}")
+        raise DataError(f"{path}:1: the columns must be {', '.join(COLUMNS)}")
     samples = []
     seen = set()
     for number, line in enumerate(lines, start=2):
@@ -33,7 +32,10 @@ def read(path: Path) -> list[Sample]:
             continue
         row = dict(zip(COLUMNS, line.split("\t"), strict=False))
         if len(row) != len(COLUMNS) or row["Label"] not in LABELS:
-            raise DataError(f"{path}:{number}: no row of {len(COLUMNS)} columns with a known label")
+            raise DataError(
+                f"{path}:{number}: not a row of {len(COLUMNS)} columns with the label "
+                f"{', '.join(LABELS)}"
+            )
         logic, premise = row["Logic"], row["Premise"]
         words = (logic, tuple(sorted(premise.split())))
         if not logic or words in seen:

@@ -1,4 +1,4 @@
-"""HotpotQA with R4C: questions over paragraphs, explained by triples of three annotators."""
+"""HotpotQA with R4C: questions about paragraphs, and three annotators' explanations as triples."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -10,17 +10,17 @@ from lm_eval_ext.errors import DataError
 
 
 def read(questions: Path, annotations: Path) -> list[Sample]:
-    """Joins HotpotQA's questions with R4C's annotations by id; others have no concepts.
+    """Joins HotpotQA's questions with R4C's annotations by id; skips questions without any.
 
     Raises:
-        DataError: A file is not what it should be.
+        DataError: A file is not valid.
     """
     rows = enumerate(_json(questions, list))
     return join(((f"{questions}: row {n}", row) for n, row in rows), annotations)
 
 
 def join(rows: Iterable[tuple[str, Mapping[str, Any]]], annotations: Path) -> list[Sample]:
-    """As :func:`read`, for rows with places for messages."""
+    """As :func:`read`, for pairs of a row's place (for messages) and the row."""
     explained = concepts_of(annotations)
     samples = []
     for place, row in rows:
@@ -37,18 +37,18 @@ def join(rows: Iterable[tuple[str, Mapping[str, Any]]], annotations: Path) -> li
                     )
                 )
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{place} is no question ({error!r})") from None
+            raise DataError(f"{place} is not a question of HotpotQA ({error!r})") from None
     return samples
 
 
 def concepts_of(annotations: Path) -> dict[str, frozenset[str]]:
     """Reads R4C: for each question, all pairs "relation object" of its three annotations.
 
-    Some annotators wrote None for both; the pair counts like any other, as in the paper's
-    figures.
+    Some annotators wrote None for both. That pair counts like any other: without it there are
+    fewer samples than in the paper (``docs/fidelity.md``).
 
     Raises:
-        DataError: The file is not of that form; the id is named.
+        DataError: The file is not valid; the message names the id.
     """
     found = {}
     for name, derivations in _json(annotations, dict).items():
@@ -59,12 +59,14 @@ def concepts_of(annotations: Path) -> dict[str, frozenset[str]]:
                 for _, _, (_, relation, thing) in derivation
             )
         except (TypeError, ValueError) as error:
-            raise DataError(f"{annotations}: {name} holds no triples ({error!r})") from None
+            raise DataError(
+                f"{annotations}: {name} has something other than triples ({error!r})"
+            ) from None
     return found
 
 
 def paragraphs(context: Iterable[Any]) -> str:
-    """The context as running text: each paragraph after its title, one per line."""
+    """The context as text: one line per paragraph, with its title first."""
     return "\n".join(f"{title}: {''.join(sentences).strip()}" for title, sentences in context)
 
 
@@ -72,8 +74,7 @@ def _json(path: Path, kind: type) -> Any:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise DataError(f"{path}: no JSON ({error})") from None
+        raise DataError(f"{path}: not valid JSON ({error})") from None
     if not isinstance(content, kind):
-        shape = "an object" if kind is dict else "a list"
-        raise DataError(f"{path}: not {shape}")
+        raise DataError(f"{path}: not {'an object' if kind is dict else 'a list'} in JSON")
     return content

@@ -1,7 +1,7 @@
-"""The datasets as the Hugging Face hub has them, at pinned revisions.
+"""OpenBookQA and HotpotQA from the Hugging Face hub, at pinned revisions.
 
-Another way to the same questions, for those who have the hub's copies already: its own library
-fetches and caches them. GLUE's diagnostics and WorldTree come from their files only.
+An alternative for users who have the hub's copies already; the ``datasets`` library fetches and
+caches them. GLUE diagnostics and WorldTree are read from their original files only.
 """
 
 import hashlib
@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hub:
-    """A dataset on the hub.
-
-    Attributes:
-        path: Its name.
-        config: Its configuration.
-        revision: The commit (fact sheet, "Pins that are known").
-        splits: The splits that are used, in this order.
-    """
+    """A dataset on the hub; ``revision`` is a commit, and ``splits`` are read in this order."""
 
     path: str
     config: str
@@ -35,32 +28,27 @@ class Hub:
 
 
 OPENBOOKQA = Hub(
-    "allenai/openbookqa",
-    "additional",
-    "388097ea7776314e93a529163e0fea805b8a6454",
+    "allenai/openbookqa", "additional", "388097ea7776314e93a529163e0fea805b8a6454",
     ("validation", "test"),
-)
+)  # fmt: skip
 HOTPOTQA = Hub(
-    "hotpotqa/hotpot_qa",
-    "fullwiki",
-    "1908d6afbbead072334abe2965f91bd2709910ab",
-    ("validation",),
+    "hotpotqa/hotpot_qa", "fullwiki", "1908d6afbbead072334abe2965f91bd2709910ab", ("validation",)
 )
 
 
 def rows(hub: Hub) -> list[tuple[str, Mapping[str, Any]]]:
-    """Loads the rows of a dataset, with places for messages.
+    """Loads the rows of a dataset, each after its place (for messages).
 
     Raises:
-        OptionError: Data are to come from a local copy only.
-        DataError: The dataset is not to be had.
+        OptionError: ``LM_EVAL_EXT_DATA`` restricts data to a local copy.
+        DataError: The dataset is unavailable.
     """
     import datasets
 
     if (copy := local_copy()) is not None:
         raise OptionError(
-            f"conceptual_from=hub, but LM_EVAL_EXT_DATA is {copy}, from which alone data are to "
-            "come; unset it, or leave conceptual_from out"
+            f"conceptual_from=hub, but LM_EVAL_EXT_DATA is {copy}, so that only local files are "
+            "read; unset LM_EVAL_EXT_DATA, or leave conceptual_from out"
         )
     found: list[tuple[str, Mapping[str, Any]]] = []
     for split in hub.splits:
@@ -77,7 +65,7 @@ def rows(hub: Hub) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def describe(hub: Hub, found: list[tuple[str, Mapping[str, Any]]]) -> "DatasetInfo":
-    """Describes documents that were read from these rows."""
+    """The provenance of documents that were read from these rows."""
     from datasets import DatasetInfo
 
     digest = hashlib.sha256()
@@ -92,14 +80,14 @@ def describe(hub: Hub, found: list[tuple[str, Mapping[str, Any]]]) -> "DatasetIn
 
 
 def as_in_files(place: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of HotpotQA in the form of its files: pairs instead of parallel lists.
+    """Converts a row of HotpotQA to its files' format: pairs instead of parallel lists.
 
     Raises:
-        DataError: It is not of the hub's form.
+        DataError: The row is not in the hub's format.
     """
     try:
         context = row["context"]
         pairs = list(zip(context["title"], context["sentences"], strict=True))
         return {**row, "_id": row["id"], "context": pairs}
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{place}: no question of HotpotQA ({error!r})") from None
+        raise DataError(f"{place}: not a question of HotpotQA ({error!r})") from None

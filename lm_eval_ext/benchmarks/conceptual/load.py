@@ -1,6 +1,6 @@
-"""The loading function: every sample of a dataset, as input and answer of a template."""
+"""From a dataset's files to lm-eval's rows: every sample, as input and answer of a template."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -24,7 +24,7 @@ DEFAULT_PIPELINE = "en_core_web_sm"
 
 @dataclass(frozen=True)
 class _Read:
-    samples: list[Sample]
+    samples: Sequence[Sample]
     info: "DatasetInfo"
 
 
@@ -36,29 +36,29 @@ def dataset(
     conceptual_max_words: int = 0,
     conceptual_from: Origin = "files",
 ) -> "DatasetDict":
-    """Loads all samples of a dataset, as the split ``test``, mixed but always the same.
+    """Loads all samples of a dataset, as the split ``test``, in a fixed shuffled order.
 
-    Which of them become documents depends on the number of demonstrations, which lm-eval
-    tells the task later (:mod:`lm_eval_ext.benchmarks.conceptual.task`).
+    The task makes documents of those that have enough demonstrations, once lm-eval has set
+    their number.
 
     Args:
         conceptual_dataset: ``glue``, ``openbookqa``, ``hotpotqa``, ``worldtree`` or ``mini``.
-        conceptual_template: Name of a prompt template (:mod:`.prompt`); None: the first.
-        conceptual_pipeline: For ``openbookqa``, the spaCy pipeline that finds roots: a
-            package's name or a folder.
-        conceptual_max_words: Most distinct words of a prompt; 0: no limit.
+        conceptual_template: A template's name (:mod:`.prompt`); None: the first.
+        conceptual_pipeline: For ``openbookqa``, the spaCy pipeline that finds roots: its
+            package's name or its folder.
+        conceptual_max_words: Maximum number of distinct words of a prompt; 0: no limit.
         conceptual_from: ``files``, or for ``openbookqa`` and ``hotpotqa`` the ``hub``.
 
     Raises:
-        OptionError: A value is not legal, or spaCy or the pipeline is not installed.
-        DataError: Data are not at hand, or not what they should be.
+        OptionError: A value is invalid, or spaCy or the pipeline is not installed.
+        DataError: The data are unavailable or invalid.
     """
     from datasets import Dataset, DatasetDict
 
     legal = get_args(DatasetName)
     if conceptual_dataset not in legal:
         raise OptionError(f"no dataset {conceptual_dataset!r}; use {', '.join(legal)}")
-    # The value of --metadata may be of any type; True is an int to Python.
+    # --metadata gives values of any type; bool is a subclass of int.
     if type(conceptual_max_words) is not int or conceptual_max_words < 0:
         raise OptionError(f"conceptual_max_words is {conceptual_max_words!r}; use 0 or more")
     if not isinstance(conceptual_pipeline, str | None):
@@ -69,18 +69,22 @@ def dataset(
     readers = origins[conceptual_from] if conceptual_from in get_args(Origin) else {}
     if conceptual_dataset not in readers:
         raise OptionError(
-            f"conceptual_from is {conceptual_from!r}, which {conceptual_dataset} does not come "
-            f"from; use files, or hub for {' and '.join(_FROM_HUB)}"
+            f"conceptual_from is {conceptual_from!r}, which is not available for "
+            f"{conceptual_dataset}; use files, or hub for {' and '.join(_FROM_HUB)}"
         )
     template = template_of(conceptual_dataset, conceptual_template)
     read = readers[conceptual_dataset](conceptual_pipeline or DEFAULT_PIPELINE)
     main = main_concepts(read.samples)
     by_id = sorted(read.samples, key=lambda sample: sample.id)
     if len({sample.id for sample in by_id}) < len(by_id):
-        raise DataError(f"conceptual_{conceptual_dataset}: two samples have the same id")
-    # Mixed, since files keep what belongs together in one place, and --limit takes the first.
-    mixed = [by_id[place] for place in shuffled(len(by_id), "documents")]
-    rows = [_row(sample, *template(sample), main[sample.id]) for sample in mixed]
+        raise DataError(
+            f"conceptual_{conceptual_dataset}: two samples have the same id; rename one"
+        )
+    # Shuffled, since files group related samples, and --limit takes the first ones.
+    rows = [
+        _row(sample, *template(sample), main[sample.id])
+        for sample in (by_id[place] for place in shuffled(len(by_id), "documents"))
+    ]
     return DatasetDict({"test": Dataset.from_list(rows, info=read.info)})
 
 
@@ -102,7 +106,7 @@ def _read_glue(_: str) -> _Read:
 
 
 def _read_openbookqa(pipeline: str) -> _Read:
-    # First: what is not installed should be said before anything is downloaded.
+    # First, so that a missing pipeline is reported before anything is downloaded.
     found = openbookqa.find(pipeline)
     rebuilt = not data.available("openbookqa") and data.available("openbookqa_rebuilt")
     folder = require_all("openbookqa_rebuilt" if rebuilt else "openbookqa")

@@ -1,7 +1,7 @@
 """conceptual_mini: questions, explanations and concepts of our own, embedded in the package.
 
-It has the design of OpenBookQA's part, with concepts that are written down instead of parsed.
-It needs no download and is too small to tell much about a real model.
+It has the design of the OpenBookQA task, with written instead of parsed concepts. It needs no
+download, and is too small to measure a real model.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ LABELS = "ABCD"
 
 
 class _Item(BaseModel):
-    """A question; the first option is right."""
+    """A question; the first option is the right one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,25 +34,15 @@ class _Items(BaseModel):
     concepts: dict[str, tuple[_Item, ...]]
 
 
-def embedded_items() -> str:
-    """The text of ``mini.yaml``, with Unix line ends on every system."""
-    file = resources.files(__package__).joinpath("mini.yaml")
-    return file.read_text(encoding="utf-8").replace("\r\n", "\n")
-
-
 @cache
-def _all() -> tuple[Sample, ...]:
+def samples() -> tuple[Sample, ...]:
+    """The questions, by concept."""
     items = _Items.model_validate(yaml.safe_load(embedded_items()))
     return tuple(
         _sample(concept, number, item)
         for concept, members in items.concepts.items()
         for number, item in enumerate(members, start=1)
     )
-
-
-def samples() -> list[Sample]:
-    """The questions, by concept."""
-    return list(_all())
 
 
 def _sample(concept: str, number: int, item: _Item) -> Sample:
@@ -71,9 +61,12 @@ def _sample(concept: str, number: int, item: _Item) -> Sample:
 
 
 def digest() -> str:
-    """SHA-256 (hex) of the embedded questions as they are asked."""
-    return hashlib.sha256("\n".join((embedded_items(), *map(repr, _shown()))).encode()).hexdigest()
+    """SHA-256 (hex) over the embedded text and the questions with their shuffled options."""
+    asked = (repr((s.id, s.question, s.options, s.answer, sorted(s.concepts))) for s in samples())
+    return hashlib.sha256("\n".join((embedded_items(), *asked)).encode()).hexdigest()
 
 
-def _shown() -> list[tuple[object, ...]]:
-    return [(s.id, s.question, s.options, s.answer, sorted(s.concepts)) for s in _all()]
+def embedded_items() -> str:
+    """The text of ``mini.yaml``, with Unix line ends on every system."""
+    file = resources.files(__package__).joinpath("mini.yaml")
+    return file.read_text(encoding="utf-8").replace("\r\n", "\n")

@@ -1,10 +1,9 @@
-"""The roots of facts, by a spaCy pipeline that the user names: OpenBookQA's concepts.
+"""OpenBookQA: questions with four options, each based on one fact whose root is the concept.
 
-Paper, section 3.2, and the authors' code: the first token that the parse marks as ROOT, in
-lower case. Parsing is done once; the cache's key holds the pipeline's name and version, a
-digest of its files and spaCy's version, so another pipeline never reads what this one found.
-
-OpenBookQA: questions with four options, each resting on one stated fact.
+The root is the first token that a dependency parse marks as ROOT, in lower case (paper, section
+3.2, and the authors' code). The user names the spaCy pipeline that parses. Roots are cached under
+a key of the pipeline's name, version and files and of spaCy's version, so that no pipeline gets
+the roots of another one.
 """
 
 import hashlib
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +22,105 @@ from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError, OptionError
 
+PARTS = ("dev", "test")
+"""The parts that the paper uses: validation and test."""
+
+IN_ARCHIVE = "OpenBookQA-V1-Sep2018/Data/Additional/{part}_complete.jsonl"
+
 _BATCH = 256
+
+Row = tuple[str, Mapping[str, object]]
+"""A row's place (for messages), and the row."""
+
+
+def read_archive(path: Path) -> list[Row]:
+    """Reads both parts from the published archive.
+
+    Raises:
+        DataError: It does not contain them.
+    """
+    rows = []
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for part in PARTS:
+                name = IN_ARCHIVE.format(part=part)
+                rows += _parsed(archive.read(name).decode("utf-8"), f"{path}/{name}")
+    except (OSError, KeyError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: not the archive of OpenBookQA ({error!r})") from None
+    return rows
+
+
+def read_files(paths: Iterable[Path]) -> list[Row]:
+    """Reads files of one question per line."""
+    return [row for path in paths for row in _parsed(path.read_text(encoding="utf-8"), str(path))]
+
+
+def _parsed(text: str, place: str) -> list[Row]:
+    rows = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                rows.append((f"{place}:{number}", json.loads(line)))
+            except ValueError:
+                raise DataError(f"{place}:{number}: not valid JSON") from None
+    return rows
+
+
+def samples(rows: Iterable[Row], roots: Callable[[list[str]], Mapping[str, str]]) -> list[Sample]:
+    """Makes samples of rows in the files' format or in the hub's.
+
+    Args:
+        rows: With ``question`` (``stem``, ``choices``) or ``question_stem`` and ``choices``;
+            and with ``fact1`` and ``answerKey``.
+        roots: From facts to the root of each, such as :func:`roots`.
+
+    Raises:
+        DataError: A row is in neither format; the message names its place.
+    """
+    read = []
+    for place, row in rows:
+        try:
+            stem, options = _question(row)
+            fact, label = str(row["fact1"]), str(row["answerKey"])
+            (answer,) = [option.text for option in options if option.label == label]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{place}: not a question of OpenBookQA ({error!r})") from None
+        read.append((str(row["id"]), stem, options, fact, label, answer))
+    root_of = roots([fact for _, _, _, fact, _, _ in read])
+    return [
+        Sample(
+            id=name,
+            question=stem,
+            answer=answer,
+            concepts=frozenset([root_of[fact]]),
+            options=options,
+            answer_label=label,
+        )
+        for name, stem, options, fact, label, answer in read
+    ]
+
+
+def _question(row: Mapping[str, object]) -> tuple[str, tuple[Option, ...]]:
+    question = row.get("question")
+    if isinstance(question, Mapping):
+        stem, choices = question["stem"], question["choices"]
+        pairs = [(choice["label"], choice["text"]) for choice in choices]
+    else:  # the hub's format
+        stem, choices = row["question_stem"], row["choices"]
+        if not isinstance(choices, Mapping):
+            raise TypeError("choices")
+        pairs = list(zip(choices["label"], choices["text"], strict=True))
+    return str(stem), tuple(Option(str(label), str(text)) for label, text in pairs)
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A spaCy pipeline on this machine.
+    """An installed spaCy pipeline.
 
     Attributes:
-        folder: Where its files are.
-        name: As its ``meta.json`` says, language first: ``en_core_web_sm``.
-        version: Likewise.
+        folder: With its ``meta.json``.
+        name: From ``meta.json``, language first: ``en_core_web_sm``.
+        version: From ``meta.json``.
         digest: Eight hexadecimal digits over its files.
     """
 
@@ -45,15 +131,15 @@ class Pipeline:
 
     @property
     def label(self) -> str:
-        """For signatures: the name does not say where it lies."""
+        """For signatures: identifies the pipeline without its location."""
         return f"{self.name}-{self.version}-{self.digest}"
 
 
 def find(named: str) -> Pipeline:
-    """Finds a pipeline by the name of its package or by its folder, without loading it.
+    """Finds a pipeline by its package's name or its folder, without loading it.
 
     Raises:
-        OptionError: spaCy or the pipeline is not installed; the message says how to get it.
+        OptionError: spaCy or the pipeline is not installed; the message says how to install it.
     """
     if importlib.util.find_spec("spacy") is None:
         raise OptionError(
@@ -62,34 +148,30 @@ def find(named: str) -> Pipeline:
         )
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        found = _package(named)
+        try:
+            found = importlib.util.find_spec(named) if named.isidentifier() else None
+        except ValueError:  # a module without a spec, such as __main__
+            found = None
         if found is None or found.origin is None:
             raise OptionError(
                 f"no spaCy pipeline {named!r} is installed: python -m spacy download "
-                f"{named if named.isidentifier() else 'en_core_web_sm'}, or name another, or the "
-                "folder of one, by --metadata conceptual_pipeline=NAME"
+                f"{named if named.isidentifier() else 'en_core_web_sm'}, or name another one, or "
+                "its folder, with --metadata conceptual_pipeline=NAME"
             )
         folder = Path(found.origin).parent
     return _described(named, folder)
 
 
-def _package(named: str) -> ModuleSpec | None:
-    if not named.isidentifier():
-        return None
-    try:
-        return importlib.util.find_spec(named)
-    except ValueError:  # a module of this program that was not imported, such as __main__
-        return None
-
-
 def _described(named: str, folder: Path) -> Pipeline:
-    # A package holds its pipeline one level below.
+    # A package has its pipeline one level below.
     metas = [
         path for path in (folder / "meta.json", *sorted(folder.glob("*/meta.json")))
         if path.is_file() and (path.parent / "config.cfg").is_file()
     ]  # fmt: skip
     if not metas:
-        raise OptionError(f"{named}: {folder} holds no spaCy pipeline (meta.json and config.cfg)")
+        raise OptionError(
+            f"{named}: {folder} is not a spaCy pipeline (meta.json and config.cfg are missing)"
+        )
     try:
         meta = json.loads(metas[0].read_text(encoding="utf-8"))
         name, version = f"{meta['lang']}_{meta['name']}", str(meta["version"])
@@ -106,7 +188,7 @@ def _described(named: str, folder: Path) -> Pipeline:
 
 
 def roots(texts: Sequence[str], pipeline: Pipeline) -> Mapping[str, str]:
-    """Returns the root of each text, from the cache or by parsing.
+    """The root of each text, from the cache or by parsing.
 
     Raises:
         OptionError: The pipeline cannot be loaded, or does not parse.
@@ -125,7 +207,7 @@ def roots(texts: Sequence[str], pipeline: Pipeline) -> Mapping[str, str]:
 
 
 def _stored(file: Path, texts: Sequence[str]) -> dict[str, str] | None:
-    """What was found before; None where nothing was, or the file is damaged."""
+    """The cached roots; None if there are none or the file is damaged."""
     try:
         stored: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -161,94 +243,5 @@ def _loaded(pipeline: Pipeline) -> Any:
     except (OSError, ValueError, ImportError) as error:
         raise OptionError(
             f"the spaCy pipeline {pipeline.label} cannot be loaded ({error}); install the version "
-            "that fits your spaCy: python -m spacy validate"
+            "for your spaCy (python -m spacy validate lists it)"
         ) from None
-
-
-PARTS = ("dev", "test")
-"""What the paper uses of the dataset's parts: validation and test."""
-
-IN_ARCHIVE = "OpenBookQA-V1-Sep2018/Data/Additional/{part}_complete.jsonl"
-
-
-def read_archive(path: Path) -> list[tuple[str, Mapping[str, object]]]:
-    """Reads both parts out of the published archive, with places for messages.
-
-    Raises:
-        DataError: It does not hold them.
-    """
-    rows = []
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for part in PARTS:
-                name = IN_ARCHIVE.format(part=part)
-                rows += _parsed(archive.read(name).decode("utf-8"), f"{path}/{name}")
-    except (OSError, KeyError, zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not the archive of OpenBookQA ({error!r})") from None
-    return rows
-
-
-def read_files(paths: Iterable[Path]) -> list[tuple[str, Mapping[str, object]]]:
-    """Reads files of one question per line, with places for messages."""
-    return [row for path in paths for row in _parsed(path.read_text(encoding="utf-8"), str(path))]
-
-
-def _parsed(text: str, place: str) -> list[tuple[str, Mapping[str, object]]]:
-    rows = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                rows.append((f"{place}:{number}", json.loads(line)))
-            except ValueError:
-                raise DataError(f"{place}:{number}: no JSON") from None
-    return rows
-
-
-def samples(
-    rows: Iterable[tuple[str, Mapping[str, object]]],
-    roots: Callable[[list[str]], Mapping[str, str]],
-) -> list[Sample]:
-    """Makes samples of rows, in the files' own form or in the hub's.
-
-    Args:
-        rows: Places and contents: ``question`` (``stem``, ``choices``) or ``question_stem`` and
-            ``choices``, then ``fact1`` and ``answerKey``.
-        roots: Gives the root of each fact.
-
-    Raises:
-        DataError: A row is not of that form; its place is named.
-    """
-    read = []
-    for place, row in rows:
-        try:
-            stem, options = _question(row)
-            fact, label = str(row["fact1"]), str(row["answerKey"])
-            (answer,) = [option.text for option in options if option.label == label]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"{place}: no question of OpenBookQA ({error!r})") from None
-        read.append((str(row["id"]), stem, options, fact, label, answer))
-    root_of = roots([fact for _, _, _, fact, _, _ in read])
-    return [
-        Sample(
-            id=name,
-            question=stem,
-            answer=answer,
-            concepts=frozenset([root_of[fact]]),
-            options=options,
-            answer_label=label,
-        )
-        for name, stem, options, fact, label, answer in read
-    ]
-
-
-def _question(row: Mapping[str, object]) -> tuple[str, tuple[Option, ...]]:
-    question = row.get("question")
-    if isinstance(question, Mapping):
-        stem, choices = question["stem"], question["choices"]
-        pairs = [(choice["label"], choice["text"]) for choice in choices]
-    else:  # the hub's
-        stem, choices = row["question_stem"], row["choices"]
-        if not isinstance(choices, Mapping):
-            raise TypeError("choices")
-        pairs = list(zip(choices["label"], choices["text"], strict=True))
-    return str(stem), tuple(Option(str(label), str(text)) for label, text in pairs)

@@ -1,8 +1,8 @@
-"""From a sample to an input and an answer: templates in our own words, by name.
+"""From a sample to an input and an answer: named templates in our own words.
 
-The paper took its templates from Promptsource and reported each model's best per dataset. Which
-one is used changes scores, so several are there; the first of a dataset is the default.
-Around every template stands the format of the paper's appendix A (:func:`framed`).
+The paper used Promptsource templates and reported the best one per model and dataset. The
+template changes scores, so each dataset has several; the first is the default. Every template is
+wrapped in the format of the paper's appendix A (:func:`framed`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,16 +13,16 @@ from lm_eval_ext.benchmarks.conceptual.records import DatasetName, Sample
 from lm_eval_ext.errors import OptionError
 
 Template: TypeAlias = Callable[[Sample], tuple[str, str]]
-"""Gives input and answer."""
+"""From a sample to its input and answer."""
 
 
 def framed(text: str) -> str:
-    """An input in the paper's format: what comes next is the prediction."""
+    """An input in the paper's format, which the prediction continues."""
     return f"Input: {text} Prediction:"
 
 
 def with_facts(facts: Iterable[str], text: str) -> str:
-    """Puts facts before the first input of a prompt, each with a period."""
+    """Puts facts before a text, each ending with one period."""
     stated = " ".join(f"{fact.rstrip('. ')}." for fact in facts)
     return f"{stated}\n{text}" if stated else text
 
@@ -79,7 +79,7 @@ def _question_then_text(sample: Sample) -> tuple[str, str]:
 
 
 def _uncapital(question: str) -> str:
-    """A question within a sentence: its first word in lower case if it is a question word."""
+    """A question inside a sentence: a common first word loses its capital."""
     first, space, rest = question.partition(" ")
     words = {"what", "which", "who", "whom", "whose", "when", "where", "why", "how"}
     verbs = {"is", "are", "was", "were", "did", "does", "do", "has", "have", "in", "the"}
@@ -108,15 +108,15 @@ TEMPLATES: Mapping[str, Mapping[str, Template]] = MappingProxyType(
 
 
 def template_of(dataset: DatasetName, name: str | None) -> Template:
-    """Finds a template by name; None means the dataset's first.
+    """Finds a dataset's template by name; None means the first.
 
     Raises:
-        OptionError: The dataset has none of that name.
+        OptionError: The dataset has no template of that name.
     """
     found = TEMPLATES[dataset]
     if name is None:
         return next(iter(found.values()))
-    if name not in tuple(found):  # by equality: a list is no name, and cannot be hashed
+    if name not in tuple(found):  # a list from --metadata is not hashable
         raise OptionError(
             f"no template {name!r} for {dataset}; use {', '.join(found)} "
             "(--metadata conceptual_template=NAME)"

@@ -1,5 +1,6 @@
-"""What a sample of the four datasets is, as a typed record."""
+"""A sample of any of the datasets, as a typed record."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -9,7 +10,7 @@ DatasetName: TypeAlias = Literal["glue", "openbookqa", "hotpotqa", "worldtree", 
 
 @dataclass(frozen=True)
 class Option:
-    """One of the answers to choose from."""
+    """An answer to choose from."""
 
     label: str
     text: str
@@ -21,15 +22,15 @@ class Sample:
 
     Attributes:
         id: Unique in its dataset.
-        question: What is asked; in GLUE's diagnostics the hypothesis.
+        question: In GLUE diagnostics, the hypothesis.
         answer: The right answer, as the dataset words it.
-        concepts: What demonstrations are chosen by: names of logical phenomena, the root of a
-            fact, pairs of relation and object, or ids of facts.
-        context: What the question is about: the premise, or paragraphs; else empty.
-        premise: Whether the context is a premise, and so part of what is asked.
-        options: The answers to choose from; else empty.
-        answer_label: The right option's label; else empty.
-        facts: The texts of the facts that explain the answer, where prompts show them.
+        concepts: Criteria for choosing demonstrations (paper, section 3.2): names of logical
+            phenomena, the root of a fact, pairs of relation and object, or ids of facts.
+        context: A premise or paragraphs; may be empty.
+        premise: Whether the context is a premise, and so part of the question.
+        options: Empty if the question is open.
+        answer_label: The right option's label; empty if the question is open.
+        facts: Texts of the facts that explain the answer, if prompts show them.
     """
 
     id: str
@@ -44,9 +45,9 @@ class Sample:
 
     @property
     def copy_key(self) -> str:
-        """Equal for samples that ask the same: the letters and digits of what they ask.
+        """Equal for samples with the same question, by the letters and digits of its text.
 
-        Paragraphs do not count, since a copy may come with others.
+        Paragraphs are ignored: copies of a question can have different ones.
         """
         asked = [self.question, *sorted(option.text for option in self.options)]
         if self.premise:
@@ -55,24 +56,18 @@ class Sample:
 
 
 def plain(text: str) -> str:
-    """A text in lower case, as words of letters and digits with one space between them."""
+    """The text's words, in lower case and without punctuation, separated by single spaces."""
     return " ".join("".join(char if char.isalnum() else " " for char in text.casefold()).split())
 
 
 def main_concepts(samples: Iterable[Sample]) -> dict[str, str]:
-    """For every sample, the concept of it that most samples have.
+    """By sample id, the one of its concepts that most samples have; "" if it has none.
 
-    Samples may have several concepts; clusters of standard errors, and figures by concept,
-    need one. Ties go to the first in alphabetical order.
-
-    Returns:
-        By id; "" for a sample without concept.
+    Clusters and figures per concept need a single concept per sample. Ties go to the first in
+    alphabetical order.
     """
     samples = list(samples)
-    counts: dict[str, int] = {}
-    for sample in samples:
-        for concept in sample.concepts:
-            counts[concept] = counts.get(concept, 0) + 1
+    counts = Counter(concept for sample in samples for concept in sample.concepts)
     return {
         sample.id: min(sample.concepts, key=lambda name: (-counts[name], name), default="")
         for sample in samples

@@ -5,8 +5,8 @@ from typing import Any
 
 from datasets import Dataset
 
-from lm_eval_ext.benchmarks.conceptual import documents, openbookqa, score
-from lm_eval_ext.benchmarks.conceptual.documents import SELECTIONS, Rules
+from lm_eval_ext.benchmarks.conceptual import fewshot, openbookqa, score
+from lm_eval_ext.benchmarks.conceptual.fewshot import SELECTIONS, Rules
 from lm_eval_ext.benchmarks.conceptual.load import DEFAULT_PIPELINE
 from lm_eval_ext.benchmarks.conceptual.prompt import framed, with_facts
 from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
@@ -41,17 +41,17 @@ class ConceptualTask(FewshotTask):
     def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
         """Makes documents of the samples that have k demonstrations under both selections."""
         rows = list(samples)
-        chosen, left_out = documents.choose(rows, self._rules, k, seed)
+        chosen, left_out = fewshot.choose(rows, self._rules, k, seed)
         made = [
             {key: row[key] for key in ("id", "input", "answer", "concept", "concepts")}
-            | documents.columns(chosen[row["id"]])
+            | fewshot.columns(chosen[row["id"]])
             for row in rows
             if row["id"] in chosen
         ]
         if self._rules.max_words:
             long = [doc["id"] for doc in made if self._words(doc) > self._rules.max_words]
             made = [doc for doc in made if doc["id"] not in set(long)]
-            left_out |= {documents.TOO_LONG: long} if long else {}
+            left_out |= {fewshot.TOO_LONG: long} if long else {}
         return Chosen(Dataset.from_list(made), left_out)
 
     def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
@@ -70,7 +70,7 @@ class ConceptualTask(FewshotTask):
     def _words(self, doc: dict[str, Any]) -> int:
         """Distinct words of the longer of both prompts."""
         return max(
-            documents.distinct_words(
+            fewshot.distinct_words(
                 prompt.input,
                 *(text for turn in prompt.demonstrations for text in (turn.input, turn.answer)),
             )

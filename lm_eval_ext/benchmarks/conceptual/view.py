@@ -1,4 +1,4 @@
-"""What a person is shown of a sample: both answers, and why each demonstration was chosen."""
+"""How reports show a sample: both answers, and why each demonstration was chosen."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ _SELECTIONS = {"random": "at random", "concept": "sharing a concept"}
 
 
 def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
-    """Shows questions and the demonstrations of both selections."""
+    """Questions, with the demonstrations of both selections."""
     return [
         DocumentView(
             title=f"{doc['input']} ({doc['concept']})",
@@ -36,7 +36,7 @@ def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """Shows what was answered after either selection."""
+    """The answer after each selection."""
     del docs
     return [
         AnswerView(

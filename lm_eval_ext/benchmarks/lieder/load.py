@@ -1,7 +1,7 @@
-"""From the stimulus files to documents: one document per group of sentences."""
+"""From stimulus files to lm-eval's documents: one document per group of sentences."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -33,17 +33,13 @@ EXPECTED = {1: True, 0: False, -1: None}
 def dataset(lieder_experiment: Experiment = "base") -> "DatasetDict":
     """Loads one experiment for lm-eval, as the split ``test``.
 
-    Each document holds a group: ``item``, ``family``, ``experiment``, the parallel lists
-    ``condition``, ``context`` and ``continuation``, and ``felicitous``, the conditions that a
-    competent speaker accepts.
-
     Args:
         lieder_experiment: ``base`` (1, implicit novelty), ``diff`` (2, explicit novelty),
             ``two`` (3, numerals) or ``mini`` (embedded, our own items).
 
     Raises:
-        OptionError: If there is no such experiment.
-        DataError: If the file is not at hand or does not hold what it should.
+        OptionError: The experiment does not exist.
+        DataError: The file is not available or not valid.
     """
     from datasets import Dataset, DatasetDict
 
@@ -51,18 +47,18 @@ def dataset(lieder_experiment: Experiment = "base") -> "DatasetDict":
     if lieder_experiment not in legal:
         raise OptionError(f"no LIEDER experiment {lieder_experiment!r}; use {', '.join(legal)}")
     if lieder_experiment == "mini":
-        loaded = mini.groups()
+        groups: Sequence[Group] = mini.groups()
         info = provenance.describe_embedded("lieder_mini", mini.digest())
     else:
         file = require("lieder", lieder_experiment)
-        loaded = read(file.path, lieder_experiment)
+        groups = read(file.path, lieder_experiment)
         info = provenance.describe([file])
-    documents = [to_document(group, lieder_experiment) for group in loaded]
+    documents = [to_document(group, lieder_experiment) for group in groups]
     return DatasetDict({"test": Dataset.from_list(documents, info=info)})
 
 
 def to_document(group: Group, experiment: Experiment) -> dict[str, Any]:
-    """Flattens a group into the columns that lm-eval's dataset holds."""
+    """Flattens a group into a row: parallel lists, and the felicitous conditions."""
     return {
         "item": group.item,
         "family": group.family,
@@ -77,57 +73,32 @@ def to_document(group: Group, experiment: Experiment) -> dict[str, Any]:
 def read(path: Path, experiment: Experiment) -> list[Group]:
     """Reads a stimulus file: rows with ``id``, ``sent`` and ``expected``, in groups of 12.
 
-    The id names item, family and continuation. It does not name the context: ``know_doubt``
-    is pos_neg in one family, ``affirmative_negation`` in another. That follows from the
-    sentence's place in its group, as in the authors' own analysis.
-
     Raises:
-        DataError: If a row or a group is not what the format says; the line is named.
+        DataError: A row or a group is not valid; the message names the line.
     """
     rows = list(_rows(path))
     if not rows or len(rows) % GROUP_SIZE:
         raise DataError(
-            f"{path}: {len(rows)} rows do not make groups of {GROUP_SIZE}; "
-            "fetch it again (lm-eval-ext data fetch lieder)"
+            f"{path}: {len(rows)} rows, which is not a multiple of {GROUP_SIZE}; "
+            "fetch the file again (lm-eval-ext data fetch lieder)"
         )
     contexts = SIX_CONTEXTS if experiment == "two" else FOUR_CONTEXTS
-    per_context = GROUP_SIZE // len(contexts)
-    places = [context for context in contexts for _ in range(per_context)]
-    groups = []
-    for start in range(0, len(rows), GROUP_SIZE):
-        members = rows[start : start + GROUP_SIZE]
-        group = Group(
-            item=members[0].item,
-            family=members[0].family,
-            sentences=tuple(
-                row.in_group(members[0], context)
-                for row, context in zip(members, places, strict=True)
-            ),
-        )
-        if len({sentence.condition for sentence in group.sentences}) != GROUP_SIZE:
-            raise DataError(f"{members[0].place}: a condition occurs twice in this group of 12")
-        groups.append(group)
-    return groups
+    return [
+        _group(rows[start : start + GROUP_SIZE], contexts)
+        for start in range(0, len(rows), GROUP_SIZE)
+    ]
 
 
 @dataclass(frozen=True)
 class _Row:
+    """A line of a stimulus file; ``place`` names it in messages."""
+
     place: str
     item: str
     family: str
-    ending: str
+    suffix: str
     sentence: str
     felicitous: bool | None
-
-    def in_group(self, first: "_Row", context: str) -> Sentence:
-        if self.item != first.item:
-            raise DataError(f"{self.place}: item {self.item} stands in the group of {first.item}")
-        try:
-            text, continuation = prompt.split(self.sentence)
-            condition = prompt.condition(context, self.ending)
-        except (ValueError, KeyError) as error:
-            raise DataError(f"{self.place}: {error}") from None
-        return Sentence(condition, text, continuation, self.felicitous)
 
 
 def _rows(path: Path) -> Iterator[_Row]:
@@ -136,14 +107,39 @@ def _rows(path: Path) -> Iterator[_Row]:
             place = f"{path}:{number}"
             try:
                 row = json.loads(line)
-                number_, noun, first, second, *_, ending = row["id"].split("_")
+                item, noun, operator, other, *_, continuation = row["id"].split("_")
                 yield _Row(
                     place=place,
-                    item=f"{number_}_{noun}",
-                    family=f"{first}_{second}",
-                    ending=ending,
+                    item=f"{item}_{noun}",
+                    family=f"{operator}_{other}",
+                    suffix=prompt.CONTINUATIONS[continuation],
                     sentence=str(row["sent"]),
                     felicitous=EXPECTED[row["expected"]],
                 )
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise DataError(f"{place}: no row with id, sent and expected ({error!r})") from None
+                raise DataError(
+                    f"{place}: not a row with id, sent and expected ({error!r})"
+                ) from None
+
+
+def _group(rows: Sequence[_Row], contexts: Sequence[str]) -> Group:
+    """Makes a group of 12 rows.
+
+    The context follows from a row's position, as in the authors' own analysis. The id does not
+    give it: ``know_doubt`` is pos_neg in one family, ``affirmative_negation`` in another.
+    """
+    first = rows[0]
+    per_context = GROUP_SIZE // len(contexts)
+    sentences = []
+    for position, row in enumerate(rows):
+        if row.item != first.item:
+            raise DataError(f"{row.place}: item {row.item} in a group of item {first.item}")
+        try:
+            text, continuation = prompt.split(row.sentence)
+        except ValueError as error:
+            raise DataError(f"{row.place}: {error}") from None
+        condition = f"{contexts[position // per_context]}_{row.suffix}"
+        sentences.append(Sentence(condition, text, continuation, row.felicitous))
+    if len({sentence.condition for sentence in sentences}) != GROUP_SIZE:
+        raise DataError(f"{first.place}: a condition occurs twice in the group that starts here")
+    return Group(first.item, first.family, tuple(sentences))

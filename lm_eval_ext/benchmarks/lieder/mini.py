@@ -1,8 +1,8 @@
-"""lieder_mini: a small LIEDER of our own, embedded in the package, for tests and demonstrations.
+"""lieder_mini: a small dataset of our own in LIEDER's design, for tests and demonstrations.
 
-It has LIEDER's design (fact sheet, "LIEDER": items x sentence families x contexts x
-continuations) and none of its text: other nouns, names, verbs, predicates and wordings. It
-needs no download and is too small and too regular to tell much about a real model.
+It crosses items, sentence families, contexts and continuations as experiment 1 does (paper,
+section 4), with other nouns, names, verbs, predicates and wordings. It needs no download. It is
+too small and too regular to measure a real model.
 """
 
 import hashlib
@@ -25,29 +25,29 @@ from lm_eval_ext.benchmarks.lieder.records import (
 )
 
 NONREFERENTIAL_CONTINUATION = " None of this surprises anyone."
-"""A sentence about no entity of the context: the baseline of the relative metric."""
+"""Refers to no entity of the context: the baseline of the relative metric."""
 
 FELICITOUS = frozenset({"pos_neg_s", "neg_pos_s", "pos_pos_p"})
-"""The felicitous conditions of LIEDER's experiment 1 (table in the authors' README)."""
+"""The felicitous conditions of experiment 1 (paper, table 2)."""
 
 CONTINUATIONS = (SINGULAR, PLURAL, NONREFERENTIAL)
 
 
 class Item(BaseModel):
-    """A noun with its two owners, its verbs and what is said of it afterwards.
+    """A noun with its two owners, its verbs and its predicates.
 
     Attributes:
-        article: The indefinite article of the noun.
-        noun: Singular; names the item.
+        article: The noun's indefinite article.
+        noun: Singular; also the item's name.
         plural: The noun's plural.
         owners: The subjects of the first and the second clause.
         base: The verb's base form.
-        finite: The same verb, third person singular.
-        auxiliary: The auxiliary in the tense of ``finite``.
+        finite: The same verb in the third person singular.
+        auxiliary: In the tense of ``finite``.
         attempt: The base form that follows "was able to".
         predicate_singular: Predicate of "The <noun>".
         predicate_plural: Predicate of "The <plural>".
-        shareable: Whether both owners may have met one and the same individual.
+        shareable: Whether both clauses can be about the same individual.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,16 +66,15 @@ class Item(BaseModel):
 
     @property
     def indefinite(self) -> str:
-        """The noun with its indefinite article."""
+        """The noun with its article, such as "a kite"."""
         return f"{self.article} {self.noun}"
 
 
 Family: TypeAlias = Callable[[Item, str, str], Mapping[str, str]]
-"""Gives the four contexts, by name, for an item and the subjects of its two clauses."""
+"""From an item and the subjects of its two clauses to the four contexts, by name."""
 
 
 def _plain_negated(item: Item, first: str, second: str) -> Mapping[str, str]:
-    """Affirmation and negation."""
     does = f"{item.finite} {item.indefinite}"
     does_not = f"{item.auxiliary} not {item.base} {item.indefinite}"
     return {
@@ -88,7 +87,6 @@ def _plain_negated(item: Item, first: str, second: str) -> Mapping[str, str]:
 
 
 def _certain_unlikely(item: Item, first: str, second: str) -> Mapping[str, str]:
-    """What is certain and what is unlikely."""
     one, two = (f"{subject} {item.finite} {item.indefinite}" for subject in (first, second))
     return {
         "pos_neg": f"It is certain that {one}, but it is unlikely that {two}.",
@@ -99,7 +97,6 @@ def _certain_unlikely(item: Item, first: str, second: str) -> Mapping[str, str]:
 
 
 def _able_unable(item: Item, first: str, second: str) -> Mapping[str, str]:
-    """Success and failure."""
     deed = f"to {item.attempt} {item.indefinite}"
     return {
         "pos_neg": f"{first} was able {deed}, whereas {second} was unable {deed}.",
@@ -116,28 +113,25 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         "able_unable": _able_unable,
     }
 )
-"""Sentence families in the dataset's order."""
-
-
-def embedded_items() -> str:
-    """The text of ``mini.yaml``, with Unix line ends on every system."""
-    file = resources.files(__package__).joinpath("mini.yaml")
-    return file.read_text(encoding="utf-8").replace("\r\n", "\n")
-
-
-def parse_items(entries: Iterable[object]) -> tuple[Item, ...]:
-    """Validates items as YAML gives them.
-
-    Raises:
-        pydantic.ValidationError: A field is missing, unknown or of another type.
-    """
-    return tuple(Item.model_validate(entry) for entry in entries)
+"""In the dataset's order; like the paper's three, with other operators."""
 
 
 @cache
-def items() -> tuple[Item, ...]:
-    """The embedded items, in the dataset's order."""
-    return parse_items(yaml.safe_load(embedded_items())["items"])
+def groups() -> tuple[Group, ...]:
+    """One group of 12 sentences per item and family, items outermost, as in LIEDER's files."""
+    return tuple(_group(item, family) for item in items() for family in FAMILIES)
+
+
+def _group(item: Item, family: str) -> Group:
+    contexts = FAMILIES[family](item, *item.owners)
+    endings = continuations(item)
+    sentences = []
+    for context in FOUR_CONTEXTS:
+        for ending in CONTINUATIONS:
+            name = f"{context}_{ending}"
+            felicitous = None if ending == NONREFERENTIAL else name in FELICITOUS
+            sentences.append(Sentence(name, contexts[context], endings[ending], felicitous))
+    return Group(item.noun, family, tuple(sentences))
 
 
 def continuations(item: Item) -> dict[str, str]:
@@ -149,46 +143,29 @@ def continuations(item: Item) -> dict[str, str]:
     }
 
 
-def _felicity(condition: str) -> bool | None:
-    """What a competent speaker says of a condition; None where LIEDER does not judge."""
-    if condition.endswith(f"_{NONREFERENTIAL}"):
-        return None
-    return condition in FELICITOUS
-
-
-def _group(item: Item, family: str) -> Group:
-    """Crosses the contexts of one item in one family with the item's continuations."""
-    contexts = FAMILIES[family](item, *item.owners)
-    endings = continuations(item)
-    sentences = []
-    for context in FOUR_CONTEXTS:
-        for ending in CONTINUATIONS:
-            name = f"{context}_{ending}"
-            sentences.append(Sentence(name, contexts[context], endings[ending], _felicity(name)))
-    return Group(item.noun, family, tuple(sentences))
-
-
 @cache
-def _all_groups() -> tuple[Group, ...]:
-    return tuple(_group(item, family) for item in items() for family in FAMILIES)
+def items() -> tuple[Item, ...]:
+    """The embedded items, in the dataset's order."""
+    return parse_items(yaml.safe_load(embedded_items())["items"])
 
 
-def groups() -> list[Group]:
-    """Renders the dataset.
+def parse_items(entries: Iterable[object]) -> tuple[Item, ...]:
+    """Validates items as YAML gives them.
 
-    Returns:
-        One group of 12 sentences per item and family, items outermost, as in LIEDER's files.
+    Raises:
+        pydantic.ValidationError: A field is missing, unknown or of another type.
     """
-    return list(_all_groups())
+    return tuple(Item.model_validate(entry) for entry in entries)
+
+
+def embedded_items() -> str:
+    """The text of ``mini.yaml``, with Unix line ends on every system."""
+    file = resources.files(__package__).joinpath("mini.yaml")
+    return file.read_text(encoding="utf-8").replace("\r\n", "\n")
 
 
 def digest() -> str:
-    """Names this version of the dataset.
-
-    Returns:
-        SHA-256 (hex) of the embedded items and of every rendered sentence, so that a change
-        of the items, of a template or of a felicity judgment shows.
-    """
+    """SHA-256 (hex) over items and rendered sentences; any change of the dataset changes it."""
     rendered = (
         "\t".join((g.item, g.family, s.condition, s.context + s.continuation, str(s.felicitous)))
         for g in groups()

@@ -1,22 +1,24 @@
-"""What a LIEDER item is, as typed records.
+"""LIEDER's data as typed records: sentences, and the groups that are scored together.
 
-A *group* is what one document of the task holds: one item (a noun with its two owners and
-its predicates) in one sentence family. It crosses contexts with continuations; the pair is
-a *condition*, written ``<context>_<continuation>`` as in the authors' result files:
-``pos_neg_s`` is the singular continuation after a context that introduces the entity in its
-first clause and denies it in its second (fact sheet, "LIEDER").
+Each document is one *group*: one item (a noun with its two owners and its predicates) in one
+sentence family, with every context combined with every continuation. Such a combination is a
+*condition*, written ``<context>_<continuation>`` as in the authors' result files. ``pos_neg_s``
+is the singular continuation after a context whose first clause introduces an entity and whose
+second clause denies one (paper, section 4 and table 2).
 """
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Experiment: TypeAlias = Literal["base", "diff", "two", "mini"]
+"""Experiments 1 (section 5), 2 (section 6) and 3 (appendix D); ``mini`` is our own data."""
 
 SINGULAR, PLURAL, NONREFERENTIAL = "s", "p", "nonref"
-"""Suffixes of a condition: "The dog ...", "The dogs ...", and a sentence about no dog."""
+"""Continuation suffixes: "The dog ...", "The dogs ...", and a sentence about neither."""
 
 FOUR_CONTEXTS = ("pos_neg", "pos_pos", "neg_pos", "neg_neg")
 SIX_CONTEXTS = ("pos_neg", "two_neg", "pos_pos", "neg_pos", "neg_two", "neg_neg")
+"""Contexts in the order of the stimulus files; the six are those of experiment ``two``."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,8 @@ class Sentence:
         condition: Such as ``pos_neg_s``.
         context: The first sentence, with its period.
         continuation: The second sentence, with the space before it.
-        felicitous: What a competent speaker says; None where the dataset does not judge
-            (the non-referential continuations).
+        felicitous: A competent speaker's judgment; None for non-referential continuations,
+            which the dataset does not judge.
     """
 
     condition: str
@@ -42,7 +44,7 @@ class Group:
     """The sentences of one item in one family.
 
     Attributes:
-        item: Names the noun, and with it the cluster that standard errors are taken over.
+        item: The item's name, which is also the cluster for standard errors.
         family: How the context is built, such as ``know_doubt``.
         sentences: In the dataset's order.
     """

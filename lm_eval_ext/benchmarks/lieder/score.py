@@ -1,7 +1,8 @@
-"""Comparisons of probabilities, under the direct and the relative metric.
+"""Accuracy of probability comparisons, under the direct and the relative metric.
 
-A comparison ``a>b`` is right where the felicitous continuation a is more probable than the
-infelicitous b, each given its own context (fact sheet, "Scoring").
+A comparison ``a>b`` is correct if the felicitous continuation a is more probable than the
+infelicitous b, each given its own context (paper, section 4 and table 3; metrics: section 5
+and appendix E).
 """
 
 import math
@@ -13,26 +14,26 @@ from lm_eval_ext.benchmarks.lieder.records import NONREFERENTIAL, Experiment
 from lm_eval_ext.harness.metrics import document_results, metric_entries
 
 DIRECT, RELATIVE = "direct", "relative"
+MEAN = "mean"
+UNDEFINED = "undefined"
+"""Metric: the share of a group's log-probabilities that are not finite; 0 in a sound run."""
+
 EXISTENCE = "existence"
 UNIQUENESS_NOVELTY = "uniqueness+novelty"
 PLURALITY = "plurality"
 EXISTENCE_PLURALITY = "existence+plurality"
-DISTANCE = "distance"
-"""No felicity requirement decides: which of two felicitous antecedents is nearer."""
-NUMERAL = "numeral"
-"""Our name for what experiment ``two`` adds; its paper gives those no property."""
-
-MEAN = "mean"
 REQUIREMENTS = (EXISTENCE, UNIQUENESS_NOVELTY, PLURALITY, EXISTENCE_PLURALITY)
-"""The semantic properties behind the paper's 15 comparisons, over which the mean is taken."""
+"""The felicity requirements behind the paper's 15 comparisons, which the mean is over."""
 
-UNDEFINED = "undefined"
-"""Metric: the share of a group's log-probabilities that are no finite numbers (0 when sound)."""
+DISTANCE = "distance"
+"""Not a felicity requirement: which of two felicitous antecedents is nearer."""
+NUMERAL = "numeral"
+"""Our name for the comparisons that experiment ``two`` adds; the paper names no requirement."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """``better`` should be more probable than ``worse``, because of a felicity requirement."""
+    """``better`` should be more probable than ``worse``, because of ``requirement``."""
 
     better: str
     worse: str
@@ -40,13 +41,13 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        """As the authors' result files write it: ``pos_neg_s>pos_pos_s``."""
+        """As in the authors' result files: ``pos_neg_s>pos_pos_s``."""
         return f"{self.better}>{self.worse}"
 
 
-def _comparisons(requirement: str, *pairs: str) -> tuple[Comparison, ...]:
-    split = (pair.partition(">") for pair in pairs)
-    return tuple(Comparison(better, worse, requirement) for better, _, worse in split)
+def _comparisons(requirement: str, *names: str) -> tuple[Comparison, ...]:
+    pairs = (name.split(">") for name in names)
+    return tuple(Comparison(better, worse, requirement) for better, worse in pairs)
 
 
 FIFTEEN = (
@@ -61,7 +62,7 @@ FIFTEEN = (
     *_comparisons(UNIQUENESS_NOVELTY, "pos_pos_p>pos_pos_s"),
     *_comparisons(EXISTENCE, "pos_pos_p>neg_neg_s"),
 )
-"""The informative comparisons, as the paper's table lists them."""
+"""The informative comparisons, in the order of the paper's table 3."""
 
 SEVENTEEN = (*FIFTEEN, *_comparisons(DISTANCE, "neg_pos_s>pos_neg_s", "neg_pos_p>pos_neg_p"))
 
@@ -82,35 +83,33 @@ THIRTY_THREE = (
         *(f"pos_pos_p>{two}" for two in ("two_neg_s", "neg_two_s")),
     ),
 )
-"""Experiment ``two``: 16 more, with contexts in which one clause says "two dogs"."""
+"""Experiment ``two`` (appendix D): 16 more, with contexts in which one clause says "two dogs"."""
 
 
 def comparisons_of(experiment: Experiment) -> tuple[Comparison, ...]:
-    """The comparisons of an experiment: 33 in ``two``, otherwise 17."""
+    """The 33 comparisons of ``two``, or the 17 of every other experiment."""
     return THIRTY_THREE if experiment == "two" else SEVENTEEN
 
 
 def metrics_of(experiment: Experiment) -> tuple[str, ...]:
-    """The metrics of an experiment; ``two`` has no non-referential continuation to relate to."""
+    """Both metrics; only the direct one for ``two``, which has no non-referential sentence."""
     return (DIRECT,) if experiment == "two" else (DIRECT, RELATIVE)
 
 
 def judge(
     logprobs: Mapping[str, float], comparisons: Sequence[Comparison], metric: str
 ) -> dict[str, bool]:
-    """Decides every comparison of one group.
+    """Decides every comparison of one group, by the comparison's name.
+
+    Equal probabilities and NaN make a comparison incorrect.
 
     Args:
         logprobs: By condition, the natural log of p(continuation | context).
-        comparisons: Which to decide.
-        metric: ``direct`` compares p(a) with p(b). ``relative`` puts
-            p(a) / (p(a) + p(nonref in a's context)) in the place of p(a). That is the
-            logistic function of ``log p(a) - log p(nonref)``, which grows with it, so the
-            differences are compared: the same order, and no underflow for long sentences.
-
-    Returns:
-        By the comparison's name. Equal probabilities, and any that is not a number, decide
-        nothing, so the comparison is not right.
+        comparisons: The comparisons to decide.
+        metric: ``direct`` compares p(a) with p(b). ``relative`` replaces p(a) by
+            p(a) / (p(a) + p(nonref in a's context)). That is the logistic function of
+            ``log p(a) - log p(nonref)``, so the differences are compared: the order is the
+            same, and long sentences do not underflow.
     """
 
     def strength(condition: str) -> float:
@@ -125,20 +124,21 @@ def judge(
     }
 
 
-def summarise(verdicts: Mapping[str, bool], comparisons: Sequence[Comparison]) -> dict[str, float]:
-    """Turns the verdicts on one group into scores: means first, then each comparison.
+def summarise(correct: Mapping[str, bool], comparisons: Sequence[Comparison]) -> dict[str, float]:
+    """Scores of one group: the mean over the paper's 15, a mean per requirement, each comparison.
 
-    Returns:
-        ``mean`` (over the paper's 15), one mean per requirement, and 1.0 or 0.0 by comparison.
+    Args:
+        correct: The result of :func:`judge`.
+        comparisons: Those that were decided; the 15 must be among them.
     """
     by_requirement: dict[str, list[bool]] = {}
     for comparison in comparisons:
-        by_requirement.setdefault(comparison.requirement, []).append(verdicts[comparison.name])
-    fifteen = [verdict for name in REQUIREMENTS for verdict in by_requirement[name]]
+        by_requirement.setdefault(comparison.requirement, []).append(correct[comparison.name])
+    fifteen = [one for requirement in REQUIREMENTS for one in by_requirement[requirement]]
     return {
         MEAN: sum(fifteen) / len(fifteen),
-        **{name: sum(right) / len(right) for name, right in by_requirement.items()},
-        **{name: float(verdict) for name, verdict in verdicts.items()},
+        **{name: sum(members) / len(members) for name, members in by_requirement.items()},
+        **{name: float(one) for name, one in correct.items()},
     }
 
 
@@ -164,12 +164,12 @@ def process_results(doc: dict[str, Any], results: Sequence[tuple[float, bool]]) 
 
 
 def metric_list(lieder_experiment: Experiment = "base", **_: Any) -> list[dict[str, Any]]:
-    """lm-eval's ``metric_list`` for an experiment: the names that :func:`score` gives."""
+    """lm-eval's hook: the metrics of an experiment, named as :func:`score` names them."""
     comparisons = comparisons_of(lieder_experiment)
-    verdicts = dict.fromkeys((comparison.name for comparison in comparisons), False)
+    none_correct = dict.fromkeys((comparison.name for comparison in comparisons), False)
     names = [
         f"{metric}/{name}"
         for metric in metrics_of(lieder_experiment)
-        for name in summarise(verdicts, comparisons)
+        for name in summarise(none_correct, comparisons)
     ]
     return [*metric_entries(names), *metric_entries([UNDEFINED], higher_is_better=False)]

@@ -1,4 +1,4 @@
-"""What a person is shown of a sample: the continuations, and how likely each one was."""
+"""How reports show a sample: its continuations, and how probable each one was."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
 
 def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
-    """Shows contexts with their continuations, and which of them are felicitous."""
+    """Contexts with their continuations, and which of them are felicitous."""
     return [
         DocumentView(
             title=f"{doc['item']} ({doc['family']}): {doc['context'][0]}",
@@ -35,7 +35,7 @@ def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """Shows the log-probability of each continuation, the likeliest first."""
+    """The log-probability of each continuation, the most probable first."""
     return [_answer(doc, one) for doc, one in zip(docs, answers, strict=True)]
 
 
@@ -54,7 +54,7 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
 
 
 def _log_probability(answer: str) -> float | None:
-    """Of what lm-eval logs: a pair of log-probability and "is greedy", as text."""
+    """Reads what lm-eval logs: a log-probability, or a pair of it and "is greedy", as text."""
     try:
         value = json.loads(answer.replace("'", '"').replace("True", "1").replace("False", "0"))
         return float(value[0] if isinstance(value, list) else value)

@@ -49,6 +49,13 @@ DIFFERENT = [
         "LAMBDA a . LAMBDA b . LAMBDA e . bless . agent ( e , b ) AND bless . theme ( e , a )",
     ),
     ("say . ccomp ( x _ 1 , x _ 2 )", "say . ccomp ( x _ 5 , x _ 5 )"),
+    # A bound variable is not interchangeable with a free one.
+    ("LAMBDA a . like ( a , x _ 1 )", "LAMBDA a . like ( x _ 1 , a )"),
+    ("LAMBDA a . LAMBDA b . like ( b , x _ 1 ) AND on ( a , a )",
+     "LAMBDA a . LAMBDA b . like ( x _ 1 , b ) AND on ( a , a )"),
+    # Two pairs that are each indistinguishable: p and q in parallel, or in a ring of four.
+    ("p ( x _ 1 , x _ 2 ) AND p ( x _ 3 , x _ 4 ) AND q ( x _ 1 , x _ 2 ) AND q ( x _ 3 , x _ 4 )",
+     "p ( x _ 1 , x _ 2 ) AND p ( x _ 3 , x _ 4 ) AND q ( x _ 1 , x _ 4 ) AND q ( x _ 3 , x _ 2 )"),
     # The same counts everywhere, another wiring: one ring of six, two rings of three.
     (
         " AND ".join(f"on ( x _ {i} , x _ {(i + 1) % 6} )" for i in range(6)),
@@ -57,7 +64,8 @@ DIFFERENT = [
 ]  # fmt: skip
 
 NONE = [
-    "", " ", "AND", "dog (", "dog ( )", "dog ( x _ )", "dog ( x _ 1", "( x _ 1 )",
+    "", " ", "AND", ".", "_", "dog ( _ )",
+    "dog (", "dog ( )", "dog ( x _ )", "dog ( x _ 1", "( x _ 1 )",
     "dog ( x _ 1 ) AND", "* dog ( x _ 1 ) ;", "* dog ( x _ 1 )",
     "* dog ( x _ 1 ) AND cat ( x _ 2 )", "dog ( x _ 1 ) ; cat ( x _ 2 )", "dog . ( x _ 1 )",
     ". dog ( x _ 1 )", "LAMBDA a shark ( a )", "LAMBDA", "LAMBDA a .",
@@ -108,6 +116,7 @@ def test_any_tokens_are_read_or_refused(tokens: list[str]) -> None:
         "* dog ( x _ 1 ) ; " * 100_000,
         "x" * 1_000_000,
     ],
+    ids=range(7),
 )
 def test_length_and_depth_cannot_hurt(text: str) -> None:
     started = time.monotonic()
@@ -127,6 +136,7 @@ def test_symmetric_forms_cannot_hurt() -> None:
 
 def test_whitespace_is_normalised() -> None:
     assert normalise("  a\t b\n\nc ") == "a b c"
+    assert normalise("*a(b,[w_1]).c;") == "* a ( b , [w_1] ) . c ;"
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +147,7 @@ def forms(shared_data: Path) -> list[str]:
         for line in (shared_data / "cogs/train.tsv").read_text().splitlines()
         if "\tprimitive" in line
     ]
-    return [line.split("\t")[1] for line in lines[::7] + primitives]
+    return [line.split("\t")[1] for line in lines[::21] + primitives]
 
 
 def test_every_real_form_is_read_and_equals_itself(forms: list[str]) -> None:

@@ -49,7 +49,7 @@ def test_it_is_the_same_everywhere() -> None:
 
 
 def test_the_notation_is_that_of_cogs() -> None:
-    """Each case is our own sentence in the shape of the fact sheet's notation."""
+    """Each case is our own sentence in COGS's notation."""
     goat = Noun("goat", definite=True)
     barn = Noun("barn", definite=False)
     cases = [

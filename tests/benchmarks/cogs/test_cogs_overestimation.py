@@ -151,14 +151,14 @@ def test_two_logs_become_the_answers_of_one_task(tmp_path: Path, cli: Callable[.
 def test_logs_that_do_not_fit_are_one_clear_line(tmp_path: Path) -> None:
     one = log(tmp_path / "one.jsonl", [("gen/1", "a"), ("gen/2", "b")])
     other = log(tmp_path / "other.jsonl", [("gen/1", "a"), ("gen/3", "\ud800")])
-    with pytest.raises(DataError, match="2 examples, such as gen/2, are in one of"):
+    with pytest.raises(DataError, match="2 examples, such as gen/2, are in only one of"):
         pair(one, other, tmp_path / "o")
     assert pair(other, other, tmp_path / "o") == 2, "lone surrogates are texts, too"
     for content, message in (
-        ("", "nothing is logged here"),
+        ("", "no samples; log them"),
         ("{}\n", ":1: not a row"),
         ('{"doc": {"id": "x"}, "resps": [["a"], ["b"]]}\n', ":1: not a row"),
-        ('{"doc": {"id": 7}, "resps": [["a"]]}\n', "must be texts"),
+        ('{"doc": {"id": 7}, "resps": [["a"]]}\n', "must be text"),
         ("[" * 100_000, ":1: not a row"),
     ):
         (tmp_path / "bad.jsonl").write_text(content)

@@ -151,7 +151,7 @@ def test_the_check_finds_the_traps_of_appendix_b(made: Any, tmp_path: Path) -> N
     first = len(load_tokenizer(source))
     bare, spaced = _added("{}", first), _added(" {}", first)
     assert "A farmer saw[w_0] ." in str(_failure_with(bare, source, tmp_path / "bare"))
-    assert "'[w_0]' is read as" in str(_failure_with(spaced, source, tmp_path / "spaced"))
+    assert "'[w_0]' is encoded as" in str(_failure_with(spaced, source, tmp_path / "spaced"))
     # With both, space first, the authors' first remedy: the check allows two ids for a token.
     both = (*spaced, *_added("{}", first + len(NOVEL_TOKENS)))
     assert _failure_with(both, source, tmp_path / "both") is None
@@ -218,7 +218,7 @@ def test_tokens_are_not_added_twice(made: Any, tmp_path: Path) -> None:
 
 def test_a_name_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     for call in (check_tokens, lambda model: add_tokens(model, tmp_path / "out", init="random")):
-        with pytest.raises(OptionError, match=r"t5-base is no folder.*not downloaded"):
+        with pytest.raises(OptionError, match=r"t5-base is not a folder.*not downloaded"):
             call(Path("t5-base"))
     with pytest.raises(OptionError, match="no tokenizer can be loaded"):
         check_tokens(tmp_path)
@@ -235,7 +235,7 @@ def test_a_file_for_the_check_must_be_cogss(made: Any, tmp_path: Path) -> None:
     words = replacements(TOKENS)
     texts = list(texts_of(tmp_path / "lossy.tsv"))
     assert texts == [f"{words['Lina']} saw a {words['cobra']} .", "A\u0301"]
-    with pytest.raises(OptionError, match="comes back as"):
+    with pytest.raises(OptionError, match="is decoded as"):
         check_tokens(made("wordpiece")[1], tmp_path / "lossy.tsv")
 
 

@@ -1,4 +1,4 @@
-"""The hub's copies of the datasets, in its layout on this machine."""
+"""The hub's copies of the datasets, from local folders in the hub's layout."""
 
 import dataclasses
 import json
@@ -47,7 +47,7 @@ def test_openbookqas_rows_come_from_the_hub_too(
     assert described.config_name == hub.OPENBOOKQA.revision
     assert hub.describe(there, found[:1]).download_checksums != described.download_checksums
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
-    with pytest.raises(OptionError, match="from which alone"):
+    with pytest.raises(OptionError, match="only local files are"):
         hub.rows(there)
 
 
@@ -69,7 +69,7 @@ def test_hotpotqas_rows_from_the_hub_make_the_same_samples(
         ((place, hub.as_in_files(place, row)) for place, row in rows), tmp_path / "r.json"
     )
     assert joined == hotpotqa.read(tmp_path / "q.json", tmp_path / "r.json")
-    with pytest.raises(DataError, match="here: no question"):
+    with pytest.raises(DataError, match="here: not a question"):
         hub.as_in_files("here", {"id": "b"})
 
 
@@ -84,8 +84,8 @@ def test_the_loader_takes_both_datasets_from_the_hub(
 ) -> None:
     path = hub_copy(tmp_path / "obqa", "additional", validation=[ROW], test=[{**ROW, "id": "7-2"}])
     monkeypatch.setattr(hub, "OPENBOOKQA", dataclasses.replace(hub.OPENBOOKQA, path=path))
-    monkeypatch.setattr(load.roots, "find", lambda named: named)
-    monkeypatch.setattr(load.roots, "roots", dict.fromkeys)
+    monkeypatch.setattr(openbookqa, "find", lambda named: named)
+    monkeypatch.setattr(openbookqa, "roots", dict.fromkeys)
     rows = load.dataset(
         conceptual_dataset="openbookqa", conceptual_from="hub", conceptual_pipeline="melts"
     )["test"]

@@ -3,8 +3,10 @@
 import math
 import pickle
 import random
+from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,6 +91,11 @@ def test_no_answer_hurts(answer: str) -> None:
     assert set(score(answer, "yes")) == set(SCORES)
 
 
+def test_an_answer_is_compared_up_to_a_length() -> None:
+    assert score("x " * 9_999 + "y", "y")["rouge_l"] == 1.0
+    assert score("x " * 10_000 + "y", "y")["rouge_l"] == 0.0
+
+
 def test_a_document_is_scored_under_both_selections() -> None:
     scores = process_results({"answer": "a b"}, ["b", "a b"])
     assert scores["rouge_l"] == {"random": 0.5, "concept": 1.0}
@@ -139,6 +146,32 @@ def test_without_error_there_is_no_change_of_it() -> None:
     assert found["gain/rouge_l"] == -0.375
 
 
+@pytest.mark.parametrize(("random", "concept"), [(0.2, 0.6), (0.9, 0.95)])
+def test_constant_scores_have_intervals_of_no_width(random: float, concept: float) -> None:
+    scored = documents(*[(random, concept)] * 4)
+    assert scored[0]["error_change/rouge_l"] == random - concept, "what lm-eval logs"
+    found = figures(scored)
+    for view, value in (("gain", concept - random), ("error_change", -0.5)):
+        for ending in ("_ci95_low", "_ci95_high", "_100x200", "_100x200_ci95_low"):
+            assert found[f"{view}/rouge_l{ending}"] == pytest.approx(value), (view, ending)
+
+
+def test_a_concept_has_figures_from_ten_documents_on() -> None:
+    rows = [{"concept": name} for name in ["nine"] * 9 + ["ten"] * 10 + [""] * 11]
+    assert conceptual_score.concepts_with_enough(rows) == ("ten",)
+    ten = figures(documents(*[(0.0, 1.0)] * 37))
+    assert ten["concept/accuracy:c0"] == 1.0
+    nine = figures(documents(*[(0.0, 1.0)] * 36))
+    assert nine["concept/accuracy:c0"] == nine["concept/accuracy:c0_stderr"] == "N/A"
+
+
+def test_errors_and_changes_of_error_are_better_when_lower() -> None:
+    for entry in conceptual_score.metric_list(("c0",)):
+        name = entry["metric"]
+        lower = name.endswith("_stderr") or name.startswith("error_change/")
+        assert entry["higher_is_better"] is (not lower), name
+
+
 def test_no_order_of_documents_changes_a_figure() -> None:
     rng = random.Random(1)
     scored = documents(*[(rng.random(), rng.random()) for _ in range(150)])
@@ -162,6 +195,48 @@ def test_the_papers_bootstrap_draws_100_of_the_samples_200_times() -> None:
     assert all(abs(v * 100 - round(v * 100)) < 1e-9 for v in values), "means of 100 whole numbers"
 
 
+def test_figures_of_the_papers_bootstrap_are_of_its_values() -> None:
+    rng = random.Random(3)
+    scored = documents(*[(rng.random(), rng.random()) for _ in range(30)])
+    values = conceptual_score.paper_bootstrap([d["gain/rouge_l"] for d in scored], of_change=False)
+    assert values is not None
+    found = figures(scored)
+    for ending, expected in (
+        ("", np.median(values)),
+        ("_stderr", np.std(values, ddof=1)),
+        ("_ci95_low", np.quantile(values, 0.025)),
+        ("_ci95_high", np.quantile(values, 0.975)),
+    ):
+        assert found[f"gain/rouge_l_100x200{ending}"] == pytest.approx(float(expected), rel=1e-12)
+    # Pinned: another draw would make published figures incomparable.
+    drawn = np.random.default_rng(0).integers(30, size=(200, 100))
+    ordered = np.array([float(d["gain/rouge_l"]) for d in sorted(scored, key=sample_of)])
+    assert values == pytest.approx(ordered[drawn].mean(axis=1))
+
+
+def sample_of(document: dict[str, Any]) -> str:
+    sample: str = document["gain/rouge_l"].sample
+    return sample
+
+
+def test_the_papers_bootstrap_needs_two_samples_and_two_defined_values() -> None:
+    def drawn(*scores: float, of_change: bool = False) -> Any:
+        pairs = [Pair(one, one, one, f"{n:04}", "c") for n, one in enumerate(scores)]
+        return conceptual_score.paper_bootstrap(pairs, of_change=of_change)
+
+    assert drawn(0.5) is None
+    assert len(drawn(0.5, 0.5)) == 200
+    # The change of error is defined in those of the 200 draws that have the one error.
+    draws = np.random.default_rng(0).integers(5000, size=(200, 100))
+    times = Counter(int(one) for row in draws for one in set(row))
+    for count, expected in ((1, None), (2, 2)):
+        place = next(one for one in range(5000) if times[one] == count)
+        scores = [1.0] * 5000
+        scores[place] = 0.0
+        found = drawn(*scores, of_change=True)
+        assert (None if found is None else len(found)) == expected
+
+
 def test_a_pair_survives_the_way_between_ranks() -> None:
     pair = Pair(0.5, 0.25, 0.75, "s", "c")
     again = pickle.loads(pickle.dumps(pair))
@@ -171,7 +246,7 @@ def test_a_pair_survives_the_way_between_ranks() -> None:
 
 
 def test_names_of_concepts_break_no_names_of_metrics() -> None:
-    assert conceptual_score.label("Intervals/Numbers") == "Intervals&Numbers"
+    assert conceptual_score.label("Intervals/Numbers, both") == "Intervals&Numbers; both"
     names = [e["metric"] for e in conceptual_score.metric_list(("is in Rome, Italy", "a/b"))]
     assert len(names) == len(set(names))
     assert all("," not in name and name.count("/") == 1 for name in names)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lm_eval.tasks import TaskManager
 
 from lm_eval_ext._autoload import tasks_folder
-from lm_eval_ext.benchmarks.conceptual import documents, load
-from lm_eval_ext.benchmarks.conceptual.documents import TOO_FEW, TOO_LONG, Rules
+from lm_eval_ext.benchmarks.conceptual import fewshot, load
+from lm_eval_ext.benchmarks.conceptual.fewshot import TOO_FEW, TOO_LONG, Rules
 from lm_eval_ext.benchmarks.conceptual.prompt import TEMPLATES, template_of, with_facts
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
 from lm_eval_ext.errors import DataError, OptionError
@@ -160,8 +160,8 @@ ROWS = list(load.dataset(conceptual_dataset="mini")["test"])
 @pytest.mark.parametrize("by_overlap", [False, True])
 def test_permuting_documents_changes_nothing(by_overlap: bool, order: list[int]) -> None:
     rules = Rules(by_overlap, 0)
-    chosen, left_out = documents.choose(ROWS, rules, 3, 5)
-    permuted = documents.choose([ROWS[place] for place in order], rules, 3, 5)
+    chosen, left_out = fewshot.choose(ROWS, rules, 3, 5)
+    permuted = fewshot.choose([ROWS[place] for place in order], rules, 3, 5)
     assert permuted == (chosen, left_out)
 
 

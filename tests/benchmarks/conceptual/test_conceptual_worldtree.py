@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.benchmarks.conceptual import documents, load, worldtree
-from lm_eval_ext.benchmarks.conceptual.documents import Rules
+from lm_eval_ext.benchmarks.conceptual import fewshot, load, worldtree
+from lm_eval_ext.benchmarks.conceptual.fewshot import Rules
 from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.errors import DataError
 
@@ -135,7 +135,7 @@ def test_overlap_decides_and_facts_are_loaded(
 ) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(folder.parents[2]))
     rows = list(load.dataset(conceptual_dataset="worldtree")["test"])
-    chosen, _ = documents.choose(rows, Rules(True, 0), 1, 0)
+    chosen, _ = fewshot.choose(rows, Rules(True, 0), 1, 0)
     assert chosen["Q5"]["concept"].ids == ("Q2",)
     assert chosen["Q5"]["concept"].picked[0].why == "shares 1 of 2: f3"
     assert {row["id"]: row["facts"] for row in rows}["Q1"][0] == "nobody thinks of it"
@@ -170,7 +170,7 @@ def test_the_first_download_shows_terms_and_is_what_later_ones_are_held_against(
     assert capsys.readouterr().err == "", "terms are shown once"
     packed = worldtree.cache_dir() / "data" / worldtree.FOLDER / f"{worldtree.NAME}.zip"
     packed.write_bytes(packed.read_bytes() + b"x")
-    with pytest.raises(DataError, match="not the one noted"):
+    with pytest.raises(DataError, match="differs from that of the first download"):
         worldtree.get()
 
 

@@ -1,8 +1,8 @@
-"""cogs_mini: a small COGS of our own, generated from a fixed seed, for tests and demonstrations.
+"""cogs_mini: a small dataset of our own in COGS's design, generated from a fixed seed.
 
-It has COGS's design (fact sheet, "COGS": exposure examples, tests within the distribution,
-generalization types) and none of its text: another grammar with other words. It is too small to
-tell much about a real model.
+It has exposure examples, in-distribution tests and generalization types like COGS (paper, section
+2), with another grammar and other words. It is for tests and demonstrations, and too small to
+measure a real model.
 """
 
 from lm_eval_ext.benchmarks.cogs.mini.grammar import items

@@ -1,27 +1,29 @@
-"""The words of cogs_mini, as ``words.yaml`` has them.
+"""cogs_mini's grammar: its words, and clauses as a sentence with its logical form.
 
-A small grammar in COGS's notation: clauses become a sentence and its logical form.
-
-The notation is COGS's (fact sheet; :mod:`~lm_eval_ext.benchmarks.cogs.forms` reads it): a
-variable is the place of its noun or verb in the sentence, definites come first, then the
-conjuncts in the order of these places.
+The notation is COGS's (:mod:`~lm_eval_ext.benchmarks.cogs.forms` parses it): the number of a
+variable is the position of its noun or verb in the sentence; definites come first, then the other
+conjuncts in the order of these positions.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-VerbForms = tuple[str, str]
-"""The past form, which is also the participle, and the lemma."""
+
+class Verb(NamedTuple):
+    """A verb: the past form, which is also the participle, and the lemma."""
+
+    past: str
+    lemma: str
 
 
 class Key(BaseModel):
-    """The key words, by what their exposure examples show."""
+    """The key words, named after their exposure examples."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -30,12 +32,12 @@ class Key(BaseModel):
     primitive: str
     subj_proper: str
     obj_proper: str
-    active: VerbForms
-    passive: VerbForms
+    active: Verb
+    passive: Verb
 
 
 class Words(BaseModel):
-    """All words but the grammar's own (a, the, was, by, to, that)."""
+    """All words except the grammar's own (a, the, was, by, to, that)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,10 +45,10 @@ class Words(BaseModel):
     names: tuple[str, ...]
     places: tuple[str, ...]
     prepositions: tuple[str, ...]
-    intransitive: tuple[VerbForms, ...]
-    transitive: tuple[VerbForms, ...]
-    dative: tuple[VerbForms, ...]
-    clausal: tuple[VerbForms, ...]
+    intransitive: tuple[Verb, ...]
+    transitive: tuple[Verb, ...]
+    dative: tuple[Verb, ...]
+    clausal: tuple[Verb, ...]
     key: Key
 
 
@@ -58,7 +60,7 @@ def words() -> Words:
 
 
 def items() -> tuple[str, ...]:
-    """The key words in the order of the lexicons' words. Both forms of a verb are items."""
+    """The key words, in the order in which lexicons replace them; a verb's forms are two items."""
     key = words().key
     return (
         key.subj_common, key.obj_common, key.primitive, key.subj_proper, key.obj_proper,
@@ -75,7 +77,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun with its article, and a place that it is at."""
+    """A noun with its article and, after a preposition, a place."""
 
     word: str
     definite: bool
@@ -87,24 +89,16 @@ Phrase: TypeAlias = Name | Noun
 
 
 @dataclass(frozen=True)
-class Verb:
-    """A verb: the past form, which is also the participle, and the lemma."""
-
-    past: str
-    lemma: str
-
-
-@dataclass(frozen=True)
 class Clause:
-    """A clause in the order of its words.
+    """A clause.
 
     Attributes:
         verb: Its verb.
-        subject: The noun phrase before it.
+        subject: The phrase before the verb.
         subject_role: ``agent``, or ``theme`` in the passive.
-        complements: Role, the word before (such as ``to``, or none) and phrase.
-        passive: Whether ``was`` stands before the verb.
-        content: What is said or thought, after ``that``.
+        complements: Role, preposition (such as ``to``, may be empty) and phrase of each.
+        passive: Whether ``was`` precedes the verb.
+        content: The clause after ``that``.
     """
 
     verb: Verb
@@ -116,7 +110,7 @@ class Clause:
 
 
 def render(clause: Clause) -> tuple[str, str]:
-    """Returns the sentence and the logical form of a clause."""
+    """The sentence and the logical form of a clause."""
     writer = _Writer()
     writer.clause(clause)
     sentence = " ".join([*writer.tokens, "."])
@@ -126,7 +120,7 @@ def render(clause: Clause) -> tuple[str, str]:
 
 
 def primitive(word: str | Verb, *, transitive: bool = False) -> tuple[str, str]:
-    """Returns a word alone, and the logical form that it has alone: a noun's or a verb's."""
+    """A single noun or verb, and its logical form."""
     if isinstance(word, str):
         return word, f"LAMBDA a . {word} ( a )"
     lemma = word.lemma
@@ -146,7 +140,7 @@ class _Writer:
     atoms: list[tuple[int, int, str]] = field(default_factory=list)
 
     def _put(self, words: Sequence[str]) -> int:
-        """Appends words; returns the place of the last one."""
+        """Appends words; returns the position of the last one."""
         self.tokens += words
         return len(self.tokens) - 1
 
@@ -154,7 +148,7 @@ class _Writer:
         self.atoms.append((place, len(self.atoms), f"{predicate} ( {' , '.join(terms)} )"))
 
     def phrase(self, phrase: Phrase) -> str:
-        """Writes a noun phrase; returns the term that stands for it."""
+        """Writes a noun phrase; returns its term."""
         if isinstance(phrase, Name):
             self._put([phrase.word])
             return phrase.word
@@ -172,7 +166,7 @@ class _Writer:
         return variable
 
     def clause(self, clause: Clause) -> str:
-        """Writes a clause; returns the variable of its verb."""
+        """Writes a clause; returns its verb's variable."""
         arguments = [(clause.subject_role, self.phrase(clause.subject))]
         place = self._put(["was", clause.verb.past] if clause.passive else [clause.verb.past])
         variable = f"x _ {place}"

@@ -108,11 +108,6 @@ def test_nothing_is_taken_from_lieder(shared_data: Path) -> None:
         assert not own & words
 
 
-def test_callers_cannot_change_the_dataset() -> None:
-    mini.groups().clear()
-    assert mini.groups()
-
-
 def test_digest_is_pinned() -> None:
     assert mini.digest() == DIGEST
 

@@ -37,12 +37,15 @@ def _tensors(folder: Path) -> dict[str, Any]:
     }
 
 
-def _logits(folder: Path, text: str) -> Any:
-    model, _ = load_model(folder)
-    ids = torch.tensor([load_tokenizer(folder).encode(text)])
-    with torch.no_grad():
+def _logits(folder: Path) -> list[Any]:
+    model, tokenizer = load_model(folder)[0].eval(), load_tokenizer(folder)
+    found = []
+    for text in OLD_TEXTS:
+        ids = torch.tensor([tokenizer.encode(text)])
         extra = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
-        return model.eval()(input_ids=ids, **extra).logits
+        with torch.no_grad():
+            found.append(model(input_ids=ids, **extra).logits)
+    return found
 
 
 @pytest.mark.parametrize("init", ["random", "average", "unused"])
@@ -74,8 +77,7 @@ def test_old_tokens_keep_their_embeddings_and_logits(
             assert new[name][after:].equal(old[name][after:])
             # Were two of them the same, the model could not tell them apart.
             assert len(new[name][list(added.ids)].unique(dim=0)) == COUNT
-    for text in OLD_TEXTS:
-        before, now = _logits(source, text), _logits(out, text)
+    for before, now in zip(_logits(source), _logits(out), strict=True):
         torch.testing.assert_close(now[..., :vocabulary], before[..., :vocabulary])
         assert now.shape[-1] == added.rows[1]
 
@@ -261,16 +263,16 @@ def test_where_the_new_folder_may_lie(
     with pytest.raises(OptionError, match="exists; name a folder that is absent or empty"):
         add_tokens(source, out, init="random")
     assert sorted(path.name for path in out.iterdir()) == before
-    with pytest.raises(OptionError, match="lies in the folder of the model"):
+    with pytest.raises(OptionError, match="is inside the model's folder"):
         add_tokens(source, source / "novel", init="random")
     with pytest.raises(OptionError, match="cannot write"):
         add_tokens(source, out / "config.json" / "novel", init="random")
     with pytest.raises(OptionError, match="no initialisation 'mean'; use random, average, unused"):
         add_tokens(source, tmp_path / "other", init="mean")
     for seed in (-1, 2**32):
-        with pytest.raises(OptionError, match=f"seed is {seed}: it must be from 0 to 4294967295"):
+        with pytest.raises(OptionError, match=f"seed is {seed}; it must be from 0 to 4294967295"):
             add_tokens(source, tmp_path / "other", init="random", seed=seed)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(OptionError, match=r"^\. is where you are; name a folder in it"):
+    with pytest.raises(OptionError, match=r"^\. is the current folder; name a folder in it"):
         add_tokens(source, Path(), init="random")

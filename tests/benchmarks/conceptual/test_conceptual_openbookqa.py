@@ -77,7 +77,7 @@ def test_a_pipeline_without_parser_is_refused(tmp_path: Path) -> None:
     ("named", "message"),
     [
         ("en_no_such_pipeline", "python -m spacy download en_no_such_pipeline"),
-        ("json", "holds no spaCy pipeline"),
+        ("json", "is not a spaCy pipeline"),
         ("no/such/folder", "no spaCy pipeline 'no/such/folder'"),
         ("specless", "no spaCy pipeline 'specless'"),
     ],

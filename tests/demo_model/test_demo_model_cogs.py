@@ -59,14 +59,15 @@ def test_it_learns_and_is_loaded_as_a_sequence_model(trained: Trained, tokenizer
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_model(trained: Trained, tmp_path: Path) -> None:
-    folder, report = trained
-    again = demo.train(tmp_path / "again", seed=3, steps=STEPS, progress=False)
-    assert (again.final_loss, again.held_out_loss) == (report.final_loss, report.held_out_loss)
-    weights = "model.safetensors"
-    assert (tmp_path / "again" / weights).read_bytes() == (folder / weights).read_bytes()
-    other = demo.train(tmp_path / "other", seed=4, steps=STEPS, progress=False)
-    assert other.held_out_loss != report.held_out_loss
-    assert demo.train(folder, seed=3, steps=STEPS).reused
+    one, again, other = (
+        demo.train(tmp_path / name, seed=seed, steps=3, progress=False)
+        for name, seed in (("one", 3), ("again", 3), ("other", 4))
+    )
+    assert (again.final_loss, again.held_out_loss) == (one.final_loss, one.held_out_loss)
+    first, second = (tmp_path / name / "model.safetensors" for name in ("one", "again"))
+    assert first.read_bytes() == second.read_bytes()
+    assert other.held_out_loss != one.held_out_loss
+    assert demo.train(trained[0], seed=3, steps=STEPS).reused
 
 
 def test_wrong_options_are_one_clear_line(trained: Trained, tmp_path: Path) -> None:

@@ -106,6 +106,19 @@ def test_ties_and_undefined_probabilities_are_not_right() -> None:
     assert broken["direct/neg_pos_s>neg_neg_s"] == 1.0
 
 
+def test_results_are_named_and_clustered_and_every_sentence_is_needed() -> None:
+    doc = {"condition": FOUR + NONREF, "experiment": "base", "item": "kite"}
+    results = [(-1.0, False)] * len(FOUR + NONREF)
+    scored = score.process_results(doc, results)
+    entries = score.metric_list("base")
+    assert [entry["metric"] for entry in entries] == list(scored)
+    assert {value.cluster for value in scored.values()} == {"kite"}
+    better = {entry["metric"]: entry["higher_is_better"] for entry in entries}
+    assert better["direct/mean"] and not better["undefined"]
+    with pytest.raises(ValueError, match="shorter"):
+        score.process_results(doc, results[1:])
+
+
 def test_means_are_means_of_the_comparisons() -> None:
     values = {condition: -float(i * i % 7) for i, condition in enumerate(FOUR + NONREF)}
     scored = score.score(values, "base")

@@ -1,4 +1,4 @@
-"""Choosing demonstrations for every sample, and making documents of those that have enough."""
+"""Choosing each sample's demonstrations: at random, and by shared concepts (paper, section 2)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ SELECTIONS = (RANDOM, CONCEPT)
 """In the order of a document's requests."""
 
 TOO_FEW, TOO_LONG = "too_few_demonstrations", "too_long"
-"""Why a sample is not asked, under either selection."""
+"""Reasons why a sample is left out, under both selections."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,9 @@ class Rules:
     """How a dataset's demonstrations are chosen.
 
     Attributes:
-        by_overlap: Whether the most common concepts count (WorldTree), rather than any one.
-        max_words: Most distinct words of a prompt; 0: no limit.
+        by_overlap: Whether to choose samples with the most concepts in common (WorldTree),
+            instead of samples with any concept in common.
+        max_words: Maximum number of distinct words of a prompt; 0: no limit.
     """
 
     by_overlap: bool
@@ -32,15 +33,11 @@ def choose(
 ) -> tuple[dict[str, dict[str, Choice]], dict[str, list[str]]]:
     """Chooses k demonstrations for each sample, at random and by concept.
 
-    Args:
-        rows: All samples, as the loaded dataset holds them: ``id``, ``copy_key``, ``concepts``.
-        rules: How.
-        k: Demonstrations per sample.
-        seed: Of both selections.
+    ``rows`` are all samples, with ``id``, ``copy_key`` and ``concepts``.
 
     Returns:
-        By id the choices of the samples that have enough under both selections, and the ids of
-        the others by cause.
+        By id, the choices of the samples that have enough under both selections; and the ids of
+        the others, by reason.
     """
     items = [Item(row["id"], row["copy_key"], frozenset(row["concepts"])) for row in rows]
     pool = Pool(items)
@@ -57,7 +54,7 @@ def choose(
 
 
 def columns(choices: Mapping[str, Choice]) -> dict[str, list[str]]:
-    """A sample's choices as columns of its document: what is shown, and why."""
+    """A sample's choices as columns of its document: ids of demonstrations, and reasons."""
     return {
         f"{selection}_{what}": values
         for selection in SELECTIONS
@@ -69,5 +66,5 @@ def columns(choices: Mapping[str, Choice]) -> dict[str, list[str]]:
 
 
 def distinct_words(*texts: str) -> int:
-    """How many different words the texts have together, as the paper's limit counts them."""
+    """The number of different words of all texts together, as the paper's limit counts."""
     return len({word for text in texts for word in text.split()})

@@ -1,4 +1,4 @@
-"""Stimulus files become groups; broken files become one clear line."""
+"""Stimulus files become groups; a broken file gives a one-line error."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_what_is_not_two_sentences_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_the_real_files_have_the_fact_sheets_shape(real_data: Path, experiment: str) -> None:
+def test_the_real_files_have_the_published_shape(real_data: Path, experiment: str) -> None:
     groups = load.read(real_data / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment)  # type: ignore[arg-type]
     contexts = SIX_CONTEXTS if experiment == "two" else FOUR_CONTEXTS
     continuations = ("s", "p") if experiment == "two" else ("s", "p", "nonref")
@@ -49,7 +49,7 @@ def test_the_real_files_have_the_fact_sheets_shape(real_data: Path, experiment: 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_felicity_follows_from_the_condition(real_data: Path, experiment: str) -> None:
-    """If the order in the file were not what we take it for, judgements would not line up."""
+    """The judgments agree with the conditions only if rows are in the assumed order."""
     felicitous = {"pos_neg_s", "neg_pos_s", "pos_pos_p", "two_neg_p", "neg_two_p"}
     for group in load.read(real_data / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment):  # type: ignore[arg-type]
         for sentence in group.sentences:
@@ -105,15 +105,18 @@ def _rows() -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda rows: rows.pop(), "11 rows do not make groups of 12"),
+        (lambda rows: rows.pop(), "11 rows, which is not a multiple of 12"),
         (lambda rows: rows.clear(), "0 rows"),
-        (lambda rows: rows[3].pop("sent"), ":4: no row with id, sent and expected"),
-        (lambda rows: rows[5].update(expected=7), r":6: no row"),
-        (lambda rows: rows[5].update(expected=[1]), r":6: no row"),
+        (lambda rows: rows[3].pop("sent"), ":4: not a row with id, sent and expected"),
+        (lambda rows: rows[5].update(expected=7), r":6: not a row"),
+        (lambda rows: rows[5].update(expected=[1]), r":6: not a row"),
         (lambda rows: rows[4].update(sent=5), r":5: not two sentences"),
-        (lambda rows: rows[4].update(id="kite"), r":5: no row"),
+        (lambda rows: rows[4].update(id="kite"), r":5: not a row"),
         (lambda rows: rows[1].update(id="1_kite_a_b_sref"), r":1: a condition occurs twice"),
-        (lambda rows: rows[2].update(id="2_boat_a_b_nonref"), r":3: item 2_boat stands in the"),
+        (
+            lambda rows: rows[2].update(id="2_boat_a_b_nonref"),
+            r":3: item 2_boat in a group of item 1_kite",
+        ),
         (lambda rows: rows[2].update(sent="No second sentence."), "not two sentences"),
         (lambda rows: rows[0].update(id="1_kite_a_b_xref"), "xref"),
     ],
@@ -132,5 +135,5 @@ def test_a_broken_file_is_one_clear_line(tmp_path: Path, spoil: object, message:
 def test_a_file_that_is_not_json_is_one_clear_line(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_text("<html>404</html>\n" * 12)
-    with pytest.raises(DataError, match=r"x\.jsonl:1: no row"):
+    with pytest.raises(DataError, match=r"x\.jsonl:1: not a row"):
         load.read(file, "base")
