@@ -34,7 +34,7 @@ SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"
 STARTS_PROCESSES = {"cli", "command", "lm_eval", "warm"}
 """Fixtures that do."""
 
-LONGEST = ("demonstration_model", "populated")
+LONGEST = {"demonstration_model", "populated"}
 """Fixtures that take minutes where nothing is kept from an earlier run."""
 
 
@@ -43,13 +43,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Marks what starts one of our commands, and puts first what takes longest."""
     config.stash[COLLECTED] = {item.path for item in items}
     for item in items:
-        if STARTS_PROCESSES & set(getattr(item, "fixturenames", ())):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if fixtures & STARTS_PROCESSES:
             item.add_marker(pytest.mark.e2e)
+        if fixtures & LONGEST:
+            item.add_marker(pytest.mark.slow)
 
-    def shorter(item: pytest.Item) -> tuple[bool, ...]:
-        fixtures = getattr(item, "fixturenames", ())
-        marks = [item.get_closest_marker(name) is None for name in ("e2e", "slow")]
-        return (*(name not in fixtures for name in LONGEST), *marks)
+    def shorter(item: pytest.Item) -> tuple[bool, bool, bool]:
+        quick, short = (item.get_closest_marker(name) is None for name in ("e2e", "slow"))
+        return not LONGEST & set(getattr(item, "fixturenames", ())), quick, short
 
     items.sort(key=shorter)
 

@@ -44,7 +44,7 @@ def by_worker(name: str) -> Any:
     in_context, split = name.startswith("cogs_icl"), name.rpartition("_")[2]
     group = f"cogs_icl {split}" if in_context else f"task {name}"
     marks = [pytest.mark.xdist_group(group)]
-    if TASKS[name].documents > FEW:
+    if TASKS[name].documents > FEW or "spider_databases" in TASKS[name].sources:
         marks.append(pytest.mark.slow)
     return pytest.param(name, marks=marks)
 

@@ -4,6 +4,7 @@ It lies in the user's cache folder, or where ``LM_EVAL_EXT_TEST_CACHE`` says, un
 sources and versions that decide about it. Who deletes the folder starts from nothing.
 """
 
+import ast
 import hashlib
 import os
 import shutil
@@ -35,7 +36,10 @@ def base() -> Path:
 
 
 def key(sources: Iterable[Path], libraries: Iterable[str]) -> str:
-    """A digest of files, of folders' files, and of the versions of libraries and SQLite."""
+    """A digest of files, of folders' files, and of the versions of libraries and SQLite.
+
+    Comments and docstrings do not count: who improves a sentence waits for no rebuild.
+    """
     digest = hashlib.sha256(sqlite3.sqlite_version.encode())
     for library in libraries:
         digest.update(f"{library} {version(library)}\n".encode())
@@ -43,8 +47,25 @@ def key(sources: Iterable[Path], libraries: Iterable[str]) -> str:
         files = [source] if source.is_file() else source.rglob("*")
         for file in sorted(files):
             if file.is_file() and file.suffix != ".pyc":
-                digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
+                digest.update(f"{file.relative_to(ROOT)}\n".encode() + _content(file))
     return digest.hexdigest()[:16]
+
+
+def _content(file: Path) -> bytes:
+    if file.suffix != ".py":
+        return file.read_bytes()
+    tree = ast.parse(file.read_bytes())
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [line for line in body if not _is_text(line)]  # type: ignore[attr-defined]
+    return ast.dump(tree).encode()
+
+
+def _is_text(line: ast.stmt) -> bool:
+    """Whether a statement is a docstring."""
+    value = line.value if isinstance(line, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def folder(kind: str, key: str) -> Path:
