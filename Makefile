@@ -66,7 +66,7 @@ format: $(VENV)/installed ## Format the code.
 docs: $(VENV)/installed ## Build the documentation into site/.
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python docs/figure.py --check
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
 clean: ## Remove what the other commands made.

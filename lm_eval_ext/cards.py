@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lm_eval_ext import data
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.errors import DataError, first_problem
 
 
 class _Strict(BaseModel):
@@ -159,8 +159,10 @@ def cards() -> Mapping[str, Card]:
             # Through JSON, where a strict model takes a list for a tuple.
             content = json.dumps(yaml.safe_load(place.read_text(encoding="utf-8")))
             card = Card.model_validate_json(content)
-        except (yaml.YAMLError, ValidationError) as error:
-            raise DataError(f"{place}: {error}") from None
+        except ValidationError as error:
+            raise DataError(f"{place}: {first_problem(error)}") from None
+        except yaml.YAMLError as error:
+            raise DataError(f"{place}: not valid YAML: {error}") from None
         found[card.name] = card
     return MappingProxyType(found)
 

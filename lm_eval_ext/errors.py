@@ -8,8 +8,12 @@ Each has one line that says what was wrong, what is legal and what to do. On the
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from lm_eval_ext.text import one_line
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class LmEvalExtError(Exception):
@@ -22,6 +26,21 @@ class DataError(LmEvalExtError):
 
 class OptionError(LmEvalExtError):
     """An option, a metadata key or an argument has a value that is not legal."""
+
+
+def first_problem(error: "ValidationError") -> str:
+    """What is wrong in a file that pydantic has read: the key and the first problem."""
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    key = ".".join(str(part) for part in first["loc"]) or "top level"
+    if first["type"] == "extra_forbidden":
+        message = "unknown key"
+    elif first["type"] == "missing":
+        message = "the key is missing"
+    else:
+        message = f"{first['msg']}, got {first['input']!r:.80}"
+    more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
+    return f"{key}: {message}{more}"
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.errors import first_problem
 
 CARD: dict[str, Any] = {
     "name": "some",
@@ -59,3 +60,9 @@ def test_every_benchmark_says_what_its_clusters_are() -> None:
         "lieder": "item",
         "magnifico": "database",
     }
+
+
+def test_what_is_wrong_in_a_card_is_one_line_with_its_key() -> None:
+    with pytest.raises(ValidationError) as raised:
+        Card.model_validate({**CARD, "hedaline": ("mean",)})
+    assert first_problem(raised.value) == "hedaline: unknown key"

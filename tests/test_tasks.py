@@ -93,7 +93,7 @@ def test_a_group_holds_what_its_card_says(
 def test_it_has_the_size_that_its_card_says(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = TASKS[task.task_name]
     documents = task.eval_docs
-    assert len(documents) == facts.documents
+    assert len(documents) == facts.documents, "the card's `documents` is not what the loader gives"
     per_document, rest = divmod(facts.requests, facts.documents)
     assert rest == 0
     if "context" in documents.features:  # as many requests as contexts, in every document

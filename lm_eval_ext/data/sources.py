@@ -33,7 +33,7 @@ from pydantic import (
     model_validator,
 )
 
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.errors import DataError, first_problem
 from lm_eval_ext.text import one_line
 
 HEADER = "path\tsize\tsha256"
@@ -209,7 +209,7 @@ def _one_line_errors(path: Path, kind: str) -> Iterator[None]:
     except OSError as error:
         raise DataError(one_line(f"{path}: cannot be read ({error.strerror})")) from error
     except ValidationError as error:
-        raise DataError(one_line(f"{path}: {_first_problem(error)}")) from error
+        raise DataError(one_line(f"{path}: {first_problem(error)}")) from error
     except (yaml.YAMLError, ValueError) as error:  # also text that is not UTF-8
         raise DataError(one_line(f"{path}: not valid {kind}: {error}")) from error
 
@@ -222,20 +222,6 @@ def _repeated(items: Iterable[str]) -> str | None:
             return item
         seen.add(item)
     return None
-
-
-def _first_problem(error: ValidationError) -> str:
-    problems = error.errors(include_url=False)
-    first = problems[0]
-    key = ".".join(str(part) for part in first["loc"]) or "top level"
-    if first["type"] == "extra_forbidden":
-        message = "unknown key"
-    elif first["type"] == "missing":
-        message = "the key is missing"
-    else:
-        message = f"{first['msg']}, got {first['input']!r:.80}"
-    more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
-    return f"{key}: {message}{more}"
 
 
 def sources() -> Mapping[str, Source]:

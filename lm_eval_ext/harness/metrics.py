@@ -58,16 +58,19 @@ def metric_entries(names: Iterable[str], *, higher_is_better: bool = True) -> li
     return entries
 
 
-def document_results(scores: Mapping[str, float], cluster: str) -> dict[str, ClusteredValue]:
+def document_results(
+    scores: Mapping[str, float | None], cluster: str
+) -> dict[str, ClusteredValue | None]:
     """Returns what ``process_results`` hands to lm-eval for one document.
 
     Args:
-        scores: By metric; the same keys for every document.
+        scores: By metric; the same keys for every document. None where the metric does not apply
+            to the document, which then does not count in it.
         cluster: The cluster of the document.
     """
-    results: dict[str, ClusteredValue] = {}
+    results: dict[str, ClusteredValue | None] = {}
     for name, score in scores.items():
-        value = ClusteredValue(score, cluster)
+        value = None if score is None else ClusteredValue(score, cluster)
         results[name] = value
         results[name + STDERR] = value
     return results

@@ -222,3 +222,12 @@ class Views(Protocol):
         self, docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
     ) -> Sequence[AnswerView]:
         """Shows the answers of one model, for each document one per request."""
+
+
+def log_probability(answer: str) -> float | None:
+    """Reads what lm-eval logs: a log-probability, or a pair of it and "is greedy", as text."""
+    try:
+        value = json.loads(answer.replace("'", '"').replace("True", "1").replace("False", "0"))
+        return float(value[0] if isinstance(value, list) else value)
+    except (ValueError, TypeError, IndexError):
+        return None

@@ -1,10 +1,9 @@
 """How reports show a sample: its continuations, and how probable each one was."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
+from lm_eval_ext.results.samples import AnswerView, DocumentView, Part, log_probability
 
 
 def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
@@ -43,7 +42,7 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
     likely = [
         (name, value)
         for name, answer in zip(doc["condition"], answers, strict=False)
-        if (value := _log_probability(answer)) is not None
+        if (value := log_probability(answer)) is not None
     ]
     likely.sort(key=lambda one: -one[1])
     rows = [(name, f"{value:.3f}") for name, value in likely]
@@ -51,12 +50,3 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
         answer=f"likeliest: {rows[0][0]}" if rows else "(no log-probabilities)",
         parts=(Part("Log-probabilities", table=(("condition", "log-probability"), *rows)),),
     )
-
-
-def _log_probability(answer: str) -> float | None:
-    """Reads what lm-eval logs: a log-probability, or a pair of it and "is greedy", as text."""
-    try:
-        value = json.loads(answer.replace("'", '"').replace("True", "1").replace("False", "0"))
-        return float(value[0] if isinstance(value, list) else value)
-    except (ValueError, TypeError, IndexError):
-        return None

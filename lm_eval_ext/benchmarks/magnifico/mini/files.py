@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lm_eval_ext.benchmarks.magnifico.records import Form, Position
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.errors import DataError, first_problem
 
 _T = TypeVar("_T")
 
@@ -97,9 +97,7 @@ def read(texts: Mapping[str, str], name: str, kind: type[_T]) -> _T:
     try:
         return TypeAdapter(kind).validate_python(yaml.safe_load(texts[name]))
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "the whole file"
-        raise DataError(f"magnifico_mini: {name}: {key}: {first['msg']}") from None
+        raise DataError(f"magnifico_mini: {name}: {first_problem(error)}") from None
     except yaml.YAMLError as error:
         raise DataError(
             f"magnifico_mini: {name}: not YAML ({' '.join(str(error).split())})"
