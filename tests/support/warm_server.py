@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 IMPORTS = (
@@ -43,7 +44,7 @@ IMPORTS = (
 
 def serve(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """Waits for requests and forks; returns in children only, with what they are to run."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the keepers
+    signal.signal(signal.SIGCHLD, _reap)
     while True:
         header, descriptors, _, _ = socket.recv_fds(control, 8, 3)
         if not header:
@@ -58,6 +59,13 @@ def serve(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
             return json.loads(body), descriptors
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _reap(*_: object) -> None:
+    """Takes note of keepers that have ended; ignored, they would leave no processor time."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _keeps(asker: socket.socket) -> bool:
