@@ -1,4 +1,4 @@
-"""Matching the documents of several runs, or refusing to; the cluster of each document."""
+"""Matches the documents of several runs, or says why they cannot be compared."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -123,7 +123,7 @@ def _lists(read: Mapping[str, Mapping[Any, Sample]]) -> dict[str, list[Sample]]:
 
 
 def _item(task: str, doc: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a document asks about, the same in all tasks of its benchmark; () if unknown."""
+    """A document's item, identified as in the other tasks of its benchmark; () if unknown."""
     card = card_of(task)
     columns = card.item if card else ()
     return tuple(str(doc[one]) for one in columns) if all(one in doc for one in columns) else ()

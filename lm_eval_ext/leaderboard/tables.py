@@ -69,7 +69,7 @@ class Table:
 
 
 def overview(board: Board, chances: Mapping[str, float | None]) -> Table:
-    """All models on the leading metric of every task; what guessing reaches is by benchmark."""
+    """All models on the leading metric of every task; ``chances`` are by benchmark."""
     rows = []
     for model in board.models:
         cells = []

@@ -102,8 +102,8 @@ class Answers:
     def find(self, request: Any) -> list[Recorded]:
         """Returns what is recorded for a request, in the order of files and rows.
 
-        Of different answers to the same request, those to the same document count. Rows that
-        name a part of a document are asked where no row has the whole request.
+        Of different answers to the same request, those to the same document count. Rows that name a
+        part of a document are used if no row has the whole request.
         """
         key = self._key(request.request_type, request.args, request.doc, request.idx)
         known = self._by_key.get(key)
@@ -226,11 +226,11 @@ def _type_of_arguments(texts: Sequence[Any]) -> str:
 def parse_response(request_type: str, response: Any) -> Any:
     """Turns a logged response into what the request's method returns.
 
-    lm-eval logs log-probabilities as text (``["-12.5", "False"]``). One that is not a number
-    is a recorded fact about the model and stays one.
+    lm-eval logs log-probabilities as text (``["-12.5", "False"]``). NaN is what the model gave, so
+    it is kept.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If it is not a response of this type.
     """
     if request_type == "generate_until":
         if not isinstance(response, str):

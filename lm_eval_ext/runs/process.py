@@ -30,7 +30,7 @@ def evaluate(
         log: A file for its output.
         launcher: A command to start it with, such as ``accelerate launch``; "" for none.
         own_only: Whether our tasks and the user's own are all that it needs.
-        tell: Is given the last line of the log now and then.
+        tell: Called with the last line of the log, twice a second.
 
     Returns:
         The exit status.

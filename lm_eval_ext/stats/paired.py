@@ -35,9 +35,9 @@ _TIE = 1e-9
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better the first system is than the second, where that is known.
+    """The first system minus the second; None for what could not be computed.
 
-    ``p`` is the probability of a difference as large, either way, if the systems were alike.
+    ``p`` is the two-sided p-value under the null hypothesis that both are equally good.
     """
 
     value: float
@@ -118,9 +118,9 @@ def sign_flip(sums: Sequence[float], *, seed: int = 0) -> float:
     """Fisher's randomisation test for paired differences, of the sum of each cluster.
 
     If two systems are alike, which is called the first is arbitrary in every cluster, so all
-    signs are equally likely. The p is the share of assignments whose total is as far from 0
-    as the one seen: of all of them for up to ``EXACT_UP_TO`` clusters that differ, otherwise of
-    ``DRAWS`` drawn ones and the one seen (Phipson and Smyth 2010).
+    signs are equally likely. The p is the share of assignments whose total is at least as far from
+    0 as the observed one: of all assignments for up to ``EXACT_UP_TO`` clusters that differ,
+    otherwise of ``DRAWS`` random ones and the observed one (Phipson and Smyth 2010).
     """
     import numpy as np
 
@@ -141,13 +141,13 @@ def share_as_far(
     *,
     seed: int = 0,
 ) -> float:
-    """The share of assignments whose total is as far from 0 as the one seen.
+    """The p-value: the share of assignments whose total is at least as far from 0 as observed.
 
     Args:
         totals: From assignments to totals. An assignment is a row, with 1 for each cluster whose
-            two systems change places. An undefined total counts as far.
+            two systems are exchanged. An undefined total counts as far.
         clusters: The number of clusters that differ.
-        seen: The total where nothing changes places.
+        seen: The observed total, where no systems are exchanged.
         seed: Of the draws, where not all assignments are tried.
     """
     import numpy as np
@@ -160,7 +160,7 @@ def share_as_far(
 
     found = 0
     if clusters <= EXACT_UP_TO:
-        # Changing all places around changes no size, so one cluster can stay.
+        # Exchanging all clusters only changes the sign, so one cluster can be fixed.
         count = 1 << (clusters - 1)
         for start in range(0, count, rows):
             numbers = np.arange(start, min(start + rows, count))[:, None]
@@ -177,7 +177,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusts p-values so that the probability of any false finding stays below the level.
 
     Holm (1979): the smallest is multiplied by the number of tests, the next by one less, and
-    so on; none may be below the one before. They come back in the order given.
+    so on; none may be below the one before. They are returned in the given order.
     """
     adjusted = [1.0] * len(p_values)
     least = 0.0
