@@ -1,4 +1,4 @@
-"""Rules of the house that no other tool holds."""
+"""Project rules that no other tool checks."""
 
 import subprocess
 import sys

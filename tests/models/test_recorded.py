@@ -1,4 +1,4 @@
-"""Recorded answers: the format, matching, and what is said about answers that are not there."""
+"""Recorded answers: the format, matching, and messages about missing answers."""
 
 import json
 from pathlib import Path
@@ -247,7 +247,7 @@ def test_missing_answers_are_left_out_only_where_the_task_can(
 
 
 def test_what_was_left_out_is_left_out_again(tmp_path: Path) -> None:
-    """A log of a run with stand-ins must not turn them into answers."""
+    """Placeholders in a log must not become answers."""
     first = RecordedLM(
         path=write(
             tmp_path / "part.jsonl",

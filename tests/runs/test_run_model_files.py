@@ -1,4 +1,4 @@
-"""Models' files: what is valid, and the messages about what is not."""
+"""Models' files: valid ones, and error messages for invalid ones."""
 
 from collections.abc import Callable
 from pathlib import Path

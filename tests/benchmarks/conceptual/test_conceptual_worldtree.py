@@ -1,4 +1,4 @@
-"""WorldTree's format with its traps, in files of our own, and how its archive is got."""
+"""WorldTree's format and its pitfalls, in files of our own; obtaining its archive."""
 
 import http.server
 import re
