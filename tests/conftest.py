@@ -79,7 +79,7 @@ def shared_data() -> Path:
     """The real data, read in place; skips where they are not available."""
     if not SHARED.is_dir():
         pytest.skip(
-            "the benchmarks' original data are not at hand (../shared/data or LM_EVAL_EXT_DATA)"
+            "the benchmarks' original data are not available (../shared/data or LM_EVAL_EXT_DATA)"
         )
     return SHARED
 

@@ -75,7 +75,7 @@ def compare(
         ),
     ] = False,
     format_: Annotated[
-        str, typer.Option("--format", help="Of the output: text, markdown, csv or json.")
+        str, typer.Option("--format", help="Output format: text, markdown, csv or json.")
     ] = "text",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write to this file, not to stdout.")

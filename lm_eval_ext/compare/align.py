@@ -101,8 +101,8 @@ def align_tasks(first: tuple[str, ResultsFile], second: tuple[str, ResultsFile])
             items = {_item(task, sample.doc): sample for sample in logged.values()}
             if () in items or len(items) != len(logged):
                 raise RefusedError(
-                    f"{task}: nothing says which documents of {first[0]} and {second[0]} "
-                    "belong together",
+                    f"{task}: the documents of {first[0]} and {second[0]} cannot be matched one to "
+                    "one by their items",
                     signatures,
                 )
             by_item[task][name] = items
@@ -142,7 +142,7 @@ def clusters_of(task: str, samples: Sequence[Sample]) -> tuple[str, list[str]]:
     cluster = card.cluster
     if any(cluster.column not in sample.doc for sample in samples):
         raise DataError(
-            f"{task}: a logged document has no {cluster.column!r}, which tells its "
+            f"{task}: a logged document has no {cluster.column!r}, which names its "
             f"{cluster.unit}; were the samples made by another version of the task?"
         )
     found = [str(sample.doc[cluster.column]) for sample in samples]
