@@ -67,7 +67,7 @@ class Chosen:
         return cls(Dataset.from_list(documents), {TOO_FEW: short} if short else {})
 
 
-class GivenDemonstrations:
+class ChosenSampler:
     """Replaces lm-eval's sampler: returns the demonstrations that were chosen."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class FewshotTask(GroupedGenerationTask):
         self._seed = DEFAULT_SEED
         self._complete = False
         super().__init__(config)
-        self.sampler = GivenDemonstrations()
+        self.sampler = ChosenSampler()
         self._complete = True
 
     @abstractmethod

@@ -39,7 +39,8 @@ def read_once() -> Iterator[None]:
     an index, are cached.
     """
     with suppress(ImportError, AttributeError, TypeError, ValueError):
-        _teach(import_module("lm_eval.tasks._yaml_loader"))  # a newer lm-eval may have another
+        # A newer lm-eval may have another loader.
+        _cache_includes(import_module("lm_eval.tasks._yaml_loader"))
     before = _read.set({})
     try:
         yield
@@ -47,7 +48,7 @@ def read_once() -> Iterator[None]:
         _read.reset(before)
 
 
-def _teach(loader: Any) -> None:
+def _cache_includes(loader: Any) -> None:
     """Replaces the module's ``load_yaml``, which calls itself for the files that are included."""
     original: Callable[..., dict[str, Any]] = loader.load_yaml
     if getattr(original, "lm_eval_ext", False):

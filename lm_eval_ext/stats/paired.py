@@ -131,13 +131,13 @@ def sign_flip(sums: Sequence[float], *, seed: int = 0) -> float:
     def totals(codes: "NDArray[np.int8]") -> "NDArray[np.float64]":
         return (1.0 - 2.0 * codes) @ moved
 
-    return share_as_far(totals, len(moved), math.fsum(moved), seed=seed)
+    return randomisation_p(totals, len(moved), math.fsum(moved), seed=seed)
 
 
-def share_as_far(
+def randomisation_p(
     totals: "Callable[[NDArray[np.int8]], NDArray[np.float64]]",
     clusters: int,
-    seen: float,
+    observed: float,
     *,
     seed: int = 0,
 ) -> float:
@@ -145,17 +145,17 @@ def share_as_far(
 
     Args:
         totals: From assignments to totals. An assignment is a row, with 1 for each cluster whose
-            two systems are exchanged. An undefined total counts as far.
+            two systems are exchanged. An undefined total counts as extreme.
         clusters: The number of clusters that differ.
-        seen: The observed total, where no systems are exchanged.
+        observed: The total where no systems are exchanged.
         seed: Of the draws, where not all assignments are tried.
     """
     import numpy as np
 
-    least = abs(seen) * (1 - _TIE)
+    least = abs(observed) * (1 - _TIE)
     rows = max(1, _CHUNK // clusters)
 
-    def as_far(codes: "NDArray[np.int8]") -> int:
+    def count_extreme(codes: "NDArray[np.int8]") -> int:
         return int(np.sum(~(np.abs(totals(codes)) < least)))
 
     found = 0
@@ -164,12 +164,12 @@ def share_as_far(
         count = 1 << (clusters - 1)
         for start in range(0, count, rows):
             numbers = np.arange(start, min(start + rows, count))[:, None]
-            found += as_far((numbers >> np.arange(clusters) & 1).astype(np.int8))
+            found += count_extreme((numbers >> np.arange(clusters) & 1).astype(np.int8))
         return found / count
     rng = np.random.default_rng(seed)
     for start in range(0, DRAWS, rows):
         size = (min(rows, DRAWS - start), clusters)
-        found += as_far(rng.integers(0, 2, size=size, dtype=np.int8))
+        found += count_extreme(rng.integers(0, 2, size=size, dtype=np.int8))
     return (1 + found) / (1 + DRAWS)
 
 
