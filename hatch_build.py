@@ -1,4 +1,4 @@
-"""What a wheel of this project holds beside the package itself."""
+"""Adds the task files and the start-up file to the wheel."""
 
 from typing import Any
 

@@ -29,7 +29,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
 
 
 def main() -> None:
-    """Measures, prints, and writes the results if told to."""
+    """Measures, prints, and writes the results if requested."""
     parser = argparse.ArgumentParser(
         prog="python -m bench", description=(__doc__ or "").splitlines()[0]
     )

@@ -1,4 +1,4 @@
-"""The page of docs/ with the last results."""
+"""Writes the page in docs/ with the last results."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby

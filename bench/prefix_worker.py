@@ -1,4 +1,4 @@
-"""A process with one model that answers the first N requests as often as told.
+"""A process with one model that answers the first N requests as often as requested.
 
 Started by prefix.py: ``prefix_worker.py KIND FOLDER``, then a line "N BATCH_SIZE" on standard
 input for each run, and a line of JSON on standard output for each.

@@ -3,8 +3,8 @@
     python docs/figure.py            # writes the figure
     python docs/figure.py --check    # exits with status 1 if the file is out of date
 
-There is a box per room (a top-level module or subpackage) with its files and lines, in the
-layers of the import contract in pyproject.toml. Arrows are imports between rooms, without those
+There is a box per package (a top-level module or subpackage) with its files and lines, in the
+layers of the import contract in pyproject.toml. Arrows are imports between packages, without those
 that a chain of other imports implies (the transitive reduction).
 """
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 PACKAGE = "lm_eval_ext"
 PARTED = "benchmarks"
-"""The room whose subpackages have boxes of their own inside its box."""
+"""The package whose subpackages have boxes of their own inside its box."""
 
 FIGURE = ROOT / "docs" / "architecture.svg"
 
@@ -33,7 +33,7 @@ SWEEPS = 200
 """Passes over the rows that look for an order with few crossings, and for even places."""
 
 PULLS = (8, 2, 1)
-"""How strongly neighbours in two rows pull each other, by how many of them are rooms."""
+"""How strongly neighbours in two rows pull each other, by how many of them are packages."""
 
 STYLE = """
 .card { fill: #ffffff; stroke: #d0d7e2; }
@@ -51,7 +51,7 @@ text { font-family: system-ui, sans-serif; text-anchor: middle; fill: #1c2733; }
 
 @dataclass
 class Node:
-    """A room in its row, or (without a name) the place where arrows to a room pass a row."""
+    """A package in its row, or (without a name) the place where arrows to a package pass a row."""
 
     name: str
     target: str
@@ -61,29 +61,29 @@ class Node:
     below: list["Node"] = field(default_factory=list)
 
 
-def rooms_and_imports() -> tuple[list[str], set[tuple[str, str]]]:
-    """The rooms, and which imports which."""
+def packages_and_imports() -> tuple[list[str], set[tuple[str, str]]]:
+    """The packages, and which imports which."""
     import grimp
 
     # The start-up file has imported the installed package, which need not be this one.
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
         del sys.modules[name]
     graph = grimp.build_graph(PACKAGE, cache_dir=None)
-    rooms = sorted(name.partition(".")[2] for name in graph.find_children(PACKAGE))
+    packages = sorted(name.partition(".")[2] for name in graph.find_children(PACKAGE))
     imports = set()
     for module in graph.modules:
         for imported in graph.find_modules_directly_imported_by(module):
             one, two = (name.split(".")[1:2] for name in (module, imported))
             if one and two and one != two:
                 imports.add((one[0], two[0]))
-    return rooms, imports
+    return packages, imports
 
 
 def reduced(imports: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """Imports without those that a chain of others implies."""
 
-    def reachable(room: str) -> set[str]:
-        found = {two for one, two in imports if one == room}
+    def reachable(package: str) -> set[str]:
+        found = {two for one, two in imports if one == package}
         return found.union(*map(reachable, found))
 
     return {
@@ -93,8 +93,8 @@ def reduced(imports: set[tuple[str, str]]) -> set[tuple[str, str]]:
     }
 
 
-def layers(rooms: list[str], imports: set[tuple[str, str]]) -> list[list[str]]:
-    """The rooms by layer, from the top; those that the contract leaves out go to an end."""
+def layers(packages: list[str], imports: set[tuple[str, str]]) -> list[list[str]]:
+    """The packages by layer, from the top; those that the contract leaves out go to an end."""
     try:
         import tomllib
     except ModuleNotFoundError:  # Python 3.10, where import-linter brings it
@@ -104,23 +104,26 @@ def layers(rooms: list[str], imports: set[tuple[str, str]]) -> list[list[str]]:
     contracts = settings["tool"]["importlinter"]["contracts"]
     (layered,) = (one["layers"] for one in contracts if one["type"] == "layers")
     found = [[name.strip().partition(".")[2] for name in row.split("|")] for row in layered]
-    left = [room for room in rooms if not any(room in row for row in found)]
+    left = [package for package in packages if not any(package in row for row in found)]
     importing = {one for one, _ in imports}
-    found[0] += [room for room in left if room in importing]
-    found[-1] += [room for room in left if room not in importing]
+    found[0] += [package for package in left if package in importing]
+    found[-1] += [package for package in left if package not in importing]
     return found
 
 
 def placed(rows: list[list[str]], imports: set[tuple[str, str]]) -> list[list[Node]]:
     """The nodes of each row, in an order with few crossings and with their places."""
     wide = len(parts()) * (BOX + GAP / 2) + GAP / 2
-    nodes = [[Node(room, room, wide if room == PARTED else BOX) for room in row] for row in rows]
-    row_of = {room: number for number, row in enumerate(rows) for room in row}
+    nodes = [
+        [Node(package, package, wide if package == PARTED else BOX) for package in row]
+        for row in rows
+    ]
+    row_of = {package: number for number, row in enumerate(rows) for package in row}
     found = {(node.target, row_of[node.name]): node for row in nodes for node in row}
     for one, two in sorted(imports):
         upper = found[one, row_of[one]]
         for number in range(row_of[one] + 1, row_of[two] + 1):
-            if (two, number) not in found:  # arrows to one room share their way
+            if (two, number) not in found:  # arrows to one package share their way
                 found[two, number] = Node("", two, 0)
                 nodes[number].append(found[two, number])
             lower = found[two, number]
@@ -187,13 +190,13 @@ def spread(row: list[Node]) -> None:
 
 
 def parts() -> list[str]:
-    """The subpackages of the room that shows them."""
+    """The subpackages of the package that shows them."""
     folder = ROOT / PACKAGE / PARTED
     return sorted(one.name for one in folder.iterdir() if (one / "__init__.py").is_file())
 
 
 def size(*names: str) -> str:
-    """The files and lines of Python of a room.
+    """The files and lines of Python of a package.
 
     Lines have two digits that count, or the figure would be out of date after every change.
     """
@@ -205,7 +208,7 @@ def size(*names: str) -> str:
 
 
 def box(x: float, y: float, width: float, kind: str, names: tuple[str, ...]) -> str:
-    """A room's box with its name and size; x is its middle, y its upper end."""
+    """A package's box with its name and size; x is its middle, y its upper end."""
     return (
         f'<rect class="{kind}" x="{x - width / 2:.1f}" y="{y:.1f}" width="{width:.1f}" '
         f'height="{BOX_HEIGHT}" rx="6"/>'
@@ -216,9 +219,9 @@ def box(x: float, y: float, width: float, kind: str, names: tuple[str, ...]) -> 
 
 def draw() -> str:
     """The figure as SVG; the same for the same code."""
-    rooms, imports = rooms_and_imports()
+    packages, imports = packages_and_imports()
     imports = reduced(imports)
-    nodes = placed(layers(rooms, imports), imports)
+    nodes = placed(layers(packages, imports), imports)
     left = min(node.x - node.width / 2 for row in nodes for node in row) - MARGIN
     tops, heights = [], []
     y = float(MARGIN)
@@ -257,7 +260,7 @@ def draw() -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
             f'width="{width:.0f}" height="{height:.0f}" role="img">',
-            f"<title>The rooms of {PACKAGE} and their imports</title>",
+            f"<title>The packages of {PACKAGE} and their imports</title>",
             f"<style>{STYLE}</style>",
             '<defs><marker id="head" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" '
             'markerHeight="8" markerUnits="userSpaceOnUse" orient="auto">'
@@ -277,7 +280,7 @@ def draw() -> str:
 
 
 def parted(node: Node, top: float, height: float) -> str:
-    """The box of a room with its subpackages' boxes inside."""
+    """The box of a package with its subpackages' boxes inside."""
     start = node.x - node.width / 2
     drawn = (
         f'<rect class="parted" x="{start:.1f}" y="{top:.1f}" width="{node.width:.1f}" '

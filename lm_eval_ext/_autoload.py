@@ -3,7 +3,7 @@
 lm-eval 0.4.13 has no plugin mechanism, so a ``.pth`` file of ours calls :func:`install`
 whenever Python starts (docs/discovery.md gives the reasons). That must cost nothing and break
 nothing: only modules that Python has loaded anyway are used, nothing of lm-eval is imported (so
-imports stand in functions), and nothing happens until lm-eval itself imports one of the modules
+imports are inside functions), and nothing happens until lm-eval itself imports one of the modules
 in ``_HOOKS``. Then:
 
 * ``lm_eval.tasks.manager``: our task folder is indexed, before the user's
@@ -13,7 +13,7 @@ in ``_HOOKS``. Then:
   checked before the model is loaded, and our errors are one line instead of a traceback.
 
 An lm-eval that reads the entry points ``lm_eval.tasks`` and ``lm_eval.models`` finds us by
-itself, and the first two hooks stand down. ``LM_EVAL_EXT_AUTOLOAD=0`` switches all of it off.
+itself, and the first two hooks do nothing. ``LM_EVAL_EXT_AUTOLOAD=0`` switches all of it off.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _run_hook_after(spec: ModuleSpec) -> None:
 
 
 def _run_hook(module: ModuleType) -> None:
-    """Runs a module's hook; if it fails, lm-eval goes on and the user is told what to do."""
+    """Runs a module's hook; if it fails, a message says what to do and lm-eval continues."""
     try:
         _HOOKS[module.__name__][0](module)
     except Exception as error:  # noqa: BLE001 (an lm-eval that we don't know may fail in any way)

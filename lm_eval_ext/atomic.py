@@ -1,4 +1,4 @@
-"""Files and folders that are complete or absent, and the checksum that tells whether they are."""
+"""Writes files and folders completely or not at all, and computes checksums."""
 
 import hashlib
 import shutil

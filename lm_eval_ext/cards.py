@@ -1,8 +1,8 @@
 """Every benchmark's card, read and checked, and the list of tasks made from them.
 
-A card (``benchmarks/<name>/card.yaml``) says in one place what a person wants to know before
-a run: the paper, the tasks with their sizes, the metrics to look at, what humans reach. The
-tests hold the cards against the task files and, where the data are available locally, the data.
+A card (``benchmarks/<name>/card.yaml``) says in one place what users need to know before a run: the
+paper, the tasks with their sizes, the headline metrics, human performance. The tests compare the
+cards with the task files and, where they are available locally, with the data.
 
 Importing this module or reading a card imports neither lm-eval nor a benchmark.
 """
@@ -39,7 +39,7 @@ class Cluster(_Strict):
     """What a benchmark's documents are clustered by for standard errors.
 
     Attributes:
-        unit: What a cluster is, for people.
+        unit: What a cluster is, for display.
         column: Of the logged documents: which cluster a document belongs to.
         any_case: Whether names that differ only in case are one cluster (SQLite's databases).
         documents_within: Whether a metric about a single cluster takes each document as a
@@ -53,7 +53,7 @@ class Cluster(_Strict):
 
 
 class TaskFacts(_Strict):
-    """One task: what it asks, and how much of it.
+    """One task: its content and its size.
 
     ``documents`` are what ``--limit`` counts, ``sources`` those of ``data/sources.yaml`` that it
     needs. A task that asks about the user's own documents has no numbers.
@@ -113,17 +113,17 @@ class Card(_Strict):
 
     Attributes:
         cluster: What standard errors are clustered on.
-        item: Columns of the logged documents that say, across the benchmark's tasks, that two
-            documents ask about the same thing; none if its tasks cannot be compared so.
+        item: Columns of the logged documents that identify the item a document is about, across the
+            benchmark's tasks; none if tasks cannot be compared item by item.
         statistics: For metrics that aren't averages of documents' scores, by the name of their
             aggregation: ``module:object`` of the
             :class:`~lm_eval_ext.results.samples.SampleStatistic` that recomputes them.
         headline: The metrics that summarise it, first the one to rank by.
-        leading: Metrics that can stand for a task alone, the best one first; where a task has
-            none of them, the headline's first.
-        figures: What the leaderboard shows beside the headline.
-        chance: What guessing reaches on the headline metrics.
-        references: Published results beside which ours are shown.
+        leading: Metrics that can represent a task alone, the preferred one first; for a task
+            without any of them, the headline's first.
+        figures: The tables that the leaderboard shows beside the headline.
+        chance: Scores of random guessing on the headline metrics.
+        references: Published results, shown beside ours.
         tasks: By name.
         groups: lm-eval groups, by name: their members.
     """
@@ -174,7 +174,7 @@ def card_of(task: str) -> Card | None:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One task, as a person chooses it."""
+    """One row in the list of tasks."""
 
     task: str
     benchmark: str

@@ -1,4 +1,4 @@
-"""The errors that are the user's to repair.
+"""The errors that users can fix.
 
 Each has one line that says what was wrong, what is legal and what to do. On the command line
 (``lm-eval-ext`` and ``lm_eval``) that line is printed without a traceback and the exit status is

@@ -1,4 +1,4 @@
-"""Foreign text on one line of a terminal."""
+"""Text from other sources, made safe for one line of a terminal."""
 
 ELLIPSIS = "…"
 

@@ -1,4 +1,4 @@
-"""What tests share: the real data where at hand, tiny models, lm_eval as users start it."""
+"""Shared fixtures: the real data where available, tiny models, lm_eval as users start it."""
 
 import itertools
 import json
@@ -76,17 +76,17 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The real data, read in place; skips where they are not at hand."""
+    """The real data, read in place; skips where they are not available."""
     if not SHARED.is_dir():
         pytest.skip(
-            "the benchmarks' original data are not at hand (../shared/data or LM_EVAL_EXT_DATA)"
+            "the benchmarks' original data are not available (../shared/data or LM_EVAL_EXT_DATA)"
         )
     return SHARED
 
 
 @pytest.fixture(scope="session")
 def run_cache() -> Path:
-    """A cache of the package's for all workers and runs: populated databases are built once."""
+    """A cache folder for all workers and runs, so that populated databases are built once."""
     from support import kept
 
     names = ("sql", "data", "benchmarks/magnifico", "benchmarks/diner")
@@ -96,14 +96,14 @@ def run_cache() -> Path:
 
 @pytest.fixture
 def kept_cache(run_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The package told to use the run's cache, for what is slow to build."""
+    """Makes the package use the shared cache, for data that are slow to build."""
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
     return run_cache
 
 
 @pytest.fixture
 def real_data(shared_data: Path, kept_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The real data, and the package told to use them."""
+    """The real data, with the package configured to use them."""
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
     return shared_data
 

@@ -1,4 +1,4 @@
-"""The start-up hook by itself: cheap, silent, idempotent, and never in the way."""
+"""The start-up hook by itself: cheap, silent, idempotent, and without side effects."""
 
 import importlib
 import importlib.machinery

@@ -1,4 +1,4 @@
-"""Rules of the house that no other tool holds."""
+"""Project rules that no other tool checks."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ PACKAGE = ROOT / "lm_eval_ext"
 MOST_LINES = 400
 
 
-def test_rooms_keep_their_distance() -> None:
+def test_import_contracts_hold() -> None:
     """The import contracts of pyproject.toml."""
     tool = Path(sys.executable).parent / "lint-imports"
     done = subprocess.run([str(tool)], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -28,12 +28,12 @@ def test_no_two_test_files_share_a_name() -> None:
     assert not {name for name, count in names.items() if count > 1} - special
 
 
-def test_no_file_needs_scrolling_for_minutes() -> None:
+def test_no_module_is_too_long() -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py")}
     assert not {path for path, lines in lengths.items() if lines > MOST_LINES}
 
 
-def test_every_room_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     for path in PACKAGE.rglob("*.py"):
         assert path.read_text().startswith(('"""', 'r"""')), path
 

@@ -1,1 +1,1 @@
-"""One folder per benchmark, the same rooms in each: card, load, prompt, score."""
+"""The benchmarks, a package each; all have card.yaml, load.py, prompt.py and score.py."""

@@ -16,11 +16,11 @@ app = typer.Typer(
 Lexicon = Annotated[str, typer.Option(help="Name of the lexicon.")]
 Seed = Annotated[
     int | None,
-    typer.Option(help="Draws fresh's words; for a published lexicon, replaces its own seed."),
+    typer.Option(help="Random seed of fresh's words; for a published lexicon, replaces its own."),
 ]
 Shape = Annotated[
     str | None,
-    typer.Option(help="Of fresh's words: random_long, random_short, cvcv_long or cvcv_short."),
+    typer.Option(help="Form of fresh's words: random_long, random_short, cvcv_long or cvcv_short."),
 ]
 LeadingSpace = Annotated[
     bool,
@@ -48,7 +48,7 @@ def substitute(
 
 @app.command("export-mini")
 def export_mini(
-    out: Annotated[Path, typer.Option(help="The new folder; must not exist or be empty.")],
+    out: Annotated[Path, typer.Option(help="The new folder; must be absent or empty.")],
     lexicon: Lexicon = "unmodified",
     seed: Seed = None,
     shape: Shape = None,
@@ -86,7 +86,7 @@ def pair(
 def demo_model(
     out: Annotated[
         Path,
-        typer.Option(help="Folder for the model; must not exist, be empty or hold this model."),
+        typer.Option(help="Folder for the model; must be absent, empty or hold this model."),
     ],
     seed: Annotated[
         int, typer.Option(help="Random seed for the order of examples and the weights.")
@@ -107,7 +107,7 @@ def _shape(lexicon: str, shape: str | None) -> str | None:
 @app.command("add-tokens")
 def add_tokens(
     model: Annotated[Path, typer.Option(help="Folder of a T5-, GPT-2- or Llama-style model.")],
-    out: Annotated[Path, typer.Option(help="The new folder; must not exist or be empty.")],
+    out: Annotated[Path, typer.Option(help="The new folder; must be absent or empty.")],
     init: Annotated[
         str, typer.Option(help="How to initialise their embeddings: random, average or unused.")
     ],

@@ -12,7 +12,7 @@ from lm_eval_ext.demo_model.training import TrainingReport
 def demo_model(
     out: Annotated[
         Path,
-        typer.Option(help="Folder for the model; must not exist, be empty or hold this model."),
+        typer.Option(help="Folder for the model; must be absent, empty or hold this model."),
     ],
     seed: Annotated[
         int, typer.Option(help="Random seed for the training texts and the weights.")

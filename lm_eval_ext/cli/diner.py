@@ -28,10 +28,11 @@ def build(
         bool, typer.Option("--derive-glossary", help="Make a glossary from the corpus instead.")
     ] = False,
     divergence: Annotated[
-        float, typer.Option(help="At which the TMCD split stops; the paper has 0.98, 0.8 and 0.6.")
+        float,
+        typer.Option(help="Target divergence of the TMCD split; the paper has 0.98, 0.8 and 0.6."),
     ] = 0.98,
     proportion: Annotated[
-        float, typer.Option(help="Share of the training recipes to keep, 0.2 to 1.")
+        float, typer.Option(help="Share of the training recipes to keep, above 0, up to 1.")
     ] = 1.0,
     seed: Annotated[int, typer.Option(help="Random seed for the splits.")] = 0,
     memory: Annotated[

@@ -24,7 +24,7 @@ Workers = Annotated[int, typer.Option(help="Number of processes.")]
 @app.command("populate")
 def populate(
     databases: Folder,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR2", help="Folder for the copies.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the copies.")],
     workers: Workers = 2,
 ) -> None:
     """Copy the databases and add rows on which near misses differ from the gold queries."""
@@ -41,12 +41,12 @@ def count(
     originals: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR0",
+            metavar="DIR",
             help="The databases that these were copied from, if not the published ones.",
         ),
     ] = None,
     form: Annotated[
-        str, typer.Option(help="Of the examples: plausible, foreign, adversarial, base or all.")
+        str, typer.Option(help="Examples to count: plausible, foreign, adversarial, base or all.")
     ] = "plausible",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print counts and all ties as JSON.")

@@ -28,7 +28,7 @@ def run(
     from rich.console import Console
     from rich.text import Text
 
-    from lm_eval_ext.runs.run import Screen
+    from lm_eval_ext.runs.run import Reporter
     from lm_eval_ext.runs.run import run as run_models
 
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
@@ -40,7 +40,7 @@ def run(
                 tasks,
                 output,
                 limit,
-                Screen(say=console.print, tell=lambda line: status.update(Text(line))),
+                Reporter(line=console.print, status=lambda line: status.update(Text(line))),
             )
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command continues where this one ended", err=True)
@@ -75,7 +75,7 @@ def compare(
         ),
     ] = False,
     format_: Annotated[
-        str, typer.Option("--format", help="Of the output: text, markdown, csv or json.")
+        str, typer.Option("--format", help="Output format: text, markdown, csv or json.")
     ] = "text",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write to this file, not to stdout.")

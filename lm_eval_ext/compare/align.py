@@ -1,4 +1,4 @@
-"""Matching the documents of several runs, or refusing to; the cluster of each document."""
+"""Matches the documents of several runs, or says why they cannot be compared."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -101,8 +101,8 @@ def align_tasks(first: tuple[str, ResultsFile], second: tuple[str, ResultsFile])
             items = {_item(task, sample.doc): sample for sample in logged.values()}
             if () in items or len(items) != len(logged):
                 raise RefusedError(
-                    f"{task}: nothing says which documents of {first[0]} and {second[0]} "
-                    "belong together",
+                    f"{task}: the documents of {first[0]} and {second[0]} cannot be matched one to "
+                    "one by their items",
                     signatures,
                 )
             by_item[task][name] = items
@@ -123,7 +123,7 @@ def _lists(read: Mapping[str, Mapping[Any, Sample]]) -> dict[str, list[Sample]]:
 
 
 def _item(task: str, doc: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a document asks about, the same in all tasks of its benchmark; () if unknown."""
+    """A document's item, identified as in the other tasks of its benchmark; () if unknown."""
     card = card_of(task)
     columns = card.item if card else ()
     return tuple(str(doc[one]) for one in columns) if all(one in doc for one in columns) else ()
@@ -142,7 +142,7 @@ def clusters_of(task: str, samples: Sequence[Sample]) -> tuple[str, list[str]]:
     cluster = card.cluster
     if any(cluster.column not in sample.doc for sample in samples):
         raise DataError(
-            f"{task}: a logged document has no {cluster.column!r}, which tells its "
+            f"{task}: a logged document has no {cluster.column!r}, which names its "
             f"{cluster.unit}; were the samples made by another version of the task?"
         )
     found = [str(sample.doc[cluster.column]) for sample in samples]

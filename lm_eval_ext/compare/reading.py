@@ -68,7 +68,7 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str]) -> list[str]:
     ``patterns`` are names of tasks, of groups of ours, or patterns with ``*``; all if empty.
 
     Raises:
-        OptionError: If that leaves none; it says what there is.
+        OptionError: If no task is left; the message lists those that two models have.
     """
     counts: dict[str, int] = {}
     for model in models:
@@ -91,7 +91,7 @@ def _models_under(path: Path) -> list[_Found]:
     found: dict[tuple[str, str], _Found] = {}
     for results in find_all(path):
         name = label(results)
-        # A display name is the user's word that these are one model, whatever its arguments.
+        # A display name declares these results to be one model's, whatever its arguments.
         named = model_file_path(results) if model_file(results).get("display_name") else None
         key = (name, str(named) if named else identity(results.content["config"]))
         place = one_line(str(results.path.parent))

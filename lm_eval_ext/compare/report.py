@@ -1,4 +1,4 @@
-"""What a comparison is asked and what it finds, as text, Markdown, CSV or JSON."""
+"""Settings and results of a comparison, and their output as text, Markdown, CSV or JSON."""
 
 import csv
 import io
@@ -72,7 +72,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a comparison found: a table per task and metric, and the signature of each task."""
+    """The results of a comparison: a table per task and metric, and the signature of each task."""
 
     tables: Sequence[Table]
     refused: Sequence[Refusal]

@@ -1,4 +1,4 @@
-"""Where data files come from: declared, pinned, verified, fetched when they are needed."""
+"""Data files: declared, pinned, verified, and downloaded when they are needed."""
 
 from lm_eval_ext.data.fetch_many import fetch, require, require_all
 from lm_eval_ext.data.folders import cache_dir, data_folder, local_copy

@@ -1,4 +1,4 @@
-"""Downloading one file with pooch: the declared file gets its name, or nothing does.
+"""Downloads one file with pooch: verified and complete, or not at all.
 
 pooch streams into a temporary file, compares the SHA-256, tries again and renames. What it
 lacks is added here: a limit on the size, and errors that say what happened.
@@ -31,11 +31,11 @@ class TransferError(Exception):
 
 
 class _TemporaryError(TransferError, ValueError):
-    """A failure that a second attempt may mend: pooch tries again after a ValueError."""
+    """A failure that may be temporary: pooch tries again after a ValueError."""
 
 
 class _LimitedFile(io.BufferedWriter):
-    """A file that refuses more than its declared size: an endless answer must not fill the disk."""
+    """A file that refuses more than its declared size: an endless body must not fill the disk."""
 
     def __init__(self, path: str, size: int) -> None:
         super().__init__(io.FileIO(path, "w"))
@@ -48,7 +48,7 @@ class _LimitedFile(io.BufferedWriter):
 
 
 def timeout_s() -> float:
-    """Returns how many seconds a connection, or a silence of the server, may last.
+    """Returns the timeout for connecting and for each read, in seconds.
 
     Raises:
         OptionError: ``LM_EVAL_EXT_TIMEOUT`` is not a positive number.

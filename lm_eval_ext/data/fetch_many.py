@@ -40,7 +40,7 @@ _SILENT_WAIT_S = 1.0
 
 
 def require(source: str, file: str) -> DataFile:
-    """Returns a verified local file and fetches it if need be.
+    """Returns a verified local file; downloads it if it is missing.
 
     Raises:
         DataError: The name is not declared, or the file is unavailable; the message says what
@@ -59,7 +59,7 @@ def fetch(source: str, file: str, *, progress: bool | None = None) -> tuple[Data
 def require_all(
     source: str, under: str | Collection[str] = "", *, progress: bool | None = None
 ) -> DataFolder:
-    """Returns verified local files of a source and fetches those that are missing.
+    """Returns verified local files of a source; downloads those that are missing.
 
     Each file is complete or absent, and what has arrived stays: after an error or an
     interruption the next call continues from there.

@@ -1,4 +1,4 @@
-"""What is declared of the data: ``sources.yaml`` and the manifests, validated and read once.
+"""The declared data sources: ``sources.yaml`` and the manifests, validated and read once.
 
 A source with too many files for ``sources.yaml`` has a manifest: a table in the folder
 ``manifests`` with a header and the columns path, size (bytes) and SHA-256, separated by tabs
@@ -44,7 +44,7 @@ _NAMES_SHOWN = 10
 
 
 def _inside(path: str) -> str:
-    """Refuses paths that would leave the data folder or mean different files elsewhere."""
+    """Refuses paths that leave the data folder or mean different files on other systems."""
     parts = path.split("/")
     if "\\" in path or ".." in parts or "." in parts or "" in parts[1:]:
         raise ValueError("write a plain relative path with '/' and without '..'")
@@ -86,7 +86,7 @@ class FileSpec(_Strict):
 class Source(_Strict):
     """Files that share an origin, a revision, a licence and a citation.
 
-    The files are listed in ``sources.yaml``, or, where they are many, in a manifest: then
+    The files are listed in ``sources.yaml``, or, if there are many, in a manifest: then
     ``files`` is filled from it, and a file's short name is its path below ``folder``.
     """
 

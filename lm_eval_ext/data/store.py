@@ -1,4 +1,4 @@
-"""Local files of the declared sources: where they are, and whether they are the declared ones.
+"""Local files of the declared sources: their paths, and whether their content is as declared.
 
 Every function raises a ``DataError`` for a source or file that is not declared.
 """
@@ -19,7 +19,7 @@ _HASH_DIGITS_SHOWN = 12
 
 @dataclass(frozen=True)
 class DataFile:
-    """A verified local file and what to say about it."""
+    """A verified local file and its provenance."""
 
     path: Path
     source: str
@@ -56,7 +56,7 @@ class DataFolder:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a look at a file found; ``detail`` is empty where the state says everything."""
+    """The result of checking a file; ``detail`` is empty where the state says everything."""
 
     state: Literal["ok", "missing", "wrong size", "wrong checksum", "unreadable"]
     detail: str = ""
@@ -71,7 +71,7 @@ class Finding:
 
 
 def describe_file(source: str, file: str) -> DataFile:
-    """Returns what is declared of a file, and where it is or would be."""
+    """Returns a file's declaration and its local path, whether it exists or not."""
     declared, spec = find_source(source), find_file(source, file)
     return DataFile(
         data_folder() / spec.path, source, file, declared.revision, spec.sha256, spec.size,
@@ -80,12 +80,12 @@ def describe_file(source: str, file: str) -> DataFile:
 
 
 def path_of(source: str, file: str) -> Path:
-    """Returns where a file is, or would be."""
+    """Returns a file's local path, whether it exists or not."""
     return data_folder() / find_file(source, file).path
 
 
 def folder_of(source: str) -> Path:
-    """Returns the folder that holds, or would hold, all files of a source."""
+    """Returns the folder of all files of a source, whether it exists or not."""
     declared = find_source(source)
     folders = [os.path.dirname(spec.path) for spec in declared.files.values()]  # noqa: PTH120
     return data_folder() / (declared.folder or os.path.commonpath(folders))
@@ -108,7 +108,7 @@ def inspect(source: str, names: Iterable[str] | None = None) -> dict[str, Findin
         names: Short names of its files; None: all.
 
     Returns:
-        What was found, by short name.
+        The results, by short name.
     """
     files, folder = find_source(source).files, data_folder()
     specs = {name: find_file(source, name) for name in (files if names is None else names)}

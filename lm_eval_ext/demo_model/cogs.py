@@ -123,7 +123,7 @@ def _settings(seed: int, steps: int, vocabulary: list[str]) -> Settings:
 
 
 def _new_model(settings: Settings) -> Any:
-    """A T5 from nothing, with near places told apart exactly and smaller weights than usual."""
+    """A randomly initialised T5, with exact short distances and smaller weights than usual."""
     from transformers import T5Config, T5ForConditionalGeneration
 
     return T5ForConditionalGeneration(

@@ -2,8 +2,8 @@
 
 The texts are short felicitous discourses, generated from a grammar of this project. They use
 lieder_mini's nouns, verbs and clause templates with other people, so that a model trained on
-them knows every word of lieder_mini and has read none of its discourses: what opens with one of
-lieder_mini's contexts is left out. The tokenizer is a small byte-level BPE.
+them knows every word of lieder_mini and has read none of its discourses: texts that begin with one
+of lieder_mini's contexts are left out. The tokenizer is a small byte-level BPE.
 """
 
 import random

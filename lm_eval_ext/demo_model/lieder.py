@@ -90,7 +90,7 @@ def train(
         progress: Whether to show a progress bar on stderr.
 
     Raises:
-        OptionError: A value is not legal, or ``out`` is something else or cannot be written.
+        OptionError: A value is not legal, or ``out`` has other content or cannot be written.
     """
     steps = DEFAULT_STEPS if steps is None else steps
     check_options(seed, steps)

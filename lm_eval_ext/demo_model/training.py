@@ -1,4 +1,4 @@
-"""What the demonstration models' trainings share: options, the loop, the folder, the report."""
+"""Shared by the trainings of the demonstration models: options, loop, folder, report."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -35,10 +35,10 @@ Batch = TypeVar("Batch")
 
 
 class Settings(BaseModel):
-    """Everything that decides which model comes out; equal settings mean the same model.
+    """Everything that determines the trained model; equal settings mean the same model.
 
     Attributes:
-        version: Goes up when the training procedure changes in a way no other field shows.
+        version: Increases when the training procedure changes in a way that no other field shows.
         learning_rate: Peak of the one-cycle schedule.
         vocabulary: Most tokens that the tokenizer may have.
         corpus_sha256: Digest of what the model is trained and evaluated on.
@@ -98,7 +98,7 @@ class Trained:
 
 
 def check_options(seed: int, steps: int) -> None:
-    """Refuses what cannot be trained with.
+    """Checks the options before training.
 
     Raises:
         OptionError: A value is not legal.
@@ -124,14 +124,14 @@ def make(out: Path, settings: Settings, train: Callable[[], Trained]) -> Trainin
         The report of the run; where ``out`` already held the model, of the run that trained it.
 
     Raises:
-        OptionError: ``out`` is anything else, which stays as it is, or cannot be written.
+        OptionError: ``out`` has other content, which is left unchanged, or cannot be written.
     """
     out = out.expanduser().resolve()
     if report := _existing(out, settings):
         _log.info("%s already holds this model: nothing to train", out)
         return report
     start = time.monotonic()
-    # Made before training, which takes a minute: then a wrong place is found at once.
+    # Made before training, which takes a minute, so that a wrong path is reported at once.
     with atomic_folder(out) as folder:
         with _reproducible(settings.seed):
             trained = train()

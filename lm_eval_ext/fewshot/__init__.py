@@ -12,7 +12,7 @@ Every selection takes these arguments, and raises an ``OptionError`` if k is bel
   a copy of it is ever shown to itself;
 - ``samples``: the items to choose for;
 - ``k``: demonstrations per sample;
-- ``seed``: breaks ties, or draws; another seed, another choice among equals.
+- ``seed``: breaks ties, or draws; different seeds choose differently among equals.
 """
 
 from lm_eval_ext.fewshot.choices import Choice, Choices, Item, Picked, Pool, shuffled

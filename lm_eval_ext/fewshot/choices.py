@@ -1,4 +1,4 @@
-"""What demonstrations are chosen from, what a selection returns, and reproducible draws."""
+"""The pool of demonstrations, the result of a selection, and reproducible random order."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,1 +1,1 @@
-"""What lm-eval's YAML alone cannot say: task classes, loading, metrics, signatures."""
+"""What lm-eval's YAML cannot express: task classes, loading, metrics, signatures."""

@@ -53,7 +53,7 @@ class Chosen:
     """The documents for one number of demonstrations and one seed.
 
     Attributes:
-        documents: The task's.
+        documents: The task's documents.
         left_out: Ids of samples that are not among them, by cause.
     """
 
@@ -62,13 +62,13 @@ class Chosen:
 
     @classmethod
     def of(cls, documents: list[dict[str, Any]], too_few: Iterable[str]) -> "Chosen":
-        """Of these documents, and the ids of samples with too few demonstrations."""
+        """Makes it from documents and the ids of samples with too few demonstrations."""
         short = sorted(too_few)
         return cls(Dataset.from_list(documents), {TOO_FEW: short} if short else {})
 
 
-class GivenDemonstrations:
-    """In place of lm-eval's sampler: returns the demonstrations that were chosen."""
+class ChosenSampler:
+    """Replaces lm-eval's sampler: returns the demonstrations that were chosen."""
 
     def __init__(self) -> None:
         self.given: list[dict[str, str]] = []
@@ -80,7 +80,7 @@ class GivenDemonstrations:
         return self.given
 
     def set_rnd(self, _rnd: Any) -> None:
-        """Nothing is drawn here."""
+        """Does nothing, since no demonstration is drawn here."""
 
 
 class FewshotTask(GroupedGenerationTask):
@@ -97,7 +97,7 @@ class FewshotTask(GroupedGenerationTask):
         self._seed = DEFAULT_SEED
         self._complete = False
         super().__init__(config)
-        self.sampler = GivenDemonstrations()
+        self.sampler = ChosenSampler()
         self._complete = True
 
     @abstractmethod
@@ -118,10 +118,10 @@ class FewshotTask(GroupedGenerationTask):
             )
 
     def fewshot_docs(self) -> None:
-        """None: no demonstration is drawn from a split."""
+        """Returns None: no demonstration is drawn from a split."""
 
     def set_fewshot_seed(self, seed: int | None = None) -> None:
-        """Takes lm-eval's seed of demonstrations."""
+        """Takes lm-eval's few-shot seed."""
         self._seed = DEFAULT_SEED if seed is None else seed
         super().set_fewshot_seed(seed)
 
@@ -159,7 +159,7 @@ class FewshotTask(GroupedGenerationTask):
         return self.chosen.documents
 
     def not_scorable(self) -> dict[str, list[str]]:
-        """Samples that are not asked for want of demonstrations are among them."""
+        """Includes the samples that have too few demonstrations."""
         chosen = {cause: list(ids) for cause, ids in self.chosen.left_out.items()}
         return {**super().not_scorable(), **chosen}
 

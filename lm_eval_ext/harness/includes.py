@@ -1,7 +1,7 @@
-"""Reads a file that many task files include once while lm-eval builds its index.
+"""Reads each included file only once while lm-eval builds its index.
 
-lm-eval 0.4.13 reads an included file again for every file that includes it: for its index of
-14,000 tasks, half of the time. The hook in :mod:`lm_eval_ext._autoload` builds the index inside
+lm-eval 0.4.13 reads an included file again for every file that includes it, which takes half of the
+time for its index of 14,000 tasks. The hook in :mod:`lm_eval_ext._autoload` builds the index inside
 :func:`read_once`, so that with our tasks in it the index costs less than without.
 """
 
@@ -32,14 +32,15 @@ PARAMETERS = [
 
 @contextmanager
 def read_once() -> Iterator[None]:
-    """Remembers the included files that lm-eval reads inside this block, and no longer.
+    """Caches the included files that lm-eval reads, until the block ends.
 
-    Configurations come out equal to those of lm-eval's own reading, each a copy of its own, and
-    files that fail to load fail as they do there. Only files that are read without their
-    functions are remembered, as for an index.
+    Configurations are equal to those that lm-eval reads itself, each a separate copy, and files
+    that fail to load fail in the same way. Only files that are read without their functions, as for
+    an index, are cached.
     """
     with suppress(ImportError, AttributeError, TypeError, ValueError):
-        _teach(import_module("lm_eval.tasks._yaml_loader"))  # a newer lm-eval may have another
+        # A newer lm-eval may have another loader.
+        _cache_includes(import_module("lm_eval.tasks._yaml_loader"))
     before = _read.set({})
     try:
         yield
@@ -47,7 +48,7 @@ def read_once() -> Iterator[None]:
         _read.reset(before)
 
 
-def _teach(loader: Any) -> None:
+def _cache_includes(loader: Any) -> None:
     """Replaces the module's ``load_yaml``, which calls itself for the files that are included."""
     original: Callable[..., dict[str, Any]] = loader.load_yaml
     if getattr(original, "lm_eval_ext", False):

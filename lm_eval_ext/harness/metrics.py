@@ -1,7 +1,7 @@
-"""Metrics as lm-eval takes them, with clustered standard errors.
+"""Metrics in lm-eval's format, with clustered standard errors.
 
 lm-eval computes standard errors only for aggregations of its own, and takes documents for
-independent. A metric called ``NAME_stderr``, listed after ``NAME``, overwrites what it put into
+independent. A metric called ``NAME_stderr``, listed after ``NAME``, overwrites lm-eval's value in
 that column (docs/statistics.md).
 
 Averages come from :func:`metric_entries` and :func:`document_results`. Metrics that aren't
@@ -102,7 +102,7 @@ def register_spread(name: str, spread: Callable[[Values], Spread | None]) -> Non
     lm-eval asks for the three one after the other; the spread is computed once.
 
     Args:
-        name: The figure's; the three get the endings of :mod:`.names`.
+        name: The figure's; the three names get the suffixes of :mod:`.names`.
         spread: Computes all three; None where they are undefined.
     """
     remembered = once(spread)

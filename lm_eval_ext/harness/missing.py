@@ -18,7 +18,7 @@ class MissingAnswer:
 
 
 class MissingText(MissingAnswer, str):
-    """In place of a generated text."""
+    """Placeholder for a generated text."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class MissingText(MissingAnswer, str):
 
 
 class MissingNumber(MissingAnswer, float):
-    """In place of the log-probability of a whole text; NaN."""
+    """Placeholder for the log-probability of a whole text; NaN."""
 
     def __new__(cls) -> "MissingNumber":
         """Takes no value."""
@@ -36,7 +36,7 @@ class MissingNumber(MissingAnswer, float):
 
 
 class MissingLogprob(MissingAnswer, tuple[float, str]):
-    """In place of ``(log-probability, is greedy)``; neither of them is given."""
+    """Placeholder for ``(log-probability, is greedy)``; both are missing."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class MissingLogprob(MissingAnswer, tuple[float, str]):
 
 
 def find(answers: Iterable[Any]) -> MissingAnswer | None:
-    """The first placeholder among a document's or a request's answers; None if all are there."""
+    """The first placeholder among a document's or a request's answers; None if none is missing."""
     return next((answer for answer in answers if isinstance(answer, MissingAnswer)), None)
 
 
@@ -63,7 +63,7 @@ def is_allowed(request: Any) -> bool:
 def was_missing(response: Any) -> bool:
     """Whether a response in one of lm-eval's logs is a placeholder.
 
-    A rolling log-probability has no room for a text: there NaN counts as one, and the caller has
+    A rolling log-probability is logged as a number, so NaN counts as a placeholder; the caller has
     checked that the row has no scores.
     """
     parts = response if isinstance(response, list) else [response]

@@ -103,7 +103,7 @@ def with_left_out(info: "DatasetInfo", ids: Mapping[str, list[str]]) -> "Dataset
 
 
 def left_out(dataset: "DatasetDict") -> dict[str, list[str]]:
-    """Reads back what :func:`with_left_out` noted; nothing where the description is another's."""
+    """Reads the ids that :func:`with_left_out` recorded; none from other descriptions."""
     text = next(iter(dataset.values())).info.description
     try:
         named = json.loads(text or "{}")

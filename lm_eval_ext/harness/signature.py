@@ -1,9 +1,9 @@
-"""Signatures: what was asked and how it was scored, in one line beside the score.
+"""Signatures: one line per score that says what was asked and how it was scored.
 
-The habit is sacreBLEU's: two scores with the same signature are comparable. Who answered (the
-model, its arguments, its precision) is not part of it; lm-eval's results file says that. A
-task puts its part into its metadata, so lm-eval writes it into every results file;
-:func:`of_result` adds what only the run knows.
+As in sacreBLEU, two scores with the same signature are comparable. The model, its arguments and its
+precision are not part of it; they are in lm-eval's results file. A task puts its part into its
+metadata, so lm-eval writes it into every results file; :func:`of_result` adds what depends on the
+run.
 """
 
 import hashlib
@@ -60,7 +60,7 @@ def _option(value: Any) -> str:
 
 
 def of_config(config: Mapping[str, Any], functions: Mapping[str, Any] | None = None) -> str:
-    """A digest of what in lm-eval's task configuration decides about prompts and answers.
+    """A digest of the parts of lm-eval's task configuration that affect prompts and answers.
 
     Args:
         config: As lm-eval dumps it.
@@ -71,7 +71,7 @@ def of_config(config: Mapping[str, Any], functions: Mapping[str, Any] | None = N
 
 
 def digest(value: Any) -> str:
-    """Eight hexadecimal digits that tell JSON-like values apart; functions count by name."""
+    """A digest of JSON-like values, eight hexadecimal digits; functions count by name."""
 
     def name(other: Any) -> str:
         module, qualified = getattr(other, "__module__", ""), getattr(other, "__qualname__", "")
@@ -89,8 +89,8 @@ def of_result(results: Mapping[str, Any], task: str) -> str:
         task: The task's name.
 
     Returns:
-        ``key:value`` pairs joined by ``|``; a task that is not ours has those that every
-        results file tells.
+        ``key:value`` pairs joined by ``|``; a task that is not ours has those that are in every
+        results file.
     """
     own = (results["configs"].get(task, {}).get("metadata") or {}).get(METADATA_KEY)
     parts: dict[str, Any] = dict(own) if isinstance(own, Mapping) else {"task": task}
@@ -114,7 +114,7 @@ def _chat(results: Mapping[str, Any]) -> str:
         return "no"
     if template == UNKNOWN_TEMPLATE:
         return "unknown"
-    # A server applies its own template and does not tell: lm-eval then stores an empty one.
+    # A server applies its own template without reporting it: lm-eval then stores an empty one.
     return str(results.get("chat_template_sha") or "yes")[:12]
 
 

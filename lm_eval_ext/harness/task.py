@@ -1,4 +1,4 @@
-"""The base classes of our tasks: lm-eval's configurable task, with what its YAML cannot say.
+"""The base classes of our tasks, which extend lm-eval's configurable task.
 
 A benchmark with one prompt for each document names :class:`ExtTask` in its YAML; one whose
 documents hold several prompts, scored together, names one of the grouped classes. Neither needs
@@ -10,8 +10,8 @@ signature depend on the loaded documents:
 ``metrics``            the metric list
 ``scoring_arguments``  what the YAML's scoring function gets besides document and answers
 ``score``              scores a document whose answers are all there
-``not_scorable``       the examples that count nowhere, by cause
-``sign``               changes the signature, for instance leaves out where files are
+``not_scorable``       the examples that are in no metric, by cause
+``sign``               changes the signature, for instance leaves out paths
 ``chat_stops``         the stop strings after a chat template
 =====================  =====================================================================
 """
@@ -101,7 +101,7 @@ class ExtTask(ConfigurableTask):
         return scores
 
     def not_scorable(self) -> dict[str, list[str]]:
-        """Hook: ids of the examples that count nowhere, by cause; the results file names them."""
+        """Hook: ids of the examples that are in no metric, by cause, for the results file."""
         return provenance.left_out(self.dataset)
 
     def sign(self, own: dict[str, str]) -> None:
@@ -124,7 +124,7 @@ class ExtTask(ConfigurableTask):
         apply_chat_template: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Builds the requests, and signs what lm-eval's configuration does not tell.
+        """Builds the requests, and adds to the signature what lm-eval's configuration lacks.
 
         That is a choice of documents (``--samples``), and a user's stop string where it is the
         task's own, which a chat template would have switched off.

@@ -60,7 +60,7 @@ class TaskBoard:
         name: Of the task.
         benchmark: Its benchmark's name, or "" if the task isn't ours.
         leading: The metric that stands for the task in the overview.
-        lower: The metrics of which less is better.
+        lower: The metrics for which lower is better.
         runs: By the model's label.
         ranks: By the model's label, on the leading metric; only of comparable runs.
     """

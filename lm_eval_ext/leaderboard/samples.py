@@ -127,7 +127,7 @@ _DIFFERENCES = ("gain/", "difference/", "error_change/")
 class SampleFiles:
     """Where the page finds the samples of a task.
 
-    ``kinds`` say what a score of each metric means (``kind_of``); models are in the order of
+    ``kinds`` give the meaning of each metric's scores (:func:`kind_of`); models are in the order of
     their files.
     """
 

@@ -69,7 +69,7 @@ class Table:
 
 
 def overview(board: Board, chances: Mapping[str, float | None]) -> Table:
-    """All models on the leading metric of every task; what guessing reaches is by benchmark."""
+    """All models on the leading metric of every task; ``chances`` are by benchmark."""
     rows = []
     for model in board.models:
         cells = []
@@ -217,7 +217,7 @@ def _cell(run: Run | None, metric: str, rank: Rank | None = None) -> Cell:
 def _note(run: Run, score: Score) -> str:
     if not run.comparable:
         scored, total = run.documents
-        return f"measured otherwise than most ({scored} of {total} documents; see signatures)"
+        return f"measured differently from most ({scored} of {total} documents; see signatures)"
     return "" if score.value is not None else "not defined here"
 
 

@@ -38,7 +38,7 @@ BAR_FROM = 1000
 
 
 class AnswerError(LmEvalExtError):
-    """The files hold no answer to a request, or several different ones."""
+    """The files have no answer to a request, or several different ones."""
 
 
 class RecordedLM(LM):
@@ -109,7 +109,7 @@ class RecordedLM(LM):
         return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in chat_history)
 
     def chat_template(self, chat_template: bool | str = False) -> str:  # noqa: FBT001, FBT002
-        """Tells lm-eval, and so the signature, that there may have been one, which is not known."""
+        """Reports an unknown chat template to lm-eval, and so to the signature."""
         return UNKNOWN_TEMPLATE
 
     def set_cache_hook(self, cache_hook: Any) -> None:

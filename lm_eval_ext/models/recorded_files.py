@@ -102,8 +102,8 @@ class Answers:
     def find(self, request: Any) -> list[Recorded]:
         """Returns what is recorded for a request, in the order of files and rows.
 
-        Of different answers to the same request, those to the same document count. Rows that
-        name a part of a document are asked where no row has the whole request.
+        Of different answers to the same request, those to the same document count. Rows that name a
+        part of a document are used if no row has the whole request.
         """
         key = self._key(request.request_type, request.args, request.doc, request.idx)
         known = self._by_key.get(key)
@@ -172,7 +172,7 @@ def _add_row(answers: Answers, row: Mapping[str, Any], place: str) -> None:
     response = row["response"]
     request_type = row.get("request_type") or _type_of_response(response)
     if request_type not in REQUEST_TYPES:
-        raise ValueError(f"request_type {request_type!r} is none of {', '.join(REQUEST_TYPES)}")
+        raise ValueError(f"unknown request_type {request_type!r}; use {', '.join(REQUEST_TYPES)}")
     recorded = Recorded([parse_response(request_type, response)], place)
     if "arguments" in row and answers.match == "arguments":
         arguments = row["arguments"]
@@ -185,7 +185,7 @@ def _add_row(answers: Answers, row: Mapping[str, Any], place: str) -> None:
             raise ValueError("doc must hold at least one field")
         idx = row.get("idx", 0)
         if type(idx) is not int or idx < 0:
-            raise ValueError(f"idx must be 0 or a number above, not {_short(idx)}")
+            raise ValueError(f"idx must be a whole number, 0 or more, not {_short(idx)}")
         answers.add_part(request_type, doc, idx, recorded)
     else:
         raise KeyError("doc" if answers.match == "doc" else "arguments")
@@ -226,20 +226,20 @@ def _type_of_arguments(texts: Sequence[Any]) -> str:
 def parse_response(request_type: str, response: Any) -> Any:
     """Turns a logged response into what the request's method returns.
 
-    lm-eval logs log-probabilities as text (``["-12.5", "False"]``). One that is not a number
-    is a recorded fact about the model and stays one.
+    lm-eval logs log-probabilities as text (``["-12.5", "False"]``). NaN is what the model gave, so
+    it is kept.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If it is not a response of this type.
     """
     if request_type == "generate_until":
         if not isinstance(response, str):
-            raise ValueError(f"a generated text is wanted, not {_short(response)}")
+            raise ValueError(f"expected a generated text, not {_short(response)}")
         return response
     if request_type == "loglikelihood_rolling":
         return _logprob(response[0] if isinstance(response, list) and response else response)
     if not isinstance(response, (list, tuple)) or len(response) != PAIR:
-        raise ValueError(f"[log-probability, is greedy] is wanted, not {_short(response)}")
+        raise ValueError(f"expected [log-probability, is greedy], not {_short(response)}")
     logprob, greedy = response
     if str(greedy).lower() not in {"true", "false"}:
         raise ValueError(f"is greedy must be true or false, not {_short(greedy)}")
@@ -262,7 +262,7 @@ def find_files(path: str | Sequence[str]) -> list[Path]:
     names = [path] if isinstance(path, str) else path
     if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) and n for n in names):
         raise OptionError(
-            f"--model recorded: path={_short(path)} is no path; write --model_args path=FILE "
+            f"--model recorded: path={_short(path)} is not a path; write --model_args path=FILE "
             "(or a folder, a pattern, or a list in JSON: '{\"path\": [...]}')"
         )
     files: list[Path] = []

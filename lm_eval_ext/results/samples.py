@@ -202,7 +202,7 @@ class DocumentView:
 
 @dataclass(frozen=True)
 class AnswerView:
-    """What one model answered, as it was scored, and what came of it."""
+    """One model's answer as it was scored, and parts to show, such as an executed query's rows."""
 
     answer: str
     parts: tuple[Part, ...] = ()

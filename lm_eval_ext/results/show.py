@@ -1,4 +1,4 @@
-"""A results file as tables that a person can read in a terminal."""
+"""Shows a results file as tables in a terminal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase

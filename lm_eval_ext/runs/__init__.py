@@ -1,1 +1,1 @@
-"""Evaluating models, described by a YAML file each, on the tasks that they lack results of."""
+"""Evaluates models, described by a YAML file each, on the tasks that they have no results of."""

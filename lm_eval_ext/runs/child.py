@@ -1,7 +1,7 @@
-"""What runs in the process of one model: lm-eval's own command line, with two differences.
+"""The process that evaluates one model: lm-eval's own command line, with two differences.
 
-Where all tasks are ours or the user's, no others are indexed. It ends when the process that
-started it does, however that ended, so that no forgotten evaluation keeps a GPU.
+Where all tasks are ours or the user's, no others are indexed. It ends when the process that started
+it ends, even if that was killed, so that no orphaned evaluation keeps a GPU.
 
     python -m lm_eval_ext.runs.child own|all CONFIG
 """

@@ -2,9 +2,9 @@
 
 ``run_<date>.json`` beside ``results_<date>.json`` holds all that answers and scores depend on
 and that is known before the model is loaded: the model, the settings of its file that change
-answers, the version of lm-eval, and of each task its configuration and signature. Results count
-as there if their key equals that of the run that is asked for. The number of documents is
-compared with the results file itself, since ``--limit`` may be a share of them.
+answers, the version of lm-eval, and of each task its configuration and signature. Results count as
+present if their key equals that of the requested run. The number of documents is compared with the
+results file itself, since ``--limit`` may be a share of them.
 
 Results without a key, of plain lm_eval or of an earlier version, count if all that the results
 file says agrees with the key.
@@ -104,7 +104,7 @@ def _equal(kept: Mapping[str, Any], task: str, key: Mapping[str, Any]) -> bool:
 
 
 def _agrees(file: ResultsFile, task: str, key: Mapping[str, Any]) -> bool:
-    """Whether a results file without a key says nothing else than the key."""
+    """Whether a results file without a key agrees with the key in all that it says."""
     content, config, facts = file.content, file.content["config"], key["tasks"][task]
     asked = dict(key["settings"])
     shots, own = asked.pop("num_fewshot"), facts["num_fewshot"]

@@ -21,7 +21,7 @@ _REASON = re.compile(r"lm-eval-ext: error: |[\w.]*(Error|Exception|Exit|Interrup
 
 
 def evaluate(
-    config: Path, log: Path, *, launcher: str, own_only: bool, tell: Callable[[str], None]
+    config: Path, log: Path, *, launcher: str, own_only: bool, on_progress: Callable[[str], None]
 ) -> int:
     """Runs lm-eval in its own process and waits for it.
 
@@ -30,7 +30,7 @@ def evaluate(
         log: A file for its output.
         launcher: A command to start it with, such as ``accelerate launch``; "" for none.
         own_only: Whether our tasks and the user's own are all that it needs.
-        tell: Is given the last line of the log now and then.
+        on_progress: Called with the last line of the log, twice a second.
 
     Returns:
         The exit status.
@@ -62,7 +62,7 @@ def evaluate(
             while True:
                 with suppress(subprocess.TimeoutExpired):
                     return process.wait(_POLL_S)
-                tell(last_line(log))
+                on_progress(last_line(log))
         finally:
             _end(process)
 

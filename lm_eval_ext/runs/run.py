@@ -33,15 +33,15 @@ class FailedError(LmEvalExtError):
 
 
 @dataclass(frozen=True)
-class Screen:
-    """Where a run reports: ``say`` takes a line that stays, ``tell`` one that the next replaces."""
+class Reporter:
+    """Output of a run: ``line`` prints a line, ``status`` replaces the status line."""
 
-    say: Callable[[str], None]
-    tell: Callable[[str], None]
+    line: Callable[[str], None]
+    status: Callable[[str], None]
 
 
 def run(
-    paths: Sequence[Path], tasks: str, output: Path, limit: float | None, screen: Screen
+    paths: Sequence[Path], tasks: str, output: Path, limit: float | None, reporter: Reporter
 ) -> None:
     """Evaluates every model on every task that it has no results of yet.
 
@@ -66,7 +66,7 @@ def run(
         for number, model in enumerate(models, start=1):
             place = f"[{number}/{len(models)}] {model.display_name}"
             selection = selections[_include_path(model)]
-            job = Job(model, selection, output / model.name, limit, place, screen)
+            job = Job(model, selection, output / model.name, limit, place, reporter)
             if problem := job.run():
                 failed.append(f"{model.display_name}: {problem}")
     if failed:
@@ -134,7 +134,7 @@ class Job:
     folder: Path
     limit: float | None
     place: str
-    screen: Screen
+    reporter: Reporter
 
     def run(self) -> str:
         """Evaluates what has no results yet; returns what went wrong, or "".
@@ -156,10 +156,10 @@ class Job:
         total = len(self.selection.requested)
         there = total - len(names)
         if not names:
-            self.screen.say(f"{self.place}: nothing to do, {there} of {total} tasks are there")
+            self.reporter.line(f"{self.place}: nothing to do, {there} of {total} tasks are there")
             return ""
         known = f" ({there} of {total} tasks are there)" if there else ""
-        self.screen.say(f"{self.place}: {', '.join(names)}{known}")
+        self.reporter.line(f"{self.place}: {', '.join(names)}{known}")
         with atomic_text(self.folder / MODEL_FILE) as file:
             file.write(self.model.text)
         part = self.folder / f"{PART}{uuid.uuid4().hex}"
@@ -170,7 +170,7 @@ class Job:
             shutil.rmtree(part, ignore_errors=True)
         took = f"{time.monotonic() - started:.0f} s"
         end = f"failed after {took}: {problem}" if problem else f"done in {took}"
-        self.screen.say(f"{self.place}: {end}")
+        self.reporter.line(f"{self.place}: {end}")
         return problem
 
     def _evaluate(self, names: Sequence[str], part: Path, key: Mapping[str, Any]) -> str:
@@ -188,7 +188,7 @@ class Job:
                 log,
                 launcher=self.model.launcher,
                 own_only=self.selection.own_only,
-                tell=lambda line: self.screen.tell(f"{self.place}: {line}"),
+                on_progress=lambda line: self.reporter.status(f"{self.place}: {line}"),
             )
         except OptionError as error:
             return one_line(str(error))

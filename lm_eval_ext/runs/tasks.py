@@ -186,7 +186,7 @@ def _read_task(path: str) -> dict[str, Any]:
 
 
 def _without_members(requested: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Drops names whose tasks others bring; lm-eval refuses a task that comes twice."""
+    """Drops names whose tasks other names include; lm-eval refuses a task that comes twice."""
     kept: dict[str, tuple[str, ...]] = {}
     taken: set[str] = set()
     for name in sorted(requested, key=lambda name: -len(requested[name])):

@@ -47,7 +47,7 @@ def parse(sql: str, schema: Schema) -> exp.Expr:
 
     Args:
         sql: A query in SQLite's dialect; a semicolon may end it.
-        schema: What tells a column from a string in double quotes.
+        schema: Decides whether text in double quotes is a column or a string.
 
     Returns:
         The tree, in which strings in double quotes are string literals.

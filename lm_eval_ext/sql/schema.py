@@ -69,7 +69,7 @@ class Table:
         unique_keys: Each a set of columns whose values differ between any two rows in which
             none of them is NULL: the primary key and unique constraints and indexes, less
             those on expressions or on a part of the rows.
-        foreign_keys: As declared; SQLite does not enforce them unless told.
+        foreign_keys: As declared; SQLite does not enforce them by default.
         view: Whether it is a view (then it has no keys).
         rowid_alias: The INTEGER PRIMARY KEY, if there is one.
         without_rowid: Whether it is a WITHOUT ROWID table.

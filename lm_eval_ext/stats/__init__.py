@@ -1,4 +1,4 @@
-"""Statistics: knows numbers and clusters, no benchmark and no harness."""
+"""Statistics of numbers in clusters, independent of benchmarks and of lm-eval."""
 
 from lm_eval_ext.stats.bootstrap import Spread, cluster_bootstrap
 from lm_eval_ext.stats.clustered import Clustered, ClusteredValue, clustered_standard_error

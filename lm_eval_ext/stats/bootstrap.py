@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.stats.clustered import LEAST_CLUSTERS
-from lm_eval_ext.stats.paired import Difference, share_as_far
+from lm_eval_ext.stats.paired import Difference, randomisation_p
 
 if TYPE_CHECKING:
     import numpy as np
@@ -172,7 +172,7 @@ def _swap(
             np.stack([total[0] + exchanged, total[1] - exchanged], axis=1), statistic
         )
 
-    return share_as_far(totals, len(moved), seen, seed=seed)
+    return randomisation_p(totals, len(moved), seen, seed=seed)
 
 
 def _differences(

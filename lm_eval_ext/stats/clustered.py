@@ -14,7 +14,7 @@ LEAST_CLUSTERS = 2
 
 
 class Clustered(Protocol):
-    """A number that knows its cluster."""
+    """A number with its cluster."""
 
     @property
     def cluster(self) -> str:
@@ -24,7 +24,7 @@ class Clustered(Protocol):
 
 
 class ClusteredValue(float):
-    """A document's score that remembers the cluster its document belongs to.
+    """A document's score with the cluster that the document belongs to.
 
     It is a float in every respect, so lm-eval's means, logs and JSON take it as one; the
     aggregation of the standard error reads :attr:`cluster`.
@@ -48,11 +48,11 @@ def clustered_standard_error(values: Iterable[Clustered]) -> float | None:
 
     The sandwich estimator for a mean, with the correction G / (G - 1) for a small number G
     of clusters: sqrt(G / (G - 1) * sum over clusters of (sum of deviations)²) / n. With one
-    value per cluster it is the usual s / sqrt(n). Sums are exact (``math.fsum``), so the
-    result does not depend on the order of values, in which ranks deliver them at will.
+    value per cluster it is the usual s / sqrt(n). Sums are exact (``math.fsum``), so the result
+    does not depend on the order of values, which varies between ranks.
 
     Returns:
-        The standard error, or None for fewer than two clusters, where there is none.
+        The standard error, or None for fewer than two clusters, where it is undefined.
     """
     scores = list(values)
     if not scores:

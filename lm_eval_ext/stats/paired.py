@@ -35,9 +35,9 @@ _TIE = 1e-9
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better the first system is than the second, where that is known.
+    """The first system minus the second; None for what could not be computed.
 
-    ``p`` is the probability of a difference as large, either way, if the systems were alike.
+    ``p`` is the two-sided p-value under the null hypothesis that both are equally good.
     """
 
     value: float
@@ -118,9 +118,9 @@ def sign_flip(sums: Sequence[float], *, seed: int = 0) -> float:
     """Fisher's randomisation test for paired differences, of the sum of each cluster.
 
     If two systems are alike, which is called the first is arbitrary in every cluster, so all
-    signs are equally likely. The p is the share of assignments whose total is as far from 0
-    as the one seen: of all of them for up to ``EXACT_UP_TO`` clusters that differ, otherwise of
-    ``DRAWS`` drawn ones and the one seen (Phipson and Smyth 2010).
+    signs are equally likely. The p is the share of assignments whose total is at least as far from
+    0 as the observed one: of all assignments for up to ``EXACT_UP_TO`` clusters that differ,
+    otherwise of ``DRAWS`` random ones and the observed one (Phipson and Smyth 2010).
     """
     import numpy as np
 
@@ -131,45 +131,45 @@ def sign_flip(sums: Sequence[float], *, seed: int = 0) -> float:
     def totals(codes: "NDArray[np.int8]") -> "NDArray[np.float64]":
         return (1.0 - 2.0 * codes) @ moved
 
-    return share_as_far(totals, len(moved), math.fsum(moved), seed=seed)
+    return randomisation_p(totals, len(moved), math.fsum(moved), seed=seed)
 
 
-def share_as_far(
+def randomisation_p(
     totals: "Callable[[NDArray[np.int8]], NDArray[np.float64]]",
     clusters: int,
-    seen: float,
+    observed: float,
     *,
     seed: int = 0,
 ) -> float:
-    """The share of assignments whose total is as far from 0 as the one seen.
+    """The p-value: the share of assignments whose total is at least as far from 0 as observed.
 
     Args:
         totals: From assignments to totals. An assignment is a row, with 1 for each cluster whose
-            two systems change places. An undefined total counts as far.
+            two systems are exchanged. An undefined total counts as extreme.
         clusters: The number of clusters that differ.
-        seen: The total where nothing changes places.
+        observed: The total where no systems are exchanged.
         seed: Of the draws, where not all assignments are tried.
     """
     import numpy as np
 
-    least = abs(seen) * (1 - _TIE)
+    least = abs(observed) * (1 - _TIE)
     rows = max(1, _CHUNK // clusters)
 
-    def as_far(codes: "NDArray[np.int8]") -> int:
+    def count_extreme(codes: "NDArray[np.int8]") -> int:
         return int(np.sum(~(np.abs(totals(codes)) < least)))
 
     found = 0
     if clusters <= EXACT_UP_TO:
-        # Changing all places around changes no size, so one cluster can stay.
+        # Exchanging all clusters only changes the sign, so one cluster can be fixed.
         count = 1 << (clusters - 1)
         for start in range(0, count, rows):
             numbers = np.arange(start, min(start + rows, count))[:, None]
-            found += as_far((numbers >> np.arange(clusters) & 1).astype(np.int8))
+            found += count_extreme((numbers >> np.arange(clusters) & 1).astype(np.int8))
         return found / count
     rng = np.random.default_rng(seed)
     for start in range(0, DRAWS, rows):
         size = (min(rows, DRAWS - start), clusters)
-        found += as_far(rng.integers(0, 2, size=size, dtype=np.int8))
+        found += count_extreme(rng.integers(0, 2, size=size, dtype=np.int8))
     return (1 + found) / (1 + DRAWS)
 
 
@@ -177,7 +177,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusts p-values so that the probability of any false finding stays below the level.
 
     Holm (1979): the smallest is multiplied by the number of tests, the next by one less, and
-    so on; none may be below the one before. They come back in the order given.
+    so on; none may be below the one before. They are returned in the given order.
     """
     adjusted = [1.0] * len(p_values)
     least = 0.0

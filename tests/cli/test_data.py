@@ -1,4 +1,4 @@
-"""``lm-eval-ext data``: what its commands print and how they end."""
+"""``lm-eval-ext data``: output and exit status of its commands."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Three made-up runs on tasks that are embedded; two of them are of one skill."""
+"""Three made-up runs on embedded tasks; two models have the same true accuracy."""
 
 import json
 import os

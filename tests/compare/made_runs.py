@@ -1,4 +1,4 @@
-"""Runs without a model: answers are right or wrong as a seed says, files are lm-eval's own."""
+"""Runs without a model: a seed decides which answers are right; files are lm-eval's own."""
 
 import hashlib
 import json

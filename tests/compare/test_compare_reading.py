@@ -1,4 +1,4 @@
-"""Which results are which model's, what models are called, and which tasks are compared."""
+"""Assigning results to models, labels of models, and selection of tasks."""
 
 import json
 from pathlib import Path

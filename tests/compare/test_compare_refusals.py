@@ -1,4 +1,4 @@
-"""What is not compared: other prompts, other answers, other signatures, broken samples."""
+"""Refused comparisons: different prompts, targets or signatures, broken samples."""
 
 from collections.abc import Callable
 from pathlib import Path

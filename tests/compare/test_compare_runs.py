@@ -231,7 +231,7 @@ def test_two_tasks_of_the_same_models(runs: Path) -> None:
         runs, between="cogs_mini_gen,cogs_mini_overestimation", settings=Settings(("*",))
     )
     assert found["pairs"] == [], "they share no metric"
-    with pytest.raises(DataError, match="belong together"):
+    with pytest.raises(DataError, match="cannot be matched one to one"):
         run([runs], Settings(), between="conceptual_mini,lieder_mini")
 
 

@@ -1,4 +1,4 @@
-"""Where documents come from that several sources make up."""
+"""Provenance of documents that are made from several sources."""
 
 import hashlib
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What users read, and what is left on disk, when a download fails."""
+"""Failed downloads: the error messages, and the files left on disk."""
 
 import hashlib
 import socket

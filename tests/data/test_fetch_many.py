@@ -1,4 +1,4 @@
-"""All files of a source at once: several connections, one bar, and what is left on failure."""
+"""All files of a source at once: connections, progress bar, and files left after a failure."""
 
 import hashlib
 import logging

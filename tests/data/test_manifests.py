@@ -1,4 +1,4 @@
-"""Manifests: the packaged ones, what the reader refuses, and what the script writes."""
+"""Manifests: the packaged ones, errors of the reader, and output of the script."""
 
 import hashlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Where files come from, in which order, and what is said about them."""
+"""Where files are read from, in which order, and their provenance."""
 
 import hashlib
 import logging

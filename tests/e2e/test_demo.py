@@ -1,4 +1,4 @@
-"""The main job of `make demo`: a model trained from scratch, evaluated by plain lm_eval."""
+"""The main steps of `make demo`: a model trained from scratch, evaluated by plain lm_eval."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""LIEDER through lm-eval's own models: the probabilities, and what moves them."""
+"""LIEDER with lm-eval's own models: the probabilities, and what changes them."""
 
 import json
 import logging

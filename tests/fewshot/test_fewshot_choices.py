@@ -1,4 +1,4 @@
-"""What must hold of every selection, whatever is chosen from."""
+"""Properties of every selection of demonstrations, for any pool."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""What stops an answer, in all benchmarks that generate: the task's stops, none, the user's."""
+"""Stop strings of all benchmarks that generate: the task's, none, the user's."""
 
 from collections.abc import Iterator
 from pathlib import Path

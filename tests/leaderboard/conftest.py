@@ -1,4 +1,4 @@
-"""A page of two models with all that could hurt it, and a browser to look at it."""
+"""A page of two models with hostile and unusual content, and a browser to show it."""
 
 import shutil
 from collections.abc import Iterator

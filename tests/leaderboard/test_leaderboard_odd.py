@@ -1,4 +1,4 @@
-"""Results that are odd, old, hostile or in the way: the page says so, or shows them as text."""
+"""Unusual, outdated or hostile results: the page says so, or shows them as text."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Tied ranks: against a plain computation, in simulation, and at the edges."""
+"""Tied ranks: compared with a plain computation, in simulation, and in edge cases."""
 
 import math
 import random

@@ -26,7 +26,7 @@ def test_a_run_on_fewer_documents_says_so_and_has_no_rank(tmp_path: Path) -> Non
     results.write_text(json.dumps(content))
     build([tmp_path], tmp_path / "site")
     page = (tmp_path / "site" / "index.html").read_text()
-    assert page.count("measured otherwise than most (5 of 20 documents") == 2
+    assert page.count("measured differently from most (5 of 20 documents") == 2
     board = collect([tmp_path])
     assert [run.comparable for run in board.tasks[0].runs.values()] == [True, False, True]
 

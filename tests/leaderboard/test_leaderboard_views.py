@@ -1,4 +1,4 @@
-"""What each benchmark shows of its samples, on its embedded documents as they are logged."""
+"""Each benchmark's view of its samples, on its embedded documents as they are logged."""
 
 import json
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Drawn words have their shape, differ from each other and from what is taken."""
+"""Random words have their shape and differ from each other and from excluded words."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Recorded answers: the format, matching, and what is said about answers that are not there."""
+"""Recorded answers: the format, matching, and messages about missing answers."""
 
 import json
 from pathlib import Path
@@ -247,7 +247,7 @@ def test_missing_answers_are_left_out_only_where_the_task_can(
 
 
 def test_what_was_left_out_is_left_out_again(tmp_path: Path) -> None:
-    """A log of a run with stand-ins must not turn them into answers."""
+    """Placeholders in a log must not become answers."""
     first = RecordedLM(
         path=write(
             tmp_path / "part.jsonl",
@@ -321,7 +321,10 @@ def test_rolling_texts_are_left_out_as_well(tmp_path: Path) -> None:
         ('{"doc": {"a": 1}, "idx": null, "response": "x"}', r"idx must be"),
         ('{"doc": {"a": 1}, "idx": true, "response": "x"}', r"idx must be"),
         ('{"arguments": ["P", " c"], "response": [-1, "maybe"]}', r"is greedy must be"),
-        ('{"request_type": "chat", "arguments": ["P"], "response": "x"}', r"'chat' is none of"),
+        (
+            '{"request_type": "chat", "arguments": ["P"], "response": "x"}',
+            r"request_type 'chat'",
+        ),
         (
             '{"request_type": "generate_until", "arguments": ["P"], "response": 3}',
             r"generated text",
@@ -364,10 +367,10 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"path": ""}, "path=FILE"),
-        ({"path": 123}, "path=123 is no path"),
-        ({"path": True}, "path=True is no path"),
-        ({"path": None}, "path=None is no path"),
-        ({"path": ["a", 1]}, "is no path"),
+        ({"path": 123}, "path=123 is not a path"),
+        ({"path": True}, "path=True is not a path"),
+        ({"path": None}, "path=None is not a path"),
+        ({"path": ["a", 1]}, "is not a path"),
         ({"path": "nowhere.jsonl"}, r"no recorded answers at nowhere\.jsonl"),
         ({"path": "x", "missing": "ignore"}, "error or skip"),
         ({"path": "x", "match": "text"}, "arguments or doc"),

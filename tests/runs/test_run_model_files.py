@@ -1,4 +1,4 @@
-"""Models' files: what is valid, and the messages about what is not."""
+"""Models' files: valid ones, and error messages for invalid ones."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs.model_files import SET_BY_RUN, options, read_model_files
-from lm_eval_ext.runs.run import Screen, run
+from lm_eval_ext.runs.run import Reporter, run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "models"
 
@@ -140,7 +140,7 @@ def test_the_examples_are_valid() -> None:
 def test_a_limit_that_is_no_number_of_documents(
     write: Callable[..., Path], tmp_path: Path, limit: float
 ) -> None:
-    screen = Screen(say=lambda _: None, tell=lambda _: None)
+    reporter = Reporter(line=lambda _: None, status=lambda _: None)
     with pytest.raises(OptionError, match=f"--limit {limit:g} must be"):
-        run([write(GOOD)], "lieder_mini", tmp_path / "out", limit, screen)
+        run([write(GOOD)], "lieder_mini", tmp_path / "out", limit, reporter)
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""Names of tasks, and which results are there already."""
+"""Selecting tasks by name, and finding existing results."""
 
 import shutil
 from collections.abc import Callable

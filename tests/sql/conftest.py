@@ -1,4 +1,4 @@
-"""Small databases that the tests write themselves, and a watch over their bytes."""
+"""Small databases that the tests write themselves, and a check that they do not change."""
 
 import hashlib
 import sqlite3

@@ -1,4 +1,4 @@
-"""Predictions that mean harm, or look like it, and the status that each must get.
+"""Hostile predictions, or ones that look hostile, and the status that each must get.
 
 The gold is ``SELECT count(*) FROM people`` on the database of tests/sql/conftest.py; the limits
 are TIGHT there. More than one status: which limit stops it first is SQLite's business.

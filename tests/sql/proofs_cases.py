@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a pair reads best on one line)
-"""Pairs of queries over one small schema: those that are the same, and those that only look so.
+"""Pairs of queries over one small schema: equivalent ones, and ones that only look so.
 
 Each grade of proof has both.
 """

@@ -1,4 +1,4 @@
-"""When results are equal: a table of cases for both semantics, and laws that must hold."""
+"""Equality of results: a table of cases for both semantics, and general properties."""
 
 import random
 import sqlite3

@@ -1,4 +1,4 @@
-"""The front: order, sameness, many ways to die, single verdicts, plain queries."""
+"""The executor: order, reproducibility, crashes and limits, single verdicts, plain queries."""
 
 import os
 import signal

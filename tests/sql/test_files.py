@@ -1,4 +1,4 @@
-"""Prediction files: what is read, what is written, and what is refused."""
+"""Prediction files: reading, writing and errors."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""What is called equivalent cannot be told apart; what only looks so, can."""
+"""No database distinguishes queries proven equivalent; some database distinguishes the others."""
 
 import sqlite3
 from collections.abc import Iterator

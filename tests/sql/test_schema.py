@@ -1,4 +1,4 @@
-"""What a file declares, as SQLite understands it; the file stays as it is."""
+"""Reading declared schemas as SQLite understands them, without changing the file."""
 
 import hashlib
 import sqlite3

@@ -1,4 +1,4 @@
-"""Cutting SQL: strings, comments and quotes hide what is in them."""
+"""Tokenizing SQL: strings, comments and quotes."""
 
 import pytest
 from hypothesis import given

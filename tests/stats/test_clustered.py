@@ -1,4 +1,4 @@
-"""Clustered standard errors, against a well-kept library and against lm-eval's own."""
+"""Clustered standard errors, compared with statsmodels and with lm-eval's own."""
 
 import json
 import math

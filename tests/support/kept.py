@@ -1,7 +1,7 @@
-"""What takes minutes to make and rarely changes, kept between runs of the tests.
+"""Keeps data between test runs that take minutes to make and rarely change.
 
-It lies in the user's cache folder, or where ``LM_EVAL_EXT_TEST_CACHE`` says, under a key of the
-sources and versions that decide about it. Who deletes the folder starts from nothing.
+They are in the user's cache folder, or in the folder ``LM_EVAL_EXT_TEST_CACHE``, under a key of
+the sources and versions that they depend on. The folder can be deleted at any time.
 """
 
 import ast
@@ -22,10 +22,10 @@ PACKAGE = ROOT / "lm_eval_ext"
 CHOSEN = os.environ.get("LM_EVAL_EXT_TEST_CACHE")
 
 MOST = 6
-"""Of one kind: of other branches, or from before a change that is taken back."""
+"""Copies of one kind that are kept, for other branches and reverted changes."""
 
 IN_USE_S = 24 * 3600
-"""Younger ones may be another run's, and stay."""
+"""Newer copies are kept, since another run may be using them."""
 
 USED = ".used"
 
@@ -38,7 +38,7 @@ def base() -> Path:
 def key(sources: Iterable[Path], libraries: Iterable[str]) -> str:
     """A digest of files, of folders' files, and of the versions of libraries and SQLite.
 
-    Comments and docstrings do not count: who improves a sentence waits for no rebuild.
+    Comments and docstrings do not count, so that editing them causes no rebuild.
     """
     digest = hashlib.sha256(sqlite3.sqlite_version.encode())
     for library in libraries:

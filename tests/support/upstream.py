@@ -1,4 +1,4 @@
-"""A stand-in for the servers that data files come from: real sockets on 127.0.0.1.
+"""A mock of the servers of data files, on real sockets of 127.0.0.1.
 
 It serves the two files of a made-up source "toy". A test sets ``answers`` to say how the
 server behaves; ``requests`` records what was asked for.

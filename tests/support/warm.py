@@ -1,4 +1,4 @@
-"""Commands in processes of their own that need not import everything anew.
+"""Runs commands in separate processes that need not import everything again.
 
 The seconds that a command spends on importing torch, transformers and lm-eval are spent once per
 worker of the tests, by a process that then forks for each command (:mod:`support.warm_server`).

@@ -20,7 +20,7 @@ BOOTSTRAP = "lm_eval_ext_cogs_bootstrap"
 
 
 def interval(values: Iterable[ClusteredValue]) -> Spread | None:
-    """The mean's spread under resampling of whole clusters; None for fewer than two clusters."""
+    """Standard error and interval of the mean by resampling clusters; None for fewer than two."""
     import numpy as np
 
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])

@@ -1,4 +1,4 @@
-"""The classes behind the tasks: all stop at a line's end; in context, demonstrations are chosen."""
+"""COGS's task classes: all stop at a line's end; the in-context task chooses demonstrations."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ class InContextTask(FewshotTask):
     chat_stops = LINE_END
 
     def prepare(self, config: Mapping[str, Any]) -> None:
-        """Writes the demonstrations."""
+        """Renders the training examples as demonstrations."""
         self._turns = {
             row["id"]: Turn(self.framed(row["input"]), row["answer"])
             for row in self.dataset["train"]
@@ -44,11 +44,11 @@ class InContextTask(FewshotTask):
     # In Python, since lm-eval compiles a template anew for every turn of every prompt.
     @staticmethod
     def framed(sentence: str) -> str:
-        """A sentence as the prompt asks for its logical form."""
+        """A sentence in the format of the prompt."""
         return f"Sentence: {sentence}\nLogical form:"
 
     def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
-        """Makes documents that say what is shown, why, and which constructions are not."""
+        """Makes documents that record demonstrations, reasons, and constructions not covered."""
         rows = list(samples)
         choices = in_context.choose(
             self.dataset["train"], rows, cover=self.options["cogs_cover"], k=k, seed=seed

@@ -109,7 +109,7 @@ def add_tokens(model: Path, out: Path, *, init: str, seed: int = 0) -> Added:
         texts = check_tokens(folder)
     tied = all(
         matrix.weight.dim() == 1 for matrix in grown[1:]
-    )  # no matrix but the first, at most a bias
+    )  # apart from the input embeddings there is at most a bias
     notes = (*tokens.notes, *(f"{name} left out: it lacks the novel tokens" for name in left_out))
     return Added(tokens.ids, tokens.way, (size, new_size), tied, texts, notes)
 
@@ -160,5 +160,5 @@ def _new_folder(out: Path) -> Iterator[Path]:
         try:
             yield partial
         except OptionError as error:
-            # The hidden folder is gone when somebody reads this.
+            # The hidden folder no longer exists when the user reads the message.
             raise OptionError(str(error).replace(str(partial), str(out))) from None

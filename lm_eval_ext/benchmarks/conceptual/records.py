@@ -63,7 +63,7 @@ def plain(text: str) -> str:
 def main_concepts(samples: Iterable[Sample]) -> dict[str, str]:
     """By sample id, the one of its concepts that most samples have; "" if it has none.
 
-    Clusters and figures per concept need a single concept per sample. Ties go to the first in
+    Clusters and metrics per concept need a single concept per sample. Ties go to the first in
     alphabetical order.
     """
     samples = list(samples)

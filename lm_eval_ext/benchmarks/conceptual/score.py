@@ -1,4 +1,4 @@
-"""Scores of answers after random and after concept-sharing demonstrations, and their figures.
+"""Metrics of answers after random and after concept-sharing demonstrations.
 
 Every metric's value per document is a :class:`Pair`: the number that lm-eval logs, with both
 scores behind it, so that ratios of sums and bootstraps can be computed from the same values.
@@ -123,8 +123,8 @@ def values(
     Args:
         doc: With ``id``, and ``concept``, the cluster of its errors.
         scores: The result of :func:`process_results`.
-        concepts: Those with figures of their own; the value is None for other concepts than
-            the document's.
+        concepts: Those with metrics of their own; the value is None for all but the document's
+            concept.
     """
     found: dict[str, Pair | None] = {}
     for score in SCORES:
@@ -149,7 +149,7 @@ def values(
 
 
 def concepts_with_enough(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The concepts that have figures of their own, in alphabetical order."""
+    """The concepts that have metrics of their own, in alphabetical order."""
     counts = Counter(row["concept"] for row in rows)
     return tuple(sorted(name for name, count in counts.items() if name and count >= ENOUGH))
 
@@ -160,7 +160,7 @@ def label(concept: str) -> str:
 
 
 def metric_list(concepts: Sequence[str]) -> list[dict[str, Any]]:
-    """lm-eval's ``metric_list``, for these concepts with figures of their own."""
+    """lm-eval's ``metric_list``, with metrics for each of these concepts."""
     entries: list[dict[str, Any]] = []
     for score in SCORES:
         for view in VIEWS:
@@ -259,7 +259,7 @@ LOGGED_CHANGE = SampleStatistic(_logged_totals, _ratio_change)
 
 
 def paper_bootstrap(pairs: Iterable[Pair], *, of_change: bool) -> "NDArray[np.float64] | None":
-    """The paper's bootstrap: 200 times, the figure of 100 samples drawn with replacement.
+    """The paper's bootstrap: 200 times, the metric of 100 samples drawn with replacement.
 
     The same samples are drawn for every view, so each gain compares the same samples.
 
@@ -268,7 +268,7 @@ def paper_bootstrap(pairs: Iterable[Pair], *, of_change: bool) -> "NDArray[np.fl
     """
     import numpy as np
 
-    # Sorted, so that the order in which lm-eval's processes deliver does not change the draw.
+    # Sorted, so that the draw does not depend on the order of lm-eval's processes.
     ordered: Sequence[Pair] = sorted(pairs, key=lambda pair: pair.sample)
     if len(ordered) < 2:  # noqa: PLR2004
         return None

@@ -1,4 +1,4 @@
-"""The class behind the conceptual tasks: each sample under both selections."""
+"""The task class of the conceptual benchmark: each sample under both selections."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
 
 
 class ConceptualTask(FewshotTask):
-    """A task whose documents are asked twice: with random and with concept-sharing ones."""
+    """Asks each document twice: with random and with concept-sharing demonstrations."""
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Finds the concepts that have metrics of their own."""
@@ -23,17 +23,18 @@ class ConceptualTask(FewshotTask):
         )
         rows = self.dataset["test"]
         self._rows: Mapping[str, dict[str, Any]] = {row["id"]: row for row in rows}
-        # WorldTree's concepts are facts, each of which explains many things a little.
+        # WorldTree's concepts are facts. Each explains many samples only in part, so none gets
+        # metrics of its own.
         self._concepts = (
             () if self._rules.by_overlap else score.concepts_with_enough(self._rows.values())
         )
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Depend on the concepts."""
+        """Returns the metric list, which depends on the concepts."""
         return score.metric_list(self._concepts)
 
     def sign(self, own: dict[str, str]) -> None:
-        """Names the version of the pipeline that found the concepts."""
+        """Adds the version of the spaCy pipeline that found the concepts."""
         if self.options["conceptual_dataset"] == "openbookqa":
             named = self.options["conceptual_pipeline"] or DEFAULT_PIPELINE
             own["pipeline"] = openbookqa.find(named).label

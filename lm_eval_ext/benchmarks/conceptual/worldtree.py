@@ -198,12 +198,6 @@ class Archive:
     sha256: str
 
 
-def at_hand() -> bool:
-    """Whether WorldTree is available locally; reads none of it."""
-    place = (local_copy() or cache_dir() / "data") / FOLDER
-    return (place / f"{NAME}.zip").is_file() or (place / NAME).is_dir()
-
-
 def get() -> Archive:
     """Finds the archive or its unpacked folder in the local copy or the cache, or downloads it.
 

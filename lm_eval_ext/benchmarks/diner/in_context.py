@@ -1,7 +1,7 @@
 """In-context demonstrations for a test recipe, chosen from the training set.
 
-"instruction" searches by what the model sees. "oracle" is the paper's way (sections 4.2 and 5.2):
-it looks at the gold name.
+"instruction" retrieves by the instruction, which the model sees. "oracle" chooses by the gold name,
+as in the paper (sections 4.2 and 5.2).
 """
 
 from collections import defaultdict
@@ -102,7 +102,7 @@ class _Oracle:
         left, used = gold, {sample.name}
         while not picking.full:
             key = (seed, ORACLE, sample.id, len(picking.picked))
-            # What no training name has cannot be covered.
+            # Components that no training name has cannot be covered.
             wanted = frozenset(one for one in left if one in self._having) or gold
             for name, f1 in self._alike(wanted, used, key):
                 used.add(name)

@@ -1,4 +1,4 @@
-"""The classes behind DiNeR's tasks; they hold the glossary that answers are compared by."""
+"""DiNeR's task classes; they hold the glossary by which answers are scored."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,8 +26,8 @@ class NameTask(ExtTask):
     """Asks for the name of a recipe's dish.
 
     Attributes:
-        asks: What the class can score, and so the only legal ``diner_ask``.
-        shows: Of demonstrations, likewise: no task is another one under its own name.
+        asks: The only legal ``diner_ask``: what the class can score.
+        shows: The only legal ``diner_demonstrations``.
     """
 
     asks: str = load.NAME
@@ -46,7 +46,7 @@ class NameTask(ExtTask):
         self._categories = [one for one in (*CATEGORIES, load.OTHER) if one in present]
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Depend on the categories."""
+        """Returns the metric list, which depends on the categories."""
         return score.name_metrics(self._categories)
 
     def scoring_arguments(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class NameTask(ExtTask):
         return {"glossary": self.split.glossary, "categories": self._categories}
 
     def sign(self, own: dict[str, str]) -> None:
-        """Says what is in the user's files, not where they are."""
+        """Replaces the paths of the user's files by digests of their content."""
         for place in ("dir", "components_file"):
             own.pop(place)
         if self.options["diner_components_file"] is not None:
@@ -75,7 +75,7 @@ class ComponentsTask(NameTask, GroupedGenerationTask):
     asks = load.COMPONENTS
 
     def metrics(self) -> list[dict[str, Any]]:
-        """By kind of component."""
+        """Returns the metric list, which has metrics for each kind of component."""
         return score.component_metrics()
 
     def scoring_arguments(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class InContextTask(NameTask, FewshotTask):
     shows: str = INSTRUCTION
 
     def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
-        """Makes documents that say what is shown and why."""
+        """Makes documents that record the demonstrations and the reason for each."""
         rows = list(samples)
         recipes = [Recipe(row["id"], row["instruction"], row["answer"]) for row in rows]
         choices = choose(self.split, recipes, self.shows, k, seed)
@@ -112,6 +112,6 @@ class InContextTask(NameTask, FewshotTask):
 
 
 class OracleTask(InContextTask):
-    """The same with the paper's demonstrations, which the gold name chooses."""
+    """Asks for the name after the paper's demonstrations, which are chosen by the gold name."""
 
     shows = ORACLE

@@ -1,7 +1,7 @@
 """Loads MAGNIFICo's documents, and the databases that answers are executed on.
 
 Every answer is executed twice: on the original database, and on a populated copy whose added rows
-tell gold queries from similar ones that are wrong (distilled test suites, Zhong et al. 2020).
+distinguish gold queries from similar wrong ones (distilled test suites, Zhong et al. 2020).
 """
 
 import hashlib

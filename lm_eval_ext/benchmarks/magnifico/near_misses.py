@@ -1,4 +1,4 @@
-"""How well databases tell gold queries from near misses (``lm-eval-ext magnifico near-misses``).
+"""``lm-eval-ext magnifico near-misses``: how well databases distinguish gold queries from them.
 
 A near miss is a wrong query that differs from the gold query in one detail. It ties with the gold
 query on a database where both have the same result.
@@ -97,7 +97,7 @@ def examine(
 ) -> dict[str, Report]:
     """Examines every database of a folder, populated or not, without changing it.
 
-    ``originals`` is the folder that populated copies were made from; None stands for the published
+    ``originals`` is the folder that populated copies were made from; None means the published
     databases. Copies keep all original rows, so a few more near misses can be proven equivalent.
 
     Raises:

@@ -4,7 +4,7 @@ Relative performance is min(EX_novel / EX_base, 1) x 100 for each interpretation
 interpretations whose EX_base is at least 5 % (paper, section 4 and footnote 8).
 
 Every answer is executed on two databases: the original one, and its populated copy, whose added
-rows tell more wrong queries from right ones. Metrics have the database's name in front:
+rows distinguish more wrong queries from right ones. Names of metrics begin with the database:
 ``populated/relative_performance``.
 """
 

@@ -1,4 +1,4 @@
-"""The class behind MAGNIFICo's tasks: answers are executed, on two databases."""
+"""MAGNIFICo's task class: executes answers on two databases."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,12 +29,12 @@ register_text_filter("magnifico_query", lambda answer: query_of(answer) or "")
 class MagnificoTask(ExtTask):
     """A task whose answers are SQL queries.
 
-    All answers are executed when the last one is there, in parallel and with a progress bar;
-    lm-eval, which asks for one document's metrics after the other, then finds the verdicts.
+    Once all answers are complete, they are executed in parallel, with a progress bar. lm-eval then
+    asks for the metrics of one document after the other, and the verdicts are already cached.
     """
 
     def prepare(self, config: Mapping[str, Any]) -> None:
-        """Finds the databases, and what the documents can be grouped by."""
+        """Finds the databases, and the subsets of documents that have metrics."""
         judges = load.prepared(self.options).judges
         files = {score.POPULATED: judges.populated, score.ORIGINAL: judges.original}
         self._semantics = find_semantics(self.options["magnifico_semantics"])
@@ -51,18 +51,18 @@ class MagnificoTask(ExtTask):
         self._not_scorable = provenance.left_out(self.dataset)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Depend on the forms and categories of the documents."""
+        """Returns the metric list, which depends on forms and categories."""
         return self._scopes.metric_list()
 
     def sign(self, own: dict[str, str]) -> None:
-        """Leaves out where the user's files are: ``sha256`` says what is in them."""
+        """Leaves out the paths of the user's files: ``sha256`` identifies their content."""
         for place in ("databases", "file"):
             own.pop(place)
         own["semantics"] = self._semantics.signature
         own["populated"] = f"v{POPULATE_VERSION}"
 
     def not_scorable(self) -> dict[str, list[str]]:
-        """With those whose gold query did not run when it was compared."""
+        """Includes the examples whose gold query failed during scoring."""
         return self._not_scorable
 
     def apply_filters(self) -> list[Instance] | None:
@@ -78,7 +78,7 @@ class MagnificoTask(ExtTask):
         verdicts = self._executor.score(examples, semantics=self._semantics.name)
         bar = tqdm(verdicts, total=len(examples), desc="executing SQL", unit="query", disable=None)
         for _ in bar:
-            pass  # The executor remembers them.
+            pass  # The executor caches the verdicts.
         self._executor.close()
         return filtered
 
@@ -94,7 +94,7 @@ class MagnificoTask(ExtTask):
         }
         if NOT_SCORABLE.isdisjoint(statuses.values()):
             return statuses
-        # Gold queries were run before anything was asked, so this one is at the time limit.
+        # Gold queries ran before the model was asked, so this one is close to the time limit.
         _log.warning("%s: not scored, its gold query does not run", doc["id"])
         self._not_scorable.setdefault("gold_error", []).append(doc["id"])
         return None

@@ -136,7 +136,7 @@ function startBrowser(tasks) {
   async function chooseModels() {
     const mine = ++turn;
     const { folder } = here();
-    // Until these models' answers are here, nobody's are shown under their names.
+    // Show no answers until those of the chosen models are loaded.
     at = null;
     list.replaceChildren();
     detail.replaceChildren();

@@ -1,7 +1,7 @@
 """Whether requests are computed as a tree, and how much of it at a time.
 
-A tree must save enough tokens, and the model must give the same answers over packs, which is
-found out by trying (:func:`obstacle`). Memory decides how much is computed and held at a time.
+A tree must save enough tokens, and the model must give the same answers over packs, which is tested
+on a sample (:func:`obstacle`). Memory decides how much is computed and held at a time.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ FREE_SHARE = 0.5
 
 
 def bound_bytes(argument: Any, device: torch.device) -> int:
-    """Returns the bound on keys and values in bytes: as the user says, or found.
+    """Returns the bound on keys and values in bytes: the user's, or half of the free memory.
 
     Raises:
         OptionError: For an argument that isn't a positive number.
@@ -165,7 +165,7 @@ is compared with the others that grow there, too."""
 
 
 class Sharing:
-    """A model, and what has been found out about it.
+    """A model, and whether its requests can be computed as a tree.
 
     Args:
         model: A model of transformers.

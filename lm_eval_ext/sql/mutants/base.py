@@ -1,4 +1,4 @@
-"""What a rule is: a function from a node of the gold's tree to its replacements in near misses."""
+"""The interface of rules: functions from a node of the gold's tree to its replacements."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

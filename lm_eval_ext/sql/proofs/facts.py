@@ -73,7 +73,7 @@ class Facts:
     equal: list[tuple[Name, Name]] = field(default_factory=list)
 
     def name(self, node: exp.Expr | None) -> Name | None:
-        """Returns which column of this SELECT's sources a node is, None if it is none.
+        """Returns the column of this SELECT's sources that a node refers to, or None.
 
         None also for a name that is the alias of a result as well: which of the two SQLite
         takes depends on the clause.

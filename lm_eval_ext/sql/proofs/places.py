@@ -1,4 +1,4 @@
-"""What a rule is, and where a query stands in a larger one: that decides what of it matters."""
+"""The interface of rules, and the position of a query within a larger one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Models with novel tokens: what the new embeddings are, and that nothing else changed."""
+"""Models with novel tokens: the new embeddings, and that nothing else changed."""
 
 import filecmp
 import json

@@ -1,4 +1,4 @@
-"""Both accuracies and their difference, with a paired interval; two runs made into one."""
+"""Both accuracies and their difference, with a paired interval; combining two runs."""
 
 import json
 import random

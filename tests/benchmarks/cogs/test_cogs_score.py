@@ -1,4 +1,4 @@
-"""Answers become scores: right ones, wrong ones, hostile ones, and 21,000 of them."""
+"""Scores of right, wrong and hostile answers, and of 21,000 of them."""
 
 import math
 import random

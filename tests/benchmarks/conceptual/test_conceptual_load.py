@@ -183,7 +183,7 @@ def test_hotpotqa_is_joined_by_id(shared_data: Path, tmp_path: Path) -> None:
     ("name", "rows", "source"),
     [("glue", 310, "glue_diagnostics"), ("hotpotqa", 175, "hotpotqa_part+r4c")],
 )
-def test_the_loader_reads_what_is_at_hand(
+def test_the_loader_reads_available_data(
     name: str, rows: int, source: str, real_data: Path
 ) -> None:
     loaded = load.dataset(conceptual_dataset=name)["test"]

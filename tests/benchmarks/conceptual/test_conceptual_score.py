@@ -1,4 +1,4 @@
-"""Scores of answers, and figures over pairs of them, computed by hand."""
+"""Scores of answers, and metrics over pairs of them, computed by hand."""
 
 import math
 import pickle

@@ -1,4 +1,4 @@
-"""The task: who is asked, with which demonstrations, in which words."""
+"""The task: which samples are asked, with which demonstrations and prompts."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""WorldTree's format with its traps, in files of our own, and how its archive is got."""
+"""WorldTree's format and its pitfalls, in files of our own; obtaining its archive."""
 
 import http.server
 import re
@@ -157,13 +157,11 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_the_first_download_shows_terms_and_is_what_later_ones_are_held_against(
+def test_the_first_download_shows_terms_and_later_ones_are_compared_with_it(
     mirror: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_MIRROR", mirror)
-    assert not worldtree.at_hand()
     first = worldtree.get()
-    assert worldtree.at_hand()
     assert "non-commercial" in capsys.readouterr().err
     assert [s.id for s in worldtree.read(first.content)] == ["Q1", "Q2", "Q3", "Q5"]
     assert worldtree.get().sha256 == first.sha256

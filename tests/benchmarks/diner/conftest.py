@@ -1,4 +1,4 @@
-"""What DiNeR's tests share: real names and the published glossary, read in place."""
+"""Fixtures of DiNeR's tests: real names and the published glossary, read in place."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Names taken out of answers: the table of the page, gold names, hostile text."""
+"""Extracting names from answers: the documentation's examples, gold names, hostile text."""
 
 # ruff: noqa: RUF001
 

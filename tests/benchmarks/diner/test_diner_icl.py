@@ -1,4 +1,4 @@
-"""Demonstrations: what is shown, against a search that tries everything."""
+"""Demonstrations, compared with an exhaustive search."""
 
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 

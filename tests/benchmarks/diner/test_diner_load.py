@@ -1,4 +1,4 @@
-"""Files of the published format: what is read, what is refused, what becomes a document."""
+"""Files in the published format: reading, errors, and the documents made from them."""
 
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 

@@ -1,4 +1,4 @@
-"""The embedded recipes: enough of them, fit to ask, and split as the real ones are."""
+"""The embedded recipes: their number, that they can be scored, and their splits."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What a task asks and shows is its own: options that would make it another one are refused."""
+"""A task refuses options that would turn it into another task."""
 
 import pytest
 from lm_eval.tasks import TaskManager

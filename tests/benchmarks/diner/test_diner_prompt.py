@@ -1,4 +1,4 @@
-"""Prompts, and what is taken out of answers that hold more than a name."""
+"""Prompts, and extraction from answers that contain more than a name."""
 
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 

@@ -1,4 +1,4 @@
-"""The index of recipes: the same as a plain-Python library's, kept, and rebuilt when broken."""
+"""The BM25 index: equal to a plain-Python library's, cached, and rebuilt if damaged."""
 
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 

@@ -1,4 +1,4 @@
-"""F1: a table computed by hand for every branch, and what must hold for any names."""
+"""F1: a table computed by hand for every branch, and properties for any names."""
 
 from fractions import Fraction
 from random import Random

@@ -1,4 +1,4 @@
-"""Tasks and their metrics, by hand-computed figures."""
+"""Tasks and their metrics, compared with values computed by hand."""
 
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 

@@ -1,4 +1,4 @@
-"""The page names what the code has: tasks, near misses, columns."""
+"""The documentation lists all tasks, near misses and columns of the code."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""From a corpus to documents: which are asked, in which order, with which prompt."""
+"""From a corpus to documents: their selection, order and prompts."""
 
 from collections import Counter
 from pathlib import Path

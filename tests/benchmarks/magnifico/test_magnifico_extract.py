@@ -1,4 +1,4 @@
-"""The query in an answer: a table of cases, and what must hold for any query and any text."""
+"""Extracting the query from an answer: a table of cases, and properties for any text."""
 
 import csv
 import re

@@ -1,4 +1,4 @@
-"""Fresh forms: new words in every place of the old, unseen, and reproducible."""
+"""Fresh forms: new words replace the old ones everywhere, are unseen and reproducible."""
 
 import re
 from pathlib import Path

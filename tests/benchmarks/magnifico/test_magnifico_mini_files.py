@@ -1,4 +1,4 @@
-"""magnifico_mini's files, and the databases that are built of them."""
+"""magnifico_mini's files, and the databases that are built from them."""
 
 import sqlite3
 import subprocess

@@ -1,4 +1,4 @@
-"""``lm-eval-ext magnifico``: building populated copies, and counting what ties on databases."""
+"""``lm-eval-ext magnifico``: building populated copies, and counting ties on databases."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A user's own file and database: what is read, and one clear line for each mistake."""
+"""A user's own file and database: reading, and one-line errors."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What prompts show: statements, rows, descriptions in their place, dialogues."""
+"""Prompts: CREATE statements, rows, positions of descriptions, dialogues."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Metrics of one document: which exist for a task, and which a document counts in."""
+"""Metrics of a task, and the metrics that a document counts in."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where hf-prefix leaves the work to hf and says so; what it computes; partial caching."""
+"""When hf-prefix falls back to hf and says so; how much it computes; partial caching."""
 
 from pathlib import Path
 from typing import Any

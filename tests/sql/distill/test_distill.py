@@ -1,4 +1,4 @@
-"""Populated copies of small databases: what they tell apart, and what they leave alone."""
+"""Populated copies of small databases: what they distinguish, and what they do not change."""
 
 import json
 import random

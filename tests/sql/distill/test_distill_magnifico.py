@@ -1,6 +1,6 @@
-"""MAGNIFICo's golds on Spider's databases: the whole build, once, and what must come of it.
+"""MAGNIFICo's golds on Spider's databases: the whole build, once, and its results.
 
-docs/benchmarks/magnifico.md has the figures. Near misses are those of
+docs/benchmarks/magnifico.md has the numbers. Near misses are those of
 :data:`lm_eval_ext.sql.mutants.KINDS`.
 """
 

@@ -1,4 +1,4 @@
-"""The parts that the search is made of, each on its own."""
+"""Unit tests of the parts of the search."""
 
 import random
 import sqlite3

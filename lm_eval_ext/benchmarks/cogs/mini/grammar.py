@@ -133,7 +133,7 @@ def primitive(word: str | Verb, *, transitive: bool = False) -> tuple[str, str]:
 
 @dataclass
 class _Writer:
-    """What is written so far. Conjuncts carry their place, and their turn at that place."""
+    """Collects a sentence and its conjuncts, each with its sort key: position, then order."""
 
     tokens: list[str] = field(default_factory=list)
     definites: list[tuple[int, str]] = field(default_factory=list)

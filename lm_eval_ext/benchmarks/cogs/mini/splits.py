@@ -1,4 +1,4 @@
-"""cogs_mini's splits: what is drawn in distribution, and for each generalization type."""
+"""cogs_mini's splits: examples in distribution, and of each generalization type."""
 
 import hashlib
 import random

@@ -1,4 +1,4 @@
-"""Dish names for tests of the split: real ones where at hand, and drawn ones."""
+"""Dish names for tests of the split: real ones where available, and random ones."""
 
 import importlib.util
 import json

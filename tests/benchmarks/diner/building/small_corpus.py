@@ -1,4 +1,4 @@
-"""A corpus of some thousand recipes in which everything that is dropped was put by hand."""
+"""A corpus of some thousand recipes, with hand-written cases of everything that is dropped."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""From corpus to cleaned table: titles, instructions, and what is wrong with a corpus."""
+"""From corpus to cleaned table: titles, instructions, and errors in a corpus."""
 
 import _thread
 import gzip

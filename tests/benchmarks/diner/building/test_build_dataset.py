@@ -1,4 +1,4 @@
-"""The whole build on a small corpus: what is kept, how it is divided, what is written."""
+"""The whole build on a small corpus: selection, splits and output files."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The report of a build: its counts by hand, and what its text says."""
+"""The report of a build: its counts, computed by hand, and its text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Compounds, divergence and the TMCD split, held against independent computations."""
+"""Compounds, divergence and the TMCD split, compared with independent computations."""
 
 import itertools
 import math
