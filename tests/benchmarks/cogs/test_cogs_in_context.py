@@ -298,6 +298,7 @@ def test_real_samples_see_their_key_words_and_nothing_held_out(
     words = load.words_of("cogs", "cvcv_short", None, None)
     held_out = {substitute(example.sentence, words) for example in every}
     monkeypatch.setattr(load, "examples", lambda *_: (thinned, info))
+    monkeypatch.setattr(in_context.dataset, "_kept", {})  # other tests want all samples
     training, some = rows_of(cogs_lexicon="cvcv_short", cogs_split=split)
     default = yaml.safe_load(
         (Path(tasks_folder()) / "cogs/_icl").read_text().replace("!function", "")

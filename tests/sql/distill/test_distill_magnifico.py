@@ -59,7 +59,7 @@ def built(shared_data: Path, run_cache: Path) -> Built:
         environment.setenv("LM_EVAL_EXT_DATA", str(shared_data))
         environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
         ready = load.prepare("published")
-        assert all(found.ok for found in data.inspect_all("spider_databases").values())
+        assert all(found.ok for found in data.inspect("spider_databases").values())
     golds = {db_id: list(ready.corpus.golds()[db_id]) for db_id in ready.judges.original}
     files = sorted((shared_data / "magnifico" / "magnifico_data").glob("*/plausible/*.tsv"))
     plausible = [row for file in files for row in rows_of(file) if row[0] in golds]
