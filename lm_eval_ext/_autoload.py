@@ -271,7 +271,7 @@ _HOOKS: dict[str, tuple[Callable[[ModuleType], None], str]] = {
     "lm_eval.models": (_add_models, "its own model types still work, ours do not"),
     "lm_eval.config.evaluate_config": (
         _check_before_model,
-        "missing data will show only once the model is loaded (lm-eval-ext data verify tells)",
+        "missing data are noticed only after the model is loaded; check: lm-eval-ext data verify",
     ),
     "lm_eval._cli.harness": (_guard_command_line, "errors will come with a traceback"),
 }

@@ -72,7 +72,7 @@ class TaskFacts(_Strict):
         return self
 
     @property
-    def at_hand(self) -> bool:
+    def available(self) -> bool:
         """Whether every file that the task needs is available locally."""
         return all(data.available(source) for source in self.sources)
 
@@ -209,4 +209,4 @@ def _where(facts: list[TaskFacts]) -> str:
         return "your own"
     if not any(fact.sources for fact in facts):
         return "embedded"
-    return "at hand" if all(fact.at_hand for fact in facts) else "to fetch"
+    return "available" if all(fact.available for fact in facts) else "to fetch"

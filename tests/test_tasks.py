@@ -60,7 +60,7 @@ def task(request: pytest.FixtureRequest, manager: TaskManager, run_cache: Path) 
         environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
         if TASKS[name].sources:
             environment.setenv("LM_EVAL_EXT_DATA", str(request.getfixturevalue("shared_data")))
-            if not TASKS[name].at_hand:
+            if not TASKS[name].available:
                 pytest.skip("a part of its data is not available locally")
         loaded = manager.load(name)["tasks"][name]
     yield loaded
@@ -86,7 +86,7 @@ def test_a_group_holds_what_its_card_says(
 ) -> None:
     assert sorted(manager.task_index[group].cfg["task"]) == sorted(GROUPS[group])
     members = [TASKS[name] for name in GROUPS[group]]
-    if all(facts.at_hand and not facts.asks_own for facts in members):
+    if all(facts.available and not facts.asks_own for facts in members):
         assert sorted(manager.load(group)["tasks"]) == sorted(GROUPS[group])
 
 

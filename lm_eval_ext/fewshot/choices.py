@@ -55,7 +55,8 @@ class Choice:
         sample: Its id.
         picked: In the order of picking; a prompt that shows them in this order shows the
             best first where a selection ranks.
-        uncovered: Features of the sample that none of them has; only :func:`covering` says.
+        uncovered: Features of the sample that none of them has; set only by
+            :func:`.covering.covering`.
     """
 
     sample: str

@@ -5,8 +5,8 @@ independent. A metric called ``NAME_stderr``, listed after ``NAME``, overwrites 
 that column (docs/statistics.md).
 
 Averages come from :func:`metric_entries` and :func:`document_results`. Metrics that aren't
-averages are registered with :func:`register_figure` and :func:`register_spread`. All have the
-same value to the last digit in whatever order the documents arrive, and a name in lm-eval's
+averages are registered with :func:`register_statistic` and :func:`register_uncertainty`. All have
+the same value to the last digit in whatever order the documents arrive, and a name in lm-eval's
 registry: results files would show the source code of a function.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from lm_eval.api.registry import register_aggregation
 
 from lm_eval_ext.harness.names import HIGH, LOW, NONE, STDERR
-from lm_eval_ext.stats import Clustered, ClusteredValue, Spread, clustered_standard_error
+from lm_eval_ext.stats import Clustered, ClusteredValue, Uncertainty, clustered_standard_error
 
 __all__ = ["HIGH", "LOW", "NONE", "STDERR", "document_results", "metric_entries"]
 
@@ -81,38 +81,38 @@ Values = list[Any]
 Result = TypeVar("Result")
 
 
-def register_figure(name: str, figure: Callable[[Values], float | None]) -> None:
-    """Registers an aggregation.
+def register_statistic(name: str, statistic: Callable[[Values], float | None]) -> None:
+    """Registers an aggregation that ignores documents without a value.
 
     Args:
         name: In the registry.
-        figure: Computes it; None where it is undefined.
+        statistic: Computes it; None where it is undefined.
     """
 
     def aggregate(values: Iterable[Any]) -> float | str:
-        found = figure([value for value in values if value is not None])
+        found = statistic([value for value in values if value is not None])
         return NONE if found is None else found
 
     register_aggregation(name)(aggregate)
 
 
-def register_spread(name: str, spread: Callable[[Values], Spread | None]) -> None:
-    """Registers the standard error and the bounds of the interval of a figure.
+def register_uncertainty(name: str, uncertainty: Callable[[Values], Uncertainty | None]) -> None:
+    """Registers the standard error and the bounds of the interval of a statistic.
 
-    lm-eval asks for the three one after the other; the spread is computed once.
+    lm-eval asks for the three one after the other; they are computed once.
 
     Args:
-        name: The figure's; the three names get the suffixes of :mod:`.names`.
-        spread: Computes all three; None where they are undefined.
+        name: The statistic's; the three names get the suffixes of :mod:`.names`.
+        uncertainty: Computes all three; None where they are undefined.
     """
-    remembered = once(spread)
+    remembered = once(uncertainty)
 
-    def register(ending: str, part: Callable[[Spread], float]) -> None:
-        def figure(values: Values) -> float | None:
+    def register(ending: str, part: Callable[[Uncertainty], float]) -> None:
+        def statistic(values: Values) -> float | None:
             found = remembered(values)
             return None if found is None else part(found)
 
-        register_figure(name + ending, figure)
+        register_statistic(name + ending, statistic)
 
     register(STDERR, lambda found: found.stderr)
     register(LOW, lambda found: found.low)

@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import Literal
 
 from lm_eval_ext.sql.policy import Limits
-from lm_eval_ext.sql.values import Failure, FailureKind, Note, Outcome, QueryJob, ScoreJob, Verdict
+from lm_eval_ext.sql.values import (
+    Failure,
+    FailureKind,
+    Outcome,
+    QueryJob,
+    ScoreJob,
+    Verdict,
+    WorkerMessage,
+)
 from lm_eval_ext.sql.worker import EXIT_OUT_OF_MEMORY, verdict_of
 
 START_S = 60.0
@@ -42,7 +50,7 @@ class Job:
         self.deaths = 0
 
 
-Event = tuple["WorkerProcess", Note | None]
+Event = tuple["WorkerProcess", WorkerMessage | None]
 """A message of a worker; None: its pipe has been closed."""
 
 
@@ -84,18 +92,18 @@ class WorkerProcess:
         self.jobs.append(job)
         self._send(job.work)
 
-    def take(self, note: Note) -> None:
+    def take(self, message: WorkerMessage) -> None:
         """Handles a message, and restarts the clock of the oldest job."""
-        if note.kind == "fault":
-            raise RuntimeError(f"defect in an SQL worker process:\n{note.content}")
+        if message.kind == "fault":
+            raise RuntimeError(f"defect in an SQL worker process:\n{message.content}")
         self._since = time.monotonic()
-        if note.kind == "ready":
+        if message.kind == "ready":
             self.ready = True
-        elif note.kind == "done":
-            self.jobs.popleft().outcome = note.content
+        elif message.kind == "done":
+            self.jobs.popleft().outcome = message.content
             self.phase = "prediction"
-        elif note.kind in ("gold", "prediction"):
-            self.phase = note.kind
+        elif message.kind in ("gold", "prediction"):
+            self.phase = message.kind
 
     def kill(self) -> None:
         """Ends the process at once."""
@@ -182,18 +190,18 @@ class Pool:
         try:
             # In short periods, since Ctrl-C does not interrupt a wait on Windows.
             wait = min(max(deadline - time.monotonic(), 0.0), 0.5)
-            worker, note = self._events.get(timeout=wait) if wait else self._events.get_nowait()
+            worker, message = self._events.get(timeout=wait) if wait else self._events.get_nowait()
         except queue.Empty:
             # Only after all messages are handled does a late worker count as late.
             self._kill_late()
             return
         if worker not in self._workers:  # sent before it was killed
             return
-        if note is None:
-            self._bury(worker, killed=False)
+        if message is None:
+            self._handle_dead_worker(worker, killed=False)
             return
-        worker.take(note)
-        if note.kind == "ready":
+        worker.take(message)
+        if message.kind == "ready":
             self._failed_starts = 0
 
     def cancel(self, jobs: set[Job]) -> None:
@@ -236,9 +244,9 @@ class Pool:
         for worker in self._workers:
             if worker is not None and worker.deadline <= now:
                 worker.kill()
-                self._bury(worker, killed=True)
+                self._handle_dead_worker(worker, killed=True)
 
-    def _bury(self, worker: WorkerProcess, *, killed: bool) -> None:
+    def _handle_dead_worker(self, worker: WorkerProcess, *, killed: bool) -> None:
         """Decides a dead worker's current job, and queues its other jobs again."""
         failure = worker.cause_of_death(killed=killed)
         worker.kill()

@@ -130,8 +130,8 @@ Outcome = Verdict | Rows | Failure
 NoteKind = Literal["ready", "gold", "prediction", "done", "fault"]
 
 
-class Note(NamedTuple):
-    """A message of a worker.
+class WorkerMessage(NamedTuple):
+    """A message from a worker process.
 
     ``ready``: it has started. ``gold`` / ``prediction``: it now runs that part of its job, so that
     the parent knows which one failed if no other message follows. ``done``: the outcome of its

@@ -1,4 +1,4 @@
-"""The program of a worker process: reads jobs from stdin, runs queries, writes notes to stdout.
+"""The program of a worker process: reads jobs from stdin, runs queries, writes messages to stdout.
 
 The parent starts it as ``python -I -S``, so that it loads only the standard library and this
 package's light modules, in about 60 ms. A worker of multiprocessing would import the parent's
@@ -24,7 +24,6 @@ from lm_eval_ext.sql.policy import CONNECTIONS, Limits, open_guarded
 from lm_eval_ext.sql.values import (
     SHOWN,
     Failure,
-    Note,
     Outcome,
     QueryJob,
     Row,
@@ -32,6 +31,7 @@ from lm_eval_ext.sql.values import (
     ScoreJob,
     Status,
     Verdict,
+    WorkerMessage,
 )
 from lm_eval_ext.text import one_line
 
@@ -151,7 +151,7 @@ def main() -> None:
     """Runs jobs until the parent closes stdin or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     source = sys.stdin.buffer
-    # Output of a stray print must not mix with the notes.
+    # Output of a stray print must not mix with the messages.
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -160,16 +160,16 @@ def main() -> None:
     threading.Thread(target=_read, args=(source, jobs), daemon=True).start()
     _limit_process(limits)
     worker = Worker(limits, sink)
-    worker.tell(Note("ready"))
+    worker.send(WorkerMessage("ready"))
     try:
         while True:
-            worker.tell(Note("done", worker.do(jobs.get())))
+            worker.send(WorkerMessage("done", worker.do(jobs.get())))
     except MemoryError:
         os._exit(EXIT_OUT_OF_MEMORY)
     except BrokenPipeError:
         os._exit(0)
     except BaseException:  # noqa: BLE001 (the parent reports any error)
-        worker.tell(Note("fault", traceback.format_exc()))
+        worker.send(WorkerMessage("fault", traceback.format_exc()))
         os._exit(1)
 
 
@@ -183,9 +183,9 @@ class Worker:
         self._golds = OrderedDict()
         self._cells = 0
 
-    def tell(self, note: Note) -> None:
-        """Sends a note at once: the next query may kill this process."""
-        pickle.dump(note, self._sink, protocol=pickle.HIGHEST_PROTOCOL)
+    def send(self, message: WorkerMessage) -> None:
+        """Sends a message at once: the next query may kill this process."""
+        pickle.dump(message, self._sink, protocol=pickle.HIGHEST_PROTOCOL)
         self._sink.flush()
 
     def do(self, job: ScoreJob | QueryJob) -> Outcome:
@@ -213,7 +213,7 @@ class Worker:
         if key in self._golds:
             self._golds.move_to_end(key)
             return self._golds[key][1]
-        self.tell(Note("gold"))
+        self.send(WorkerMessage("gold"))
         result = self._engine.run(job.path, job.gold)
         expected: Expected | Failure
         if isinstance(result, Rows):
@@ -223,7 +223,7 @@ class Worker:
         else:
             expected, cells = result, 0
         self._keep(key, cells, expected)
-        self.tell(Note("prediction"))
+        self.send(WorkerMessage("prediction"))
         return expected
 
     def _keep(self, key: tuple[str, str, str], cells: int, expected: Expected | Failure) -> None:

@@ -52,7 +52,7 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True)
-class Spread:
+class Uncertainty:
     """A metric's uncertainty: the standard deviation over resamples, and a percentile interval."""
 
     stderr: float
@@ -66,7 +66,7 @@ def cluster_bootstrap(
     *,
     iterations: int = ITERATIONS,
     seed: int = 0,
-) -> Spread | None:
+) -> Uncertainty | None:
     """Bootstraps a metric that is a function of sums over clusters.
 
     The order of clusters and of the documents in them has no effect: clusters are sorted by
@@ -85,16 +85,16 @@ def cluster_bootstrap(
     import numpy as np
 
     stacked = np.stack([totals[name] for name in sorted(totals)]) if totals else np.empty(0)
-    return _spread(stacked, statistic, iterations, seed, ALPHA)
+    return _uncertainty(stacked, statistic, iterations, seed, ALPHA)
 
 
-def _spread(
+def _uncertainty(
     stacked: "NDArray[np.float64]",
     statistic: "Callable[[NDArray[np.float64]], NDArray[np.float64]]",
     iterations: int,
     seed: int,
     alpha: float,
-) -> Spread | None:
+) -> Uncertainty | None:
     import numpy as np
 
     if len(stacked) < LEAST_CLUSTERS:
@@ -104,7 +104,7 @@ def _spread(
     if len(values) < iterations / 2:
         return None
     low, high = np.quantile(values, [alpha / 2, 1 - alpha / 2])
-    return Spread(float(np.std(values, ddof=1)), float(low), float(high))
+    return Uncertainty(float(np.std(values, ddof=1)), float(low), float(high))
 
 
 PAIRED_ITERATIONS = 10_000
@@ -144,11 +144,15 @@ def paired_cluster_bootstrap(
     (value,) = _differences(both.sum(axis=0)[None], statistic)
     if np.isnan(value):
         return None
-    spread = _spread(both, lambda sums: _differences(sums, statistic), iterations, seed, alpha)
-    if spread is None:
+    uncertainty = _uncertainty(
+        both, lambda sums: _differences(sums, statistic), iterations, seed, alpha
+    )
+    if uncertainty is None:
         return Difference(float(value))
     p = _swap(both, statistic, float(value), seed)
-    return Difference(float(value), spread.stderr, spread.low, spread.high, p, "swap")
+    return Difference(
+        float(value), uncertainty.stderr, uncertainty.low, uncertainty.high, p, "swap"
+    )
 
 
 def _swap(

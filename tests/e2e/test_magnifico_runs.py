@@ -55,9 +55,9 @@ def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
         if doc["form"] == "foreign":
             right[doc["interpretation"]].append(half_right(doc) != WRONG)
     shares = [100 * sum(some) / len(some) for some in right.values()]
-    for judge in ("populated", "original"):
+    for database in ("populated", "original"):
         value = {
-            name: results[f"{judge}/relative_performance{name},query"]
+            name: results[f"{database}/relative_performance{name},query"]
             for name in ("", ":plausible", ":foreign", ":adversarial")
         }
         assert value[":plausible"] == 100
@@ -65,12 +65,12 @@ def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
         assert value[":adversarial"] == 0
         assert value[""] == pytest.approx((100 + value[":foreign"]) / 3)
         low, high = (
-            results[f"{judge}/relative_performance:foreign_ci95_{end},query"]
+            results[f"{database}/relative_performance:foreign_ci95_{end},query"]
             for end in ("low", "high")
         )
         assert low <= value[":foreign"] <= high
-        assert results[f"{judge}/execution_accuracy:base,query"] == 1
-        assert results[f"{judge}/error,query"] == 0
+        assert results[f"{database}/execution_accuracy:base,query"] == 1
+        assert results[f"{database}/error,query"] == 0
     for interpretation, some in right.items():
         assert results[f"populated/relative_performance:{interpretation},query"] == pytest.approx(
             100 * (1 + sum(some) / len(some) + 0) / 3

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from lm_eval.api.registry import get_aggregation
 
-from lm_eval_ext.harness.metrics import register_figure, register_spread
+from lm_eval_ext.harness.metrics import register_statistic, register_uncertainty
 from lm_eval_ext.harness.names import HIGH, LOW, NONE, STDERR
-from lm_eval_ext.stats import Spread
+from lm_eval_ext.stats import Uncertainty
 
 
 def test_a_figure_gets_no_none_and_may_not_exist() -> None:
-    register_figure("test_largest", lambda values: max(values) if values else None)
+    register_statistic("test_largest", lambda values: max(values) if values else None)
     aggregate = get_aggregation("test_largest")
     assert aggregate([None, 3.0, None, 5.0]) == 5.0
     assert aggregate([None]) == NONE
@@ -20,11 +20,11 @@ def test_a_figure_gets_no_none_and_may_not_exist() -> None:
 def test_a_spread_is_computed_once_for_the_same_values() -> None:
     asked: list[list[Any]] = []
 
-    def spread(values: list[Any]) -> Spread | None:
+    def uncertainty(values: list[Any]) -> Uncertainty | None:
         asked.append(values)
-        return Spread(1.0, min(values), max(values)) if len(values) > 1 else None
+        return Uncertainty(1.0, min(values), max(values)) if len(values) > 1 else None
 
-    register_spread("test_spread", spread)
+    register_uncertainty("test_spread", uncertainty)
     one, two, three = float("0.25"), float("0.75"), float("0.5")
     parts = [get_aggregation("test_spread" + ending) for ending in (STDERR, LOW, HIGH)]
     # lm-eval gives each of them a list of its own.

@@ -198,10 +198,10 @@ def test_the_list_of_tasks(cli: Callable[..., Any]) -> None:
     assert [row["task"] for row in json.loads(cli("tasks", "--json").stdout)] == list(rows)
 
 
-def test_data_at_hand_show_in_the_list(real_data: Path) -> None:
+def test_available_data_are_listed_as_such(real_data: Path) -> None:
     states = {row.task: row.data for row in task_rows()}
-    assert set(states.values()) <= {"at hand", "embedded", "your own", "to fetch"}
-    assert states["lieder_base"] == states["magnifico_dialogue"] == "at hand"
+    assert set(states.values()) <= {"available", "embedded", "your own", "to fetch"}
+    assert states["lieder_base"] == states["magnifico_dialogue"] == "available"
     assert states["lieder_mini"] == states["magnifico_mini"] == "embedded"
     assert states["magnifico_own_desc"] == "your own"
 

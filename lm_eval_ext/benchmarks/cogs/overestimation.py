@@ -9,8 +9,8 @@ from typing import Any
 
 from lm_eval_ext.benchmarks.cogs.records import types_of
 from lm_eval_ext.benchmarks.cogs.score import ALL, EXACT, results_by_scope, scopes, score
-from lm_eval_ext.harness.metrics import HIGH, LOW, metric_entries, register_spread
-from lm_eval_ext.stats import ClusteredValue, Spread, cluster_bootstrap
+from lm_eval_ext.harness.metrics import HIGH, LOW, metric_entries, register_uncertainty
+from lm_eval_ext.stats import ClusteredValue, Uncertainty, cluster_bootstrap
 
 WITHOUT, WITH, DIFFERENCE = "without", "with", "difference"
 """Exact match without substitution, with it, and the first minus the second."""
@@ -19,7 +19,7 @@ BOOTSTRAP = "lm_eval_ext_cogs_bootstrap"
 """The interval's name in lm-eval's registry of aggregations."""
 
 
-def interval(values: Iterable[ClusteredValue]) -> Spread | None:
+def interval(values: Iterable[ClusteredValue]) -> Uncertainty | None:
     """Standard error and interval of the mean by resampling clusters; None for fewer than two."""
     import numpy as np
 
@@ -32,7 +32,7 @@ def interval(values: Iterable[ClusteredValue]) -> Spread | None:
     return cluster_bootstrap(totals, lambda resampled: resampled[:, 0] / resampled[:, 1])
 
 
-register_spread(BOOTSTRAP, interval)
+register_uncertainty(BOOTSTRAP, interval)
 
 
 def _reported(corpus: str, split: str) -> tuple[str, ...]:

@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.benchmarks.conceptual.fewshot import CONCEPT, RANDOM
 from lm_eval_ext.benchmarks.conceptual.records import plain
-from lm_eval_ext.harness.metrics import metric_entries, once, register_figure, register_spread
+from lm_eval_ext.harness.metrics import (
+    metric_entries,
+    once,
+    register_statistic,
+    register_uncertainty,
+)
 from lm_eval_ext.harness.names import HIGH, LOW, STDERR
 from lm_eval_ext.results.samples import Sample, SampleStatistic, Totals
-from lm_eval_ext.stats import Spread, cluster_bootstrap, clustered_standard_error
+from lm_eval_ext.stats import Uncertainty, cluster_bootstrap, clustered_standard_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -202,12 +207,12 @@ def change(pairs: Iterable[Pair]) -> float | None:
     return math.fsum(1 - pair.concept for pair in pairs) / before - 1 if before else None
 
 
-def mean_spread(pairs: Iterable[Pair]) -> Spread | None:
+def mean_uncertainty(pairs: Iterable[Pair]) -> Uncertainty | None:
     """Standard error and interval of the mean of a view, by resampling concepts."""
     return _clustered(pairs, lambda pair: (float(pair), 1.0), _ratio)
 
 
-def change_spread(pairs: Iterable[Pair]) -> Spread | None:
+def change_uncertainty(pairs: Iterable[Pair]) -> Uncertainty | None:
     """Standard error and interval of :func:`change`, by resampling concepts."""
     return _clustered(pairs, lambda pair: (1 - pair.concept, 1 - pair.random), _ratio_change)
 
@@ -227,7 +232,7 @@ def _ratio_change(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
 
 def _clustered(
     pairs: Iterable[Pair], parts: Callable[[Pair], tuple[float, float]], statistic: "Statistic"
-) -> Spread | None:
+) -> Uncertainty | None:
     return cluster_bootstrap(_totals((pair.cluster, parts(pair)) for pair in pairs), statistic)
 
 
@@ -309,7 +314,7 @@ def _register_bootstrap(kind: str) -> None:
             figures = bootstrap(pairs)
             return None if figures is None else part(figures)
 
-        register_figure(f"{_BOOTSTRAP}{kind}{end}", figure)
+        register_statistic(f"{_BOOTSTRAP}{kind}{end}", figure)
 
     for end, part in _OF_BOOTSTRAP.items():
         register(end, part)
@@ -323,10 +328,10 @@ def _error_of_enough(pairs: list[Pair]) -> float | None:
     return clustered_standard_error(pairs) if len(pairs) >= ENOUGH else None
 
 
-register_spread(f"{_ON_ALL}mean", mean_spread)
-register_spread(f"{_ON_ALL}change", change_spread)
-register_figure(f"{_ON_ALL}change", change)
+register_uncertainty(f"{_ON_ALL}mean", mean_uncertainty)
+register_uncertainty(f"{_ON_ALL}change", change_uncertainty)
+register_statistic(f"{_ON_ALL}change", change)
 _register_bootstrap("mean")
 _register_bootstrap("change")
-register_figure(_BY_CONCEPT, _mean_of_enough)
-register_figure(_BY_CONCEPT + STDERR, _error_of_enough)
+register_statistic(_BY_CONCEPT, _mean_of_enough)
+register_statistic(_BY_CONCEPT + STDERR, _error_of_enough)

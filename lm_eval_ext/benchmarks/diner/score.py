@@ -21,10 +21,10 @@ from lm_eval_ext.harness.metrics import (
     STDERR,
     document_results,
     metric_entries,
-    register_figure,
-    register_spread,
+    register_statistic,
+    register_uncertainty,
 )
-from lm_eval_ext.stats import Spread, cluster_bootstrap
+from lm_eval_ext.stats import Uncertainty, cluster_bootstrap
 
 if TYPE_CHECKING:
     import numpy as np
@@ -257,7 +257,7 @@ def mean_f1(documents: Iterable[Counts]) -> float | None:
     return float(sum(scores, Fraction(0)) / len(scores)) if scores else None
 
 
-def micro_f1_spread(documents: Iterable[tuple[str, Counts]]) -> Spread | None:
+def micro_f1_uncertainty(documents: Iterable[tuple[str, Counts]]) -> Uncertainty | None:
     """Standard error and confidence interval of the micro F1, by a bootstrap over dishes.
 
     Args:
@@ -337,8 +337,8 @@ def _not_empty(values: Iterable[Counted]) -> list[Counted]:
     return [value for value in values if value.counts.gold or value.counts.predicted]
 
 
-register_figure(_AGGREGATION, lambda values: micro_f1(one.counts for one in _not_empty(values)))
-register_spread(
+register_statistic(_AGGREGATION, lambda values: micro_f1(one.counts for one in _not_empty(values)))
+register_uncertainty(
     _AGGREGATION,
-    lambda values: micro_f1_spread((one.cluster, one.counts) for one in _not_empty(values)),
+    lambda values: micro_f1_uncertainty((one.cluster, one.counts) for one in _not_empty(values)),
 )

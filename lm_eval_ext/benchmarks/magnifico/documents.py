@@ -1,7 +1,7 @@
 """Makes lm-eval's documents from a corpus, one per example.
 
-:func:`renew` replaces the published foreign words, which models may have seen in training, with
-words drawn from a seed.
+:func:`with_fresh_words` replaces the published foreign words, which models may have seen in
+training, with words drawn from a seed.
 """
 
 import random
@@ -191,7 +191,7 @@ def _support(corpus: Corpus, example: Example) -> list[Example]:
     ]
 
 
-def renew(corpus: Corpus, seed: int, schemas: Iterable[str]) -> Corpus:
+def with_fresh_words(corpus: Corpus, seed: int, schemas: Iterable[str]) -> Corpus:
     """Returns the corpus with new foreign words.
 
     They can be pronounced, are not English, and occur in no question, query or schema, not even as

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, prompt
-from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents, renew
+from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents, with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.prompt import tables_of
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus
 from lm_eval_ext.data import cache_dir
@@ -79,7 +79,9 @@ def dataset(
         databases=magnifico_databases,
         file=magnifico_file,
     )
-    made, left_out = documents(ready.corpus, setting, ready.blocks.__getitem__, ready.judges.broken)
+    made, left_out = documents(
+        ready.corpus, setting, ready.blocks.__getitem__, ready.scoring.broken
+    )
     if not made:
         raise DataError(
             f"MAGNIFICo: no example can be scored ({_counted(left_out)}); check the databases "
@@ -105,7 +107,7 @@ def _counted(left_out: Mapping[str, Sequence[str]]) -> str:
 
 
 @dataclass(frozen=True)
-class Judges:
+class ScoringDatabases:
     """The database files that answers are executed on.
 
     Attributes:
@@ -128,13 +130,13 @@ class Prepared:
     Attributes:
         corpus: With new words if a seed is given.
         info: The source of the data.
-        judges: The databases that answers are executed on.
+        scoring: The databases that answers are executed on.
         blocks: Schemas as prompts show them, by database id in lower case.
     """
 
     corpus: Corpus
     info: "DatasetInfo"
-    judges: Judges
+    scoring: ScoringDatabases
     blocks: Mapping[str, Sequence[str]]
 
 
@@ -182,15 +184,15 @@ def _prepare(
     tables = {db_id: tables_of(place) for db_id, place in found.corpus.databases.items()}
     corpus = found.corpus
     # Before new words are drawn, since they change no gold query.
-    judges = _judges(corpus, name)
+    scoring = _scoring_databases(corpus, name)
     if seed is not None:
         shown = (table for group in tables.values() for table in group)
-        corpus = renew(corpus, seed, (f"{t.create} {' '.join(t.header)}" for t in shown))
+        corpus = with_fresh_words(corpus, seed, (f"{t.create} {' '.join(t.header)}" for t in shown))
     blocks = {db_id: prompt.schema(group) for db_id, group in tables.items()}
-    return Prepared(corpus, found.info, judges, blocks)
+    return Prepared(corpus, found.info, scoring, blocks)
 
 
-def _judges(corpus: Corpus, name: str) -> Judges:
+def _scoring_databases(corpus: Corpus, name: str) -> ScoringDatabases:
     """Builds the populated copies in the cache, or finds them there.
 
     The rows depend on all gold queries of the corpus, so all tasks of a corpus share the copies.
@@ -219,7 +221,7 @@ def _judges(corpus: Corpus, name: str) -> Judges:
             f"cannot write the populated databases to {folder}: {error.strerror}. Set "
             "LM_EVAL_EXT_CACHE to a writable folder."
         ) from error
-    return Judges(
+    return ScoringDatabases(
         original=MappingProxyType(original),
         populated=MappingProxyType(
             {db_id: folder / db_id / f"{db_id}.sqlite" for db_id in original}

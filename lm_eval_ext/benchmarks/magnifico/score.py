@@ -19,19 +19,19 @@ from lm_eval_ext.harness.metrics import (
     LOW,
     STDERR,
     metric_entries,
-    register_figure,
-    register_spread,
+    register_statistic,
+    register_uncertainty,
 )
 from lm_eval_ext.results.samples import Sample, SampleStatistic, Totals
 from lm_eval_ext.sql import Status
-from lm_eval_ext.stats import Spread, cluster_bootstrap
+from lm_eval_ext.stats import Uncertainty, cluster_bootstrap
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 POPULATED, ORIGINAL = "populated", "original"
-JUDGES = (POPULATED, ORIGINAL)
+DATABASES = (POPULATED, ORIGINAL)
 
 RELATIVE = "relative_performance"
 ACCURACY = "execution_accuracy"
@@ -95,7 +95,7 @@ def by_execution(
         doc: With what :meth:`Scopes.metrics` asks for.
         results: The query; "" where there is none.
         scopes: From the task's class, as ``execute``.
-        execute: Gives the verdict of each judge; None where the document cannot be scored.
+        execute: Returns the verdict on each database; None where the document cannot be scored.
     """
     (query,) = results
     statuses = execute(doc, query)
@@ -137,20 +137,20 @@ class Scopes:
     def metric_list(self) -> list[dict[str, Any]]:
         """lm-eval's ``metric_list``, in the order of :meth:`metrics`."""
         entries: list[dict[str, Any]] = []
-        for judge in JUDGES:
+        for database in DATABASES:
             for name in self._parts:
                 endings = ["", STDERR, *((LOW, HIGH) if name in self._bounded else ())]
                 entries += [
                     {
-                        "metric": f"{judge}/{name}{ending}",
+                        "metric": f"{database}/{name}{ending}",
                         "aggregation": _RELATIVE + ending,
                         "higher_is_better": ending != STDERR,
                     }
                     for ending in endings
                 ]
-            entries += metric_entries(f"{judge}/{name}" for name in self._accuracies)
+            entries += metric_entries(f"{database}/{name}" for name in self._accuracies)
             entries += metric_entries(
-                (f"{judge}/{name}" for name in FAILURES), higher_is_better=False
+                (f"{database}/{name}" for name in FAILURES), higher_is_better=False
             )
         return entries + metric_entries([NO_QUERY], higher_is_better=False)
 
@@ -170,15 +170,15 @@ class Scopes:
         def put(name: str, value: Outcome | None, *endings: str) -> None:
             results.update(dict.fromkeys((name, *(name + end for end in endings)), value))
 
-        for judge in JUDGES:
-            correct = outcome(statuses[judge] == "correct")
+        for database in DATABASES:
+            correct = outcome(statuses[database] == "correct")
             for name, within in self._parts.items():
                 bounds = (LOW, HIGH) if name in self._bounded else ()
-                put(f"{judge}/{name}", correct if within(doc) else None, STDERR, *bounds)
+                put(f"{database}/{name}", correct if within(doc) else None, STDERR, *bounds)
             for name, within in self._accuracies.items():
-                put(f"{judge}/{name}", correct if within(doc) else None, STDERR)
+                put(f"{database}/{name}", correct if within(doc) else None, STDERR)
             for name, status in FAILURES.items():
-                put(f"{judge}/{name}", outcome(statuses[judge] == status), STDERR)
+                put(f"{database}/{name}", outcome(statuses[database] == status), STDERR)
         put(NO_QUERY, outcome(not query_found), STDERR)
         return results
 
@@ -209,7 +209,7 @@ def relative_performance(outcomes: Iterable[Outcome]) -> float | None:
     return 100 * math.fsum(ratios) / len(ratios) if ratios else None
 
 
-def spread(outcomes: Iterable[Outcome]) -> Spread | None:
+def uncertainty(outcomes: Iterable[Outcome]) -> Uncertainty | None:
     """Standard error and interval of :func:`relative_performance`, by a bootstrap over databases.
 
     None for fewer than two databases, or if most resamples have no value.
@@ -269,8 +269,8 @@ def tabulate(outcomes: Iterable[Outcome]) -> tuple[list[_Row], dict[str, list[_R
     return list(total), {name: list(table) for name, table in by_cluster.items()}
 
 
-register_figure(_RELATIVE, relative_performance)
-register_spread(_RELATIVE, spread)
+register_statistic(_RELATIVE, relative_performance)
+register_uncertainty(_RELATIVE, uncertainty)
 
 LOGGED_RELATIVE_PERFORMANCE = SampleStatistic(_logged_totals, relative_of)
 """Relative performance from logged samples; the card names it for ``lm-eval-ext compare``."""

@@ -35,14 +35,14 @@ class MagnificoTask(ExtTask):
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Finds the databases, and the subsets of documents that have metrics."""
-        judges = load.prepared(self.options).judges
-        files = {score.POPULATED: judges.populated, score.ORIGINAL: judges.original}
+        scoring = load.prepared(self.options).scoring
+        files = {score.POPULATED: scoring.populated, score.ORIGINAL: scoring.original}
         self._semantics = find_semantics(self.options["magnifico_semantics"])
         self._executor = Executor(
             NamedDatabases(
                 {
-                    f"{judge}/{db_id}": path
-                    for judge, paths in files.items()
+                    f"{database}/{db_id}": path
+                    for database, paths in files.items()
                     for db_id, path in paths.items()
                 }
             )
@@ -87,10 +87,10 @@ class MagnificoTask(ExtTask):
         return {"scopes": self._scopes, "execute": self._execute}
 
     def _execute(self, doc: Mapping[str, str], query: str) -> dict[str, Status] | None:
-        """The verdict of each judge; None where the gold query does not run."""
+        """The verdict on each database; None where the gold query does not run."""
         statuses = {
-            judge: self._executor.score_one(*example, semantics=self._semantics.name).status
-            for judge, example in zip(score.JUDGES, _examples(doc, query), strict=True)
+            database: self._executor.score_one(*example, semantics=self._semantics.name).status
+            for database, example in zip(score.DATABASES, _examples(doc, query), strict=True)
         }
         if NOT_SCORABLE.isdisjoint(statuses.values()):
             return statuses
@@ -101,6 +101,6 @@ class MagnificoTask(ExtTask):
 
 
 def _examples(doc: Mapping[str, str], query: str) -> list[Example]:
-    """What the executor is asked, in the order of the judges."""
+    """The executor's examples, one per database, in the order of ``score.DATABASES``."""
     db_id = doc["db_id"].casefold()
-    return [Example(f"{judge}/{db_id}", doc["query"], query) for judge in score.JUDGES]
+    return [Example(f"{database}/{db_id}", doc["query"], query) for database in score.DATABASES]

@@ -98,7 +98,7 @@ class Assignment:
         self._draw = draw
         self._above: dict[Cell, Cell] = {}
         self._values: dict[Cell, Value] = {}
-        self._wishes: dict[Cell, list[tuple[tuple[Value, ...], Callable[[Value], bool]]]] = {}
+        self._constraints: dict[Cell, list[tuple[tuple[Value, ...], Callable[[Value], bool]]]] = {}
 
     def root(self, cell: Cell) -> Cell:
         """Returns the cell that represents a cell's class."""
@@ -126,33 +126,35 @@ class Assignment:
         if b in self._values:
             a, b = b, a
         self._above[b] = a
-        self._wishes.setdefault(a, []).extend(self._wishes.pop(b, []))
+        self._constraints.setdefault(a, []).extend(self._constraints.pop(b, []))
 
-    def wish(self, cell: Cell, values: tuple[Value, ...], test: Callable[[Value], bool]) -> None:
+    def constrain(
+        self, cell: Cell, values: tuple[Value, ...], test: Callable[[Value], bool]
+    ) -> None:
         """Notes values that a cell should have, and the test for them."""
-        self._wishes.setdefault(self.root(cell), []).append((values, test))
+        self._constraints.setdefault(self.root(cell), []).append((values, test))
 
     def fits(self, cell: Cell, value: Value) -> bool:
-        """Whether a value agrees with a cell's value, or with all wishes for it."""
+        """Whether a value agrees with a cell's value, or satisfies all constraints on it."""
         root = self.root(cell)
         if root in self._values:
             return self._values[root] == value
-        return all(test(value) for _, test in self._wishes.get(root, []))
+        return all(test(value) for _, test in self._constraints.get(root, []))
 
-    def grant(self) -> None:
-        """Gives every cell with wishes a value, one that fulfils them all if any was found."""
-        for root, wishes in list(self._wishes.items()):
-            if root in self._values or (not wishes and self._rng.random() < _LEFT_OPEN):
+    def satisfy_constraints(self) -> None:
+        """Gives every constrained cell a value, one that satisfies all constraints if possible."""
+        for root, constraints in list(self._constraints.items()):
+            if root in self._values or (not constraints and self._rng.random() < _LEFT_OPEN):
                 continue
-            offered = [value for values, _ in wishes for value in values]
+            offered = [value for values, _ in constraints for value in values]
             offered += (
                 [self._draw(root) for _ in range(3)]
                 if self._rng.random() < _DRAWN or not offered
                 else []
             )
-            good = [value for value in offered if all(test(value) for _, test in wishes)]
+            good = [value for value in offered if all(test(value) for _, test in constraints)]
             value = self._rng.choice(good or offered)
-            if wishes or value is not None:
+            if constraints or value is not None:
                 self._values[root] = value
 
     def make(self, expression: exp.Expr, scope: Scope, value: Value) -> None:

@@ -35,7 +35,7 @@ def populate_all(
 
     A copy lies at ``folder/<db_id>/<db_id>.sqlite``, its report beside it as
     ``<db_id>.report.json``. An existing copy of the same original, golds and
-    :data:`POPULATE_VERSION` is kept. An interruption loses the unfinished databases only.
+    :data:`.report.POPULATE_VERSION` is kept. An interruption loses the unfinished databases only.
 
     Args:
         databases: The original and the golds of each database by its id.

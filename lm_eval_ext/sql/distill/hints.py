@@ -21,7 +21,7 @@ from lm_eval_ext.sql.values import Value
 
 
 @dataclass(frozen=True)
-class Wish:
+class OneOf:
     """An expression should have one of some values.
 
     Attributes:
@@ -69,7 +69,7 @@ class Exists:
     truth: bool
 
 
-Goal = Wish | Equal | Compared | Member | Exists
+Goal = OneOf | Equal | Compared | Member | Exists
 
 
 def plan(condition: exp.Expr, truth: bool, rng: random.Random) -> list[Goal]:  # noqa: FBT001, PLR0911
@@ -96,7 +96,7 @@ def plan(condition: exp.Expr, truth: bool, rng: random.Random) -> list[Goal]:  #
     if isinstance(condition, exp.Like):
         return _like(condition, truth, rng)
     if isinstance(condition, exp.Is) and isinstance(condition.expression, exp.Null):
-        return [Wish(condition.this, (None,) if truth else (), lambda v: (v is None) == truth)]
+        return [OneOf(condition.this, (None,) if truth else (), lambda v: (v is None) == truth)]
     operator = operator_of(condition)
     if operator is None:
         return []
@@ -150,7 +150,7 @@ def _comparison(
     if bound is not None:
         value = bound[0]
         return [
-            Wish(left, tuple(satisfying(operator, value)), lambda v: compares(operator, v, value))
+            OneOf(left, tuple(satisfying(operator, value)), lambda v: compares(operator, v, value))
         ]
     if operator == "=" and not _is_subquery(left) and not _is_subquery(right):
         return [Equal(left, right)]
@@ -166,9 +166,9 @@ def _in(condition: exp.Expr, truth: bool) -> list[Goal]:  # noqa: FBT001
     listed = [literal(value) for value in condition.expressions]
     values = tuple(value[0] for value in listed if value is not None)
     if truth:
-        return [Wish(condition.this, values, lambda v: any(compares("=", v, w) for w in values))]
+        return [OneOf(condition.this, values, lambda v: any(compares("=", v, w) for w in values))]
     others = tuple(near for value in values for near in satisfying("<>", value)[:2])
-    return [Wish(condition.this, others, lambda v: all(compares("<>", v, w) for w in values))]
+    return [OneOf(condition.this, others, lambda v: all(compares("<>", v, w) for w in values))]
 
 
 def _like(condition: exp.Expr, truth: bool, rng: random.Random) -> list[Goal]:  # noqa: FBT001
@@ -178,11 +178,11 @@ def _like(condition: exp.Expr, truth: bool, rng: random.Random) -> list[Goal]:  
     text = pattern[0]
     if truth:
         values = tuple(matching(text, rng) for _ in range(2))
-        return [Wish(condition.this, values, lambda v: is_like(text, v))]
+        return [OneOf(condition.this, values, lambda v: is_like(text, v))]
     bare = text.replace("%", "").replace("_", "")
     almost = (bare[:-1] or "q", "q" + bare[1:], bare + "q", "q" + bare)
     values = tuple(value for value in almost if not is_like(text, value))
-    return [Wish(condition.this, values, lambda v: v is not None and not is_like(text, v))]
+    return [OneOf(condition.this, values, lambda v: v is not None and not is_like(text, v))]
 
 
 def _is_subquery(expression: exp.Expr) -> bool:

@@ -1,7 +1,7 @@
 """One row for each table that a SELECT combines, so that its conditions hold, or just one fails.
 
 Three steps that call each other, since a subquery needs rows of its own: aiming turns conditions
-into wishes for cells, binding lets rows that are there already serve, and building adds the rest.
+into constraints on cells, binding reuses existing rows, and building adds the others.
 """
 
 from sqlglot import exp
@@ -13,7 +13,7 @@ from lm_eval_ext.sql.distill.hints import (
     Exists,
     Goal,
     Member,
-    Wish,
+    OneOf,
     cell_of,
     output_of,
     plan,
@@ -100,7 +100,7 @@ class RowBuilder:
         self._aim(scope, assignment, miss=miss, depth=depth)
         existing = self._bind(scope, assignment)
         existing |= self._bind_by_key(scope, assignment)
-        assignment.grant()
+        assignment.satisfy_constraints()
         for alias, table in self._parents_first(scope):
             existing |= self._bind_by_key(scope, assignment, alias)
             if alias not in existing:
@@ -148,7 +148,7 @@ class RowBuilder:
             return []
 
     def _aim(self, scope: Scope, assignment: Assignment, *, miss: bool, depth: int) -> None:
-        """Turns conditions into equalities and wishes, and builds rows for subqueries."""
+        """Turns conditions into equalities and constraints, and builds rows for subqueries."""
         rng = self.rng
         goals: list[Goal] = []
         parts = scope.parts
@@ -161,8 +161,8 @@ class RowBuilder:
                 if left is not None and right is not None:
                     assignment.join(left, right)
         for goal in goals:
-            if isinstance(goal, Wish):
-                self._add_wish(goal, scope, assignment)
+            if isinstance(goal, OneOf):
+                self._add_one_of(goal, scope, assignment)
             elif isinstance(goal, Member):
                 self._add_member(goal, scope, assignment, depth)
             elif isinstance(goal, Compared):
@@ -172,11 +172,11 @@ class RowBuilder:
                 if inner is not None and rng.random() < _EXISTS_BUILT:
                     self.build(inner, miss=not goal.truth, depth=depth + 1)
 
-    def _add_wish(self, goal: Wish, scope: Scope, assignment: Assignment) -> None:
+    def _add_one_of(self, goal: OneOf, scope: Scope, assignment: Assignment) -> None:
         rng = self.rng
         cell = cell_of(self.query, goal.expression, scope)
         if cell is not None:
-            assignment.wish(cell, goal.values, goal.test)
+            assignment.constrain(cell, goal.values, goal.test)
         elif goal.values:
             value = rng.choice(goal.values)
             assignment.make(goal.expression, scope, value)
@@ -189,12 +189,12 @@ class RowBuilder:
         output = output_of(self.query, inner)
         if not goal.truth and cell is not None:
             members = set(found)
-            assignment.wish(cell, (), lambda value: value not in members)
+            assignment.constrain(cell, (), lambda value: value not in members)
         if inner is None or (found and rng.random() < _MEMBERS_SUFFICE):
             if goal.truth and cell is not None and found:
                 some = (found[0], rng.choice(found), rng.choice(found))
                 members = set(found)
-                assignment.wish(cell, some, lambda value: value in members)
+                assignment.constrain(cell, some, lambda value: value in members)
             return
         presets: Values = {}
         if cell is not None and output is not None:
@@ -216,7 +216,7 @@ class RowBuilder:
                 other = self.sampler.draw(partner)
                 assignment.set(partner, other)
             if cell is not None and other is not None:
-                assignment.wish(
+                assignment.constrain(
                     cell,
                     tuple(satisfying(goal.operator, other)),
                     lambda value: compares(goal.operator, value, other),
@@ -240,7 +240,7 @@ class RowBuilder:
                 assignment.make(goal.left, scope, rng.choice(wanted))
             return
         if wanted:
-            assignment.wish(cell, wanted, lambda v: compares(goal.operator, v, bound))
+            assignment.constrain(cell, wanted, lambda v: compares(goal.operator, v, bound))
 
     def _bind(self, scope: Scope, assignment: Assignment) -> set[str]:
         """Lets existing rows serve for some aliases; returns these."""

@@ -18,7 +18,7 @@ from lm_eval_ext.benchmarks.diner.score import (
     counts_by_kind,
     mean_f1,
     micro_f1,
-    micro_f1_spread,
+    micro_f1_uncertainty,
     name,
     name_metrics,
     set_counts,
@@ -191,18 +191,18 @@ def test_the_order_of_documents_changes_nothing(
     random.shuffle(turned)
     for figure in (micro_f1, mean_f1):
         assert figure(one for _, one in documents) == figure(one for _, one in turned)
-    assert micro_f1_spread(documents) == micro_f1_spread(turned)
+    assert micro_f1_uncertainty(documents) == micro_f1_uncertainty(turned)
 
 
 def test_the_spread_clusters_by_dish() -> None:
     right, wrong = Counts(2, F(2), 2), Counts(0, F(2), 2)
-    assert micro_f1_spread([]) is None
-    assert micro_f1_spread([("鱼", right), ("鱼", wrong)]) is None
-    same = micro_f1_spread([("鱼", right), ("饭", right)])
+    assert micro_f1_uncertainty([]) is None
+    assert micro_f1_uncertainty([("鱼", right), ("鱼", wrong)]) is None
+    same = micro_f1_uncertainty([("鱼", right), ("饭", right)])
     assert same is not None
     assert (same.stderr, same.low, same.high) == (0, 1, 1)
     dishes = [(str(number), right if number % 2 else wrong) for number in range(40)]
-    alone, tenfold = micro_f1_spread(dishes), micro_f1_spread(dishes * 10)
+    alone, tenfold = micro_f1_uncertainty(dishes), micro_f1_uncertainty(dishes * 10)
     assert alone is not None and tenfold is not None
     # Ten equal recipes of a dish tell no more than one.
     assert alone.stderr == pytest.approx(tenfold.stderr, abs=1e-12)

@@ -18,8 +18,8 @@ def corpus(shared_data: Path) -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def renewed(corpus: Corpus) -> Corpus:
-    return documents.renew(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])
+def fresh(corpus: Corpus) -> Corpus:
+    return documents.with_fresh_words(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])
 
 
 def foreign(corpus: Corpus) -> dict[str, str]:
@@ -43,11 +43,11 @@ def texts(corpus: Corpus, form: str) -> list[str]:
     return questions + dialogues
 
 
-def test_every_foreign_word_is_replaced_everywhere(corpus: Corpus, renewed: Corpus) -> None:
-    old, new = foreign(corpus), foreign(renewed)
+def test_every_foreign_word_is_replaced_everywhere(corpus: Corpus, fresh: Corpus) -> None:
+    old, new = foreign(corpus), foreign(fresh)
     assert set(old) == set(new)
     assert len(set(new.values())) == 18
-    for before, after in zip(texts(corpus, "foreign"), texts(renewed, "foreign"), strict=True):
+    for before, after in zip(texts(corpus, "foreign"), texts(fresh, "foreign"), strict=True):
         words = [name for name in old if old[name] in before]
         assert words
         expected = before
@@ -57,43 +57,43 @@ def test_every_foreign_word_is_replaced_everywhere(corpus: Corpus, renewed: Corp
 
 
 @pytest.mark.parametrize("form", ["base", "plausible", "adversarial"])
-def test_nothing_else_changes(corpus: Corpus, renewed: Corpus, form: str) -> None:
-    assert texts(corpus, form) == texts(renewed, form)
-    assert corpus.golds() == renewed.golds()
+def test_nothing_else_changes(corpus: Corpus, fresh: Corpus, form: str) -> None:
+    assert texts(corpus, form) == texts(fresh, form)
+    assert corpus.golds() == fresh.golds()
 
 
-def test_new_words_can_be_said_and_are_no_words(corpus: Corpus, renewed: Corpus) -> None:
+def test_new_words_can_be_said_and_are_no_words(corpus: Corpus, fresh: Corpus) -> None:
     known = SpellChecker(language="en")
     seen = "\n".join(texts(corpus, "base") + texts(corpus, "plausible")).lower()
     seen += "\n".join(query for queries in corpus.golds().values() for query in queries).lower()
-    for word in foreign(renewed).values():
+    for word in foreign(fresh).values():
         assert re.fullmatch(r"([bcdfghjklmnpqrstvwxyz][aeiou]){3,5}[bcdfghjklmnpqrstvwxyz]?", word)
         assert word not in known
         assert word not in seen
 
 
-def test_a_seed_decides(corpus: Corpus, renewed: Corpus) -> None:
-    assert foreign(documents.renew(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])) == foreign(
-        renewed
-    )
-    assert not set(foreign(documents.renew(corpus, 12, [])).values()) & set(
-        foreign(renewed).values()
+def test_a_seed_decides(corpus: Corpus, fresh: Corpus) -> None:
+    assert foreign(
+        documents.with_fresh_words(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])
+    ) == foreign(fresh)
+    assert not set(foreign(documents.with_fresh_words(corpus, 12, [])).values()) & set(
+        foreign(fresh).values()
     )
 
 
-def test_dialogues_have_no_say_in_the_words(shared_data: Path, renewed: Corpus) -> None:
+def test_dialogues_have_no_say_in_the_words(shared_data: Path, fresh: Corpus) -> None:
     without = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
-    drawn = documents.renew(without, 11, ["CREATE TABLE boat (keel TEXT)"])
-    assert foreign(drawn) == foreign(renewed)
+    drawn = documents.with_fresh_words(without, 11, ["CREATE TABLE boat (keel TEXT)"])
+    assert foreign(drawn) == foreign(fresh)
 
 
-def test_words_of_the_schema_are_refused(corpus: Corpus, renewed: Corpus) -> None:
-    schemas = [f"CREATE TABLE {word}s (x)" for word in foreign(renewed).values()]
-    drawn = foreign(documents.renew(corpus, 11, schemas))
-    assert not set(drawn.values()) & set(foreign(renewed).values())
+def test_words_of_the_schema_are_refused(corpus: Corpus, fresh: Corpus) -> None:
+    schemas = [f"CREATE TABLE {word}s (x)" for word in foreign(fresh).values()]
+    drawn = foreign(documents.with_fresh_words(corpus, 11, schemas))
+    assert not set(drawn.values()) & set(foreign(fresh).values())
 
 
 @pytest.mark.parametrize("seed", [-1, "7", 1.5, True])
 def test_a_seed_is_a_whole_number(corpus: Corpus, seed: Any) -> None:
     with pytest.raises(OptionError, match="magnifico_seed"):
-        documents.renew(corpus, seed, [])
+        documents.with_fresh_words(corpus, seed, [])

@@ -12,7 +12,7 @@ from lm_eval_ext.benchmarks.magnifico.score import (
     Outcome,
     relative_of,
     relative_performance,
-    spread,
+    uncertainty,
 )
 
 
@@ -42,7 +42,7 @@ def test_interpretations_below_five_percent_are_left_out() -> None:
     assert relative_performance(good + below) == 50
     assert relative_performance(good + at_the_threshold) == 25
     assert relative_performance(below) is None
-    assert spread(below) is None
+    assert uncertainty(below) is None
 
 
 def test_over_forms_it_is_the_mean_of_theirs() -> None:
@@ -81,7 +81,7 @@ def test_the_order_of_documents_changes_nothing(scored: list[Outcome], rng: rand
     shuffled = list(scored)
     rng.shuffle(shuffled)
     assert relative_performance(shuffled) == relative_performance(scored)
-    assert spread(shuffled) == spread(scored)
+    assert uncertainty(shuffled) == uncertainty(scored)
 
 
 @given(runs())
@@ -122,7 +122,7 @@ def test_the_bootstrap_agrees_with_a_plain_one_that_resamples_databases() -> Non
         value = relative_performance(drawn)
         assert value is not None
         values.append(value)
-    found = spread([outcome for name in names for outcome in by_cluster[name]])
+    found = uncertainty([outcome for name in names for outcome in by_cluster[name]])
     assert found is not None
     assert found.stderr == pytest.approx(np.std(values, ddof=1), rel=0.08)
     low, high = np.quantile(values, [0.025, 0.975])
@@ -133,7 +133,7 @@ def test_the_bootstrap_agrees_with_a_plain_one_that_resamples_databases() -> Non
 def test_one_database_has_no_interval() -> None:
     scored = [*outcomes("a", "base", 8, 10), *outcomes("a", "plausible", 4, 10)]
     assert relative_performance(scored) == 50
-    assert spread(scored) is None
+    assert uncertainty(scored) is None
 
 
 @pytest.mark.parametrize(

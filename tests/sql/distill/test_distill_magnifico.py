@@ -60,11 +60,13 @@ def built(shared_data: Path, run_cache: Path) -> Built:
         environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
         ready = load.prepare("published")
         assert all(found.ok for found in data.inspect("spider_databases").values())
-    golds = {db_id: list(ready.corpus.golds()[db_id]) for db_id in ready.judges.original}
+    golds = {db_id: list(ready.corpus.golds()[db_id]) for db_id in ready.scoring.original}
     files = sorted((shared_data / "magnifico" / "magnifico_data").glob("*/plausible/*.tsv"))
     plausible = [row for file in files for row in rows_of(file) if row[0] in golds]
-    folder = next(iter(ready.judges.populated.values())).parents[1]
-    return Built(dict(ready.judges.original), golds, plausible, folder, dict(ready.judges.reports))
+    folder = next(iter(ready.scoring.populated.values())).parents[1]
+    return Built(
+        dict(ready.scoring.original), golds, plausible, folder, dict(ready.scoring.reports)
+    )
 
 
 def test_ties_and_empties(built: Built) -> None:

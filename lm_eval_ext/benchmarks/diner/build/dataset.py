@@ -213,7 +213,7 @@ def _split(engine: Engine, names: tmcd.Names, new: Path, options: Options) -> Re
         recipes.write(engine, split, new / f"{split}_data.json")
     return {
         "splits": {
-            split: {**report.sides(names, *sides[split]), "recipes": sizes[split]}
+            split: {**report.split_statistics(names, *sides[split]), "recipes": sizes[split]}
             for split in recipes.SPLITS
         },
         "categories": report.categories(names, *sides[recipes.TMCD]),

@@ -71,7 +71,7 @@ DECIMALS = 12
 """Divergences that agree in this many decimals are ties: the last bits depend on the processor."""
 
 
-class Sides:
+class Partition:
     """A division of names into training and test, one name of which can be moved at a time.
 
     Moving a name changes only the terms of its own compounds. So the divergences after all
@@ -86,8 +86,8 @@ class Sides:
         import numpy as np
 
         self.in_test = np.array(in_test, dtype=bool)
-        self._compounds = _Sums([compounds(name) for name in names])
-        self._atoms = _Sums([tuple(sorted(set(name))) for name in names])
+        self._compounds = _Incidence([compounds(name) for name in names])
+        self._atoms = _Incidence([tuple(sorted(set(name))) for name in names])
         self._train = self._compounds.counts(~self.in_test)
         self._test = self._compounds.counts(self.in_test)
         self._in_train = self._atoms.counts(~self.in_test)
@@ -148,7 +148,7 @@ class Sides:
         return [self._compounds.holders(number) for number in order[: np.count_nonzero(taken)]]
 
 
-class _Sums:
+class _Incidence:
     """Sums over the things (compounds or components) of each name, which are numbered."""
 
     def __init__(self, held: Sequence[Sequence[object]]) -> None:

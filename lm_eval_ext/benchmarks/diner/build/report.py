@@ -39,7 +39,7 @@ def categories(names: Names, train: Iterable[str], test: Iterable[str]) -> dict[
     return {category: found[category] for category in (*CATEGORIES, NO_CATEGORY)}
 
 
-def sides(names: Names, train: Iterable[str], test: Iterable[str]) -> dict[str, Any]:
+def split_statistics(names: Names, train: Iterable[str], test: Iterable[str]) -> dict[str, Any]:
     """Table 4 and the numbers of section 3.4; each name counts once on each side.
 
     Returns:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lm_eval_ext.benchmarks.diner.build.divergence import DECIMALS, Sides
+from lm_eval_ext.benchmarks.diner.build.divergence import DECIMALS, Partition
 from lm_eval_ext.benchmarks.diner.glossary import Component
 from lm_eval_ext.errors import DataError
 
@@ -89,18 +89,20 @@ def _search(
 ) -> Split:
     order = sorted(names)
     rng.shuffle(order)
-    sides = Sides([names[name] for name in order], _start([names[name] for name in order], ratio))
-    if not sides.in_test.any():
+    partition = Partition(
+        [names[name] for name in order], _start([names[name] for name in order], ratio)
+    )
+    if not partition.in_test.any():
         raise DataError(
             f"none of {len(order):,} dish names can be in test: each has one component, or one "
             "that no other name has; use a larger corpus or another glossary"
         )
-    course = [sides.divergence]
-    while course[-1] < target and _improve(sides, course[-1]):
-        course.append(sides.divergence)
+    course = [partition.divergence]
+    while course[-1] < target and _improve(partition, course[-1]):
+        course.append(partition.divergence)
         if progress is not None:
             progress(course[-1])
-    tested = {name for name, in_test in zip(order, sides.in_test, strict=True) if in_test}
+    tested = {name for name, in_test in zip(order, partition.in_test, strict=True) if in_test}
     return Split(
         train=tuple(sorted(set(order) - tested)),
         test=tuple(sorted(tested)),
@@ -124,29 +126,29 @@ def _start(names: list[tuple[Component, ...]], ratio: float) -> list[bool]:
     return chosen
 
 
-def _improve(sides: Sides, divergence: float) -> bool:
+def _improve(partition: Partition, divergence: float) -> bool:
     """Swaps names so that the divergence increases; False if no such swap is found."""
     import numpy as np
 
     needed = round(divergence, DECIMALS)
-    after = sides.after_moving(to_test=True)
+    after = partition.after_moving(to_test=True)
     # The sort is stable: of ties, the name that the seed puts first.
     first = [int(name) for name in np.argsort(-after, kind="stable")[:STARTS] if after[name] > -1]
-    if any(_exchange(sides, [name], needed, to_test=True) for name in first):
+    if any(_exchange(partition, [name], needed, to_test=True) for name in first):
         return True
     # While other names with the same compound stay, moving one of them gains little. So all names
     # with a compound are moved together.
-    for holders in sides.shared():
+    for holders in partition.shared():
         for to_test in (False, True):
-            together = [int(name) for name in holders if sides.in_test[name] != to_test]
+            together = [int(name) for name in holders if partition.in_test[name] != to_test]
             if len(together) <= MOST_TOGETHER and _exchange(
-                sides, together, needed, to_test=to_test
+                partition, together, needed, to_test=to_test
             ):
                 return True
     return False
 
 
-def _exchange(sides: Sides, together: list[int], needed: float, *, to_test: bool) -> bool:
+def _exchange(partition: Partition, together: list[int], needed: float, *, to_test: bool) -> bool:
     """Moves names from one side to the other, and as many back, each time the best one.
 
     If the divergence does not exceed ``needed``, the moves are undone and False is returned.
@@ -155,22 +157,22 @@ def _exchange(sides: Sides, together: list[int], needed: float, *, to_test: bool
 
     moved: list[int] = []
     for name in together:
-        if to_test and not sides.may_be_tested(name):
+        if to_test and not partition.may_be_tested(name):
             break
-        sides.move(name)
+        partition.move(name)
         moved.append(name)
     else:
         for _ in together:
-            after = sides.after_moving(to_test=not to_test)
+            after = partition.after_moving(to_test=not to_test)
             after[moved] = -np.inf
             name = int(np.argmax(after))
             if after[name] == -np.inf:
                 break
-            sides.move(name)
+            partition.move(name)
             moved.append(name)
         else:
-            if round(sides.divergence, DECIMALS) > needed:
+            if round(partition.divergence, DECIMALS) > needed:
                 return True
     for name in reversed(moved):
-        sides.move(name)
+        partition.move(name)
     return False

@@ -30,7 +30,7 @@ def test_forms_by_their_number_of_dishes() -> None:
 
 def test_the_sides_of_a_split() -> None:
     train = ["fried beef", "beef, fried, beef", "stewed egg", "egg"]
-    found = report.sides(NAMES, train, ["spicy fried beef", "fried tofu", "fried beef"])
+    found = report.split_statistics(NAMES, train, ["spicy fried beef", "fried tofu", "fried beef"])
     # Test compounds: spicy+fry, spicy+beef, all three, fry+tofu once each; fry+beef twice.
     assert found["dishes"] == [4, 3]
     assert found["components"] == [4, 4]
@@ -49,14 +49,14 @@ def test_the_sides_of_a_split() -> None:
 
 
 def test_a_mean_over_test_components_only() -> None:
-    found = report.sides(NAMES, ["fried beef", "stewed egg"], ["egg"])
+    found = report.split_statistics(NAMES, ["fried beef", "stewed egg"], ["egg"])
     assert found["in_training"] == 1
     assert (found["shared_compounds"], found["divergence"]) == (0, 1)
 
 
 def test_shared_compounds_count_as_often_as_test_has_them() -> None:
     test = ["fried beef", "beef, fried, beef", "fried tofu"]
-    found = report.sides(NAMES, ["fried beef"], test)
+    found = report.split_statistics(NAMES, ["fried beef"], test)
     assert (found["shared_compounds"], found["shared_occurrences"]) == (1 / 2, 2 / 3)
 
 
@@ -93,7 +93,10 @@ def test_a_long_search_is_thinned(length: int) -> None:
 
 def markdown(target: float, course: list[float]) -> str:
     train, test = ["fried beef", "egg", "stewed egg"], ["fried beef", "spicy fried beef"]
-    split = {**report.sides(NAMES, train, test), "recipes": {"train": 1200, "valid": 3, "test": 4}}
+    split = {
+        **report.split_statistics(NAMES, train, test),
+        "recipes": {"train": 1200, "valid": 3, "test": 4},
+    }
     return report.as_markdown(
         {
             "corpus": {"file": "corpus.jsonl", "sha256": "abc"},

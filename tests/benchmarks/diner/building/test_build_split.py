@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm_eval_ext.benchmarks.diner.build import divergence, report, tmcd
-from lm_eval_ext.benchmarks.diner.build.divergence import Sides
+from lm_eval_ext.benchmarks.diner.build.divergence import Partition
 from lm_eval_ext.benchmarks.diner.glossary import Component
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories
 from lm_eval_ext.errors import DataError
@@ -130,26 +130,26 @@ def test_divergence(
 def test_a_move_does_what_was_foretold(seed: int, count: int, kinds: int) -> None:
     rng = random.Random(seed)
     names = [list(parts) for parts in drawn(rng, count, kinds).values()]
-    sides = Sides(names, [rng.random() < 0.3 and len(set(name)) > 1 for name in names])
+    partition = Partition(names, [rng.random() < 0.3 and len(set(name)) > 1 for name in names])
     for _ in range(6):
         to_test = rng.random() < 0.5
-        after = sides.after_moving(to_test=to_test)
-        side = [set(n) for n, tested in zip(names, sides.in_test, strict=True) if not tested]
+        after = partition.after_moving(to_test=to_test)
+        side = [set(n) for n, tested in zip(names, partition.in_test, strict=True) if not tested]
         for place, name in enumerate(names):
             lost = any(sum(part in other for other in side) < 2 for part in name)
-            legal = len(set(name)) > 1 and bool(sides.in_test[place]) != to_test
+            legal = len(set(name)) > 1 and bool(partition.in_test[place]) != to_test
             assert (after[place] > -math.inf) == (legal and not (to_test and lost))
         places = [place for place, value in enumerate(after) if value > -math.inf]
         if not places:
             continue
         chosen = rng.choice(places)
-        sides.move(chosen)
+        partition.move(chosen)
         train, test = (
-            [set(n) for n, tested in zip(names, sides.in_test, strict=True) if tested == side]
+            [set(n) for n, tested in zip(names, partition.in_test, strict=True) if tested == side]
             for side in (False, True)
         )
-        assert sides.divergence == pytest.approx(plainly(train, test), abs=1e-12, rel=0)
-        assert after[chosen] == pytest.approx(sides.divergence, abs=1e-11, rel=0)
+        assert partition.divergence == pytest.approx(plainly(train, test), abs=1e-12, rel=0)
+        assert after[chosen] == pytest.approx(partition.divergence, abs=1e-11, rel=0)
 
 
 @settings(max_examples=12)
@@ -229,8 +229,8 @@ def test_compounds_that_reduce_the_divergence_most_come_first() -> None:
     a, b, c, d = (Component("food", letter) for letter in "abcd")
     # In training and test: a+b once and once, c+d twice and three times; b+c only in test.
     names = [[a, b], [c, d], [c, d], [a, b], [c, d], [c, d], [c, d], [b, c]]
-    sides = Sides(names, [False] * 3 + [True] * 5)
-    assert [holders.tolist() for holders in sides.shared()] == [[1, 2, 4, 5, 6], [0, 3]]
+    partition = Partition(names, [False] * 3 + [True] * 5)
+    assert [holders.tolist() for holders in partition.shared()] == [[1, 2, 4, 5, 6], [0, 3]]
 
 
 def test_large_groups_are_not_swapped_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,9 +239,9 @@ def test_large_groups_are_not_swapped_together(monkeypatch: pytest.MonkeyPatch) 
     names = [(*pair, Component("flavour", str(n // 4))) for n in range(88)]
     sizes = []
     monkeypatch.setattr(
-        tmcd, "_exchange", lambda _sides, together, *_, **__: sizes.append(len(together))
+        tmcd, "_exchange", lambda _partition, together, *_, **__: sizes.append(len(together))
     )
-    sides = Sides(names, [n % 4 == 0 for n in range(88)])
-    assert not tmcd._improve(sides, sides.divergence)
+    partition = Partition(names, [n % 4 == 0 for n in range(88)])
+    assert not tmcd._improve(partition, partition.divergence)
     # 22 names with the pair are in test and 66 in training: both groups are too large.
     assert set(sizes) == {1, 3}
