@@ -47,8 +47,8 @@ def resampled_sums(
 ITERATIONS = 1000
 """Resamples: enough for two digits of a standard error."""
 
-ALPHA = 0.05
-"""1 minus the level of intervals."""
+LEVEL = 0.95
+"""Of intervals."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def cluster_bootstrap(
     import numpy as np
 
     stacked = np.stack([totals[name] for name in sorted(totals)]) if totals else np.empty(0)
-    return _uncertainty(stacked, statistic, iterations, seed, ALPHA)
+    return _uncertainty(stacked, statistic, iterations, seed, 1 - LEVEL)
 
 
 def _uncertainty(
