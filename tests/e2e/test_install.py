@@ -53,7 +53,8 @@ class Environment:
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(self.python), *arguments],
-            env={**os.environ, **(env or {})},
+            # A checkout on the user's PYTHONPATH would be what is tested.
+            env={**os.environ, "PYTHONPATH": "", **(env or {})},
             cwd=self.site.parent,
             capture_output=True,
             text=True,
