@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lm_eval_ext.cli.demo_model import say_trained
+from lm_eval_ext.cli.demo_model import ModelFolder, Steps, TrainingSeed, say_trained
 from lm_eval_ext.demo_model import cogs as demo
 
 app = typer.Typer(
@@ -83,18 +83,7 @@ def pair(
 
 
 @app.command("demo-model")
-def demo_model(
-    out: Annotated[
-        Path,
-        typer.Option(help="Folder for the model; must be absent, empty or hold this model."),
-    ],
-    seed: Annotated[
-        int, typer.Option(help="Random seed for the order of examples and the weights.")
-    ] = 0,
-    steps: Annotated[
-        int, typer.Option(help="Optimizer steps; fewer are faster and give a worse model.")
-    ] = demo.DEFAULT_STEPS,
-) -> None:
+def demo_model(out: ModelFolder, seed: TrainingSeed = 0, steps: Steps = demo.DEFAULT_STEPS) -> None:
     """Train a tiny encoder-decoder on cogs_mini, for lm_eval --model hf."""
     say_trained(out, demo.train(out, seed=seed, steps=steps))
 

@@ -8,18 +8,15 @@ import typer
 from lm_eval_ext.demo_model import lieder
 from lm_eval_ext.demo_model.training import TrainingReport
 
+ModelFolder = Annotated[
+    Path, typer.Option(help="Folder for the model; must be absent, empty or hold this model.")
+]
+TrainingSeed = Annotated[int, typer.Option(help="Random seed for the texts and the weights.")]
+Steps = Annotated[int, typer.Option(help="Optimizer steps; fewer train a worse model sooner.")]
+
 
 def demo_model(
-    out: Annotated[
-        Path,
-        typer.Option(help="Folder for the model; must be absent, empty or hold this model."),
-    ],
-    seed: Annotated[
-        int, typer.Option(help="Random seed for the training texts and the weights.")
-    ] = 0,
-    steps: Annotated[
-        int, typer.Option(help="Optimizer steps; fewer train a worse model sooner.")
-    ] = lieder.DEFAULT_STEPS,
+    out: ModelFolder, seed: TrainingSeed = 0, steps: Steps = lieder.DEFAULT_STEPS
 ) -> None:
     """Train a tiny language model on generated texts, for lm_eval --model hf."""
     say_trained(out, lieder.train(out, seed=seed, steps=steps))

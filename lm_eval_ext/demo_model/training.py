@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.log import get_logger
+from lm_eval_ext.log import get_logger, transformers_bars
 
 _log = get_logger(__name__)
 
@@ -144,7 +144,7 @@ def make(out: Path, settings: Settings, train: Callable[[], Trained]) -> Trainin
             parameters=trained.model.num_parameters(),
         )
         trained.tokenizer.save_pretrained(folder)
-        with _no_transformers_bars():
+        with transformers_bars(shown=False):
             trained.model.save_pretrained(folder)
         record = Record(settings=settings, report=report)
         (folder / RECORD_FILE).write_text(record.model_dump_json(indent=2), encoding="utf-8")
@@ -184,20 +184,6 @@ def _reproducible(seed: int) -> Iterator[None]:
             yield
         finally:
             torch.set_num_threads(threads)
-
-
-@contextmanager
-def _no_transformers_bars() -> Iterator[None]:
-    """Keeps transformers from drawing a bar of its own for the one file that it writes."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 def fit(

@@ -2,8 +2,8 @@
 
 Started by :mod:`support.warm`. A child gets its own arguments, environment, folder and output,
 and then runs the console script itself, as ``__main__``, until the interpreter ends: exit
-status, traceback and exit handlers are Python's own. Before the fork there are imports only: no
-operation of torch, no thread, none of our files read.
+status, traceback and exit handlers are Python's own. Before the fork there are imports and torch's
+description of the machine only: no operation of torch, no thread, none of our files read.
 """
 
 import gc
@@ -35,6 +35,7 @@ IMPORTS = (
     "torch._dynamo",
     "torch.distributed.fsdp",
     "torch.onnx",
+    "torch.utils.collect_env",
     "transformers.models.gpt2.modeling_gpt2",
     "transformers.models.llama.modeling_llama",
     "transformers.models.t5.modeling_t5",
@@ -114,11 +115,22 @@ def become(request: dict[str, Any], output: list[int]) -> None:
         numpy.random.seed()
 
 
+def describe_machine_once() -> None:
+    """Asks for torch's description of the machine now, for the results files of all children.
+
+    It starts pip and a dozen other programs, a second for each ``lm_eval``.
+    """
+    module: Any = importlib.import_module("torch.utils.collect_env")
+    description = module.get_pretty_env_info()
+    module.get_pretty_env_info = lambda: description
+
+
 def main() -> None:
     """Returns in children only."""
     control = socket.socket(fileno=int(sys.argv[1]))
     for name in IMPORTS:
         importlib.import_module(name)
+    describe_machine_once()
     if (threads := threading.active_count()) > 1:
         raise RuntimeError(f"an import has started a thread: {threads}")
     gc.collect()

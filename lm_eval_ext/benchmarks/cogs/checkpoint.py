@@ -6,10 +6,8 @@ of saved again from the model, so that every other tensor keeps its bytes, type 
 
 import json
 import shutil
-import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,21 +74,6 @@ def load_model(folder: Path) -> tuple[Any, set[str]]:
     if not hasattr(config, "vocab_size"):
         raise OptionError(f"{folder}: a {config.model_type} model has no vocabulary")
     return model, {str(name) for name in (*found["missing_keys"], *found["mismatched_keys"])}
-
-
-@contextmanager
-def quiet_unless_terminal() -> Iterator[None]:
-    """Disables transformers' progress bars if stderr is not a terminal."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    if not sys.stderr.isatty():
-        logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 def check_init(init: str, seed: int) -> None:

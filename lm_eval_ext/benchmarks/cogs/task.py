@@ -36,9 +36,9 @@ class InContextTask(FewshotTask):
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Renders the training examples as demonstrations."""
+        self._train = self.dataset["train"].to_list()
         self._turns = {
-            row["id"]: Turn(self.framed(row["input"]), row["answer"])
-            for row in self.dataset["train"]
+            row["id"]: Turn(self.framed(row["input"]), row["answer"]) for row in self._train
         }
 
     # In Python, since lm-eval compiles a template anew for every turn of every prompt.
@@ -49,9 +49,9 @@ class InContextTask(FewshotTask):
 
     def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
         """Makes documents that record demonstrations, reasons, and constructions not covered."""
-        rows = list(samples)
+        rows = samples.to_list()
         choices = in_context.choose(
-            self.dataset["train"], rows, cover=self.options["cogs_cover"], k=k, seed=seed
+            self._train, rows, cover=self.options["cogs_cover"], k=k, seed=seed
         )
         documents = [
             {

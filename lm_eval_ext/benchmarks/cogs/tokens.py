@@ -1,6 +1,7 @@
 """Adding the novel tokens ``[w_0]`` to ``[w_20]`` to a model (paper, section 4 and appendix B)."""
 
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from lm_eval_ext.benchmarks.cogs.checkpoint import (
     check_init,
     load_model,
     matrices,
-    quiet_unless_terminal,
     write_vocabulary_size,
     write_weights,
 )
@@ -29,6 +29,7 @@ from lm_eval_ext.benchmarks.cogs.tokenizer_files import (
     texts_of,
 )
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.log import transformers_bars
 
 NOT_COPIED = (".git", ".cache")
 """A clone's history and a download's metadata describe the source, not the copy."""
@@ -90,7 +91,7 @@ def add_tokens(model: Path, out: Path, *, init: str, seed: int = 0) -> Added:
     check_init(init, seed)
     load_tokenizer(model)
     _check_out(out, model)
-    with quiet_unless_terminal(), _new_folder(out) as folder:
+    with transformers_bars(shown=sys.stderr.isatty()), _new_folder(out) as folder:
         left_out = _copy(model, folder)
         tokens = put_tokens(folder, model)
         loaded, unfilled = load_model(model)
