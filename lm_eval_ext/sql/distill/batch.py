@@ -8,7 +8,7 @@ import json
 import queue
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ def populate_all(
     databases: Mapping[str, tuple[Path, Sequence[str]]],
     folder: Path,
     *,
+    shipped: Path | None = None,
     workers: int = 2,
     progress: bool | None = None,
 ) -> dict[str, Report]:
@@ -40,6 +41,8 @@ def populate_all(
     Args:
         databases: The original and the golds of each database by its id.
         folder: Where the copies go; made if it does not exist.
+        shipped: A file with the rows of earlier searches (:mod:`.shipped`), which are used for
+            the same originals and golds; None to search for all.
         workers: Processes at a time.
         progress: Whether to show a bar on stderr; None: if that is a terminal.
 
@@ -63,11 +66,12 @@ def populate_all(
             todo.append(db_id)
         else:
             reports[db_id] = found
+    searched = todo if shipped is None else _apply(shipped, databases, todo, folder)
     # Those with the most golds take the longest and go first, so that none runs alone at the end.
-    todo.sort(key=lambda db_id: (-len(set(databases[db_id][1])), db_id))
+    searched.sort(key=lambda db_id: (-len(set(databases[db_id][1])), db_id))
     with _bar(len(databases), progress) as bar:
-        bar.update(len(reports))
-        for db_id in _run(databases, todo, folder, workers):
+        bar.update(len(databases) - len(searched))
+        for db_id in _run(databases, searched, folder, workers):
             bar.update(1)
             bar.set_postfix_str(db_id)
     for db_id in todo:
@@ -80,16 +84,49 @@ def populate_all(
 
 
 def make(original: Path, golds: Sequence[str], folder: Path, db_id: str) -> None:
-    """Makes one copy, then its report, whose presence means that the copy is complete."""
+    """Searches for the rows of one copy."""
     from lm_eval_ext.sql.distill.build import populate  # heavy, and needed in the processes only
 
+    _store(original, golds, folder, db_id, populate)
+
+
+def _apply(
+    shipped: Path,
+    databases: Mapping[str, tuple[Path, Sequence[str]]],
+    todo: Sequence[str],
+    folder: Path,
+) -> list[str]:
+    """Makes the copies whose rows are shipped; returns the ids of the others."""
+    if not todo:
+        return []
+    from lm_eval_ext.sql.distill.shipped import Pack
+
+    pack = Pack.read(shipped)
+    left = []
+    for db_id in todo:
+        original, golds = databases[db_id]
+        if pack.has(original, golds):
+            _store(original, golds, folder, db_id, pack.apply)
+        else:
+            left.append(db_id)
+    return left
+
+
+def _store(
+    original: Path,
+    golds: Sequence[str],
+    folder: Path,
+    db_id: str,
+    fill: Callable[[Path, Sequence[str], Path], Report],
+) -> None:
+    """Makes one copy, then its report, whose presence means that the copy is complete."""
     home = folder / db_id
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OptionError(f"cannot make the folder {home}: {error.strerror}") from None
     copy = home / f"{db_id}.sqlite"
-    report = populate(original, golds, copy)
+    report = fill(original, golds, copy)
     noted = {"key": key_of(original, golds), "sha256": sha256_of(copy), "report": report.as_dict()}
     with atomic_text(home / f"{db_id}.report.json") as file:
         json.dump(noted, file, ensure_ascii=True, indent=1)

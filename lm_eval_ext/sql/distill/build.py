@@ -15,11 +15,14 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill.aggregate_targets import restore_targets
 from lm_eval_ext.sql.distill.attempt import AggregateTarget, Attempt
 from lm_eval_ext.sql.distill.cases import Case, OriginalRows, examine, make_case, report_on, ties
+from lm_eval_ext.sql.distill.cuts import tied
+from lm_eval_ext.sql.distill.hints import literals_by_column
 from lm_eval_ext.sql.distill.inserting import Added, Inserter, RefusedError
 from lm_eval_ext.sql.distill.proposals import propose
 from lm_eval_ext.sql.distill.report import GoldReport, Report
 from lm_eval_ext.sql.distill.row_builder import RowBuilder
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner, ScratchDb
+from lm_eval_ext.sql.distill.shapes import Shapes
 from lm_eval_ext.sql.distill.values import Pools
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.policy import Limits, open_guarded
@@ -51,18 +54,24 @@ class Search:
     schema: Schema
     cases: Sequence[Case]
     originals: OriginalRows
+    shapes: Shapes
 
     def __post_init__(self) -> None:
         self.added: dict[str, int] = {}
         self._changes: dict[str, int] = {}
         self._seen: dict[str, int] = {}
-        self._pools = Pools(self.scratch_db.connection, self.schema)
+        self._pools = Pools(self.scratch_db.connection, self.schema, self.shapes)
+        for case in self.cases:
+            for (table, column), constants in literals_by_column(case.query).items():
+                self.shapes[table, column].name(constants)
         self._targets: dict[str, AggregateTarget] = {}
         self._cache: dict[Any, Any] = {}
 
     def run(self, progress: Callable[[int], None]) -> None:
         """Runs all rounds; ``progress`` gets the number of golds examined since its last call."""
         for number, tries in enumerate(_ROUNDS):
+            if number == len(_ROUNDS) - 1:
+                self.shapes.relax()
             for case in self.cases:
                 self._refresh(case)
                 if case.lacking:
@@ -90,13 +99,22 @@ class Search:
 
     def _try(self, case: Case, rng: random.Random, *, careful: bool) -> bool:
         with self.scratch_db.transaction() as transaction:
-            inserter = Inserter(self.scratch_db.connection, self.schema, self._pools.rows)
+            inserter = Inserter(
+                self.scratch_db.connection, self.schema, self._pools.rows, self.shapes
+            )
             query = case.query
             if case.open and rng.random() < _FOR_NEAR_MISS:
                 query = case.read_miss(rng.choice(sorted(case.open)), self.schema)
             runner = self.scratch_db.runner
             attempt = Attempt(
-                self.schema, self._pools, runner, inserter, rng, self._cache, self._targets
+                self.schema,
+                self._pools,
+                self.shapes,
+                runner,
+                inserter,
+                rng,
+                self._cache,
+                self._targets,
             )
             builder = RowBuilder(query, attempt)
             try:
@@ -111,6 +129,8 @@ class Search:
                 rows += self._repair(builder, rows)
                 if not self._worth_it(case, rows):
                     return False
+            if self._breaks(rows):
+                return False
             transaction.keep()
             self._targets.update((target.sql, target) for target in attempt.new_targets)
         for added in rows:
@@ -154,7 +174,7 @@ class Search:
             return limit
         first = sorted(case.open)
         same, slow = ties(case, rows, first, runner)
-        count = missing + len(same) + len(slow)
+        count = missing + len(same) + len(slow) + len(tied(case.cuts, runner))
         if count >= limit:
             return limit
         rest = [
@@ -182,6 +202,15 @@ class Search:
                 self.scratch_db.connection.execute("ROLLBACK TO needed")
             self.scratch_db.connection.execute("RELEASE needed")
         return needed
+
+    def _breaks(self, rows: list[Added]) -> bool:
+        """Whether rows bring a gold a tie at a LIMIT that it did not have."""
+        touched = {added.table.name.lower() for added in rows}
+        return any(
+            tied(case.cuts, self.scratch_db.runner) - case.cut_ties
+            for case in self.cases
+            if case.cuts and touched & case.query.tables
+        )
 
     def _worth_it(self, case: Case, rows: list[Added]) -> bool:
         """Whether all golds together lack less; ``case`` alone does."""
@@ -230,7 +259,9 @@ def populate(
             for case in cases:
                 examine(case, scratch_db.runner, schema, originals)
                 case.before = len(case.rows)
-            search = Search(scratch_db, schema, cases, originals)
+            search = Search(
+                scratch_db, schema, cases, originals, Shapes(scratch_db.connection, schema)
+            )
             done = 0
 
             def step(count: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from lm_eval_ext.sql.distill.cuts import Cut, cuts_of, tied
 from lm_eval_ext.sql.distill.hints import literal, operator_of
 from lm_eval_ext.sql.distill.query import Query
 from lm_eval_ext.sql.distill.report import GoldReport, Tie
@@ -132,6 +133,8 @@ class Case:
         slow: Positions of those that exceeded the limit of steps.
         proven: Why a near miss is equivalent, by position; computed for ties only.
         always_empty: Why the gold is always empty; None if that is not proven.
+        cuts: Its LIMITs.
+        cut_ties: Positions in ``cuts`` of those that separate equal rows.
     """
 
     gold: str
@@ -143,6 +146,8 @@ class Case:
     slow: frozenset[int] = frozenset()
     proven: dict[int, str | None] = field(default_factory=dict)
     always_empty: str | None = None
+    cuts: tuple[Cut, ...] = ()
+    cut_ties: frozenset[int] = frozenset()
     _queries: dict[int, Query] = field(default_factory=dict)
 
     def read_miss(self, number: int, schema: Schema) -> Query:
@@ -163,8 +168,8 @@ class Case:
 
     @property
     def lacking(self) -> int:
-        """How many near misses are still to be distinguished, plus 1 if a result is missing."""
-        return len(self.open) + self.empty
+        """How many near misses and ties at a LIMIT are left, plus 1 if a result is missing."""
+        return len(self.open) + self.empty + len(self.cut_ties)
 
 
 def make_case(gold: str, schema: Schema) -> Case:
@@ -174,7 +179,8 @@ def make_case(gold: str, schema: Schema) -> Case:
         UnparsedQuery: It is not a query that can be read.
     """
     try:
-        return Case(gold, Query(parse(gold, schema), schema), near_misses(gold, schema))
+        query = Query(parse(gold, schema), schema)
+        return Case(gold, query, near_misses(gold, schema), cuts=cuts_of(query))
     except RecursionError:
         raise UnparsedQuery("nested too deeply") from None
 
@@ -190,6 +196,7 @@ def examine(case: Case, runner: Runner, schema: Schema, originals: OriginalRows 
         case.always_empty = unsatisfiable(case.gold, schema)
         if case.always_empty is None and originals is not None:
             case.always_empty = originals.always_empty(case.gold)
+    case.cut_ties = tied(case.cuts, runner)
     case.tied, case.slow = ties(case, case.rows, range(len(case.misses)), runner)
     for number in sorted(case.tied - case.proven.keys()):
         case.proven[number] = equivalent(case.gold, case.misses[number], schema)

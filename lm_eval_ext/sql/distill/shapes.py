@@ -1,0 +1,360 @@
+"""What a column's values look like, so that values of added rows could be real.
+
+A :class:`Shape` is read from the original's rows. It tells which values fit the column, and which
+come just before and after another: the next day of a date, the next number of an identifier.
+"""
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+from lm_eval_ext.sql.schema import Column, Schema, Table
+from lm_eval_ext.sql.values import Value, quoted
+
+Kind = Literal["integer", "number", "moment", "category", "code", "text", "other"]
+"""What a column holds: whole numbers, numbers, dates or times of one format, words of a
+vocabulary, texts of few patterns (identifiers, telephone numbers), other texts; anything else."""
+
+_READ = 20_000
+"""Distinct values read per column."""
+
+_VOCABULARY = 40
+"""Most words of a vocabulary."""
+_REPEATED = 2
+"""Rows per word, on average, from which a column of texts counts as a vocabulary."""
+
+_PATTERNS = 3
+_SEEN = 4
+"""A column of texts with at most so many patterns, each seen so often on average, holds codes."""
+
+_DECIMALS = 6
+"""Most decimals of a number; a value has at most two more than its column's."""
+
+_LARGEST = 2**53
+"""Larger integers are not all exact as floats, so no value is built from them."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A way to write dates or times; ``step`` is the time from one value to the next."""
+
+    pattern: str
+    written: str
+    step: timedelta
+
+    def read(self, value: Value) -> datetime | None:
+        """Returns the moment; None if the value is not written in this way, or does not exist."""
+        found = re.fullmatch(self.pattern, str(value))
+        if found is None:
+            return None
+        parts = {name: int(text) for name, text in found.groupdict().items()}
+        try:
+            return datetime(**{"year": 2000, "month": 1, "day": 1, **parts})  # type: ignore[arg-type]
+        except ValueError:
+            return None
+
+    def write(self, moment: datetime) -> str:
+        """Returns the text of a moment."""
+        return self.written.format(moment)
+
+
+_YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>\d\d)", r"(?P<day>\d\d)"
+_CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d)"
+_SECOND = r":(?P<second>\d\d)"
+_LOOSE_DATE = r"(?P<month>[1-9]|1[0-2])/(?P<day>[1-9]|[12]\d|3[01])/(?P<year>\d{4})"
+_LOOSE_CLOCK = r"(?P<hour>\d|1\d|2[0-3]):(?P<minute>\d\d)"
+_A_DAY, _A_MINUTE, _A_SECOND = timedelta(days=1), timedelta(minutes=1), timedelta(seconds=1)
+
+FORMATS = (
+    Format(f"{_YEAR}-{_MONTH}-{_DAY}", "{0:%Y-%m-%d}", _A_DAY),
+    Format(f"{_YEAR}-{_MONTH}-{_DAY} {_CLOCK}{_SECOND}", "{0:%Y-%m-%d %H:%M:%S}", _A_SECOND),
+    Format(f"{_YEAR}-{_MONTH}-{_DAY}T{_CLOCK}{_SECOND}", "{0:%Y-%m-%dT%H:%M:%S}", _A_SECOND),
+    Format(f"{_YEAR}-{_MONTH}-{_DAY} {_CLOCK}", "{0:%Y-%m-%d %H:%M}", _A_MINUTE),
+    Format(f"{_YEAR}/{_MONTH}/{_DAY}", "{0:%Y/%m/%d}", _A_DAY),
+    Format(f"{_MONTH}/{_DAY}/{_YEAR}", "{0:%m/%d/%Y}", _A_DAY),
+    Format(f"{_DAY}/{_MONTH}/{_YEAR}", "{0:%d/%m/%Y}", _A_DAY),
+    Format(_LOOSE_DATE, "{0.month}/{0.day}/{0:%Y}", _A_DAY),
+    Format(f"{_LOOSE_DATE} {_LOOSE_CLOCK}", "{0.month}/{0.day}/{0:%Y} {0.hour}:{0:%M}", _A_MINUTE),
+    Format(f"{_CLOCK}{_SECOND}", "{0:%H:%M:%S}", _A_SECOND),
+    Format(f"{_CLOCK}", "{0:%H:%M}", _A_MINUTE),
+    Format(r"(?P<year>1[89]\d\d|20\d\d)(?P<month>\d\d)(?P<day>\d\d)", "{0:%Y%m%d}", _A_DAY),
+)
+"""The first one that all of a column's values are written in is the column's."""
+
+
+@dataclass
+class Shape:
+    """What a column holds.
+
+    Attributes:
+        kind: See :data:`Kind`.
+        nullable: Whether some value is NULL, or the table is empty and the column allows it.
+        known: The original's values.
+        named: Constants that golds compare the column with; they always fit.
+        format: Of moments.
+        least: The smallest number.
+        decimals: The most that a number has.
+        patterns: Of codes and texts (:func:`pattern_of`).
+        exact: Whether patterns say how many letters and digits there are.
+        relaxed: Whether a first NULL, a new word of a vocabulary and more decimals fit as well.
+    """
+
+    kind: Kind
+    nullable: bool
+    known: frozenset[Value] = frozenset()
+    named: set[Value] = field(default_factory=set)
+    format: Format | None = None
+    least: float = 0
+    decimals: int = 0
+    patterns: frozenset[str] = frozenset()
+    exact: bool = False
+    relaxed: bool = False
+
+    def fits(self, value: Value) -> bool:
+        """Whether a new row may hold a value."""
+        if value is None:
+            return self.nullable or self.relaxed
+        if value in self.known or value in self.named:
+            return True
+        if self.format is not None:
+            moment = self.format.read(value)
+            return moment is not None and str(value) == self.format.write(moment)
+        if self.kind in ("integer", "number"):
+            return self._fits_number(value)
+        allowed = self.kind in ("code", "text") or (self.kind == "category" and self.relaxed)
+        return allowed and isinstance(value, str) and self._fits_text(value)
+
+    def name(self, constants: Iterable[Value]) -> None:
+        """Lets constants that golds compare the column with fit, if they are of its kind."""
+        for value in constants:
+            number = isinstance(value, int | float)
+            if (
+                (self.format is not None and self.format.read(value) is not None)
+                or (self.kind == "number" and number)
+                or (self.kind == "integer" and number and float(str(value)).is_integer())
+                or (self.kind in ("category", "code", "text") and isinstance(value, str))
+            ):
+                self.named.add(value)
+
+    def above(self, value: Value) -> Value:
+        """Returns a value that sorts just after another; the same if there is none."""
+        return self._next(value, 1)
+
+    def below(self, value: Value) -> Value:
+        """Returns a value that sorts just before another; the same if there is none."""
+        return self._next(value, -1)
+
+    def beside(self, values: Iterable[Value]) -> list[Value]:
+        """Returns those of some values that fit, and their neighbours."""
+        found: dict[Value, None] = {}
+        for value in values:
+            for near in (value, self.above(value), self.below(value)):
+                if self.fits(near):
+                    found[near] = None
+        return list(found)
+
+    def fresh(self, top: Value, taken: Callable[[Value], bool]) -> Value:
+        """Returns a value that continues a column, and that ``taken`` does not refuse.
+
+        Args:
+            top: The column's largest value.
+            taken: Whether a value cannot be used.
+        """
+        value = top
+        for _ in range(_SEARCHED):
+            if self.kind == "text" and isinstance(top, str):
+                break
+            following = self.above(value)
+            if following == value or not self.fits(following):
+                break
+            if not taken(following):
+                return following
+            value = following
+        if isinstance(top, str) and self.kind in ("text", "code"):
+            for source in (top, *sorted(v for v in self.known if isinstance(v, str))):
+                for ending in _ENDINGS:
+                    if self.fits(source + ending) and not taken(source + ending):
+                        return source + ending
+        return None
+
+    @property
+    def unit(self) -> float:
+        """The smallest difference of two numbers that fit; 0 if there is none."""
+        return 0.0 if self.kind == "number" and self.relaxed else 10.0**-self._places
+
+    @property
+    def _places(self) -> int:
+        return min(self.decimals + 2, _DECIMALS) if self.kind == "number" else 0
+
+    def rounded(self, number: float) -> float:
+        """Returns the nearest number that fits."""
+        return round(number, self._places) if self.unit else number
+
+    def _fits_number(self, value: Value) -> bool:
+        if not isinstance(value, int | float) or not abs(value) < _LARGEST:
+            return False
+        low = min([self.least, *(n for n in self.named if isinstance(n, int | float))])
+        if value <= 0 and value < low:
+            return False
+        return float(value).is_integer() or (self.kind == "number" and self.rounded(value) == value)
+
+    def _fits_text(self, value: str) -> bool:
+        if value != value.strip() or any(
+            value.lower() == other.lower() for other in self.named if isinstance(other, str)
+        ):
+            return False
+        return pattern_of(value, exact=self.exact) in self.patterns
+
+    def _next(self, value: Value, by: int) -> Value:
+        if self.format is not None:
+            moment = self.format.read(value)
+            try:
+                text = None if moment is None else self.format.write(moment + by * self.format.step)
+            except OverflowError:
+                return value
+            return value if text is None else int(text) if isinstance(value, int) else text
+        if isinstance(value, int | float) and abs(value) < _LARGEST:
+            return value + by
+        if isinstance(value, str) and self.kind in ("code", "text"):
+            return _next_text(value, by, wide=not self.exact)
+        return value
+
+
+_SEARCHED = 200
+"""Values tried in turn for one that is not taken."""
+
+_ENDINGS = ("a", "e", "o", "er", "en", "is", "in", "ar", "ton", "son", "ley", "ette")
+"""Make a new text of an old one."""
+
+
+def _next_text(text: str, by: int, *, wide: bool) -> str:
+    """Counts a text's last number up or down, else its last letter; a word gets a letter more."""
+    digits = re.search(r"\d+(?=\D*$)", text)
+    if digits is not None:
+        number = int(digits[0]) + by
+        written = str(number).zfill(len(digits[0]))
+        if number >= 0 and (wide or len(written) == len(digits[0])):
+            return text[: digits.start()] + written + text[digits.end() :]
+        return text
+    if wide:
+        return text + "a" if by > 0 else text[:-1]
+    last = text[-1:]
+    following = chr(ord(last) + by) if last else ""
+    same = last.isascii() and following.isalpha() and last.isupper() == following.isupper()
+    return text[:-1] + following if same else text
+
+
+def pattern_of(text: str, *, exact: bool) -> str:
+    """Returns a text with A for letters and 9 for digits; unless exact, one for a run of them."""
+    plain = re.sub(r"[^\W\d_]", "A", re.sub(r"\d", "9", text))
+    return plain if exact else re.sub(r"(A+)", "A", re.sub(r"(9+)", "9", plain))
+
+
+def shape_of(values: Sequence[Value], column: Column, *, nulls: bool, rows: int) -> Shape:
+    """Returns the shape of a column.
+
+    Args:
+        values: Its distinct values other than NULL.
+        column: As declared; decides where there are no values.
+        nulls: Whether some value is NULL.
+        rows: How many there are.
+    """
+    nullable = nulls or (rows == 0 and not column.not_null)
+    known = frozenset(values)
+    if not values:
+        return _declared(column, nullable=nullable)
+    for form in FORMATS:
+        if all(isinstance(v, str | int) and form.read(v) is not None for v in values):
+            return Shape("moment", nullable, known, format=form)
+    if all(isinstance(value, int | float) for value in values):
+        numbers = [float(v) for v in values if isinstance(v, int | float)]
+        decimals = max(map(_decimals, numbers))
+        whole = decimals == 0 and column.affinity in ("INTEGER", "TEXT", "BLOB", "NUMERIC")
+        return Shape(
+            "integer" if whole else "number",
+            nullable,
+            known,
+            least=min(numbers),
+            decimals=0 if whole else max(decimals, 1),
+        )
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) < len(values):
+        return Shape("other", nullable, known)
+    if len(texts) <= min(_VOCABULARY, rows / _REPEATED) and not column.primary_key:
+        patterns = frozenset(pattern_of(text, exact=False) for text in texts)
+        return Shape("category", nullable, known, patterns=patterns)
+    patterns = frozenset(pattern_of(text, exact=True) for text in texts)
+    few = len(patterns) <= _PATTERNS and len(patterns) * _SEEN <= len(texts)
+    if few and any(set(pattern) - {"A", " "} for pattern in patterns):
+        return Shape("code", nullable, known, patterns=patterns, exact=True)
+    patterns = frozenset(pattern_of(text, exact=False) for text in texts)
+    return Shape("text", nullable, known, patterns=patterns)
+
+
+def _declared(column: Column, *, nullable: bool) -> Shape:
+    declared = column.type.upper()
+    if "TIMESTAMP" in declared or "DATETIME" in declared:
+        return Shape("moment", nullable, format=FORMATS[1])
+    if "DATE" in declared:
+        return Shape("moment", nullable, format=FORMATS[0])
+    if column.affinity == "INTEGER":
+        return Shape("integer", nullable)
+    if column.affinity in ("REAL", "NUMERIC"):
+        return Shape("number", nullable, decimals=2)
+    return Shape("text", nullable, patterns=frozenset({"A", "9", "A9", "A A"}))
+
+
+def _decimals(number: float) -> int:
+    if number.is_integer():
+        return 0
+    return next((n for n in range(1, _DECIMALS) if round(number, n) == number), _DECIMALS)
+
+
+class Shapes(Mapping[tuple[str, str], Shape]):
+    """The shapes of all columns, by the lower-case names of table and column."""
+
+    def __init__(self, connection: sqlite3.Connection, schema: Schema) -> None:
+        self._shapes: dict[tuple[str, str], Shape] = {}
+        for name in schema:
+            table = schema[name]
+            if not table.view:
+                self._read(connection, table)
+
+    def __getitem__(self, key: tuple[str, str]) -> Shape:
+        return self._shapes[key]
+
+    def __iter__(self) -> "Iterable[tuple[str, str]]":  # type: ignore[override]
+        return iter(self._shapes)
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def fits(self, table: str, column: str, value: Value) -> bool:
+        """Whether a new row may hold a value now."""
+        shape = self._shapes.get((table.lower(), column.lower()))
+        return shape is None or shape.fits(value)
+
+    def relax(self) -> None:
+        """Lets more values fit (:attr:`Shape.relaxed`), where nothing else has helped."""
+        for shape in self._shapes.values():
+            shape.relaxed = True
+
+    def _read(self, connection: sqlite3.Connection, table: Table) -> None:
+        source = quoted(table.name)
+        for column in table.columns:
+            name = quoted(column.name)
+            try:
+                rows, full = connection.execute(
+                    f"SELECT count(*), count({name}) FROM {source}"
+                ).fetchone()
+                found = connection.execute(
+                    f"SELECT DISTINCT {name} FROM {source} WHERE {name} IS NOT NULL LIMIT {_READ}"
+                ).fetchall()
+            except sqlite3.Error:  # a virtual table whose module is unavailable
+                continue
+            values = [value for (value,) in found]
+            shape = shape_of(values, column, nulls=full < rows, rows=rows)
+            self._shapes[table.name.lower(), column.name.lower()] = shape

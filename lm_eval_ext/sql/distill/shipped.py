@@ -1,0 +1,185 @@
+"""Added rows as data: written once after a search, applied to the originals within seconds.
+
+A pack holds the rows of many databases as JSON, and what is needed to give the report of the
+search again. It has no gold query: golds are named by their digests, near misses by their numbers.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.atomic import sha256_of
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql.distill.inserting import rowid_name
+from lm_eval_ext.sql.distill.report import POPULATE_VERSION, GoldReport, Report, Tie, key_of
+from lm_eval_ext.sql.distill.scratch_db import ScratchDb
+from lm_eval_ext.sql.mutants import near_misses
+from lm_eval_ext.sql.schema import Schema, Table, schema_of
+from lm_eval_ext.sql.values import Value, quoted
+
+_NAME = 16
+"""Letters of a digest that name a gold."""
+
+
+class Pack:
+    """The added rows of several databases.
+
+    Args:
+        content: What :meth:`as_json` gives, read from JSON.
+
+    Raises:
+        DataError: It is not a pack, or one of another version.
+    """
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        if content.get("version") != POPULATE_VERSION:
+            raise DataError(
+                f"the shipped rows have version {content.get('version')!r}, not "
+                f"{POPULATE_VERSION}; make them anew (lm-eval-ext magnifico populate --rebuild)"
+            )
+        self._entries: Mapping[str, Any] = content["databases"]
+
+    @staticmethod
+    def read(file: Path) -> "Pack":
+        """Reads a pack.
+
+        Raises:
+            DataError: It is not a pack, or one of another version.
+        """
+        try:
+            return Pack(json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError) as error:
+            raise DataError(f"{file}: these are no shipped rows ({error})") from None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def has(self, original: Path, golds: Sequence[str]) -> bool:
+        """Whether there are rows for this database under these golds."""
+        return key_of(original, golds) in self._entries
+
+    def apply(self, original: Path, golds: Sequence[str], target: Path) -> Report:
+        """Makes the populated copy that the search would make; returns its report.
+
+        Raises:
+            DataError: The original cannot be read.
+            OptionError: The copy cannot be written.
+        """
+        entry = self._entries[key_of(original, golds)]
+        scratch_db = ScratchDb(original)
+        try:
+            schema = schema_of(scratch_db.connection)
+            for name, rows in entry["rows"].items():
+                _insert(scratch_db.connection, schema[name], rows)
+            scratch_db.save(target)
+        finally:
+            scratch_db.close()
+        added = {name: len(rows) for name, rows in entry["rows"].items()}
+        reports = (_restored(gold, entry["golds"], schema) for gold in sorted(set(golds)))
+        return Report(original.stem, added, tuple(reports))
+
+
+def pack(populated: Mapping[str, tuple[Path, Path, Report]]) -> str:
+    """Returns the text of a pack.
+
+    Args:
+        populated: By any name: the original, its populated copy, and the search's report.
+    """
+    entries = {
+        key_of(original, [gold.gold for gold in report.golds]): {
+            "database": name,
+            "original": sha256_of(original),
+            "rows": _added(original, copy),
+            "golds": {_named(gold.gold): _noted(gold, original) for gold in report.golds},
+        }
+        for name, (original, copy, report) in sorted(populated.items())
+    }
+    content = {"version": POPULATE_VERSION, "databases": entries}
+    return json.dumps(content, ensure_ascii=True, indent=0) + "\n"
+
+
+def _named(gold: str) -> str:
+    return hashlib.sha256(gold.encode()).hexdigest()[:_NAME]
+
+
+def _noted(gold: GoldReport, original: Path) -> list[Any]:
+    with closing(sqlite3.connect(f"{original.absolute().as_uri()}?mode=ro", uri=True)) as opened:
+        misses = (
+            [miss.sql for miss in near_misses(gold.gold, schema_of(opened))] if gold.ties else []
+        )
+    ties = [[misses.index(tie.near_miss.sql), tie.equivalent] for tie in gold.ties]
+    return [
+        gold.rows_before,
+        gold.rows_after,
+        gold.near_misses,
+        gold.undecided,
+        ties,
+        gold.empty,
+        gold.error,
+    ]
+
+
+def _restored(gold: str, noted: Mapping[str, Any], schema: Schema) -> GoldReport:
+    before, after, count, undecided, numbers, empty, error = noted[_named(gold)]
+    report = GoldReport(gold, before, after, count, undecided, (), empty, error)
+    if not numbers:
+        return report
+    misses = near_misses(gold, schema)
+    return replace(report, ties=tuple(Tie(gold, misses[n], why) for n, why in numbers))
+
+
+def _added(original: Path, copy: Path) -> dict[str, list[list[Any]]]:
+    """Returns the rows by table, each after its rowid (NULL in tables without)."""
+    found: dict[str, list[list[Any]]] = {}
+    with (
+        closing(sqlite3.connect(f"{original.absolute().as_uri()}?mode=ro", uri=True)) as one,
+        closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro", uri=True)) as two,
+    ):
+        for connection in (one, two):
+            connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        schema = schema_of(two)
+        for name in schema:
+            table = schema[name]
+            if table.view:
+                continue
+            query = _all_rows(table)
+            before = set(one.execute(query).fetchall())
+            rows = [row for row in two.execute(query).fetchall() if row not in before]
+            if rows:
+                found[table.name] = [[_written(value) for value in row] for row in rows]
+    return found
+
+
+def _written(value: Value) -> Any:
+    return {"blob": value.hex()} if isinstance(value, bytes) else value
+
+
+def _read(value: Any) -> Value:
+    return bytes.fromhex(value["blob"]) if isinstance(value, dict) else value  # type: ignore[no-any-return]
+
+
+def _columns(table: Table) -> list[str]:
+    return [quoted(column.name) for column in table.columns if not column.generated]
+
+
+def _all_rows(table: Table) -> str:
+    first = "NULL" if table.without_rowid else rowid_name(table)
+    return f"SELECT {first}, {', '.join(_columns(table))} FROM {quoted(table.name)}"
+
+
+def _insert(connection: sqlite3.Connection, table: Table, rows: Sequence[Sequence[Any]]) -> None:
+    names = _columns(table)
+    # The alias of the rowid is among the columns.
+    plain = table.without_rowid or table.rowid_alias is not None
+    if not plain:
+        names = [rowid_name(table), *names]
+    connection.executemany(
+        f"INSERT INTO {quoted(table.name)} ({', '.join(names)}) "
+        f"VALUES ({', '.join('?' * len(names))})",
+        [[_read(value) for value in row[plain:]] for row in rows],
+    )
