@@ -263,35 +263,34 @@ def shape_of(values: Sequence[Value], column: Column, *, nulls: bool, rows: int)
         rows: How many there are.
     """
     nullable = nulls or (rows == 0 and not column.not_null)
-    known = frozenset(values)
     if not values:
         return _declared(column, nullable=nullable)
+    known = frozenset(values)
     for form in FORMATS:
         if all(isinstance(v, str | int) and form.read(v) is not None for v in values):
             return Shape("moment", nullable, known, format=form)
-    if all(isinstance(value, int | float) for value in values):
-        numbers = [float(v) for v in values if isinstance(v, int | float)]
-        decimals = max(map(_decimals, numbers))
-        whole = decimals == 0 and column.affinity in ("INTEGER", "TEXT", "BLOB", "NUMERIC")
-        return Shape(
-            "integer" if whole else "number",
-            nullable,
-            known,
-            least=min(numbers),
-            decimals=0 if whole else max(decimals, 1),
-        )
+    numbers = [float(value) for value in values if isinstance(value, int | float)]
     texts = [value for value in values if isinstance(value, str)]
-    if len(texts) < len(values):
-        return Shape("other", nullable, known)
-    if len(texts) <= min(_VOCABULARY, rows / _REPEATED) and not column.primary_key:
-        patterns = frozenset(pattern_of(text, exact=False) for text in texts)
-        return Shape("category", nullable, known, patterns=patterns)
-    patterns = frozenset(pattern_of(text, exact=True) for text in texts)
-    few = len(patterns) <= _PATTERNS and len(patterns) * _SEEN <= len(texts)
-    if few and any(set(pattern) - {"A", " "} for pattern in patterns):
-        return Shape("code", nullable, known, patterns=patterns, exact=True)
-    patterns = frozenset(pattern_of(text, exact=False) for text in texts)
-    return Shape("text", nullable, known, patterns=patterns)
+    if len(numbers) == len(values):
+        decimals = max(map(_decimals, numbers))
+        whole = decimals == 0 and column.affinity != "REAL"
+        kind: Kind = "integer" if whole else "number"
+        places = 0 if whole else max(decimals, 1)
+        return Shape(kind, nullable, known, least=min(numbers), decimals=places)
+    if len(texts) == len(values):
+        words = len(texts) <= min(_VOCABULARY, rows / _REPEATED) and not column.primary_key
+        return _of_texts(texts, nullable=nullable, words=words)
+    return Shape("other", nullable, known)
+
+
+def _of_texts(texts: list[str], *, nullable: bool, words: bool) -> Shape:
+    known: frozenset[Value] = frozenset(texts)
+    exact = frozenset(pattern_of(text, exact=True) for text in texts)
+    few = len(exact) <= _PATTERNS and len(exact) * _SEEN <= len(texts)
+    if not words and few and any(set(pattern) - {"A", " "} for pattern in exact):
+        return Shape("code", nullable, known, patterns=exact, exact=True)
+    loose = frozenset(pattern_of(text, exact=False) for text in texts)
+    return Shape("category" if words else "text", nullable, known, patterns=loose)
 
 
 def _declared(column: Column, *, nullable: bool) -> Shape:

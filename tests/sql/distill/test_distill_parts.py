@@ -99,7 +99,7 @@ def test_an_average_is_met_to_the_last_bit() -> None:
             return [sum([*given_, *x]) / 21 - target]
 
         try:
-            solve(ask, [2000.0], [(0.0, 9e4)], rng)
+            solve(ask, [2000.0], [(0.0, 9e4)], [0.0], rng)
         except RefusedError:
             continue
         assert sum([*given_, *last]) / 21 == target
@@ -117,7 +117,7 @@ def test_what_cannot_be_met_is_refused_and_nothing_else_happens(a: list[list[flo
         return met
 
     try:
-        x = solve(ask, [0.5, -0.5], [(-1.0, 1.0), (-1.0, 1.0)], random.Random(1))
+        x = solve(ask, [0.5, -0.5], [(-1.0, 1.0), (-1.0, 1.0)], [0.0, 0.0], random.Random(1))
     except RefusedError:
         return
     assert not any(ask(x))
