@@ -1,0 +1,87 @@
+"""Other ways to write a gold query, each with the gold's result: they must stay right.
+
+The near misses (:mod:`lm_eval_ext.sql.mutants`) ask for rows that tell queries apart. These ask
+for the opposite: on whatever rows are added, a right answer that is written otherwise must keep the
+gold's result. Each rule is sound under a condition (:data:`CONDITIONS`) on types, keys, NULLs and
+uniqueness. What the schema alone does not grant is a promise: the original keeps it, and added
+rows must, too (:attr:`.base.Rewrite.needs`).
+
+Results are compared as by default, by ``reference`` semantics, so that the order of rows counts as
+well. A rewrite whose rows might come in another order is not given (:mod:`.order`).
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from sqlglot import exp
+
+from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
+from lm_eval_ext.sql.rewrites import conditions
+from lm_eval_ext.sql.rewrites.base import NEEDS, Facts, Need, Rewrite, Rule
+from lm_eval_ext.sql.rewrites.order import same_order
+from lm_eval_ext.sql.schema import Schema
+from lm_eval_ext.text import one_line
+
+__all__ = [
+    "CONDITIONS", "KINDS", "NEEDS", "RULES", "Facts", "Need", "Rewrite", "UnparsedQuery", "rewrites",
+]  # fmt: skip
+
+_FAMILIES = (conditions,)
+
+KINDS: Mapping[str, str] = MappingProxyType(
+    {kind: text for family in _FAMILIES for kind, text in family.KINDS.items()}
+)
+"""The rules, with a description each."""
+
+CONDITIONS: Mapping[str, str] = MappingProxyType(
+    {kind: text for family in _FAMILIES for kind, text in family.CONDITIONS.items()}
+)
+"""When each rule is sound."""
+
+RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)
+"""Every rule is applied to every node of the gold's tree."""
+
+
+def rewrites(sql: str, schema: Schema, facts: Facts) -> tuple[Rewrite, ...]:
+    """Returns a gold's rewrites, in a fixed order: by rule, then by place in the query.
+
+    Their texts differ from each other and from the gold's. A gold that SQLite refuses has none.
+
+    Raises:
+        UnparsedQuery: The gold is not a query that can be read.
+    """
+    tree = _read(sql, schema)
+    whole = to_sql(tree)
+    found: dict[str, Rewrite] = {}
+    seen = {sql.strip(), whole}
+    if facts.plan(whole) is None:
+        return ()
+    for rule in RULES:
+        for place, node in enumerate(tree.walk()):
+            for change in rule(node, facts):
+                if place == 0:
+                    new = change.new
+                else:
+                    new = tree.copy()
+                    next(n for i, n in enumerate(new.walk()) if i == place).replace(change.new)
+                text = to_sql(new)
+                if text in seen:
+                    continue
+                seen.add(text)
+                if same_order(
+                    tree, whole, new, text, facts,
+                    outer_only=change.outer_only, names=change.names,
+                ):  # fmt: skip
+                    line = one_line(change.text, limit=200)
+                    found[text] = Rewrite(change.kind, text, line, change.needs)
+    return tuple(found.values())
+
+
+def _read(sql: str, schema: Schema) -> exp.Expr:
+    """The tree, in which a comma between tables is no CROSS JOIN, which SQLite never reorders."""
+    tree = parse(sql, schema)
+    if "CROSS" not in sql.upper():
+        for join in tree.find_all(exp.Join):
+            if join.args.get("kind") == "CROSS":
+                join.set("kind", None)
+    return tree
