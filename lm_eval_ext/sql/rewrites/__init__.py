@@ -16,17 +16,18 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
-from lm_eval_ext.sql.rewrites import conditions
+from lm_eval_ext.sql.rewrites import conditions, dates, extremes, groups, joins, sets, subqueries
 from lm_eval_ext.sql.rewrites.base import NEEDS, Facts, Need, Rewrite, Rule
 from lm_eval_ext.sql.rewrites.order import same_order
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.text import one_line
 
 __all__ = [
-    "CONDITIONS", "KINDS", "NEEDS", "RULES", "Facts", "Need", "Rewrite", "UnparsedQuery", "rewrites",
+    "CONDITIONS", "KINDS", "NEEDS", "RULES", "Facts", "Need", "Rewrite", "UnparsedQuery",
+    "rewrites",
 ]  # fmt: skip
 
-_FAMILIES = (conditions,)
+_FAMILIES = (dates, conditions, joins, sets, subqueries, groups, extremes)
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {kind: text for family in _FAMILIES for kind, text in family.KINDS.items()}
@@ -68,7 +69,7 @@ def rewrites(sql: str, schema: Schema, facts: Facts) -> tuple[Rewrite, ...]:
                 if text in seen:
                     continue
                 seen.add(text)
-                if same_order(
+                if change.settled or same_order(
                     tree, whole, new, text, facts,
                     outer_only=change.outer_only, names=change.names,
                 ):  # fmt: skip

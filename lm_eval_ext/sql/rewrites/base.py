@@ -137,6 +137,8 @@ class Facts:
         """Whether the original keeps a promise."""
         if self.ask(need.broken) != ():
             return False
+        if not need.table:
+            return True
         column, table = quoted(need.column), quoted(need.table)
         some = f"SELECT 1 FROM {table} WHERE {column} IS NOT NULL LIMIT 1"
         return need.kind not in _NOT_VACUOUS or self.has_rows(some)
@@ -160,9 +162,7 @@ class Facts:
         """Returns what it takes that a value is an integer or NULL, None if that is open."""
         if isinstance(node, exp.Paren | exp.Neg):
             return self.integers(node.this)
-        if isinstance(node, exp.Literal):
-            return None if node.is_string or not node.this.isdigit() else ()
-        if isinstance(node, exp.Count | exp.Length):
+        if isinstance(node, exp.Count | exp.Length) or _is_integer(node):
             return ()
         if isinstance(node, exp.Column):
             return self.promised("integers", node)
@@ -170,10 +170,12 @@ class Facts:
             return together(self.integers(node.this), self.integers(node.expression))
         if isinstance(node, exp.Sum | exp.Min | exp.Max) and not node.expressions:
             inner = node.this
-            if isinstance(inner, exp.Distinct):
-                inner = inner.expressions[0]
-            return self.integers(inner)
+            return self.integers(inner.expressions[0] if isinstance(inner, exp.Distinct) else inner)
         return None
+
+
+def _is_integer(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit()
 
 
 def together(*found: Needs | None) -> Needs | None:
@@ -194,7 +196,9 @@ class Change:
         needs: The promises that it relies on.
         outer_only: Whether subqueries of conditions may be read in another order. Rules that
             rebuild a subquery say so; those that change one condition keep the order there, too.
-        names: New aliases of sources, each with the former one, in lower case.
+        names: New aliases of sources, each with the former one, in lower case; "" for a source
+            that has one row at most for each row of the others.
+        settled: Whether the promises leave no choice of rows or of their order.
     """
 
     kind: str
@@ -203,6 +207,7 @@ class Change:
     needs: Needs = ()
     outer_only: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
+    settled: bool = False
 
 
 Rule = Callable[[exp.Expr, Facts], Iterator[Change]]
@@ -217,10 +222,11 @@ def changed(
     *,
     outer_only: bool = False,
     names: Mapping[str, str] | None = None,
+    settled: bool = False,
 ) -> Change:
     """Returns a change described by the text before and after."""
     text = f"{to_sql(old)} -> {to_sql(new)}"
-    return Change(kind, new, text, needs, outer_only, names or {})
+    return Change(kind, new, text, needs, outer_only, names or {}, settled)
 
 
 def declared(node: exp.Expr, schema: Schema) -> tuple[Table, Column] | None:
@@ -236,16 +242,16 @@ def declared(node: exp.Expr, schema: Schema) -> tuple[Table, Column] | None:
     return None if table is None or column is None else (table, column)
 
 
-def collation(node: exp.Expr, schema: Schema) -> str:
-    """Returns the collation that a value brings into a comparison."""
+def collation(node: exp.Expr, schema: Schema) -> str | None:
+    """Returns the collation that a column brings into a comparison, None for other values."""
     place = declared(node, schema)
     if place is not None:
         return place[1].collation
-    return "unknown" if isinstance(node, exp.Column | exp.Collate) else "BINARY"
+    return "unknown" if isinstance(node, exp.Column | exp.Collate) else None
 
 
 def affinity(node: exp.Expr, schema: Schema) -> str:
-    """Returns the affinity that a value brings into a comparison: "" for literals and most calls."""
+    """Returns the affinity that a value brings into a comparison, "" for literals and calls."""
     while isinstance(node, exp.Paren | exp.Alias):
         node = node.this
     place = declared(node, schema)

@@ -1,6 +1,7 @@
 """Rules that write one condition in another way."""
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -81,6 +82,9 @@ CONDITIONS: Mapping[str, str] = MappingProxyType(
 )
 """When each rule is sound."""
 
+_DIGITS = 15
+"""Up to so many digits a float and an integer are the same number."""
+
 _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LT, exp.LT: exp.GT, exp.GTE: exp.LTE, exp.LTE: exp.GTE, exp.EQ: exp.EQ,
     exp.NEQ: exp.NEQ,
@@ -116,12 +120,11 @@ def integer(node: exp.Expr | None) -> int | None:
 
 def sides_exchanged(node: exp.Expr, facts: Facts) -> Iterator[Change]:
     """The comparison read from right to left."""
-    if type(node) not in _MIRRORED or isinstance(node.parent, exp.Join):
+    if type(node) not in _MIRRORED:
         return
     left, right = node.this, node.expression
-    fits = collation(left, facts.schema) == collation(right, facts.schema)
-    if not fits and isinstance(right, exp.Literal):
-        fits = collation(left, facts.schema) != "unknown"
+    one, two = collation(left, facts.schema), collation(right, facts.schema)
+    fits = None in (one, two) or (one == two != "unknown")
     if fits and not isinstance(left, exp.Literal):
         new = _MIRRORED[type(node)](this=right.copy(), expression=left.copy())
         yield changed("sides_exchanged", node, new)
@@ -184,7 +187,7 @@ def comparisons_as_between(node: exp.Expr, facts: Facts) -> Iterator[Change]:
     if not isinstance(node, exp.Where | exp.Having):
         return
     parts = conjuncts(node.this)
-    for place, (low, high) in enumerate(zip(parts, parts[1:], strict=False)):
+    for place, (low, high) in enumerate(pairwise(parts)):
         if not (isinstance(low, exp.GTE) and isinstance(high, exp.LTE)):
             continue
         if low.this == high.this and low.find(exp.Query) is None and high.find(exp.Query) is None:
@@ -207,10 +210,10 @@ def operands_commuted(node: exp.Expr, facts: Facts) -> Iterator[Change]:
 
 def arithmetic_commuted(node: exp.Expr, facts: Facts) -> Iterator[Change]:
     """The factors or summands exchanged."""
-    if not isinstance(node, exp.Mul | exp.Add) or isinstance(node.parent, exp.Binary):
-        # Below another operator brackets might be missing; comparisons take any operand.
-        if not isinstance(node, exp.Mul | exp.Add) or type(node.parent) not in COMPARISONS:
-            return
+    # Below another operator brackets might be missing; comparisons take any operand.
+    free = not isinstance(node.parent, exp.Binary) or type(node.parent) in COMPARISONS
+    if not isinstance(node, exp.Mul | exp.Add) or not free:
+        return
     sides = (node.this, node.expression)
     if not any(isinstance(side, exp.Binary) for side in sides) and sides[0] != sides[1]:
         new = type(node)(this=sides[1].copy(), expression=sides[0].copy())
@@ -286,11 +289,11 @@ def concatenation_as_or(node: exp.Expr, facts: Facts) -> Iterator[Change]:
     if not isinstance(node, exp.Like) or not _plain_pattern(node) or node.args.get("negate"):
         return
     pattern = str(node.expression.this)
-    if not isinstance(node.this, exp.DPipe) or len(pattern) != 3 or pattern[1] in "%_":
+    if not isinstance(node.this, exp.DPipe) or len(pattern.strip("%_")) != 1:
         return
     sides = (node.this.this, node.this.expression)
     needs = together(*map(facts.no_null, sides), *(_texts(side, facts) for side in sides))
-    if pattern[0] == pattern[2] == "%" and needs is not None:
+    if pattern == f"%{pattern.strip('%')}%" and "_" not in pattern and needs is not None:
         parts = [exp.Like(this=s.copy(), expression=node.expression.copy()) for s in sides]
         yield changed("concatenation_as_or", node, any_of(parts), needs)
 
@@ -301,7 +304,7 @@ def number_quoted(node: exp.Expr, facts: Facts) -> Iterator[Change]:
         return
     place = declared(node.this, facts.schema)
     value = str(node.expression.this)
-    if place is None or not value.isdigit() or str(int(value)) != value or len(value) > 15:
+    if place is None or not value.isdigit() or str(int(value)) != value or len(value) > _DIGITS:
         return
     if not (place[1].numeric or place[1].affinity == "TEXT"):
         return

@@ -15,18 +15,20 @@ from typing import Any
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.parsing import sources
+from lm_eval_ext.sql.parsing import sources, table_of
 from lm_eval_ext.sql.proofs.facts import at_most_one_row, facts_of
-from lm_eval_ext.sql.proofs.places import aggregates, is_aggregate, own_parts
-from lm_eval_ext.sql.rewrites.base import Facts
+from lm_eval_ext.sql.proofs.places import aggregates, is_aggregate, limit_of, own_parts
+from lm_eval_ext.sql.rewrites.base import Facts, declared
 
 _READS = re.compile(r"(?:SCAN|SEARCH) (?:TABLE )?(.+?)(?: USING (.*?))?(?: LEFT-JOIN)?$")
 _KEY = re.compile(r" \([^()]*\)$")
+_EQUAL = re.compile(r"(\w+)=\?")
 _SORTS = re.compile(r"USE TEMP B-TREE FOR (?:.* OF )?(GROUP BY|ORDER BY)")
 _SUBQUERY = re.compile(
     r"(?:CORRELATED |REUSE )?(?:LIST|SCALAR) SUBQUERY|USING .* FOR IN-OPERATOR|BLOOM FILTER"
     r"|USE TEMP B-TREE FOR (?:DISTINCT|.*\()"
 )
+_STEP = 3
 _AGGREGATES_OF_ANY_ORDER = (exp.Count, exp.Min, exp.Max)
 
 Step = tuple[str, ...]
@@ -55,7 +57,32 @@ def same_order(
         return True
     first = signature(gold, one, facts, {}, whole=not inside)
     second = signature(other, two, facts, names, whole=not inside)
-    return first == second
+    if first == second:
+        return True
+    return inside and _ascending(gold, first, facts) and _ascending(other, second, facts)
+
+
+def _ascending(query: exp.Expr, steps: Signature, facts: Facts) -> bool:
+    """Whether the rows differ from each other and are sorted by all results in turn."""
+    if query.args.get("order") is not None or query.args.get("limit") is not None:
+        return False
+    if isinstance(query, exp.SetOperation):
+        return settled(query, facts)
+    if not isinstance(query, exp.Select) or not isinstance(query.expressions[0], exp.Column):
+        return False
+    first, group = query.expressions[0], query.args.get("group")
+    if group is not None:
+        return len(query.expressions) == 1 and group.expressions == [first]
+    place = declared(first, facts.schema)
+    if place is None or len(steps) != 1 or len(list(sources(query))) != 1 or len(steps[0]) != _STEP:
+        return False
+    if steps[0][1] == "rowid":
+        return place[1].name == place[0].rowid_alias
+    index = steps[0][1].removeprefix("INDEX ").replace("'", "''")
+    if len(query.expressions) > 1 or (place[1].name,) not in place[0].unique_keys:
+        return False
+    asked = f"SELECT name, desc, coll FROM pragma_index_xinfo('{index}') WHERE seqno = 0"
+    return facts.ask(asked) == ((place[1].name, 0, "BINARY"),)
 
 
 def settled(query: exp.Expr, facts: Facts) -> bool:
@@ -164,8 +191,9 @@ def signature(
 ) -> Signature:
     """Returns what decides the order of a query's rows, read from its plan.
 
-    Sources of one row are left out, and what only looks up or filters: DISTINCT keeps the first of
-    equal rows where it is, an index without its bounds still has one order.
+    Sources of one row are left out, also those of one row for each row of the others, which a key
+    looks up. So is what only filters: DISTINCT keeps the first of equal rows where it is, and an
+    index has one order, whatever its bounds.
 
     Args:
         query: The tree, for the sources and columns.
@@ -177,35 +205,75 @@ def signature(
     children: dict[int, list[tuple[int, str]]] = {}
     for number, parent, _, detail in plan:
         children.setdefault(parent, []).append((number, str(detail)))
-    single = {
-        source.alias_or_name.casefold()
-        for select in query.find_all(exp.Select)
-        for source in sources(select)
-        if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select)
-        and (_limit_one(source.this) or at_most_one_row(source.this, facts.schema))
-    }  # fmt: skip
+    keys: dict[str, list[frozenset[str]]] = {}
+    rowids = {
+        source.alias_or_name.casefold(): table.rowid_alias.casefold()
+        for source in query.find_all(exp.Table)
+        if (table := table_of(source, facts.schema)) is not None and table.rowid_alias
+    }
+    listed = _listed(query)
+    for select in query.find_all(exp.Select):
+        for alias, own in _keys_of(select, facts):
+            usable = [key for key in own if not key & listed]
+            keys[alias] = [] if alias in keys else usable
     columns = tuple(sorted({c.name.casefold() for c in query.find_all(exp.Column)}))
-    reader = _Reader(children, single, names, columns, whole=whole)
+    reader = _Reader(children, keys, rowids, names, columns, whole=whole)
     return reader.read(0)
 
 
-def _limit_one(select: exp.Select) -> bool:
-    limit = select.args.get("limit")
-    return limit is not None and limit.expression.sql() == "1"
+def _listed(query: exp.Expr) -> set[str]:
+    """Returns the names of columns that may be looked up as one of several values.
+
+    The plan says ``x=?`` for x IN (...), too, and for x = y AND y IN (...).
+    """
+    found = {
+        column.name.casefold()
+        for node in query.find_all(exp.In, exp.Or)
+        for column in (node.this if isinstance(node, exp.In) else node).find_all(exp.Column)
+    }
+    pairs = [
+        {side.name.casefold() for side in (node.this, node.expression)}
+        for node in query.find_all(exp.EQ)
+        if isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Column)
+    ]
+    while more := [pair for pair in pairs if pair & found and not pair <= found]:
+        found = found.union(*more)
+    return found
+
+
+def _keys_of(select: exp.Select, facts: Facts) -> Iterator[tuple[str, list[frozenset[str]]]]:
+    """Yields each source's alias with its keys; the key of no columns is that of one row."""
+    for source in sources(select):
+        alias = source.alias_or_name.casefold()
+        table, inner = table_of(source, facts.schema), source.this
+        if table is not None:
+            keys = [frozenset(c.casefold() for c in key) for key in table.unique_keys]
+            yield alias, keys
+        elif isinstance(source, exp.Subquery) and isinstance(inner, exp.Select):
+            if limit_of(inner) == 1 or at_most_one_row(inner, facts.schema):
+                yield alias, [frozenset()]
+            elif inner.args.get("distinct") or inner.args.get("group"):
+                group = inner.args.get("group")
+                terms = inner.selects if group is None else group.expressions
+                known = {r.unalias(): r.alias_or_name.casefold() for r in inner.selects}
+                if all(term.unalias() in known for term in terms):
+                    yield alias, [frozenset(known[term.unalias()] for term in terms)]
 
 
 class _Reader:
     def __init__(
         self,
         children: Mapping[int, list[tuple[int, str]]],
-        single: set[str],
+        keys: Mapping[str, list[frozenset[str]]],
+        rowids: Mapping[str, str],
         names: Mapping[str, str],
         columns: tuple[str, ...],
         *,
         whole: bool,
     ) -> None:
         self._children = children
-        self._single = single
+        self._keys = keys
+        self._rowids = rowids
         self._names = names
         self._columns = columns
         self._whole = whole
@@ -230,13 +298,16 @@ class _Reader:
             yield "sort", match[1]
         elif match := _READS.match(detail):
             name, access = match[1].casefold(), match[2] or "rowid"
-            if name in self._derived:
-                if name not in self._single:
-                    yield from self._derived[name]
-            elif name != "constant row":
+            old = self._names.get(name, name)
+            bound = frozenset(column.casefold() for column in _EQUAL.findall(access))
+            bound = bound | ({self._rowids.get(name, "")} if "rowid" in bound else set())
+            if any(key <= bound for key in self._keys.get(name, ())):
+                return
+            if name in self._derived and access == "rowid":
+                yield from self._derived[name]
+            elif old and name != "constant row":
                 access = _KEY.sub("", access).replace("COVERING ", "")
                 access = "rowid" if access == "INTEGER PRIMARY KEY" else access
-                own = self._columns if access.startswith("AUTOMATIC") else ()
-                yield self._names.get(name, name), _KEY.sub("", access), own
+                yield old, access, self._columns if access.startswith("AUTOMATIC") else ()
         else:
             yield detail, self.read(number)
