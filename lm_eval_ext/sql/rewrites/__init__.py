@@ -18,7 +18,7 @@ from sqlglot import exp
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
 from lm_eval_ext.sql.rewrites import conditions, dates, extremes, groups, joins, sets, subqueries
 from lm_eval_ext.sql.rewrites.base import NEEDS, Facts, Need, Rewrite, Rule
-from lm_eval_ext.sql.rewrites.order import same_order
+from lm_eval_ext.sql.rewrites.order import same_groups, same_order
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.text import one_line
 
@@ -57,25 +57,27 @@ def rewrites(sql: str, schema: Schema, facts: Facts) -> tuple[Rewrite, ...]:
     seen = {sql.strip(), whole}
     if facts.plan(whole) is None:
         return ()
+    nodes = list(tree.walk())
     for rule in RULES:
-        for place, node in enumerate(tree.walk()):
+        for place, node in enumerate(nodes):
             for change in rule(node, facts):
-                if place == 0:
-                    new = change.new
-                else:
-                    new = tree.copy()
-                    next(n for i, n in enumerate(new.walk()) if i == place).replace(change.new)
+                new = change.new if place == 0 else _replaced(tree, place, change.new)
                 text = to_sql(new)
                 if text in seen:
                     continue
                 seen.add(text)
-                if change.settled or same_order(
-                    tree, whole, new, text, facts,
-                    outer_only=change.outer_only, names=change.names,
-                ):  # fmt: skip
+                if same_groups(tree, new, facts) and (
+                    change.settled or same_order((tree, whole), (new, text), change, facts)
+                ):
                     line = one_line(change.text, limit=200)
                     found[text] = Rewrite(change.kind, text, line, change.needs)
     return tuple(found.values())
+
+
+def _replaced(tree: exp.Expr, place: int, new: exp.Expr) -> exp.Expr:
+    copy: exp.Expr = tree.copy()
+    next(node for number, node in enumerate(copy.walk()) if number == place).replace(new)
+    return copy
 
 
 def _read(sql: str, schema: Schema) -> exp.Expr:

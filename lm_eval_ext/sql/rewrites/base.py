@@ -191,8 +191,8 @@ class Change:
 
     Attributes:
         kind: The rule.
+        old: What the rule changes, for a reader.
         new: The node's replacement.
-        text: For a reader.
         needs: The promises that it relies on.
         outer_only: Whether subqueries of conditions may be read in another order. Rules that
             rebuild a subquery say so; those that change one condition keep the order there, too.
@@ -202,12 +202,17 @@ class Change:
     """
 
     kind: str
+    old: exp.Expr
     new: exp.Expr
-    text: str
     needs: Needs = ()
     outer_only: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
     settled: bool = False
+
+    @property
+    def text(self) -> str:
+        """For a reader."""
+        return f"{to_sql(self.old)} -> {to_sql(self.new)}"
 
 
 Rule = Callable[[exp.Expr, Facts], Iterator[Change]]
@@ -224,9 +229,8 @@ def changed(
     names: Mapping[str, str] | None = None,
     settled: bool = False,
 ) -> Change:
-    """Returns a change described by the text before and after."""
-    text = f"{to_sql(old)} -> {to_sql(new)}"
-    return Change(kind, new, text, needs, outer_only, names or {}, settled)
+    """Returns a change; its text says what is there before and after."""
+    return Change(kind, old, new, needs, outer_only, names or {}, settled)
 
 
 def declared(node: exp.Expr, schema: Schema) -> tuple[Table, Column] | None:

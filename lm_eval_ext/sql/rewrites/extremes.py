@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.parsing import COMPARISONS, to_sql
+from lm_eval_ext.sql.parsing import COMPARISONS, parts_of, to_sql
 from lm_eval_ext.sql.proofs.facts import is_closed
 from lm_eval_ext.sql.proofs.places import is_aggregate, limit_of, place_of
 from lm_eval_ext.sql.rewrites.base import (
@@ -19,6 +19,7 @@ from lm_eval_ext.sql.rewrites.base import (
     Needs,
     Rule,
     affinity,
+    all_of,
     changed,
     declared,
     number,
@@ -154,10 +155,13 @@ def first_group_as_extreme(node: exp.Expr, facts: Facts) -> Iterator[Change]:
     if not isinstance(node, exp.Select) or limit_of(node) != 1 or node.args.get("group") is None:
         return
     term = _first_term(node)
-    if term is None or any(node.args.get(c) for c in ("having", "distinct", "with_")):
+    if term is None or any(node.args.get(c) for c in ("distinct", "with_")):
         return
     value, descending = term
-    if not isinstance(value, exp.Count | exp.Sum | exp.Min | exp.Max) or value.expressions:
+    if (
+        not isinstance(value, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max)
+        or value.expressions
+    ):
         return
     if not tables_only(node, facts.schema) or not is_closed(node, facts.schema):
         return
@@ -176,7 +180,7 @@ def first_group_as_extreme(node: exp.Expr, facts: Facts) -> Iterator[Change]:
     )
     new = base.copy()
     equal = exp.EQ(this=value.copy(), expression=exp.Subquery(this=extreme))
-    new.set("having", exp.Having(this=equal))
+    new.set("having", exp.Having(this=all_of([*parts_of(base, "having"), equal])))
     needs = together(needs, _tie(_next_one(new.copy()), facts))
     if needs is not None:
         yield changed("first_group_as_extreme", node, new, needs, settled=True)

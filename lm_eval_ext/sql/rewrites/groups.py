@@ -23,6 +23,7 @@ from lm_eval_ext.sql.rewrites.base import (
     holds_aggregate,
     number,
 )
+from lm_eval_ext.sql.rewrites.order import has_bare_columns
 from lm_eval_ext.sql.rewrites.shapes import (
     aliased,
     derived,
@@ -67,7 +68,8 @@ CONDITIONS: Mapping[str, str] = MappingProxyType(
         "count_as_case": "nothing else is selected",
         "aggregate_as_case": "aggregates of one value each, and nothing else",
         "average_as_ratio": "x is an integer",
-        "having_as_outer_where": "subqueries of the HAVING do not depend on outer rows",
+        "having_as_outer_where": "no column outside of aggregates differs within a group; subqueries of "
+        "the HAVING do not depend on outer rows",
         "having_key_as_where": "the condition has columns that are grouped by, and no subquery",
         "where_key_as_having": "all conditions have columns that are grouped by, and no subquery",
         "order_by_position": "a sort term is one of the results",
@@ -241,7 +243,13 @@ def having_as_outer_where(node: exp.Expr, facts: Facts) -> Iterator[Change]:
     if not isinstance(node, exp.Select) or node.parent is not None or has_star(node):
         return
     having, group = node.args.get("having"), node.args.get("group")
-    if having is None or group is None or node.args.get("distinct") or node.args.get("with_"):
+    if (
+        having is None
+        or group is None
+        or has_bare_columns(node, facts)
+        or node.args.get("distinct")
+        or node.args.get("with_")
+    ):
         return
     if any(not is_closed(q, facts.schema) for q in having.find_all(exp.Select)):
         return

@@ -10,6 +10,7 @@ rows is first, and the last bit of a sum of floats. A rewrite is kept in two cas
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from sqlglot import exp
 from lm_eval_ext.sql.parsing import sources, table_of
 from lm_eval_ext.sql.proofs.facts import at_most_one_row, facts_of
 from lm_eval_ext.sql.proofs.places import aggregates, is_aggregate, limit_of, own_parts
-from lm_eval_ext.sql.rewrites.base import Facts, declared
+from lm_eval_ext.sql.rewrites.base import Change, Facts, declared
 
 _READS = re.compile(r"(?:SCAN|SEARCH) (?:TABLE )?(.+?)(?: USING (.*?))?(?: LEFT-JOIN)?$")
 _KEY = re.compile(r" \([^()]*\)$")
@@ -35,31 +36,49 @@ Step = tuple[str, ...]
 Signature = tuple[Any, ...]
 
 
+def same_groups(gold: exp.Expr, other: exp.Expr, facts: Facts) -> bool:
+    """Whether groups are read in the same order, where a value depends on it.
+
+    SQLite sorts the rows of GROUP BY by its terms and by the first of the other columns that
+    results, ORDER BY and HAVING name. So these must be the same, and in the same order.
+    """
+    return _read_in_groups(gold, facts) == _read_in_groups(other, facts)
+
+
+def _read_in_groups(query: exp.Expr, facts: Facts) -> "Counter[tuple[str, ...]]":
+    found: Counter[tuple[str, ...]] = Counter()
+    for select in query.find_all(exp.Select):
+        if select.args.get("group") is not None and _loose(select, facts):
+            parts = [*select.expressions, select.args.get("order"), select.args.get("having")]
+            names = (
+                node.name.casefold()
+                for part in parts
+                if part is not None
+                for node in part.dfs(prune=lambda n: isinstance(n, exp.Query))
+                if isinstance(node, exp.Column)
+            )
+            found[tuple(dict.fromkeys(names))] += 1
+    return found
+
+
 def same_order(
-    gold: exp.Expr,
-    gold_sql: str,
-    other: exp.Expr,
-    other_sql: str,
-    facts: Facts,
-    *,
-    outer_only: bool,
-    names: Mapping[str, str],
+    gold: tuple[exp.Expr, str], other: tuple[exp.Expr, str], change: Change, facts: Facts
 ) -> bool:
     """Whether two queries with the same set of rows give them in the same order.
 
     False also if SQLite refuses one of them.
     """
-    one, two = facts.plan(gold_sql), facts.plan(other_sql)
-    if one is None or two is None:
+    plans = facts.plan(gold[1]), facts.plan(other[1])
+    if plans[0] is None or plans[1] is None:
         return False
-    inside = outer_only or not any(map(_depends_on_order, _inner(other, facts)))
-    if inside and settled(gold, facts) and settled(other, facts):
+    inside = change.outer_only or not _depends_on_order(other[0], facts)
+    if inside and settled(gold[0], facts) and settled(other[0], facts):
         return True
-    first = signature(gold, one, facts, {}, whole=not inside)
-    second = signature(other, two, facts, names, whole=not inside)
+    first = signature(gold[0], plans[0], facts, {}, whole=not inside)
+    second = signature(other[0], plans[1], facts, change.names, whole=not inside)
     if first == second:
         return True
-    return inside and _ascending(gold, first, facts) and _ascending(other, second, facts)
+    return inside and _ascending(gold[0], first, facts) and _ascending(other[0], second, facts)
 
 
 def _ascending(query: exp.Expr, steps: Signature, facts: Facts) -> bool:
@@ -68,7 +87,11 @@ def _ascending(query: exp.Expr, steps: Signature, facts: Facts) -> bool:
         return False
     if isinstance(query, exp.SetOperation):
         return settled(query, facts)
-    if not isinstance(query, exp.Select) or not isinstance(query.expressions[0], exp.Column):
+    return isinstance(query, exp.Select) and _select_ascends(query, steps, facts)
+
+
+def _select_ascends(query: exp.Select, steps: Signature, facts: Facts) -> bool:
+    if not isinstance(query.expressions[0], exp.Column):
         return False
     first, group = query.expressions[0], query.args.get("group")
     if group is not None:
@@ -88,26 +111,27 @@ def _ascending(query: exp.Expr, steps: Signature, facts: Facts) -> bool:
 def settled(query: exp.Expr, facts: Facts) -> bool:
     """Whether a query's result does not depend on the order in which tables are read."""
     if isinstance(query, exp.SetOperation):
-        if not query.args.get("distinct") or query.args.get("limit") is not None:
-            return False
-        return all(_settled_set(side, facts) for side in (query.this, query.expression))
+        return query.args.get("limit") is None and _settled_set(query, facts)
     if not isinstance(query, exp.Select) or _loose(query, facts):
         return False
-    if at_most_one_row(query, facts.schema):
-        return True
     group = query.args.get("group")
     if group is not None and len(group.expressions) == 1:
         return True
-    order = query.args.get("order")
+    return at_most_one_row(query, facts.schema) or _sorted_throughout(query, facts)
+
+
+def _sorted_throughout(select: exp.Select, facts: Facts) -> bool:
+    """Whether rows that tie in ORDER BY are equal."""
+    order = select.args.get("order")
     if order is None:
         return False
-    known = facts_of(query, facts.schema)
+    known = facts_of(select, facts.schema)
     names = [known.name(term.this) for term in order.expressions]
     terms = [name for name in names if name is not None]
     if known.one_row(terms):
         return True
     selected = known.selected_names()
-    plain = all(isinstance(s.unalias(), exp.Column | exp.Star) for s in query.expressions)
+    plain = all(isinstance(s.unalias(), exp.Column | exp.Star) for s in select.expressions)
     return plain and bool(selected) and selected <= known.fixed(terms)
 
 
@@ -135,7 +159,7 @@ def _loose(select: exp.Select, facts: Facts) -> bool:
                 not isinstance(call, exp.Sum | exp.Avg) or facts.integers(_argument(call)) is None
             ):
                 return True
-    return _has_bare_columns(select, facts)
+    return has_bare_columns(select, facts)
 
 
 def _argument(call: exp.Expr) -> exp.Expr:
@@ -143,13 +167,13 @@ def _argument(call: exp.Expr) -> exp.Expr:
     return inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
 
 
-def _has_bare_columns(select: exp.Select, facts: Facts) -> bool:
+def has_bare_columns(select: exp.Select, facts: Facts) -> bool:
     """Whether a column outside of aggregates may differ within a group."""
     known = facts_of(select, facts.schema)
-    names = known.group_names() if select.args.get("group") is not None else []
-    group = select.args.get("group")
-    same = {term.sql() for term in group.expressions} if group is not None else set()
-    fixed = known.fixed(names or ())
+    terms = _group_terms(select)
+    same = {term.sql() for term in terms}
+    names = [known.name(term) for term in terms]
+    fixed = known.fixed([name for name in names if name is not None])
     for part in own_parts(select):
         for node in part.walk(prune=lambda n: isinstance(n, exp.AggFunc | exp.Query)):
             if isinstance(node, exp.Column | exp.Star) and node.find_ancestor(exp.AggFunc) is None:
@@ -161,6 +185,17 @@ def _has_bare_columns(select: exp.Select, facts: Facts) -> bool:
     return False
 
 
+def _group_terms(select: exp.Select) -> list[exp.Expr]:
+    """The terms of GROUP BY, with the result for its number."""
+    group = select.args.get("group")
+    found = []
+    for term in [] if group is None else group.expressions:
+        position = int(term.this) if isinstance(term, exp.Literal) and term.is_int else 0
+        inside = 0 < position <= len(select.expressions)
+        found.append(select.expressions[position - 1].unalias() if inside else term)
+    return found
+
+
 def _below(node: exp.Expr, terms: set[str]) -> bool:
     while node.parent is not None and not isinstance(node.parent, exp.Query):
         node = node.parent
@@ -169,16 +204,12 @@ def _below(node: exp.Expr, terms: set[str]) -> bool:
     return False
 
 
-def _inner(query: exp.Expr, facts: Facts) -> Iterator[tuple[exp.Select, Facts]]:
-    """The SELECTs of conditions and results."""
-    for select in query.find_all(exp.Select):
-        if select is not query:
-            yield select, facts
-
-
-def _depends_on_order(inner: tuple[exp.Select, Facts]) -> bool:
-    select, facts = inner
-    return select.args.get("limit") is not None or _loose(select, facts)
+def _depends_on_order(query: exp.Expr, facts: Facts) -> bool:
+    """Whether a subquery's result depends on the order in which rows are read."""
+    return any(
+        select is not query and (select.args.get("limit") is not None or _loose(select, facts))
+        for select in query.find_all(exp.Select)
+    )
 
 
 def signature(
