@@ -20,7 +20,6 @@ from lm_eval_ext.sql.rewrites import conditions, dates, extremes, groups, joins,
 from lm_eval_ext.sql.rewrites.base import NEEDS, Facts, Need, Rewrite, Rule
 from lm_eval_ext.sql.rewrites.order import same_groups, same_order
 from lm_eval_ext.sql.schema import Schema
-from lm_eval_ext.text import one_line
 
 __all__ = [
     "CONDITIONS", "KINDS", "NEEDS", "RULES", "Facts", "Need", "Rewrite", "UnparsedQuery",
@@ -69,8 +68,7 @@ def rewrites(sql: str, schema: Schema, facts: Facts) -> tuple[Rewrite, ...]:
                 if same_groups(tree, new, facts) and (
                     change.settled or same_order((tree, whole), (new, text), change, facts)
                 ):
-                    line = one_line(change.text, limit=200)
-                    found[text] = Rewrite(change.kind, text, line, change.needs)
+                    found[text] = Rewrite(change.kind, text, change.text, change.needs)
     return tuple(found.values())
 
 

@@ -10,6 +10,9 @@ from sqlglot import exp
 from lm_eval_ext.sql.parsing import find_source, select_of, table_of, to_sql
 from lm_eval_ext.sql.schema import Column, Schema, Table
 from lm_eval_ext.sql.values import quoted
+from lm_eval_ext.text import one_line
+
+_SHOWN = 150
 
 _DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _SECOND = f"{_DAY} [0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
@@ -34,9 +37,9 @@ _BROKEN = {
     "integers": "typeof({c}) NOT IN ('integer', 'null')",
     "texts": "typeof({c}) NOT IN ('text', 'null')",
     "dates": f"{{c}} IS NOT NULL AND (typeof({{c}}) <> 'text' OR NOT {{c}} GLOB '{_DAY}'"
-    " OR date({c}) IS NOT {c})",
+    " OR date({c}, '+0 days') IS NOT {c})",
     "timestamps": f"{{c}} IS NOT NULL AND (typeof({{c}}) <> 'text' OR NOT {{c}} GLOB '{_SECOND}'"
-    " OR datetime({c}) IS NOT {c})",
+    " OR datetime({c}, '+0 days') IS NOT {c})",
     "unique": "{c} IS NOT NULL GROUP BY {c} HAVING count(*) > 1",
     "spelled": "lower({c}) = lower({v}) AND NOT {c} = {v} COLLATE BINARY",
     "trimmed": "typeof({c}) = 'text' AND trim({c}) <> {c} COLLATE BINARY",
@@ -212,7 +215,7 @@ class Change:
     @property
     def text(self) -> str:
         """For a reader."""
-        return f"{to_sql(self.old)} -> {to_sql(self.new)}"
+        return " -> ".join(one_line(to_sql(n), limit=_SHOWN) for n in (self.old, self.new))
 
 
 Rule = Callable[[exp.Expr, Facts], Iterator[Change]]

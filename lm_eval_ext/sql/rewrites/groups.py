@@ -69,7 +69,7 @@ CONDITIONS: Mapping[str, str] = MappingProxyType(
         "aggregate_as_case": "aggregates of one value each, and nothing else",
         "average_as_ratio": "x is an integer",
         "having_as_outer_where": "no column outside of aggregates differs within a group; subqueries of "
-        "the HAVING do not depend on outer rows",
+        "the HAVING do not depend on outer rows; ORDER BY does not turn the order of groups",
         "having_key_as_where": "the condition has columns that are grouped by, and no subquery",
         "where_key_as_having": "all conditions have columns that are grouped by, and no subquery",
         "order_by_position": "a sort term is one of the results",
@@ -251,6 +251,8 @@ def having_as_outer_where(node: exp.Expr, facts: Facts) -> Iterator[Change]:
         or node.args.get("with_")
     ):
         return
+    if _turns_groups(node):
+        return
     if any(not is_closed(q, facts.schema) for q in having.find_all(exp.Select)):
         return
     inner = exp.Select(
@@ -282,6 +284,14 @@ def having_as_outer_where(node: exp.Expr, facts: Facts) -> Iterator[Change]:
         if node.args.get(clause) is not None:
             outer.set(clause, node.args[clause].copy())
     yield changed("having_as_outer_where", node, outer)
+
+
+def _turns_groups(select: exp.Select) -> bool:
+    """Whether SQLite sorts groups as ORDER BY says, which has as many terms, one descending."""
+    order = select.args.get("order")
+    if order is None or len(order.expressions) != len(select.args["group"].expressions):
+        return False
+    return any(term.args.get("desc") for term in order.expressions)
 
 
 def _exported(part: exp.Expr, names: dict[exp.Expr, str], aliases: dict[str, str]) -> exp.Expr:
