@@ -12,7 +12,9 @@ INSERT INTO book VALUES
   (2, 'Sand', 'Bob', 120, 1, '1987-07-01', '1987-07-01 00:00:00', '1987-12-31', 'old', 'X', 3),
   (3, 'Sun', 'Cy', 200, 2, '1987-08-31', '1987-08-31 12:00:00', '1989-05-05', 'new', NULL, NULL),
   (4, 'Star', 'Di', 150, 2, '1987-09-01', '1987-09-01 00:00:00', '1990-02-28', 'rare', ' y ', 5);
-CREATE TABLE loan (id INTEGER PRIMARY KEY, book INTEGER NOT NULL, reader TEXT, due TEXT, price REAL);
+CREATE TABLE loan (
+  id INTEGER PRIMARY KEY, book INTEGER NOT NULL, reader TEXT, due TEXT, price REAL
+);
 INSERT INTO loan VALUES
   (1, 1, 'Eve', '1987-07-01', 1.5), (2, 1, 'Fay', 'soon', 2.25), (3, 2, NULL, '1987-08-01', 3.0);
 """
@@ -123,10 +125,12 @@ GIVEN: list[tuple[str, str, str]] = [
      "loan.price > 2)"),
     ("not_in_as_not_exists", "SELECT title FROM book WHERE isbn NOT IN (SELECT book FROM loan)",
      "SELECT title FROM book WHERE NOT EXISTS(SELECT 1 FROM loan WHERE loan.book = book.isbn)"),
-    ("in_as_join", "SELECT COUNT(*) FROM book WHERE shelf_id IN (SELECT id FROM shelf WHERE id > 1)",
+    ("in_as_join", "SELECT COUNT(*) FROM book WHERE shelf_id IN (SELECT id FROM shelf WHERE id "
+     "> 1)",
      "SELECT COUNT(*) FROM book JOIN shelf ON book.shelf_id = shelf.id WHERE shelf.id > 1"),
     ("in_as_derived_join", "SELECT COUNT(*) FROM book WHERE isbn IN (SELECT book FROM loan)",
-     "SELECT COUNT(*) FROM book JOIN (SELECT DISTINCT book AS v FROM loan) AS chosen ON book.isbn = "
+     "SELECT COUNT(*) FROM book JOIN (SELECT DISTINCT book AS v FROM loan) AS chosen ON "
+     "book.isbn = "
      "chosen.v"),
     ("join_as_in", "SELECT title FROM book JOIN shelf ON shelf_id = id WHERE room = 'hall'",
      "SELECT title FROM book WHERE shelf_id IN (SELECT id FROM shelf WHERE room = 'hall')"),
@@ -184,7 +188,8 @@ GIVEN: list[tuple[str, str, str]] = [
      "SELECT title FROM book WHERE tag = 'new' AND isbn = (SELECT MAX(isbn) FROM book WHERE tag = "
      "'new')"),
     ("first_group_as_extreme", "SELECT tag FROM book GROUP BY tag ORDER BY COUNT(*) DESC LIMIT 1",
-     "SELECT tag FROM book GROUP BY tag HAVING COUNT(*) = (SELECT MAX(v) FROM (SELECT COUNT(*) AS v "
+     "SELECT tag FROM book GROUP BY tag HAVING COUNT(*) = (SELECT MAX(v) FROM (SELECT COUNT(*) "
+     "AS v "
      "FROM book GROUP BY tag) AS counted)"),
     ("second_as_offset",
      "SELECT title FROM (SELECT title, pages AS p FROM book ORDER BY pages DESC LIMIT 2) AS t "
@@ -197,14 +202,16 @@ GIVEN: list[tuple[str, str, str]] = [
      "MAX(pages) FROM book))"),
     ("extreme_as_first", "SELECT title FROM book WHERE pages > (SELECT MAX(pages) FROM book WHERE "
      "tag = 'old')",
-     "SELECT title FROM book WHERE pages > (SELECT pages FROM book WHERE tag = 'old' ORDER BY pages "
+     "SELECT title FROM book WHERE pages > (SELECT pages FROM book WHERE tag = 'old' ORDER BY "
+     "pages "
      "DESC LIMIT 1)"),
 ]  # fmt: skip
 """Rule, gold, and one of its rewrites."""
 
 NOT_GIVEN: list[tuple[str, str]] = [
     ("days_between", "SELECT id FROM loan WHERE due >= '1987-07-01' AND due < '1987-09-01'"),
-    ("days_of_months", "SELECT isbn FROM book WHERE bought >= '1987-07-02' AND bought < '1987-09-01'"),
+    ("days_of_months", "SELECT isbn FROM book WHERE bought >= '1987-07-02' AND bought < "
+     "'1987-09-01'"),
     ("days_of_year_and_month",
      "SELECT isbn FROM book WHERE bought >= '1987-12-01' AND bought < '1988-02-01'"),
     ("days_like", "SELECT isbn FROM book WHERE read_at = '1987-07-01'"),
@@ -251,7 +258,8 @@ NOT_GIVEN: list[tuple[str, str]] = [
      "SELECT title FROM book WHERE pages > (SELECT AVG(price) FROM loan WHERE loan.book = isbn)"),
     ("in_as_exists", "SELECT title FROM book WHERE isbn NOT IN (SELECT book FROM loan)"),
     ("in_as_exists",
-     "SELECT title FROM book WHERE isbn IN (SELECT book FROM loan GROUP BY book HAVING COUNT(*) > 1)"),
+     "SELECT title FROM book WHERE isbn IN (SELECT book FROM loan GROUP BY book HAVING COUNT(*) "
+     "> 1)"),
     ("not_in_as_not_exists", "SELECT title FROM book WHERE title NOT IN (SELECT reader FROM loan)"),
     ("not_in_as_not_exists", "SELECT title FROM book WHERE size NOT IN (SELECT book FROM loan)"),
     ("in_as_join", "SELECT COUNT(*) FROM book WHERE isbn IN (SELECT book FROM loan)"),

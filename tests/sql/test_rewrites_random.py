@@ -66,7 +66,8 @@ SHAPE = st.sampled_from([
 
 VALUES: dict[str, list[object]] = {
     "title": ["Sea", "new", "an", "Sun", "x"], "author": ["Ann", "new", "b", "N"],
-    "pages": [3, 90, 91, 119, 120, 200], "shelf_id": [1, 2, 3, 4, None], "size": [3, 5, 3, None],
+    "pages": [3, 90, 91, 119, 120, 200], "shelf_id": [1, 2, 3, 4, None],
+    "size": [3, 5, 3, None],
     "bought": ["1987-06-30", "1987-07-01", "1987-08-01", "1987-08-31", "1987-09-01"],
     "read_at": ["1987-06-30 23:59:59", "1987-07-01 00:00:00", "1987-08-31 12:00:00"],
     "returned": ["1988-01-01", "1987-12-31"], "tag": ["new", "old", "New", None, "a"],

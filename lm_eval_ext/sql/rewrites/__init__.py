@@ -16,7 +16,16 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
-from lm_eval_ext.sql.rewrites import conditions, dates, extremes, groups, joins, sets, subqueries
+from lm_eval_ext.sql.rewrites import (
+    conditions,
+    dates,
+    extremes,
+    groups,
+    having,
+    joins,
+    sets,
+    subqueries,
+)
 from lm_eval_ext.sql.rewrites.base import NEEDS, Facts, Need, Rewrite, Rule
 from lm_eval_ext.sql.rewrites.order import same_groups, same_order
 from lm_eval_ext.sql.schema import Schema
@@ -26,7 +35,7 @@ __all__ = [
     "rewrites",
 ]  # fmt: skip
 
-_FAMILIES = (dates, conditions, joins, sets, subqueries, groups, extremes)
+_FAMILIES = (dates, conditions, joins, sets, subqueries, groups, having, extremes)
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {kind: text for family in _FAMILIES for kind, text in family.KINDS.items()}

@@ -241,7 +241,7 @@ def equality_loosened(node: exp.Expr, facts: Facts) -> Iterator[Change]:
     texts = facts.promised("texts", column)
     both = together(spelled, texts)
     if both is not None and text and not set("%_") & set(text):
-        new = exp.Like(this=column.copy(), expression=value.copy())
+        new: exp.Expr = exp.Like(this=column.copy(), expression=value.copy())
         yield changed("equality_as_like", node, new, both)
     if spelled is not None and text.lower() != text.upper():
         folded = exp.Collate(this=value.copy(), expression=exp.Var(this="NOCASE"))

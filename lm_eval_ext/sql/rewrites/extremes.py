@@ -6,6 +6,7 @@ All hold only where the original has no tie at the LIMIT: with one, which row is
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -44,7 +45,8 @@ _TIE = "no other row ties with the first one on the original"
 
 CONDITIONS: Mapping[str, str] = MappingProxyType(
     {
-        "first_as_extreme": f"the sort term is a column or computed from columns without NULL; {_TIE}",
+        "first_as_extreme": "the sort term is a column or computed from columns without NULL; "
+        f"{_TIE}",
         "first_group_as_extreme": "the sort term is a count, or an aggregate of a column of "
         f"integers without NULL; {_TIE}",
         "second_as_offset": "the first three rows do not tie on the original, which has at least "
@@ -231,27 +233,29 @@ def _last_of_two(
     if not isinstance(node, exp.Select) or limit_of(node) != 1 or has_star(node):
         return None
     others = ("where", "group", "having", "distinct", "joins", "with_")
-    if any(node.args.get(c) for c in others) or node.args.get("from_") is None:
-        return None
-    source, outer = node.args["from_"].this, _first_term(node)
+    source = node.args["from_"].this if node.args.get("from_") else None
     inner = source.this if isinstance(source, exp.Subquery) else None
-    if not isinstance(inner, exp.Select) or limit_of(inner) != _BOTH or outer is None:
+    outer = _first_term(node)
+    if any(node.args.get(c) for c in others) or outer is None or not _gives_two(inner):
         return None
     term = _first_term(inner)
-    unsafe = (inner.args.get(c) for c in ("having", "distinct", "with_"))
-    if term is None or any(unsafe) or list(inner.find_all(exp.Query)) != [inner]:
-        return None
-    if term[1] == outer[1] or not _own_names_only(term[0], inner):
-        return None
     outputs = {r.alias_or_name.casefold(): r.unalias() for r in inner.expressions}
     wanted = [r.unalias() for r in node.expressions]
-    if not all(isinstance(c, exp.Column) and c.name.casefold() in outputs for c in wanted):
+    if term is None or term[1] == outer[1] or len(outputs) < len(inner.expressions):
         return None
-    if not isinstance(outer[0], exp.Column) or outputs.get(outer[0].name.casefold()) != term[0]:
+    if any(not isinstance(c, exp.Column) or c.name.casefold() not in outputs for c in wanted):
         return None
-    if len(outputs) < len(inner.expressions):
+    if not _own_names_only(term[0], inner) or outputs.get(outer[0].name.casefold()) != term[0]:
         return None
     return inner, term[0], term[1], [outputs[c.name.casefold()].copy() for c in wanted]
+
+
+def _gives_two(inner: exp.Expr | None) -> TypeGuard[exp.Select]:
+    """Whether a query has a LIMIT of two, and rows that added ones cannot take away."""
+    if not isinstance(inner, exp.Select) or limit_of(inner) != _BOTH:
+        return False
+    unsafe = any(inner.args.get(c) for c in ("having", "distinct", "with_"))
+    return not unsafe and list(inner.find_all(exp.Query)) == [inner]
 
 
 def extreme_as_first(node: exp.Expr, facts: Facts) -> Iterator[Change]:
@@ -282,7 +286,7 @@ def extreme_as_first(node: exp.Expr, facts: Facts) -> Iterator[Change]:
             yield changed("extreme_as_first", node, new, needs, settled=True)
     elif place_of(node) == "scalar" and isinstance(node.parent, exp.Subquery):
         comparison = node.parent.parent
-        if type(comparison) in COMPARISONS:
+        if comparison is not None and type(comparison) in COMPARISONS:
             other = (
                 comparison.this if comparison.expression is node.parent else comparison.expression
             )

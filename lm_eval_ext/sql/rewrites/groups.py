@@ -1,14 +1,13 @@
-"""Rules for aggregates, DISTINCT, GROUP BY, HAVING and the terms of ORDER BY."""
+"""Rules for aggregates, DISTINCT, GROUP BY and the terms of ORDER BY."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.parsing import conjuncts, parts_of, select_of, sources, table_of, to_sql
-from lm_eval_ext.sql.proofs.facts import facts_of, is_closed
+from lm_eval_ext.sql.parsing import select_of, sources, table_of, to_sql
+from lm_eval_ext.sql.proofs.facts import facts_of
 from lm_eval_ext.sql.proofs.places import (
-    aggregates,
     is_aggregate,
     is_aggregate_call,
     only_values_count,
@@ -18,16 +17,14 @@ from lm_eval_ext.sql.rewrites.base import (
     Facts,
     Needs,
     Rule,
-    all_of,
     changed,
-    holds_aggregate,
     number,
 )
-from lm_eval_ext.sql.rewrites.order import has_bare_columns
 from lm_eval_ext.sql.rewrites.shapes import (
     aliased,
     derived,
     has_star,
+    is_column,
     name_of,
     tables_only,
 )
@@ -45,9 +42,6 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "count_as_case": "COUNT(CASE WHEN p THEN 1 END) for COUNT(*) ... WHERE p",
         "aggregate_as_case": "AVG(CASE WHEN p THEN x END) for AVG(x) ... WHERE p",
         "average_as_ratio": "SUM(x) * 1.0 / COUNT(x) for AVG(x)",
-        "having_as_outer_where": "SELECT ... FROM (SELECT ... GROUP BY x) WHERE p for HAVING p",
-        "having_key_as_where": "WHERE p for HAVING p, if p is about what is grouped by",
-        "where_key_as_having": "HAVING p for WHERE p, if p is about what is grouped by",
         "order_by_position": "ORDER BY 1 for ORDER BY x, if x is the first result",
         "group_by_position": "GROUP BY 1 for GROUP BY x, if x is the first result",
     }
@@ -58,7 +52,8 @@ _ORDER = "the order of rows is settled or does not count"
 
 CONDITIONS: Mapping[str, str] = MappingProxyType(
     {
-        "distinct_as_group": f"the results are columns, and the rows are sorted by these only; {_ORDER}",
+        "distinct_as_group": "the results are columns, and the rows are sorted by these only; "
+        f"{_ORDER}",
         "group_as_distinct": f"the results are the columns that are grouped by; {_ORDER}",
         "distinct_over_key": "no two rows agree in all results, by the keys of all tables",
         "count_distinct_nested": "nothing else is selected",
@@ -68,10 +63,6 @@ CONDITIONS: Mapping[str, str] = MappingProxyType(
         "count_as_case": "nothing else is selected",
         "aggregate_as_case": "aggregates of one value each, and nothing else",
         "average_as_ratio": "x is an integer",
-        "having_as_outer_where": "no column outside of aggregates differs within a group; subqueries of "
-        "the HAVING do not depend on outer rows; ORDER BY does not turn the order of groups",
-        "having_key_as_where": "the condition has columns that are grouped by, and no subquery",
-        "where_key_as_having": "all conditions have columns that are grouped by, and no subquery",
         "order_by_position": "a sort term is one of the results",
         "group_by_position": "a term of GROUP BY is one of the results",
     }
@@ -85,11 +76,7 @@ def _order_is_free(node: exp.Expr) -> bool:
 
 def _columns(select: exp.Select) -> list[exp.Expr] | None:
     found = [result.unnest() for result in select.expressions]
-    return found if all(_is_column(node) for node in found) else None
-
-
-def _is_column(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
+    return found if all(is_column(node) for node in found) else None
 
 
 def _sorted_by_results(select: exp.Select, columns: list[exp.Expr]) -> bool:
@@ -238,118 +225,6 @@ def average_as_ratio(node: exp.Expr, facts: Facts) -> Iterator[Change]:
         yield changed("average_as_ratio", node, new, needs)
 
 
-def having_as_outer_where(node: exp.Expr, facts: Facts) -> Iterator[Change]:
-    """Groups as a subquery that is filtered."""
-    if not isinstance(node, exp.Select) or node.parent is not None or has_star(node):
-        return
-    having, group = node.args.get("having"), node.args.get("group")
-    if (
-        having is None
-        or group is None
-        or has_bare_columns(node, facts)
-        or node.args.get("distinct")
-        or node.args.get("with_")
-    ):
-        return
-    if _turns_groups(node):
-        return
-    if any(not is_closed(q, facts.schema) for q in having.find_all(exp.Select)):
-        return
-    inner = exp.Select(
-        **{k: v.copy() for k, v in node.args.items() if k in ("from_", "where", "group") and v}
-    )
-    if node.args.get("joins"):
-        inner.set("joins", [join.copy() for join in node.args["joins"]])
-    names: dict[exp.Expr, str] = {}
-    for place, result in enumerate(node.expressions, 1):
-        names.setdefault(result.unalias(), f"c{place}")
-    results = [aliased(r, f"c{place}") for place, r in enumerate(node.expressions, 1)]
-    aliases = {
-        r.alias.casefold(): f"c{place}" for place, r in enumerate(node.expressions, 1) if r.alias
-    }
-    condition = _exported(having.this, names, aliases)
-    order = node.args.get("order")
-    new_order = None if order is None else _exported(order, names, aliases)
-    own = {result.alias for result in results}
-    results += [aliased(value, name) for value, name in names.items() if name not in own]
-    inner.set("expressions", results)
-    outer = exp.Select(
-        expressions=[exp.column(f"c{place}") for place in range(1, len(node.expressions) + 1)],
-        from_=exp.From(this=derived(inner, "grouped")),
-        where=exp.Where(this=condition),
-    )
-    if new_order is not None:
-        outer.set("order", new_order)
-    for clause in ("limit", "offset"):
-        if node.args.get(clause) is not None:
-            outer.set(clause, node.args[clause].copy())
-    yield changed("having_as_outer_where", node, outer)
-
-
-def _turns_groups(select: exp.Select) -> bool:
-    """Whether SQLite sorts groups as ORDER BY says, which has as many terms, one descending."""
-    order = select.args.get("order")
-    if order is None or len(order.expressions) != len(select.args["group"].expressions):
-        return False
-    return any(term.args.get("desc") for term in order.expressions)
-
-
-def _exported(part: exp.Expr, names: dict[exp.Expr, str], aliases: dict[str, str]) -> exp.Expr:
-    """A copy with columns and aggregates replaced by the names under which they are selected."""
-    copy = exp.Paren(this=part.copy())
-    for node in list(copy.walk(prune=lambda n: isinstance(n, exp.Query) or is_aggregate_call(n))):
-        if not (is_aggregate_call(node) or _is_column(node)):
-            continue
-        if isinstance(node, exp.Column) and not node.table and node.name.casefold() in aliases:
-            name = aliases[node.name.casefold()]
-        else:
-            name = names.setdefault(node.copy(), f"c{len(names) + 90}")
-        node.replace(exp.column(name))
-    inner: exp.Expr = copy.this
-    return inner
-
-
-def key_condition_moved(node: exp.Expr, facts: Facts) -> Iterator[Change]:
-    """A condition on what is grouped by, before or after the grouping."""
-    if not isinstance(node, exp.Select) or node.args.get("group") is None:
-        return
-    known = facts_of(node, facts.schema)
-    keys = known.group_names()
-    if not keys:
-        return
-
-    def about_keys(part: exp.Expr) -> bool:
-        columns = list(part.find_all(exp.Column))
-        return (
-            part.find(exp.Query) is None
-            and not holds_aggregate(part)
-            and bool(columns)
-            and all(known.name(column) in keys for column in columns)
-        )
-
-    having = parts_of(node, "having")
-    moved = [part for part in having if about_keys(part)]
-    if moved:
-        new = node.copy()
-        rest = [part for part in having if not any(part is m for m in moved)]
-        new.set("having", exp.Having(this=all_of(rest)) if rest else None)
-        where = node.args.get("where")
-        before = [] if where is None else conjuncts(where.this)
-        new.set("where", exp.Where(this=all_of([*before, *moved])))
-        yield changed("having_key_as_where", node, new)
-    where_parts = parts_of(node, "where")
-    if where_parts and all(map(about_keys, where_parts)) and aggregates_something(node):
-        new = node.copy()
-        new.set("where", None)
-        new.set("having", exp.Having(this=all_of([*where_parts, *having])))
-        yield changed("where_key_as_having", node, new)
-
-
-def aggregates_something(select: exp.Select) -> bool:
-    """Whether a result or sort term is an aggregate."""
-    return any(aggregates(part) for part in select.expressions) or is_aggregate(select)
-
-
 def term_by_position(node: exp.Expr, facts: Facts) -> Iterator[Change]:
     """The number of a result for the result."""
     if not isinstance(node, exp.Select) or has_star(node):
@@ -382,7 +257,5 @@ RULES: tuple[Rule, ...] = (
     count_rewritten,
     aggregate_as_case,
     average_as_ratio,
-    having_as_outer_where,
-    key_condition_moved,
     term_by_position,
 )

@@ -39,8 +39,8 @@ KINDS: Mapping[str, str] = MappingProxyType(
 CONDITIONS: Mapping[str, str] = MappingProxyType(
     {
         "join_as_where": "all joins are inner joins",
-        "join_swapped": "an inner join of two sources; no * among the results; the order of rows is "
-        "settled, or SQLite reads the tables in the same order",
+        "join_swapped": "an inner join of two sources; no * among the results; the order of rows "
+        "is settled, or SQLite reads the tables in the same order",
         "tables_aliased": "always",
         "columns_qualified": "always",
         "aliases_dropped": "all sources are tables, each read once in the whole query",
@@ -211,11 +211,12 @@ def scalar_as_cte(node: exp.Expr, facts: Facts) -> Iterator[Change]:
 def _scalars(select: exp.Select, facts: Facts) -> Iterator[exp.Subquery]:
     for inner in list(select.find_all(exp.Subquery)):
         query = inner.this
-        if isinstance(query, exp.Select) and not query.args.get("with_"):
-            if place_of(query) == "scalar" and len(query.expressions) == 1:
-                one = query.args.get("group") is None and at_most_one_row(query, facts.schema)
-                if one and not has_star(query) and is_closed(query, facts.schema):
-                    yield inner
+        if not isinstance(query, exp.Select) or query.args.get("with_") or has_star(query):
+            continue
+        if place_of(query) == "scalar" and len(query.expressions) == 1:
+            one = query.args.get("group") is None and at_most_one_row(query, facts.schema)
+            if one and is_closed(query, facts.schema):
+                yield inner
 
 
 def scalar_as_join(node: exp.Expr, facts: Facts) -> Iterator[Change]:

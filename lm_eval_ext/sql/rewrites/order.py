@@ -164,7 +164,8 @@ def _loose(select: exp.Select, facts: Facts) -> bool:
 
 def _argument(call: exp.Expr) -> exp.Expr:
     inner = call.this
-    return inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
+    found: exp.Expr = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
+    return found
 
 
 def has_bare_columns(select: exp.Select, facts: Facts) -> bool:

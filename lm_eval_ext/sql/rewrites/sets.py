@@ -47,8 +47,8 @@ _NO_NULL = "neither x nor y is NULL"
 
 CONDITIONS: Mapping[str, str] = MappingProxyType(
     {
-        "not_in_as_except": f"{_PLAIN}; {_LIKE_KINDS}; {_NO_NULL}. As a whole query or in a count: x"
-        " is unique, too",
+        "not_in_as_except": f"{_PLAIN}; {_LIKE_KINDS}; {_NO_NULL}. As a whole query or in a count: "
+        "x is unique, too",
         "except_as_not_in": f"one column each; {_LIKE_KINDS}; {_NO_NULL}; the order of rows is "
         "settled or does not count",
         "intersect_as_in": f"one column each; {_LIKE_KINDS}; x is not NULL; the order of rows is "
@@ -133,44 +133,56 @@ def set_operation_as_condition(node: exp.Expr, facts: Facts) -> Iterator[Change]
     """EXCEPT, INTERSECT and UNION of two SELECTs as a condition of one."""
     if not isinstance(node, exp.SetOperation) or not node.args.get("distinct"):
         return
-    left, right = node.this, node.expression
     if any(node.args.get(clause) for clause in ("order", "limit", "offset", "with_")):
         return
-    if not (is_plain(left) and isinstance(right, exp.Select)) or has_star(left) or has_star(right):
+    left, right = node.this, node.expression
+    plain = is_plain(left) and isinstance(right, exp.Select) and not has_star(left)
+    if not plain or has_star(right) or not (only_values_count(node) or node.parent is None):
         return
-    outer_only = only_values_count(node) or node.parent is None
-    if not outer_only:
+    is_union = isinstance(node, exp.Union)
+    found = _one_of(left, right) if is_union else _tested(node, left, right, facts)
+    if found is None:
         return
-    new = left.copy()
-    if isinstance(node, exp.Union):
-        if not is_plain(right) or left.expressions != right.expressions:
-            return
-        sides = [(q.args.get("from_"), q.args.get("joins") or []) for q in (left, right)]
-        if sides[0] != sides[1]:
-            return
-        one, two = left.args.get("where"), right.args.get("where")
-        if one is None or two is None:
-            return
-        new.set("where", exp.Where(this=any_of([one.this, two.this]).unnest()))
-        needs: Needs | None = ()
-        kind = "union_as_or"
-    else:
-        negated = isinstance(node, exp.Except)
-        if len(left.expressions) != 1 or len(right.expressions) != 1:
-            return
-        x, y = left.expressions[0].unalias(), right.expressions[0].unalias()
-        if not alike(x, y, facts) or not is_closed(right, facts.schema):
-            return
-        needs = together(facts.no_null(x), facts.no_null(y)) if negated else facts.no_null(x)
-        member: exp.Expr = exp.In(this=x.copy(), query=exp.Subquery(this=right.copy()))
-        where_after(new, [exp.Not(this=member) if negated else member])
-        kind = "except_as_not_in" if negated else "intersect_as_in"
-    if needs is None:
-        return
-    if not (len(left.expressions) == 1 and is_key(left.expressions[0], facts)
-            and not left.args.get("joins")):  # fmt: skip
+    kind, new, needs = found
+    one = len(left.expressions) == 1 and not left.args.get("joins")
+    if not (one and is_key(left.expressions[0], facts)):
         new.set("distinct", exp.Distinct())
     yield changed(kind, node, new, needs, outer_only=True)
+
+
+_Found = tuple[str, exp.Select, Needs]
+
+
+def _one_of(left: exp.Select, right: exp.Select) -> _Found | None:
+    """One of two conditions on the same rows."""
+    if not is_plain(right) or left.expressions != right.expressions:
+        return None
+    read = [(q.args.get("from_"), q.args.get("joins") or []) for q in (left, right)]
+    wheres = [q.args.get("where") for q in (left, right)]
+    if read[0] != read[1] or wheres[0] is None or wheres[1] is None:
+        return None
+    new: exp.Select = left.copy()
+    new.set("where", exp.Where(this=any_of([wheres[0].this, wheres[1].this]).unnest()))
+    return "union_as_or", new, ()
+
+
+def _tested(
+    node: exp.SetOperation, left: exp.Select, right: exp.Select, facts: Facts
+) -> _Found | None:
+    """A condition on the only column."""
+    negated = isinstance(node, exp.Except)
+    if len(left.expressions) != 1 or len(right.expressions) != 1:
+        return None
+    x, y = left.expressions[0].unalias(), right.expressions[0].unalias()
+    if not alike(x, y, facts) or not is_closed(right, facts.schema):
+        return None
+    needs = together(facts.no_null(x), facts.no_null(y)) if negated else facts.no_null(x)
+    if needs is None:
+        return None
+    new: exp.Select = left.copy()
+    member: exp.Expr = exp.In(this=x.copy(), query=exp.Subquery(this=right.copy()))
+    where_after(new, [exp.Not(this=member) if negated else member])
+    return ("except_as_not_in" if negated else "intersect_as_in"), new, needs
 
 
 RULES: tuple[Rule, ...] = (not_in_as_except, except_around, set_operation_as_condition)

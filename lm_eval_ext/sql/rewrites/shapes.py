@@ -53,6 +53,11 @@ def has_star(select: exp.Select) -> bool:
     return select.is_star
 
 
+def is_column(node: exp.Expr) -> bool:
+    """Whether a node is one column."""
+    return isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
+
+
 def own_columns(select: exp.Select, schema: Schema) -> Iterator[tuple[exp.Column, exp.Expr]]:
     """Yields the columns that a SELECT's sources provide, also in its subqueries, with the source.
 
@@ -104,8 +109,9 @@ def qualified(node: exp.Expr, schema: Schema) -> exp.Expr | None:
 def taken_names(tree: exp.Expr) -> set[str]:
     """Returns the names of all sources around and in a node, in lower case."""
     root = tree.root()
-    return {s.alias_or_name.casefold() for select in root.find_all(exp.Select)
-            for s in sources(select)} | {c.alias.casefold() for c in root.find_all(exp.CTE)}  # fmt: skip
+    read = [source for select in root.find_all(exp.Select) for source in sources(select)]
+    found = {source.alias_or_name.casefold() for source in read}
+    return found | {cte.alias.casefold() for cte in root.find_all(exp.CTE)}
 
 
 def free_name(stem: str, taken: Collection[str]) -> str:
@@ -170,7 +176,10 @@ def derived(query: exp.Expr, name: str) -> exp.Subquery:
     return exp.Subquery(this=query.copy(), alias=exp.TableAlias(this=exp.to_identifier(name)))
 
 
-def membership(node: exp.Expr) -> tuple[exp.Expr, exp.Select, bool] | None:
+Membership = tuple[exp.Expr, exp.Select, bool]
+
+
+def membership(node: exp.Expr) -> Membership | None:
     """Returns x, the subquery, and whether it is NOT IN, for a condition that filters rows."""
     negated = isinstance(node, exp.Not)
     found = node.this if negated else node

@@ -18,6 +18,7 @@ from lm_eval_ext.sql.rewrites.base import (
 )
 from lm_eval_ext.sql.rewrites.shapes import (
     MOST_PAIRS,
+    Membership,
     aliased,
     alike,
     derived,
@@ -61,11 +62,11 @@ _NO_NULL = "neither x nor y is NULL"
 
 CONDITIONS: Mapping[str, str] = MappingProxyType(
     {
-        "in_as_exists": f"{_PLAIN}; {_LIKE_KINDS}; only rows for which the condition is true count; "
-        "not too many pairs of rows",
+        "in_as_exists": f"{_PLAIN}; {_LIKE_KINDS}; only rows for which the condition is true "
+        "count; not too many pairs of rows",
         "not_in_as_not_exists": f"{_PLAIN}; {_LIKE_KINDS}; {_NO_NULL}; not too many pairs of rows",
-        "in_as_join": f"the subquery reads one table, of which y is a key; {_LIKE_KINDS}; no * among"
-        " the results",
+        "in_as_join": f"the subquery reads one table, of which y is a key; {_LIKE_KINDS}; no * "
+        "among the results",
         "in_as_derived_join": f"the subquery does not depend on outer rows; {_LIKE_KINDS}; no * "
         "among the results",
         "join_as_in": f"y is a key of b, and no other column of b is used elsewhere; {_LIKE_KINDS}",
@@ -107,7 +108,7 @@ def in_as_exists(node: exp.Expr, facts: Facts) -> Iterator[Change]:
 
 
 def _apart(inner: exp.Select, outer: exp.Select, facts: Facts) -> exp.Select:
-    """A copy of a subquery whose columns are qualified and whose sources have names of their own."""
+    """A copy of a subquery, with qualified columns and with names of its own."""
     new: exp.Select = inner.copy()
     keep_apart(new, {s.alias_or_name.casefold() for s in sources(outer)}, facts.schema)
     qualify(new, facts.schema)
@@ -131,7 +132,7 @@ def in_as_join(node: exp.Expr, facts: Facts) -> Iterator[Change]:
         if left is None:
             continue
         if negated:
-            yield from _left_joined(node, part, left, x, inner, facts)
+            yield from _left_joined(node, part, left, found, facts)
         else:
             yield from _joined(node, part, left, inner, facts)
 
@@ -189,13 +190,9 @@ def qualify_copy(node: exp.Select, new: exp.Select, part: exp.Expr, facts: Facts
 
 
 def _left_joined(
-    node: exp.Select,
-    part: exp.Expr,
-    left: exp.Expr,
-    x: exp.Expr,
-    inner: exp.Select,
-    facts: Facts,
+    node: exp.Select, part: exp.Expr, left: exp.Expr, found: Membership, facts: Facts
 ) -> Iterator[Change]:
+    x, inner, _ = found
     y = inner.expressions[0].unalias()
     needs = together(facts.no_null(x), facts.no_null(y))
     if needs is None or not is_plain(inner) or not tables_only(inner, facts.schema):
@@ -282,10 +279,11 @@ def one_row_compared(node: exp.Expr, facts: Facts) -> Iterator[Change]:
             yield changed("in_as_equality", node, new)
     if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Subquery) and filters(node):
         inner = node.expression.this
-        if isinstance(inner, exp.Select) and not isinstance(node.this, exp.Subquery):
-            if limit_of(inner) == 1 or at_most_one_row(inner, facts.schema):
-                query = exp.Subquery(this=inner.copy())
-                yield changed("equality_as_in", node, exp.In(this=node.this.copy(), query=query))
+        if not isinstance(inner, exp.Select) or isinstance(node.this, exp.Subquery):
+            return
+        if limit_of(inner) == 1 or at_most_one_row(inner, facts.schema):
+            query = exp.Subquery(this=inner.copy())
+            yield changed("equality_as_in", node, exp.In(this=node.this.copy(), query=query))
 
 
 RULES: tuple[Rule, ...] = (
