@@ -26,6 +26,7 @@ from lm_eval_ext.sql.distill.shapes import Shapes
 from lm_eval_ext.sql.distill.values import Pools
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.policy import Limits, open_guarded
+from lm_eval_ext.sql.rewrites import Facts
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 
 _ROUNDS = (120, 250, 400, 700, 2500)
@@ -62,6 +63,7 @@ class Search:
         self._seen: dict[str, int] = {}
         self._pools = Pools(self.scratch_db.connection, self.schema, self.shapes)
         for case in self.cases:
+            self.shapes.promise(need for rewrite in case.rewrites for need in rewrite.needs)
             for (table, column), constants in literals_by_column(case.query).items():
                 self.shapes[table, column].name(constants)
         self._targets: dict[str, AggregateTarget] = {}
@@ -204,12 +206,14 @@ class Search:
         return needed
 
     def _breaks(self, rows: list[Added]) -> bool:
-        """Whether rows bring a gold a tie at a LIMIT that it did not have."""
+        """Whether rows bring a gold a tie that it, or a rewrite of it, did not have."""
+        runner = self.scratch_db.runner
         touched = {added.table.name.lower() for added in rows}
         return any(
-            tied(case.cuts, self.scratch_db.runner) - case.cut_ties
+            tied(case.cuts, runner) - case.cut_ties
+            or any(runner.has_rows(need.broken) for need in case.no_ties)
             for case in self.cases
-            if case.cuts and touched & case.query.tables
+            if (case.cuts or case.no_ties) and touched & case.query.tables
         )
 
     def _worth_it(self, case: Case, rows: list[Added]) -> bool:
@@ -253,9 +257,10 @@ def populate(
     scratch_db = ScratchDb(original)
     try:
         schema = schema_of(scratch_db.connection)
-        cases, failed = _cases(original, golds, schema)
         with closing(_guarded(original)) as connection:
-            originals = OriginalRows(Runner(connection), schema)
+            before = Runner(connection)
+            cases, failed = _cases(before, golds, schema, Facts(schema, before.rows, NoResultError))
+            originals = OriginalRows(before, schema)
             for case in cases:
                 examine(case, scratch_db.runner, schema, originals)
                 case.before = len(case.rows)
@@ -273,7 +278,8 @@ def populate(
             search.run(step)
         scratch_db.save(target)
         added = dict(sorted(search.added.items()))
-        return Report(original.stem, added, _sorted([*failed, *map(report_on, cases)]))
+        reports = [report_on(case, scratch_db.runner) for case in cases]
+        return Report(original.stem, added, _sorted([*failed, *reports]))
     finally:
         scratch_db.close()
 
@@ -292,15 +298,16 @@ def check(database: Path, original: Path | None, golds: Iterable[str]) -> Report
     """
     with closing(_guarded(original or database)) as first, closing(_guarded(database)) as second:
         schema = read_schema(original or database)
-        cases, failed = _cases(database, golds, schema)
         before, runner = Runner(first), Runner(second)
+        cases, failed = _cases(runner, golds, schema, Facts(schema, before.rows, NoResultError))
         originals = None if original is None else OriginalRows(before, schema)
         for case in cases:
             examine(case, runner, schema, originals)
             if original is not None:
                 with suppress(NoResultError):
                     case.before = len(before.rows(case.gold))
-    return Report(database.stem, {}, _sorted([*failed, *map(report_on, cases)]))
+        reports = [report_on(case, runner) for case in cases]
+    return Report(database.stem, {}, _sorted([*failed, *reports]))
 
 
 def _sorted(reports: list[GoldReport]) -> tuple[GoldReport, ...]:
@@ -308,19 +315,17 @@ def _sorted(reports: list[GoldReport]) -> tuple[GoldReport, ...]:
 
 
 def _cases(
-    database: Path, golds: Iterable[str], schema: Schema
+    runner: Runner, golds: Iterable[str], schema: Schema, facts: Facts
 ) -> tuple[list[Case], list[GoldReport]]:
     """Returns the golds in order; apart, those that the policy for models' queries rejects."""
     cases: list[Case] = []
     failed: list[GoldReport] = []
-    with closing(_guarded(database)) as connection:
-        runner = Runner(connection)
-        for gold in sorted(set(golds)):
-            try:
-                runner.rows(gold)
-                cases.append(make_case(gold, schema))
-            except (NoResultError, UnparsedQuery) as error:
-                failed.append(GoldReport(gold, -1, -1, 0, 0, (), None, str(error)))
+    for gold in sorted(set(golds)):
+        try:
+            runner.rows(gold)
+            cases.append(make_case(gold, schema, facts))
+        except (NoResultError, UnparsedQuery) as error:
+            failed.append(GoldReport(gold, -1, -1, 0, 0, (), None, str(error)))
     return cases, failed
 
 

@@ -5,19 +5,22 @@ what holds on every database with valid keys that has all of the original's rows
 is looked up by a key stays.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 
 from lm_eval_ext.sql.distill.cuts import Cut, cuts_of, tied
 from lm_eval_ext.sql.distill.hints import literal, operator_of
 from lm_eval_ext.sql.distill.query import Query
-from lm_eval_ext.sql.distill.report import GoldReport, Tie
+from lm_eval_ext.sql.distill.report import Broken, GoldReport, Tie
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
 from lm_eval_ext.sql.mutants import NearMiss, near_misses
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, parts_of, resolve, to_sql
 from lm_eval_ext.sql.proofs import equivalent, unsatisfiable
+from lm_eval_ext.sql.rewrites import Facts, Need, Rewrite, rewrites
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import Row
 
@@ -135,6 +138,7 @@ class Case:
         always_empty: Why the gold is always empty; None if that is not proven.
         cuts: Its LIMITs.
         cut_ties: Positions in ``cuts`` of those that separate equal rows.
+        rewrites: Other ways to write it, which must keep its result.
     """
 
     gold: str
@@ -148,6 +152,7 @@ class Case:
     always_empty: str | None = None
     cuts: tuple[Cut, ...] = ()
     cut_ties: frozenset[int] = frozenset()
+    rewrites: tuple[Rewrite, ...] = ()
     _queries: dict[int, Query] = field(default_factory=dict)
 
     def read_miss(self, number: int, schema: Schema) -> Query:
@@ -161,6 +166,13 @@ class Case:
         """The ties that are not proven to be unavoidable."""
         return frozenset(number for number in self.tied if self.proven.get(number) is None)
 
+    @cached_property
+    def no_ties(self) -> frozenset[Need]:
+        """What rewrites need of the rows around a LIMIT or an extreme."""
+        return frozenset(
+            need for rewrite in self.rewrites for need in rewrite.needs if need.kind == "no tie"
+        )
+
     @property
     def empty(self) -> bool:
         """Whether the result is empty and not proven to be so always."""
@@ -172,15 +184,21 @@ class Case:
         return len(self.open) + self.empty + len(self.cut_ties)
 
 
-def make_case(gold: str, schema: Schema) -> Case:
-    """Reads a gold and makes its near misses.
+def make_case(gold: str, schema: Schema, facts: Facts | None) -> Case:
+    """Reads a gold, makes its near misses, and its rewrites if facts of the original are given.
 
     Raises:
         UnparsedQuery: It is not a query that can be read.
     """
     try:
         query = Query(parse(gold, schema), schema)
-        return Case(gold, query, near_misses(gold, schema), cuts=cuts_of(query))
+        return Case(
+            gold,
+            query,
+            near_misses(gold, schema),
+            cuts=cuts_of(query),
+            rewrites=() if facts is None else rewrites(gold, schema, facts),
+        )
     except RecursionError:
         raise UnparsedQuery("nested too deeply") from None
 
@@ -222,8 +240,19 @@ def ties(
     return frozenset(same), frozenset(slow)
 
 
-def report_on(case: Case) -> GoldReport:
-    """Returns a case's present state as a report."""
+def _broken(case: Case, runner: Runner) -> Iterator[Broken]:
+    """Yields the rewrites with another result than the gold's; one that takes long has none."""
+    for rewrite in case.rewrites:
+        try:
+            same = runner.same(case.rows, rewrite.sql)
+        except NoResultError as error:
+            same = error.slow
+        if not same:
+            yield Broken(rewrite.kind, rewrite.sql, rewrite.text)
+
+
+def report_on(case: Case, runner: Runner) -> GoldReport:
+    """Returns a case's present state as a report; ``runner`` reads the database."""
     empty = None
     if not case.rows:
         empty = "not filled" if case.always_empty is None else f"unsatisfiable: {case.always_empty}"
@@ -239,4 +268,7 @@ def report_on(case: Case) -> GoldReport:
         ties=found,
         empty=empty,
         error=None,
+        rewrites=dict(sorted(Counter(rewrite.kind for rewrite in case.rewrites).items())),
+        broken=tuple(_broken(case, runner)),
+        cut_ties=len(case.cut_ties),
     )

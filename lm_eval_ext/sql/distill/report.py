@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,21 @@ class Tie:
 
 
 @dataclass(frozen=True)
+class Broken:
+    """A rewrite that should have the gold's result and has another one.
+
+    Attributes:
+        kind: The rule (:data:`lm_eval_ext.sql.rewrites.KINDS`).
+        sql: The rewrite.
+        text: What the rule changed, for a reader.
+    """
+
+    kind: str
+    sql: str
+    text: str
+
+
+@dataclass(frozen=True)
 class GoldReport:
     """One gold query on a database.
 
@@ -45,6 +60,9 @@ class GoldReport:
         empty: None if the result has rows; ``unsatisfiable: <reason>`` if it is proven that it
             cannot have any; ``not filled`` otherwise.
         error: Why the query could not be examined; None if it was.
+        rewrites: How many other ways to write it were tried, by rule.
+        broken: Those with another result.
+        cut_ties: How many of its LIMITs separate rows with equal sort keys.
     """
 
     gold: str
@@ -55,6 +73,9 @@ class GoldReport:
     ties: tuple[Tie, ...]
     empty: str | None
     error: str | None
+    rewrites: Mapping[str, int] = field(default_factory=dict)
+    broken: tuple[Broken, ...] = ()
+    cut_ties: int = 0
 
     @property
     def open_ties(self) -> tuple[Tie, ...]:
@@ -97,7 +118,8 @@ class Report:
                 Tie(tie["gold"], NearMiss(**tie["near_miss"]), tie["equivalent"])
                 for tie in gold["ties"]
             )
-            golds.append(GoldReport(**{**gold, "ties": ties}))
+            broken = tuple(Broken(**one) for one in gold["broken"])
+            golds.append(GoldReport(**{**gold, "ties": ties, "broken": broken}))
         return Report(values["database"], dict(values["added"]), tuple(golds))
 
 

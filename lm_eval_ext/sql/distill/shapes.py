@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
+from lm_eval_ext.sql.rewrites import Need
 from lm_eval_ext.sql.schema import Column, Schema, Table
 from lm_eval_ext.sql.values import Value, quoted
 
@@ -100,6 +101,7 @@ class Shape:
         patterns: Of codes and texts (:func:`pattern_of`).
         exact: Whether patterns say how many letters and digits there are.
         relaxed: Whether a first NULL, a new word of a vocabulary and more decimals fit as well.
+        never_null: Whether a rewrite relies on it.
     """
 
     kind: Kind
@@ -112,11 +114,12 @@ class Shape:
     patterns: frozenset[str] = frozenset()
     exact: bool = False
     relaxed: bool = False
+    never_null: bool = False
 
     def fits(self, value: Value) -> bool:
         """Whether a new row may hold a value."""
         if value is None:
-            return self.nullable or self.relaxed
+            return self.nullable or (self.relaxed and not self.never_null)
         if value in self.known or value in self.named:
             return True
         if self.format is not None:
@@ -335,6 +338,15 @@ class Shapes(Mapping[tuple[str, str], Shape]):
         """Whether a new row may hold a value now."""
         shape = self._shapes.get((table.lower(), column.lower()))
         return shape is None or shape.fits(value)
+
+    def promise(self, needs: Iterable[Need]) -> None:
+        """Keeps what rewrites rely on; the original's rows keep the rest."""
+        for need in needs:
+            shape = self._shapes.get((need.table.lower(), need.column.lower()))
+            if shape is not None and need.kind == "no null":
+                shape.never_null = True
+            if shape is not None and need.kind == "integers" and shape.kind == "number":
+                shape.kind, shape.decimals = "integer", 0
 
     def relax(self) -> None:
         """Lets more values fit (:attr:`Shape.relaxed`), where nothing else has helped."""

@@ -16,7 +16,14 @@ from typing import Any
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.distill.inserting import rowid_name
-from lm_eval_ext.sql.distill.report import POPULATE_VERSION, GoldReport, Report, Tie, key_of
+from lm_eval_ext.sql.distill.report import (
+    POPULATE_VERSION,
+    Broken,
+    GoldReport,
+    Report,
+    Tie,
+    key_of,
+)
 from lm_eval_ext.sql.distill.scratch_db import ScratchDb
 from lm_eval_ext.sql.mutants import near_misses
 from lm_eval_ext.sql.schema import Schema, Table, schema_of
@@ -121,12 +128,19 @@ def _noted(gold: GoldReport, original: Path) -> list[Any]:
         ties,
         gold.empty,
         gold.error,
+        gold.rewrites,
+        [one.kind for one in gold.broken],
+        gold.cut_ties,
     ]
 
 
 def _restored(gold: str, noted: Mapping[str, Any], schema: Schema) -> GoldReport:
-    before, after, count, undecided, numbers, empty, error = noted[_named(gold)]
-    report = GoldReport(gold, before, after, count, undecided, (), empty, error)
+    before, after, count, undecided, numbers, *rest = noted[_named(gold)]
+    empty, error, rewrites, broken, cut_ties = rest
+    report = GoldReport(
+        gold, before, after, count, undecided, (), empty, error,
+        rewrites, tuple(Broken(kind, "", "") for kind in broken), cut_ties,
+    )  # fmt: skip
     if not numbers:
         return report
     misses = near_misses(gold, schema)
@@ -160,7 +174,7 @@ def _written(value: Value) -> Any:
 
 
 def _read(value: Any) -> Value:
-    return bytes.fromhex(value["blob"]) if isinstance(value, dict) else value  # type: ignore[no-any-return]
+    return bytes.fromhex(value["blob"]) if isinstance(value, dict) else value
 
 
 def _columns(table: Table) -> list[str]:
