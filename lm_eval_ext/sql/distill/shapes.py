@@ -34,6 +34,11 @@ _SEEN = 4
 _DECIMALS = 6
 """Most decimals of a number; a value has at most two more than its column's."""
 
+_BEYOND = 10
+"""How far a number may lie below all others and below zero, where golds ask for that."""
+
+_TEXTS = ("category", "code", "text")
+
 _LARGEST = 2**53
 """Larger integers are not all exact as floats, so no value is built from them."""
 
@@ -131,16 +136,27 @@ class Shape:
         return allowed and isinstance(value, str) and self._fits_text(value)
 
     def name(self, constants: Iterable[Value]) -> None:
-        """Lets constants that golds compare the column with fit, if they are of its kind."""
-        for value in constants:
-            number = isinstance(value, int | float)
+        """Lets constants that golds compare the column with fit, if they are of its kind.
+
+        A column without values takes the kind of its constants.
+        """
+        for constant in constants:
+            number = isinstance(constant, int | float)
+            if number and not self.known and self.kind == "text":
+                self.kind, self.decimals = "number", 1
+            value = self._as_stored(constant)
             if (
                 (self.format is not None and self.format.read(value) is not None)
                 or (self.kind == "number" and number)
                 or (self.kind == "integer" and number and float(str(value)).is_integer())
-                or (self.kind in ("category", "code", "text") and isinstance(value, str))
+                or (self.kind in _TEXTS and isinstance(value, str))
             ):
                 self.named.add(value)
+
+    def _as_stored(self, value: Value) -> Value:
+        """A number becomes a text in a column of texts, as in SQLite's comparisons."""
+        number = isinstance(value, int | float)
+        return str(value) if number and self.kind in _TEXTS else value
 
     def above(self, value: Value) -> Value:
         """Returns a value that sorts just after another; the same if there is none."""
@@ -153,7 +169,7 @@ class Shape:
     def beside(self, values: Iterable[Value]) -> list[Value]:
         """Returns those of some values that fit, and their neighbours."""
         found: dict[Value, None] = {}
-        for value in values:
+        for value in map(self._as_stored, values):
             for near in (value, self.above(value), self.below(value)):
                 if self.fits(near):
                     found[near] = None
@@ -199,7 +215,8 @@ class Shape:
     def _fits_number(self, value: Value) -> bool:
         if not isinstance(value, int | float) or not abs(value) < _LARGEST:
             return False
-        low = min([self.least, *(n for n in self.named if isinstance(n, int | float))])
+        named = [number for number in self.named if isinstance(number, int | float)]
+        low = min([self.least, *named]) - (_BEYOND if self.relaxed and named else 0)
         if value <= 0 and value < low:
             return False
         return float(value).is_integer() or (self.kind == "number" and self.rounded(value) == value)

@@ -44,10 +44,10 @@ class Pack:
     """
 
     def __init__(self, content: Mapping[str, Any]) -> None:
-        if content.get("version") != POPULATE_VERSION:
+        if content["version"] != POPULATE_VERSION:
             raise DataError(
-                f"the shipped rows have version {content.get('version')!r}, not "
-                f"{POPULATE_VERSION}; make them anew (lm-eval-ext magnifico populate --rebuild)"
+                f"the shipped rows have version {content['version']!r}, not {POPULATE_VERSION}; "
+                "make them anew (lm-eval-ext magnifico populate --rebuild)"
             )
         self._entries: Mapping[str, Any] = content["databases"]
 
@@ -60,7 +60,7 @@ class Pack:
         """
         try:
             return Pack(json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{file}: these are no shipped rows ({error})") from None
 
     def __len__(self) -> int:
