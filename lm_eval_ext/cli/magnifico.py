@@ -18,25 +18,51 @@ Folder = Annotated[
         "--databases", metavar="DIR", help="A folder of databases, such as Spider's `database`."
     ),
 ]
+Golds = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Gold queries of your own: .tsv, .csv or .jsonl with db_id and query. "
+        "MAGNIFICo's if left out.",
+    ),
+]
 Workers = Annotated[int, typer.Option(help="Number of processes.")]
 
 
 @app.command("populate")
 def populate(
+    *,
     databases: Folder,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the copies.")],
+    golds: Golds = None,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Search for rows, also where they are shipped.")
+    ] = False,
+    pack: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the added rows to a file, to ship them."),
+    ] = None,
     workers: Workers = 2,
 ) -> None:
-    """Copy the databases and add rows on which near misses differ from the gold queries."""
+    """Copy the databases and add rows on which near misses differ from the gold queries.
+
+    Rewrites of the gold queries, which are right, keep their results.
+    """
     from lm_eval_ext.benchmarks.magnifico import near_misses
 
-    reports = near_misses.build(databases, out, workers=workers)
+    corpus = near_misses.texts(golds)
+    shipped = None if rebuild else near_misses.SHIPPED
+    reports = near_misses.build(databases, out, corpus, shipped=shipped, workers=workers)
+    if pack is not None:
+        near_misses.write_pack(pack, databases, out, reports)
     rows = sum(sum(report.added.values()) for report in reports.values())
     typer.echo(f"{out}: {len(reports)} databases, {rows:,} rows added")
+    typer.echo(near_misses.count(reports, corpus, near_misses.FORMS).as_text())
 
 
 @app.command("near-misses")
 def count(
+    *,
     databases: Folder,
     originals: Annotated[
         Path | None,
@@ -48,29 +74,39 @@ def count(
     form: Annotated[
         str, typer.Option(help="Examples to count: plausible, foreign, adversarial, base or all.")
     ] = "plausible",
+    golds: Golds = None,
+    by_rule: Annotated[
+        bool, typer.Option("--rules", help="Also print ties and broken rewrites by rule.")
+    ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print counts and all ties as JSON.")
+        bool, typer.Option("--json", help="Print counts, all ties and broken rewrites as JSON.")
     ] = False,
     workers: Workers = 2,
 ) -> None:
-    """Count the gold queries with a near miss that has the same result on these databases."""
+    """Count near misses with the gold query's result, and rewrites with another one."""
     from lm_eval_ext.benchmarks.magnifico import near_misses
-    from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL
     from lm_eval_ext.errors import OptionError
 
-    forms = (BASE, *NOVEL)
+    forms = near_misses.FORMS
     if form != "all" and form not in forms:
         raise OptionError(f"--form {form}: use {', '.join(forms)} or all")
-    corpus = near_misses.texts()
-    reports = near_misses.examine(databases, originals=originals, workers=workers)
-    found = near_misses.count(reports, corpus, forms if form == "all" else [form])  # type: ignore[list-item]
+    corpus = near_misses.texts(golds)
+    reports = near_misses.examine(databases, corpus, originals=originals, workers=workers)
+    chosen = forms if form == "all" or golds is not None else [form]
+    found = near_misses.count(reports, corpus, chosen)  # type: ignore[arg-type]
     if as_json:
         content = {
             "form": form,
             **asdict(found),
             "share": found.share,
             "ties": near_misses.listed(reports),
+            "rewrites_broken": near_misses.listed_rewrites(reports),
         }
         typer.echo(json.dumps(content, indent=2))
         return
     typer.echo(found.as_text())
+    if by_rule:
+        from rich.console import Console
+
+        for table in near_misses.by_rule(reports, found):
+            Console().print(table)

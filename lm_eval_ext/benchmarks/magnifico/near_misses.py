@@ -1,21 +1,34 @@
-"""``lm-eval-ext magnifico near-misses``: how well databases distinguish gold queries from them.
+"""``lm-eval-ext magnifico near-misses``: whether databases judge right and wrong queries rightly.
 
 A near miss is a wrong query that differs from the gold query in one detail. It ties with the gold
-query on a database where both have the same result.
+query on a database where both have the same result. A rewrite is a right query that is written in
+another way; it must have the gold query's result.
 """
 
+import csv
+import json
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext import data
+from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.magnifico import corpora
-from lm_eval_ext.benchmarks.magnifico.records import Corpus, Example, Form
+from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus, Example, Form
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import Databases
 from lm_eval_ext.sql.distill import GoldReport, Report, finished, populate_all
 from lm_eval_ext.sql.distill.build import check
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+FORMS: tuple[Form, ...] = (BASE, *NOVEL)
+
+SHIPPED = Path(__file__).with_name("populated.json")
+"""The rows that a search added to the published databases (``populate --pack``)."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,8 @@ class Count:
         equivalent: Gold queries that tie only with near misses that are.
         empty: Gold queries with an empty result, although they can have rows.
         unsatisfiable: Gold queries that are proven to be empty on every database.
+        cut_ties: Gold queries with a LIMIT that separates rows with equal sort keys.
+        rules: By rule of rewriting: the rewrites, and those with another result.
     """
 
     examples: int
@@ -45,6 +60,18 @@ class Count:
     equivalent: int
     empty: int
     unsatisfiable: int
+    cut_ties: int
+    rules: Mapping[str, tuple[int, int]]
+
+    @property
+    def rewrites(self) -> int:
+        """Rewrites of all gold queries."""
+        return sum(count for count, _ in self.rules.values())
+
+    @property
+    def rewrites_broken(self) -> int:
+        """Rewrites that would be judged wrong."""
+        return sum(broken for _, broken in self.rules.values())
 
     @property
     def share(self) -> float:
@@ -52,7 +79,7 @@ class Count:
         return self.tied / self.golds if self.golds else 0.0
 
     def as_text(self) -> str:
-        """The counts in four lines."""
+        """The counts in six lines."""
         return "\n".join(
             [
                 f"{self.golds:,} golds examined, of {self.examples:,} examples with a database "
@@ -62,13 +89,60 @@ class Count:
                 f"{self.empty:,} are empty though they can be satisfied; {self.unsatisfiable:,} "
                 "cannot be",
                 f"{self.near_misses:,} near misses, {self.undecided:,} of them undecided",
+                f"{self.rewrites_broken:,} of {self.rewrites:,} rewrites are judged wrong "
+                f"({_percent(self.rewrites_broken, self.rewrites)})",
+                f"{self.cut_ties:,} golds have a LIMIT that cuts a tie",
             ]
         )
 
 
-def texts() -> Corpus:
-    """The published corpus without dialogues and databases."""
-    return corpora.read(data.require_all(corpora.SOURCE).path, dialogues=False)
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "none"
+
+
+def texts(golds: Path | None = None) -> Corpus:
+    """The published corpus without dialogues and databases, or that of a file of gold queries.
+
+    Raises:
+        DataError: As :func:`golds_in`, or the published corpus is unavailable.
+    """
+    if golds is None:
+        return corpora.read(data.require_all(corpora.SOURCE).path, dialogues=False)
+    examples = (
+        Example(str(number), (), BASE, db_id, "", query)
+        for number, (db_id, query) in enumerate(golds_in(golds), 1)
+    )
+    return Corpus({}, tuple(examples), {})
+
+
+def golds_in(file: Path) -> list[tuple[str, str]]:
+    """Reads gold queries: a file with a header and the columns ``db_id`` and ``query``.
+
+    ``.tsv`` is separated by tabs, ``.csv`` by commas; ``.jsonl`` has an object per line.
+
+    Raises:
+        DataError: It cannot be read, or a row has no database or query.
+    """
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as opened:
+            rows: list[Any] = (
+                [json.loads(line) for line in opened if line.strip()]
+                if file.suffix == ".jsonl"
+                else list(csv.DictReader(opened, delimiter="," if file.suffix == ".csv" else "\t"))
+            )
+    except (OSError, ValueError, csv.Error) as error:
+        raise DataError(f"{file}: cannot be read ({error})") from None
+    found = []
+    for number, row in enumerate(rows, 1):
+        values = [row.get(name) if isinstance(row, dict) else None for name in ("db_id", "query")]
+        if not all(isinstance(value, str) and value.strip() for value in values):
+            raise DataError(f"{file}: row {number} needs a db_id and a query")
+        found.append((str(values[0]).strip(), str(values[1]).strip()))
+    if not found:
+        raise DataError(
+            f"{file}: no gold queries; it needs a header with db_id and query, and rows"
+        )
+    return found
 
 
 def available(corpus: Corpus, folder: Path) -> dict[str, tuple[Path, tuple[str, ...]]]:
@@ -82,7 +156,7 @@ def available(corpus: Corpus, folder: Path) -> dict[str, tuple[Path, tuple[str, 
     found = {db_id: (path, golds[db_id]) for db_id in golds if (path := known.find(db_id))}
     if not found:
         raise DataError(
-            f"{folder} has none of MAGNIFICo's {len(golds)} databases; it must have "
+            f"{folder} has none of the {len(golds)} databases that are asked about; it must have "
             "<db_id>/<db_id>.sqlite, like Spider's folder `database`"
         )
     return found
@@ -90,6 +164,7 @@ def available(corpus: Corpus, folder: Path) -> dict[str, tuple[Path, tuple[str, 
 
 def examine(
     folder: Path,
+    corpus: Corpus,
     *,
     originals: Path | None = None,
     workers: int = 2,
@@ -111,7 +186,7 @@ def examine(
 
     if workers < 1:
         raise OptionError(f"workers={workers}: use 1 or more")
-    found = available(texts(), folder)
+    found = available(corpus, folder)
     before = {
         db_id: _of_copy(folder, db_id, golds) if originals is None else _original(originals, db_id)
         for db_id, (_, golds) in found.items()
@@ -147,10 +222,17 @@ def _of_copy(folder: Path, db_id: str, golds: tuple[str, ...]) -> Path | None:
 
 
 def build(
-    folder: Path, out: Path, *, workers: int = 2, progress: bool | None = None
+    folder: Path,
+    out: Path,
+    corpus: Corpus,
+    *,
+    shipped: Path | None = None,
+    workers: int = 2,
+    progress: bool | None = None,
 ) -> dict[str, Report]:
-    """Makes populated copies of a folder's databases."""
-    return populate_all(available(texts(), folder), out, workers=workers, progress=progress)
+    """Makes populated copies of a folder's databases; ``shipped`` has rows of earlier searches."""
+    found = available(corpus, folder)
+    return populate_all(found, out, shipped=shipped, workers=workers, progress=progress)
 
 
 def count(reports: Mapping[str, Report], corpus: Corpus, forms: Collection[Form]) -> Count:
@@ -164,6 +246,11 @@ def count(reports: Mapping[str, Report], corpus: Corpus, forms: Collection[Form]
     ]
     ran = [gold for gold in here if gold.error is None]
     tied = [gold for gold in ran if gold.open_ties]
+    written: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    for gold in ran:
+        written.update(gold.rewrites)
+        wrong.update(one.kind for one in gold.broken)
     return Count(
         examples=len(here),
         database_missing=len(examples) - len(here),
@@ -175,7 +262,68 @@ def count(reports: Mapping[str, Report], corpus: Corpus, forms: Collection[Form]
         equivalent=sum(bool(gold.ties) and not gold.open_ties for gold in ran),
         empty=sum(_is_empty(gold, "not filled") for gold in ran),
         unsatisfiable=sum(_is_empty(gold, "unsatisfiable") for gold in ran),
+        cut_ties=sum(bool(gold.cut_ties) for gold in ran),
+        rules={rule: (written[rule], wrong[rule]) for rule in sorted(written)},
     )
+
+
+def by_rule(reports: Mapping[str, Report], found: Count) -> "list[Table]":
+    """Two tables: golds that tie by kind of near miss, and rewrites by rule."""
+    from rich.table import Table
+
+    ties = Counter(
+        kind
+        for report in reports.values()
+        for gold in report.golds
+        for kind in {tie.near_miss.kind for tie in gold.open_ties}
+    )
+    misses, rules = Table(title="Near misses"), Table(title="Rewrites")
+    for table, names in ((misses, ("kind", "golds that tie")), (rules, ("rule", "wrong", "of"))):
+        table.add_column(names[0])
+        for name in names[1:]:
+            table.add_column(name, justify="right")
+    for kind, count in sorted(ties.items()):
+        misses.add_row(kind, f"{count:,}")
+    for rule, (written, broken) in found.rules.items():
+        rules.add_row(rule, f"{broken:,}", f"{written:,}")
+    return [misses, rules]
+
+
+def write_pack(file: Path, folder: Path, out: Path, reports: Mapping[str, Report]) -> None:
+    """Writes the rows that populated copies have beside the originals' to a file.
+
+    Raises:
+        OptionError: It cannot be written.
+    """
+    from lm_eval_ext.sql.distill.shipped import pack
+
+    known = Databases(folder)
+    made = {
+        db_id: (path, out / db_id / f"{db_id}.sqlite", report)
+        for db_id, report in reports.items()
+        if (path := known.find(db_id))
+    }
+    try:
+        with atomic_text(file) as opened:
+            opened.write(pack(made))
+    except OSError as error:
+        raise OptionError(f"cannot write {file}: {error.strerror}") from None
+
+
+def listed_rewrites(reports: Mapping[str, Report]) -> list[dict[str, Any]]:
+    """All rewrites that would be judged wrong."""
+    return [
+        {
+            "db_id": db_id,
+            "gold": gold.gold,
+            "rule": one.kind,
+            "rewrite": one.sql,
+            "change": one.text,
+        }
+        for db_id, report in sorted(reports.items())
+        for gold in report.golds
+        for one in gold.broken
+    ]
 
 
 def listed(reports: Mapping[str, Report]) -> list[dict[str, Any]]:
