@@ -1,4 +1,4 @@
-"""``lm-eval-ext magnifico``: databases that distinguish gold queries from near misses."""
+"""``lm-eval-ext magnifico``: databases that tell near misses apart, positions of descriptions."""
 
 import json
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="MAGNIFICo: databases that distinguish gold queries from near misses.",
+    help="MAGNIFICo: databases that distinguish gold queries from near misses, and positions.",
     no_args_is_help=True,
 )
 
@@ -74,3 +74,21 @@ def count(
         typer.echo(json.dumps(content, indent=2))
         return
     typer.echo(found.as_text())
+
+
+@app.command("positions")
+def positions(
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="A folder of results and samples of lm_eval."),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> None:
+    """Compare descriptions at the start and in the middle of prompts with those at the end."""
+    from lm_eval_ext.benchmarks.magnifico import positions as compared
+
+    rows = compared.compare(results)
+    if as_json:
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
+        return
+    typer.echo(compared.as_text(rows))
