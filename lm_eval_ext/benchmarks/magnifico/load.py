@@ -179,9 +179,13 @@ def prepared(options: Mapping[str, Any]) -> Prepared:
     )
 
 
+_known: dict[tuple[object, ...], ScoringDatabases] = {}
+"""By what decides about the databases, which prompts do not."""
+
+
 @lru_cache(maxsize=8)
-def _prepare(
-    _environment: tuple[tuple[str, str], ...],
+def _prepare(  # noqa: PLR0917 (lru_cache)
+    environment: tuple[tuple[str, str], ...],
     name: corpora.CorpusName,
     wanted: tuple[bool, bool, Layout],
     seed: int | None,
@@ -195,7 +199,8 @@ def _prepare(
     corpus = found.corpus
     tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
     # Before new words are drawn, since they change no gold query.
-    scoring = _scoring_databases(corpus, name)
+    key = (environment, name, databases, file)
+    scoring = _known.get(key) or _known.setdefault(key, _scoring_databases(corpus, name))
     if seed is not None:
         # The same tables for both layouts, so that a seed gives the same words.
         shown = (table for one in corpus.databases.values() for table in tables_of(one, "figure"))

@@ -103,9 +103,7 @@ def _groups(files: Iterable[ResultsFile]) -> dict[tuple[str, ...], dict[str, _Ru
             if "position" not in own or "layout" not in own:
                 continue
             same = sorted(f"{key}:{value}" for key, value in own.items() if key not in _FREE)
-            config = results.content["config"]
-            # Recorded answers are in another file for each position.
-            arguments = "" if config.get("model") == "recorded" else str(config.get("model_args"))
+            arguments = str(results.content["config"].get("model_args"))
             chat = str(results.content.get("chat_template_sha"))
             key = (results.model, arguments, chat, *same)
             groups.setdefault(key, {})[str(own["position"])] = _Run(results, task)
