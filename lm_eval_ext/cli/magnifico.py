@@ -1,4 +1,4 @@
-"""``lm-eval-ext magnifico``: databases that distinguish gold queries from near misses."""
+"""``lm-eval-ext magnifico``: databases that tell near misses apart, positions of descriptions."""
 
 import json
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="MAGNIFICo: databases that distinguish gold queries from near misses.",
+    help="MAGNIFICo: databases that distinguish gold queries from near misses, and positions.",
     no_args_is_help=True,
 )
 
@@ -48,10 +48,10 @@ def populate(
 
     Rewrites of the gold queries, which are right, keep their results.
     """
-    from lm_eval_ext.benchmarks.magnifico import near_misses
+    from lm_eval_ext.benchmarks.magnifico import corpora, near_misses
 
     corpus = near_misses.texts(golds)
-    shipped = None if rebuild else near_misses.SHIPPED
+    shipped = None if rebuild else corpora.SHIPPED
     reports = near_misses.build(databases, out, corpus, shipped=shipped, workers=workers)
     if pack is not None:
         near_misses.write_pack(pack, databases, out, reports)
@@ -110,3 +110,21 @@ def count(
 
         for table in near_misses.by_rule(reports, found):
             Console().print(table)
+
+
+@app.command("positions")
+def positions(
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="A folder of results and samples of lm_eval."),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> None:
+    """Compare descriptions at the start and in the middle of prompts with those at the end."""
+    from lm_eval_ext.benchmarks.magnifico import positions as compared
+
+    rows = compared.compare(results)
+    if as_json:
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
+        return
+    typer.echo(compared.as_text(rows))

@@ -62,7 +62,9 @@ def test_statistics_of_cards_are_there_and_are_used() -> None:
     from lm_eval.api.registry import aggregation_registry
 
     named = {name for card in cards().values() for name in card.statistics}
-    assert named == {"magnifico_relative_performance", "lm_eval_ext_paired_change"}
+    assert named == {
+        "magnifico_relative_performance", "magnifico_average_accuracy", "lm_eval_ext_paired_change"
+    }  # fmt: skip
     for name in named:
         assert isinstance(statistic_of(name), SampleStatistic)
         assert name in aggregation_registry

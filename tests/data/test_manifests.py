@@ -29,7 +29,9 @@ def commit_urls(name: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", ["magnifico", "spider_databases", "cogs", "cogs_exposure"])
+@pytest.mark.parametrize(
+    "name", ["magnifico", "magnifico_mappings", "spider_databases", "cogs", "cogs_exposure"]
+)
 def test_packaged_sources_are_pinned_to_a_commit(name: str) -> None:
     source = sources()[name]
     assert len(source.revision) == 40
@@ -56,14 +58,14 @@ def test_magnifico_has_what_the_benchmark_reads(shared_data: Path) -> None:
     assert len(there - wanted) == 125, "one template per dialogue is left out"
 
 
-def test_every_database_has_its_file_and_its_schema(shared_data: Path) -> None:
+def test_every_database_has_its_file_and_its_script(shared_data: Path) -> None:
     folder = shared_data / "spider_databases"
     files = sources()["spider_databases"].files
     databases = [path.name for path in folder.iterdir() if path.is_dir()]
     assert {f"{name}/{name}.sqlite" for name in databases} <= set(files)
-    schemas = {name for name in databases if (folder / name / "schema.sql").exists()}
-    assert {f"{name}/schema.sql" for name in schemas} <= set(files)
-    assert len(files) == len(databases) + len(schemas)
+    scripts = {f"{path.parent.name}/{path.name}" for path in folder.glob("*/*.sql")}
+    assert scripts <= set(files)
+    assert len(files) == len(databases) + len(scripts)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,9 @@ def test_a_spread_is_computed_once_for_the_same_values() -> None:
     assert len(asked) == 3
 
 
-@pytest.mark.parametrize("name", ["magnifico_relative_performance", "diner_micro_f1"])
+@pytest.mark.parametrize(
+    "name", ["magnifico_relative_performance", "magnifico_average_accuracy", "diner_micro_f1"]
+)
 def test_ours_are_there(name: str) -> None:
     import lm_eval_ext.benchmarks.diner.score
     import lm_eval_ext.benchmarks.magnifico.score

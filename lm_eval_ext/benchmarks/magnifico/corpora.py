@@ -1,7 +1,7 @@
 """Reads the corpora: the published one (paper, section 3), the embedded one, a user's own."""
 
 import csv
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from lm_eval_ext import data
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import mini, own
+from lm_eval_ext.benchmarks.magnifico import mini, own, wording
 from lm_eval_ext.benchmarks.magnifico.records import (
     BASE,
     NOVEL,
@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 CorpusName: TypeAlias = Literal["published", "mini", "own"]
 
 SOURCE, DIALOGUES, DATABASES = "magnifico", "magnifico_dialogues", "spider_databases"
+MAPPINGS = "magnifico_mappings"
+"""The authors' program with their descriptions, which is read as data."""
+
+SHIPPED = Path(__file__).with_name("populated.json")
+"""The rows that a search added to the published databases (``populate --pack``)."""
 
 FOLDERS: Mapping[Form, str] = MappingProxyType(
     {
@@ -70,10 +75,16 @@ class Sourced:
 
 
 def find(
-    name: CorpusName, *, dialogues: bool, databases: str | None, examples: str | None
+    name: CorpusName,
+    *,
+    dialogues: bool,
+    descriptions: bool,
+    databases: str | None,
+    examples: str | None,
 ) -> Sourced:
     """Loads a corpus with its databases.
 
+    ``descriptions`` asks for the authors' own, which only the published corpus has.
     ``databases`` is a user's folder of databases, used instead of the published ones, and
     ``examples`` the user's file for ``own``.
 
@@ -86,7 +97,7 @@ def find(
             raise OptionError(
                 "magnifico_file is only for the tasks magnifico_own_...; leave it out"
             )
-        return _published(databases, dialogues=dialogues)
+        return _published(databases, dialogues=dialogues, descriptions=descriptions)
     if name == "mini":
         if databases or examples:
             raise OptionError(
@@ -107,10 +118,15 @@ def find(
     raise OptionError(f"magnifico_corpus is {name!r}; use {', '.join(get_args(CorpusName))}")
 
 
-def _published(databases: str | None, *, dialogues: bool) -> Sourced:
+def _published(databases: str | None, *, dialogues: bool, descriptions: bool) -> Sourced:
     texts = data.require_all(SOURCE)
     folders = [texts, *([data.require_all(DIALOGUES)] if dialogues else [])]
     corpus = read(texts.path, dialogues=dialogues)
+    if descriptions:
+        folders.append(data.require_all(MAPPINGS))
+        (file,) = folders[-1].files
+        described = wording.read(file.path, corpus.interpretations.values())
+        corpus = replace(corpus, descriptions=described)
     if databases is None:
         folders.append(data.require_all(DATABASES))
         found = _in_folder(folders[-1].path, corpus)
@@ -124,7 +140,22 @@ def _in_folder(folder: Path, corpus: Corpus) -> Mapping[str, Database]:
     """The folder's databases that the corpus asks about, by id in lower case."""
     known = Databases(folder)
     paths = {db_id: known.find(db_id) for db_id in corpus.golds()}
-    return MappingProxyType({db_id: Database.at(path) for db_id, path in paths.items() if path})
+    return MappingProxyType(
+        {
+            db_id: replace(_with_script(path), listed=corpus.tables.get(db_id, ()))
+            for db_id, path in paths.items()
+            if path
+        }
+    )
+
+
+def _with_script(path: Path) -> Database:
+    """A database of Spider, some of which have a script of another name."""
+    found = Database.at(path)
+    scripts = sorted(path.parent.glob("*.sql"))
+    if found.schema is None and len(scripts) == 1 and path.parent.name == path.stem:
+        return replace(found, script=scripts[0])
+    return found
 
 
 class _Entry(BaseModel):
@@ -162,6 +193,7 @@ def read(folder: Path, *, dialogues: bool) -> Corpus:
     """
     examples: list[Example] = []
     support: dict[tuple[str, Form], tuple[Example, ...]] = {}
+    listings: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
     for name, interpretation in interpretations().items():
         novel = tuple(interpretation.forms)
         rows = {form: _rows(folder, name, form, "test") for form in (BASE, *novel)}
@@ -174,12 +206,21 @@ def read(folder: Path, *, dialogues: bool) -> Corpus:
             held_out = _rows(folder, name, form, "train")
             ids = [f"{name}/support-{index}" for index in range(len(held_out))]
             support[name, form] = tuple(_examples(held_out, name, form, ids))
+            for row in (*rows[form], *held_out):
+                listings[row.db_id.casefold()][row.tables] += 1
     return Corpus(
         interpretations=interpretations(),
         examples=tuple(examples),
         support=MappingProxyType(support),
         combinations=tuple(_combinations(folder)),
         dialogues=MappingProxyType(_dialogues(folder) if dialogues else {}),
+        # A few rows misspell a table, since words in them were replaced.
+        tables=MappingProxyType(
+            {
+                db_id: min(lists, key=lambda one: (-lists[one], one))
+                for db_id, lists in listings.items()
+            }
+        ),
     )
 
 
@@ -190,6 +231,7 @@ class _Row:
     question: str
     query: str
     interpretations: tuple[str, ...]
+    tables: tuple[str, ...]
 
     @property
     def gold(self) -> tuple[str, str]:
@@ -274,7 +316,8 @@ def _table(path: Path) -> Iterator[_Row]:
             for row in reader:
                 place = f"{path}:{reader.line_num}"
                 db_id, _, rest = (row.get("Question") or "").partition(": ")
-                question = rest.partition(" | ")[0].strip()
+                question, *tables = rest.split(" | ")
+                question = question.strip()
                 query = (row.get("Parse") or "").strip()
                 if not (db_id and question and query):
                     raise DataError(
@@ -282,6 +325,10 @@ def _table(path: Path) -> Iterator[_Row]:
                         "(lm-eval-ext data fetch magnifico)"
                     )
                 names = (row.get("Interpretation1"), row.get("Interpretation2"))
-                yield _Row(place, db_id, question, query, tuple(name for name in names if name))
+                yield _Row(
+                    place, db_id, question, query,
+                    tuple(name for name in names if name),
+                    tuple(table.partition(":")[0].strip() for table in tables),
+                )  # fmt: skip
     except (OSError, csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None

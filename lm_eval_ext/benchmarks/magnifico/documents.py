@@ -15,10 +15,12 @@ from lm_eval_ext.benchmarks.magnifico import prompt
 from lm_eval_ext.benchmarks.magnifico.records import (
     BASE,
     NOVEL,
+    PLACEHOLDER,
     Corpus,
     Example,
     Form,
     Interpretation,
+    Layout,
     Position,
 )
 from lm_eval_ext.errors import OptionError
@@ -28,7 +30,14 @@ from lm_eval_ext.lexicon.words import is_english
 Subset: TypeAlias = Literal["words", "phrases", "combinations", "dialogues"]
 """Examples with one word, one phrase or two words, or those of the dialogue experiment."""
 
-PromptKind: TypeAlias = Literal["direct", "desc", "fewshot", "dialogue"]
+PromptKind: TypeAlias = Literal["direct", "desc", "fewshot", "desc_fewshot", "dialogue"]
+
+DESCRIBED: tuple[PromptKind, ...] = ("desc", "desc_fewshot")
+"""Prompts with a description."""
+
+Overlap: TypeAlias = Literal["keep", "drop"]
+"""Whether to ask examples whose gold query stands among the solved examples of their few-shot
+prompt, on the same database."""
 
 PHRASE = "phrase"
 """The category of interpretations that a phrase expresses."""
@@ -50,28 +59,54 @@ class Setting:
         kind: Which prompt.
         position: Of the description in the prompt, or of the definition in the dialogue.
         forms: The novel forms; base examples are always asked.
+        layout: Of the prompt.
+        overlap: ``drop`` leaves out examples that overlap with their support, with any prompt,
+            so that prompts are compared on the same examples.
     """
 
     subset: Subset = "words"
     kind: PromptKind = "direct"
     position: Position = "end"
     forms: tuple[Form, ...] = NOVEL
+    layout: Layout = "released"
+    overlap: Overlap = "keep"
 
     @classmethod
-    def of_options(cls, subset: str, kind: str, position: str, forms: str) -> "Setting":
+    def of_options(
+        cls,
+        subset: str,
+        kind: str,
+        position: str,
+        forms: str,
+        *,
+        layout: str = "released",
+        overlap: str = "keep",
+    ) -> "Setting":
         """Checks a task's options, with ``forms`` separated by commas; raises OptionError."""
         words = tuple(form.strip() for form in str(forms).split(","))
         for key, value, legal in (
             ("subset", subset, get_args(Subset)),
             ("prompt", kind, get_args(PromptKind)),
             ("position", position, get_args(Position)),
+            ("layout", layout, get_args(Layout)),
+            ("overlap", overlap, get_args(Overlap)),
             *(("forms", form, NOVEL) for form in words),
         ):
             if value not in legal:
                 raise OptionError(f"magnifico_{key} is {value!r}; use {', '.join(legal)}")
         if len(set(words)) != len(words):
             raise OptionError(f"magnifico_forms is {forms!r}; name each form once")
-        return cls(subset, kind, position, words)  # type: ignore[arg-type]
+        return cls(subset, kind, position, words, layout, overlap)  # type: ignore[arg-type]
+
+    @property
+    def wants_theirs(self) -> bool:
+        """Whether prompts have the authors' descriptions, where a corpus has them."""
+        return self.layout == "released" and self.kind in DESCRIBED
+
+    @property
+    def wants_dialogues(self) -> bool:
+        """Whether dialogues are needed, for the prompt or to choose examples."""
+        return self.subset == "dialogues" or self.kind == "dialogue"
 
 
 def documents(
@@ -132,6 +167,9 @@ def chosen(corpus: Corpus, setting: Setting) -> list[Example]:
             for example in corpus.examples
             if example.form in wanted and _belongs(corpus, example, setting.subset)
         ]
+    if setting.overlap == "drop":
+        found = overlapping(corpus, examples)
+        examples = [example for example in examples if example.template not in found]
     forms = (BASE, *NOVEL)
     turn: dict[str, tuple[int, int]] = {}
     members: dict[tuple[str, ...], int] = {}
@@ -141,6 +179,22 @@ def chosen(corpus: Corpus, setting: Setting) -> list[Example]:
             members[example.interpretations] += 1
             turn[example.template] = (place, list(members).index(example.interpretations))
     return sorted(examples, key=lambda one: (*turn[one.template], forms.index(one.form)))
+
+
+def overlapping(corpus: Corpus, examples: Iterable[Example]) -> set[str]:
+    """Templates of which a form's gold query stands in the support that its prompt would show.
+
+    All forms of a template are left out together: relative performance compares them.
+    """
+    return {
+        example.template
+        for example in examples
+        if _gold(example) in {_gold(shown) for shown in _support(corpus, example)}
+    }
+
+
+def _gold(example: Example) -> tuple[str, str]:
+    return example.db_id.casefold(), example.query
 
 
 def _belongs(corpus: Corpus, example: Example, subset: Subset) -> bool:
@@ -160,25 +214,46 @@ def _category(corpus: Corpus, example: Example) -> str:
 def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str]) -> str:
     """Renders the prompt of one example.
 
-    Base examples have nothing to describe, so they get the direct prompt instead of a description.
-    Their dialogue is the one with the placeholder.
+    Base examples have nothing to describe, so their prompts have no description: the direct or
+    the few-shot prompt is left. Their dialogue is the one with the placeholder.
     """
     if setting.kind == "dialogue":
         # Base dialogues exist only with the definition at the start.
         position: Position = "start" if example.form == BASE else setting.position
         key = (example.interpretations[0], example.form, example.db_id.casefold())
-        return prompt.in_dialogue(corpus.dialogues[key][position], blocks, example.question)
-    if setting.kind == "fewshot":
-        return prompt.for_question(blocks, example.question, support=_support(corpus, example))
-    descriptions: Iterable[str] = ()
-    if setting.kind == "desc" and example.form != BASE:
-        descriptions = (
-            prompt.description(found.forms[example.form], found.meaning)
-            for found in (corpus.interpretations[name] for name in example.interpretations)
-        )
+        dialogue = corpus.dialogues[key][position]
+        return prompt.in_dialogue(dialogue, blocks, example.question, setting.layout)
+    described = setting.kind in DESCRIBED and example.form != BASE
     return prompt.for_question(
-        blocks, example.question, descriptions=tuple(descriptions), position=setting.position
+        blocks,
+        example.question,
+        setting.layout,
+        descriptions=_descriptions(corpus, setting, example) if described else (),
+        position=setting.position,
+        support=_support(corpus, example) if setting.kind in ("fewshot", "desc_fewshot") else (),
     )
+
+
+def _descriptions(corpus: Corpus, setting: Setting, example: Example) -> list[str]:
+    """The authors' descriptions if the layout and the corpus have them, else our own.
+
+    The authors' name the word of their list, even where questions hold another form of it
+    ("accumulation" where they ask for "accumulated"). Two kinds name the word in the question
+    instead: foreign words, since nobody could connect two invented ones (and since fresh words
+    replace them), and questions with two words, which hold the words that we put there.
+    """
+    texts = []
+    for name in example.interpretations:
+        interpretation = corpus.interpretations[name]
+        word = interpretation.forms[example.form]
+        theirs = corpus.descriptions.get(name) if setting.wants_theirs else None
+        if theirs is None:
+            texts.append(prompt.description(word, interpretation.meaning))
+            continue
+        if example.form != FOREIGN and len(example.interpretations) == 1:
+            word = theirs.words.get(example.form, word)
+        texts.append(theirs.sentence.replace(PLACEHOLDER, word))
+    return texts
 
 
 def _support(corpus: Corpus, example: Example) -> list[Example]:

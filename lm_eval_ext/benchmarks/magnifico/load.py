@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents, with_fresh_words
-from lm_eval_ext.benchmarks.magnifico.prompt import tables_of
-from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus
+from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus, Layout
+from lm_eval_ext.benchmarks.magnifico.tables import tables_of
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness import provenance
@@ -41,6 +41,8 @@ def dataset(
     magnifico_prompt: str = "direct",
     magnifico_position: str = "end",
     magnifico_forms: str = ",".join(NOVEL),
+    magnifico_layout: str = "released",
+    magnifico_overlap: str = "keep",
     magnifico_semantics: str = "reference",
     magnifico_seed: int | None = None,
     magnifico_databases: str | None = None,
@@ -54,9 +56,13 @@ def dataset(
     Args:
         magnifico_corpus: ``published``, ``mini`` or ``own``.
         magnifico_subset: ``words``, ``phrases``, ``combinations`` or ``dialogues``.
-        magnifico_prompt: ``direct``, ``desc``, ``fewshot`` or ``dialogue``.
+        magnifico_prompt: ``direct``, ``desc``, ``fewshot``, ``desc_fewshot`` or ``dialogue``.
         magnifico_position: Of the description or definition: ``start``, ``mid`` or ``end``.
         magnifico_forms: Novel forms, separated by commas.
+        magnifico_layout: ``released`` (as the authors' code) or ``figure`` (as the paper's
+            figures).
+        magnifico_overlap: ``keep``, or ``drop`` for no example whose gold query stands in its
+            few-shot support.
         magnifico_semantics: When results count as equal (:mod:`lm_eval_ext.sql.compare`).
         magnifico_seed: Draws new foreign words; None: the published ones.
         magnifico_databases: A folder of databases, used instead of the pinned ones.
@@ -70,11 +76,12 @@ def dataset(
 
     find_semantics(magnifico_semantics)
     setting = Setting.of_options(
-        magnifico_subset, magnifico_prompt, magnifico_position, magnifico_forms
-    )
+        magnifico_subset, magnifico_prompt, magnifico_position, magnifico_forms,
+        layout=magnifico_layout, overlap=magnifico_overlap,
+    )  # fmt: skip
     ready = prepare(
         magnifico_corpus,
-        dialogues=_needs_dialogues(magnifico_subset, magnifico_prompt),
+        setting,
         seed=magnifico_seed,
         databases=magnifico_databases,
         file=magnifico_file,
@@ -96,10 +103,6 @@ def dataset(
         )  # fmt: skip
     info = provenance.with_left_out(ready.info, left_out)
     return DatasetDict({"test": Dataset.from_list(made, info=info)})
-
-
-def _needs_dialogues(subset: str, kind: str) -> bool:
-    return subset == "dialogues" or kind == "dialogue"
 
 
 def _counted(left_out: Mapping[str, Sequence[str]]) -> str:
@@ -142,8 +145,8 @@ class Prepared:
 
 def prepare(
     name: corpora.CorpusName,
+    setting: Setting = Setting(),  # noqa: B008 (frozen)
     *,
-    dialogues: bool = False,
     seed: int | None = None,
     databases: str | None = None,
     file: str | None = None,
@@ -157,38 +160,52 @@ def prepare(
     environment = tuple(
         sorted((key, value) for key, value in os.environ.items() if key.startswith("LM_EVAL_EXT_"))
     )
-    return _prepare(environment, name, dialogues, seed, databases, file)
+    wanted = (setting.wants_dialogues, setting.wants_theirs, setting.layout)
+    return _prepare(environment, name, wanted, seed, databases, file)
 
 
 def prepared(options: Mapping[str, Any]) -> Prepared:
     """What :func:`dataset` uses under these options."""
+    keys = ("subset", "prompt", "position", "forms")
     return prepare(
         options["magnifico_corpus"],
-        dialogues=_needs_dialogues(options["magnifico_subset"], options["magnifico_prompt"]),
+        Setting.of_options(
+            *(options[f"magnifico_{key}"] for key in keys),
+            **{key: options[f"magnifico_{key}"] for key in ("layout", "overlap")},
+        ),
         seed=options["magnifico_seed"],
         databases=options["magnifico_databases"],
         file=options["magnifico_file"],
     )
 
 
+_known: dict[tuple[object, ...], ScoringDatabases] = {}
+"""By what decides about the databases, which prompts do not."""
+
+
 @lru_cache(maxsize=8)
-def _prepare(
-    _environment: tuple[tuple[str, str], ...],
+def _prepare(  # noqa: PLR0917 (lru_cache)
+    environment: tuple[tuple[str, str], ...],
     name: corpora.CorpusName,
-    dialogues: bool,  # noqa: FBT001
+    wanted: tuple[bool, bool, Layout],
     seed: int | None,
     databases: str | None,
     file: str | None,
 ) -> Prepared:
-    found = corpora.find(name, dialogues=dialogues, databases=databases, examples=file)
-    tables = {db_id: tables_of(place) for db_id, place in found.corpus.databases.items()}
+    dialogues, descriptions, layout = wanted
+    found = corpora.find(
+        name, dialogues=dialogues, descriptions=descriptions, databases=databases, examples=file
+    )
     corpus = found.corpus
+    tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
     # Before new words are drawn, since they change no gold query.
-    scoring = _scoring_databases(corpus, name)
+    key = (environment, name, databases, file)
+    scoring = _known.get(key) or _known.setdefault(key, _scoring_databases(corpus, name))
     if seed is not None:
-        shown = (table for group in tables.values() for table in group)
+        # The same tables for both layouts, so that a seed gives the same words.
+        shown = (table for one in corpus.databases.values() for table in tables_of(one, "figure"))
         corpus = with_fresh_words(corpus, seed, (f"{t.create} {' '.join(t.header)}" for t in shown))
-    blocks = {db_id: prompt.schema(group) for db_id, group in tables.items()}
+    blocks = {db_id: prompt.schema(group, layout) for db_id, group in tables.items()}
     return Prepared(corpus, found.info, scoring, blocks)
 
 
@@ -214,7 +231,9 @@ def _scoring_databases(corpus: Corpus, name: str) -> ScoringDatabases:
         # Ranks of one run and concurrent runs share the copies.
         with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
             reports = populate_all(
-                {db_id: (path, golds[db_id]) for db_id, path in original.items()}, folder
+                {db_id: (path, golds[db_id]) for db_id, path in original.items()},
+                folder,
+                shipped=corpora.SHIPPED if name == "published" else None,
             )
     except OSError as error:
         raise DataError(

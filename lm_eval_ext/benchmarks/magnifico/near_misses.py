@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 FORMS: tuple[Form, ...] = (BASE, *NOVEL)
 
-SHIPPED = Path(__file__).with_name("populated.json")
-"""The rows that a search added to the published databases (``populate --pack``)."""
-
 
 @dataclass(frozen=True)
 class Count:

@@ -10,6 +10,9 @@ Form: TypeAlias = Literal["base", "plausible", "foreign", "adversarial"]
 
 Position: TypeAlias = Literal["start", "mid", "end"]
 
+Layout: TypeAlias = Literal["released", "figure"]
+"""Of prompts: as the authors' released code lays them out, or as the paper's figures look."""
+
 BASE: Form = "base"
 NOVEL: tuple[Form, ...] = ("plausible", "foreign", "adversarial")
 """The forms with a novel word, in the paper's order (section 3.1)."""
@@ -67,17 +70,35 @@ class Database:
 
     Attributes:
         path: The SQLite file.
-        schema: The script whose CREATE TABLE statements prompts show; None: SQLite's own.
+        schema: The script ``schema.sql``, whose CREATE TABLE statements prompts show.
+        script: The only other script of the folder, where there is no ``schema.sql``. The authors'
+            code reads a script of any name; the layout ``figure`` does not read it.
+        listed: The tables as the dataset's questions list them, where they do.
     """
 
     path: Path
     schema: Path | None = None
+    script: Path | None = None
+    listed: tuple[str, ...] = ()
 
     @classmethod
     def at(cls, path: Path) -> "Database":
         """A SQLite file, with the script ``schema.sql`` if there is one beside it."""
         script = path.with_name("schema.sql")
         return cls(path, script if script.is_file() else None)
+
+
+@dataclass(frozen=True)
+class Description:
+    """The authors' description of an interpretation.
+
+    Attributes:
+        sentence: With :data:`PLACEHOLDER` for the word; a phrase's has none.
+        words: The word by form, as the authors' list has it; empty for a phrase.
+    """
+
+    sentence: str
+    words: Mapping[Form, str]
 
 
 @dataclass(frozen=True)
@@ -92,6 +113,8 @@ class Corpus:
         dialogues: By interpretation, form and database (lower case), the dialogue with the
             definition at each position. Base ones have :data:`PLACEHOLDER` for the word.
         databases: The databases that are available locally, by id in lower case.
+        tables: The tables of each database as the questions list them, by id in lower case.
+        descriptions: The authors' descriptions by interpretation; empty where they are not read.
     """
 
     interpretations: Mapping[str, Interpretation]
@@ -100,6 +123,8 @@ class Corpus:
     combinations: tuple[Example, ...] = ()
     dialogues: Mapping[tuple[str, Form, str], Mapping[Position, str]] = field(default_factory=dict)
     databases: Mapping[str, Database] = field(default_factory=dict)
+    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    descriptions: Mapping[str, Description] = field(default_factory=dict)
 
     def golds(self) -> dict[str, tuple[str, ...]]:
         """All gold queries, support included, by database id in lower case; sorted and unique."""

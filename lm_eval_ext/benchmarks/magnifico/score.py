@@ -1,7 +1,8 @@
-"""MAGNIFICo's metrics: execution accuracy, and relative performance on novel words.
+"""MAGNIFICo's metrics: execution accuracy, its average, and relative performance on novel words.
 
 Relative performance is min(EX_novel / EX_base, 1) x 100 for each interpretation, averaged over the
-interpretations whose EX_base is at least 5 % (paper, section 4 and footnote 8).
+interpretations whose EX_base is at least 5 % (paper, section 4 and footnote 8). Average execution
+accuracy is EX of each interpretation, averaged over all of them (paper, figures 6 and 12).
 
 Every answer is executed on two databases: the original one, and its populated copy, whose added
 rows distinguish more wrong queries from right ones. Names of metrics begin with the database:
@@ -35,6 +36,7 @@ DATABASES = (POPULATED, ORIGINAL)
 
 RELATIVE = "relative_performance"
 ACCURACY = "execution_accuracy"
+AVERAGE = "average_execution_accuracy"
 NOVEL = "novel"
 NO_QUERY = "no_query"
 """The share of answers without a query."""
@@ -49,6 +51,7 @@ FAILURES: Mapping[str, Status] = MappingProxyType(
 """Shares of queries that failed, by cause."""
 
 _RELATIVE = "magnifico_relative_performance"
+_AVERAGE = "magnifico_average_accuracy"
 _Row = Sequence[int]
 
 LEAST_BASE_ACCURACY = 0.05
@@ -123,13 +126,13 @@ class Scopes:
         for key, name in parts:
             self._parts[f"{RELATIVE}:{name}"] = _within(key, name)
         self._bounded = [name for name in self._parts if self._is_headline(name)]
-        self._accuracies: dict[str, Callable[[Mapping[str, str]], bool]] = {
-            f"{ACCURACY}:{BASE}": lambda doc: doc["form"] == BASE,
-            f"{ACCURACY}:{NOVEL}": lambda doc: doc["form"] != BASE,
+        self._shares: dict[str, Callable[[Mapping[str, str]], bool]] = {
+            BASE: lambda doc: doc["form"] == BASE,
+            NOVEL: lambda doc: doc["form"] != BASE,
         }
         if len(self._forms) > 1:
             for form in self._forms:
-                self._accuracies[f"{ACCURACY}:{form}"] = _exactly(form)
+                self._shares[form] = _exactly(form)
 
     def _is_headline(self, name: str) -> bool:
         return name == RELATIVE or name.partition(":")[2] in self._forms
@@ -148,7 +151,16 @@ class Scopes:
                     }
                     for ending in endings
                 ]
-            entries += metric_entries(f"{database}/{name}" for name in self._accuracies)
+            entries += metric_entries(f"{database}/{ACCURACY}:{name}" for name in self._shares)
+            entries += [
+                {
+                    "metric": f"{database}/{AVERAGE}:{name}{ending}",
+                    "aggregation": _AVERAGE + ending,
+                    "higher_is_better": not ending,
+                }
+                for name in self._shares
+                for ending in ("", STDERR)
+            ]
             entries += metric_entries(
                 (f"{database}/{name}" for name in FAILURES), higher_is_better=False
             )
@@ -175,8 +187,9 @@ class Scopes:
             for name, within in self._parts.items():
                 bounds = (LOW, HIGH) if name in self._bounded else ()
                 put(f"{database}/{name}", correct if within(doc) else None, STDERR, *bounds)
-            for name, within in self._accuracies.items():
-                put(f"{database}/{name}", correct if within(doc) else None, STDERR)
+            for metric in (ACCURACY, AVERAGE):
+                for name, within in self._shares.items():
+                    put(f"{database}/{metric}:{name}", correct if within(doc) else None, STDERR)
             for name, status in FAILURES.items():
                 put(f"{database}/{name}", outcome(statuses[database] == status), STDERR)
         put(NO_QUERY, outcome(not query_found), STDERR)
@@ -209,12 +222,31 @@ def relative_performance(outcomes: Iterable[Outcome]) -> float | None:
     return 100 * math.fsum(ratios) / len(ratios) if ratios else None
 
 
+def average_accuracy(outcomes: Iterable[Outcome]) -> float | None:
+    """The mean of the execution accuracies of all pairs of an interpretation and a form, 0 to 1.
+
+    Each pair counts the same, however many examples it has. None without outcomes.
+    """
+    groups: dict[tuple[str, str], list[int]] = {}
+    for outcome in outcomes:
+        count = groups.setdefault((outcome.interpretation, outcome.form), [0, 0])
+        count[0] += int(outcome)
+        count[1] += 1
+    shares = [right / size for right, size in groups.values()]
+    return math.fsum(shares) / len(shares) if shares else None
+
+
 def uncertainty(outcomes: Iterable[Outcome]) -> Uncertainty | None:
     """Standard error and interval of :func:`relative_performance`, by a bootstrap over databases.
 
     None for fewer than two databases, or if most resamples have no value.
     """
     return cluster_bootstrap(_totals(outcomes), relative_of)
+
+
+def average_uncertainty(outcomes: Iterable[Outcome]) -> Uncertainty | None:
+    """As :func:`uncertainty`, of :func:`average_accuracy`."""
+    return cluster_bootstrap(_group_totals(outcomes), average_of)
 
 
 def _totals(outcomes: Iterable[Outcome]) -> Totals:
@@ -224,11 +256,35 @@ def _totals(outcomes: Iterable[Outcome]) -> Totals:
     return {name: np.array(table, dtype=np.float64) for name, table in by_cluster.items()}
 
 
-def _logged_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:
-    return _totals(
+def _group_totals(outcomes: Iterable[Outcome]) -> Totals:
+    """By cluster, correct and all answers to each pair of an interpretation and a form."""
+    import numpy as np
+
+    scored = list(outcomes)
+    groups = sorted({(one.interpretation, one.form) for one in scored})
+    places = {group: place for place, group in enumerate(groups)}
+    totals: Totals = {one.cluster: np.zeros((len(groups), 2)) for one in scored}
+    for one in scored:
+        totals[one.cluster][places[one.interpretation, one.form]] += (int(one), 1)
+    return totals
+
+
+def logged_outcomes(
+    samples: Iterable[Sample], metric: str, clusters: Iterable[str]
+) -> list[Outcome]:
+    """The outcomes of logged samples, each in its cluster."""
+    return [
         Outcome(bool(one.scores[metric]), one.doc["interpretation"], one.doc["form"], cluster)
         for one, cluster in zip(samples, clusters, strict=True)
-    )
+    ]
+
+
+def _logged_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:
+    return _totals(logged_outcomes(samples, metric, clusters))
+
+
+def _logged_group_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:
+    return _group_totals(logged_outcomes(samples, metric, clusters))
 
 
 def relative_of(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
@@ -242,6 +298,17 @@ def relative_of(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
         counted = (base > 0) & (novel > 0) & (base_accuracy >= LEAST_BASE_ACCURACY)
         total = np.where(counted, ratios, 0.0).sum(axis=-1)
         values: Any = 100 * total / counted.sum(axis=-1)
+    return values  # type: ignore[no-any-return]
+
+
+def average_of(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Average accuracy from sums of shape (resample, group, 2); NaN if no group has an answer."""
+    import numpy as np
+
+    right, size = np.moveaxis(sums, -1, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = np.where(size > 0, right / size, 0.0).sum(axis=-1)
+        values: Any = total / (size > 0).sum(axis=-1)
     return values  # type: ignore[no-any-return]
 
 
@@ -271,6 +338,9 @@ def tabulate(outcomes: Iterable[Outcome]) -> tuple[list[_Row], dict[str, list[_R
 
 register_statistic(_RELATIVE, relative_performance)
 register_uncertainty(_RELATIVE, uncertainty)
+register_statistic(_AVERAGE, average_accuracy)
+register_uncertainty(_AVERAGE, average_uncertainty)
 
 LOGGED_RELATIVE_PERFORMANCE = SampleStatistic(_logged_totals, relative_of)
-"""Relative performance from logged samples; the card names it for ``lm-eval-ext compare``."""
+LOGGED_AVERAGE_ACCURACY = SampleStatistic(_logged_group_totals, average_of)
+"""Both from logged samples; the card names them for ``lm-eval-ext compare``."""

@@ -15,7 +15,10 @@ from typing import Any
 
 from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.distill.report import Report, finished, key_of
+
+_log = get_logger(__name__)
 
 # Without "", the working folder, where a user may have a random.py.
 _BOOT = (
@@ -44,7 +47,7 @@ def populate_all(
         shipped: A file with the rows of earlier searches (:mod:`.shipped`), which are used for
             the same originals and golds; None to search for all.
         workers: Processes at a time.
-        progress: Whether to show a bar on stderr; None: if that is a terminal.
+        progress: Whether to show a bar on stderr; None: if there is something to search for.
 
     Returns:
         The reports, in the order of ``databases``.
@@ -67,10 +70,16 @@ def populate_all(
         else:
             reports[db_id] = found
     searched = todo if shipped is None else _apply(shipped, databases, todo, folder)
+    if searched:
+        _log.info(
+            "Searching for rows that tell right queries from wrong ones, on %d databases: minutes "
+            "for large ones, once; they are kept in %s",
+            len(searched),
+            folder,
+        )
     # Those with the most golds take the longest and go first, so that none runs alone at the end.
     searched.sort(key=lambda db_id: (-len(set(databases[db_id][1])), db_id))
-    with _bar(len(databases), progress) as bar:
-        bar.update(len(databases) - len(searched))
+    with _bar(len(searched), progress) as bar:
         for db_id in _run(databases, searched, folder, workers):
             bar.update(1)
             bar.set_postfix_str(db_id)
@@ -103,9 +112,12 @@ def _apply(
 
     pack = Pack.read(shipped)
     left = []
+    ready = [db_id for db_id in todo if pack.has(*databases[db_id])]
+    if ready:
+        _log.info("Adding the shipped rows to %d databases, in %s", len(ready), folder)
     for db_id in todo:
         original, golds = databases[db_id]
-        if pack.has(original, golds):
+        if db_id in ready:
             _store(original, golds, folder, db_id, pack.apply)
         else:
             left.append(db_id)
@@ -172,8 +184,16 @@ def _run(
 def _bar(total: int, progress: bool | None) -> Any:  # noqa: FBT001
     from tqdm import tqdm
 
-    disable = None if progress is None else not progress
-    return tqdm(total=total, desc="populating", unit="db", disable=disable, file=sys.stderr)
+    shown = total > 0 if progress is None else progress
+    pause = 0.1 if sys.stderr.isatty() else _PAUSE_IN_LOGS_S
+    return tqdm(
+        total=total, desc="populating", unit="db", disable=not shown, file=sys.stderr,
+        mininterval=pause,
+    )  # fmt: skip
+
+
+_PAUSE_IN_LOGS_S = 20.0
+"""A log gets a line of the bar so often."""
 
 
 def serve() -> None:

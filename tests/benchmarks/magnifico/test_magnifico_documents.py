@@ -1,20 +1,30 @@
 """From a corpus to documents: their selection, order and prompts."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from lm_eval_ext.benchmarks.magnifico import corpora
-from lm_eval_ext.benchmarks.magnifico.documents import Setting, chosen, documents
+from lm_eval_ext.benchmarks.magnifico.documents import (
+    PromptKind,
+    Setting,
+    chosen,
+    documents,
+    overlapping,
+)
 from lm_eval_ext.benchmarks.magnifico.records import (
     BASE,
     NOVEL,
     Corpus,
     Database,
+    Description,
     Example,
     Form,
     Interpretation,
+    Layout,
 )
 from lm_eval_ext.errors import OptionError
 
@@ -78,11 +88,12 @@ def test_any_first_part_holds_every_form_alike(shared_data: Path) -> None:
     assert len({one.interpretations for one in first}) == 18
 
 
-def test_a_description_task_describes_novel_forms_only(corpus: Corpus) -> None:
-    by_id = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting(kind="desc"))}
+@pytest.mark.parametrize("layout", get_args(Layout))
+def test_a_description_task_describes_novel_forms_only(corpus: Corpus, layout: Layout) -> None:
+    by_id = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting(kind="desc", layout=layout))}
     assert "refers to" not in by_id["big/0/base"]
     assert "-- The word 'foreign-big' refers to the big.\n" in by_id["big/0/foreign"]
-    direct = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting())}
+    direct = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting(layout=layout))}
     assert direct["big/0/base"] == by_id["big/0/base"]
     assert all("refers to" not in text for text in direct.values())
 
@@ -99,10 +110,97 @@ def test_two_interpretations_have_two_descriptions_or_three_examples_of_each(
 ) -> None:
     described = made(corpus, Setting(subset="combinations", kind="desc"))
     assert [doc["form"] for doc in described] == [BASE, *NOVEL]
-    assert described[1]["prompt"].count("refers to") == 2
+    both = "-- The word 'foreign-big' refers to the big. The word 'foreign-small' refers to the "
+    assert f"\n{both}small.\n" in described[2]["prompt"]
     assert described[1]["category"] == "multiple"
     shown = made(corpus, Setting(subset="combinations", kind="fewshot"))[1]["prompt"]
     assert [shown.count(f"-- plausible 10{index}?") for index in range(5)] == [2, 0, 2, 0, 2]
+
+
+def test_description_and_solved_examples_stand_together(corpus: Corpus) -> None:
+    def by_id(setting: Setting) -> dict[str, str]:
+        return {doc["id"]: doc["prompt"] for doc in made(corpus, setting)}
+
+    both, few = by_id(Setting(kind="desc_fewshot")), by_id(Setting(kind="fewshot"))
+    for form in NOVEL:
+        line = f"-- The word '{form}-big' refers to the big.\n\n"
+        assert both[f"big/0/{form}"].replace(line, "") == few[f"big/0/{form}"]
+        assert both[f"big/0/{form}"].partition(line)[2].startswith(f"-- {form} 100?\nselect 100")
+    assert both["big/0/base"] == few["big/0/base"]
+
+
+WORDS: dict[Form, str] = {"foreign": "bogla", "adversarial": "adversarial-big"}
+DESCRIBED = {
+    "big": Description("concept_word is said of large ones.", {"plausible": "bigly", **WORDS}),
+    "small": Description("little ones are meant.", {}),
+}
+
+
+def test_the_authors_descriptions_name_the_word_of_their_list(corpus: Corpus) -> None:
+    theirs = replace(corpus, descriptions=DESCRIBED)
+    by_id = {doc["id"]: doc["prompt"] for doc in made(theirs, Setting(kind="desc"))}
+    assert "\n-- bigly is said of large ones.\n" in by_id["big/0/plausible"]
+    assert "\n-- adversarial-big is said of large ones.\n" in by_id["big/0/adversarial"]
+    # Not the list's: nobody could know that both invented words mean the same.
+    assert "\n-- foreign-big is said of large ones.\n" in by_id["big/0/foreign"]
+    # A phrase's has no place for a word.
+    assert "\n-- little ones are meant.\n" in by_id["small/0/plausible"]
+    assert "large" not in by_id["big/0/base"]
+
+
+def test_two_words_are_described_as_the_question_has_them(corpus: Corpus) -> None:
+    theirs = replace(corpus, descriptions=DESCRIBED)
+    described = made(theirs, Setting(subset="combinations", kind="desc"))
+    line = "\n\n-- plausible-big is said of large ones. little ones are meant.\n\n"
+    assert line in described[1]["prompt"]
+
+
+def test_the_layout_figure_has_our_own_descriptions(corpus: Corpus) -> None:
+    theirs = replace(corpus, descriptions=DESCRIBED)
+    setting = Setting(kind="desc", layout="figure")
+    assert made(theirs, setting) == made(corpus, setting)
+
+
+def overlapping_corpus(corpus: Corpus) -> Corpus:
+    """One adversarial support example of ``big`` has the gold query of the second template."""
+    support = dict(corpus.support)
+    same = replace(support["big", "adversarial"][3], query="select 1", db_id="ONE")
+    support["big", "adversarial"] = (*support["big", "adversarial"][:3], same)
+    return replace(corpus, support=support)
+
+
+@pytest.mark.parametrize("kind", ["direct", "desc", "fewshot", "desc_fewshot"])
+def test_templates_that_stand_in_their_support_are_dropped_on_request(
+    corpus: Corpus, kind: PromptKind
+) -> None:
+    changed = overlapping_corpus(corpus)
+    kept = {doc["id"] for doc in made(changed, Setting(kind=kind))}
+    left = {doc["id"] for doc in made(changed, Setting(kind=kind, overlap="drop"))}
+    assert kept - left == {f"big/1/{form}" for form in (BASE, *NOVEL)}
+    # Only the forms that are asked count.
+    plausible = Setting(kind=kind, forms=("plausible",), overlap="drop")
+    assert len(made(changed, plausible)) == len(made(corpus, plausible)) == 12
+
+
+def test_another_interpretations_support_is_no_overlap(corpus: Corpus) -> None:
+    support = dict(corpus.support)
+    support["small", "plausible"] = (example("small", 0, "plausible", "Two"),)
+    changed = replace(corpus, support=support)
+    assert made(changed, Setting(overlap="drop")) == made(changed, Setting())
+
+
+def test_51_real_examples_of_a_form_also_stand_in_their_support(shared_data: Path) -> None:
+    corpus = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
+    for form in NOVEL:
+        asked = [one for one in chosen(corpus, Setting(forms=(form,))) if one.form == form]
+        assert len(overlapping(corpus, asked)) == 51
+    everything = chosen(corpus, Setting())
+    left = chosen(corpus, Setting(overlap="drop"))
+    gone = overlapping(corpus, everything)
+    assert {one.template for one in everything} - {one.template for one in left} == gone
+    assert not overlapping(corpus, left)
+    page = (Path(__file__).parents[3] / "docs/benchmarks/magnifico.md").read_text(encoding="utf-8")
+    assert f"{len(everything) - len(left)} of {len(everything):,} examples" in page
 
 
 def test_dialogues_stand_first_and_base_ones_at_the_start(corpus: Corpus) -> None:
@@ -139,8 +237,12 @@ def test_what_cannot_be_scored_is_named_by_cause(corpus: Corpus) -> None:
         (("words", "direct", "end", "base"), "magnifico_forms is 'base'"),
         (("words", "direct", "end", "foreign, foreign"), "name each form once"),
         (("words", "direct", "end", ""), "magnifico_forms is ''"),
+        (("words", "direct", "end", "foreign", "code"), "magnifico_layout is 'code'; use released"),
+        (("words", "direct", "end", "foreign", "figure", "no"), "magnifico_overlap is 'no'; use"),
     ],
 )
-def test_options_are_checked(options: tuple[str, str, str, str], message: str) -> None:
+def test_options_are_checked(options: tuple[str, ...], message: str) -> None:
+    subset, kind, position, forms, *others = options
+    more = dict(zip(("layout", "overlap"), others, strict=False))
     with pytest.raises(OptionError, match=message):
-        Setting.of_options(*options)
+        Setting.of_options(subset, kind, position, forms, **more)

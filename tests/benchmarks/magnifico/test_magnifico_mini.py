@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from lm_eval_ext.benchmarks.magnifico import corpora, mini
-from lm_eval_ext.benchmarks.magnifico.prompt import tables_of
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, PLACEHOLDER, Corpus, Example
+from lm_eval_ext.benchmarks.magnifico.tables import tables_of
 from lm_eval_ext.lexicon.words import is_english
 from lm_eval_ext.sql import SEMANTICS, Executor
 from lm_eval_ext.sql.mutants import near_misses
@@ -134,7 +134,7 @@ def test_databases_are_sound(corpus: Corpus) -> None:
                 quoted += any(" " in column.name for column in table.columns)
                 nulls += any(None in row for row in rows)
                 dates += any(re.fullmatch(r"\d{4}-\d\d-\d\d", str(v)) is not None for v in rows[0])
-        shown = tables_of(database)
+        shown = tables_of(database, "released")
         assert [table.name for table in shown] == list(tables)
         assert all(f"{table.create};" in database.schema.read_text() for table in shown)
     assert min(nulls, dates, quoted) > 0

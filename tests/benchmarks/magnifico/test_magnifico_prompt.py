@@ -1,14 +1,18 @@
-"""Prompts: CREATE statements, rows, positions of descriptions, dialogues."""
+"""The layout ``figure``: CREATE statements, rows, positions of descriptions, dialogues.
+
+``test_magnifico_released.py`` has the layout of the authors' code.
+"""
 
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from lm_eval_ext.benchmarks.magnifico import corpora, prompt
-from lm_eval_ext.benchmarks.magnifico.prompt import tables_of
-from lm_eval_ext.benchmarks.magnifico.records import Database, Example, Position
+from lm_eval_ext.benchmarks.magnifico.records import Database, Example, Layout, Position
+from lm_eval_ext.benchmarks.magnifico.tables import tables_of
 from lm_eval_ext.errors import DataError
 
 SCRIPT = """
@@ -44,8 +48,9 @@ def build(folder: Path, *, script: str | None = SCRIPT) -> Database:
 
 
 def test_statements_come_from_the_script_in_its_order(tmp_path: Path) -> None:
-    quay, boat, later = tables_of(build(tmp_path))
+    quay, boat, later = tables_of(build(tmp_path), "figure")
     assert (quay.name, boat.name, later.name) == ("Quay", "Night Boat", "later")
+    assert quay.create
     assert quay.create.startswith("CREATE TABLE IF NOT EXISTS `Quay` (\n  `name` varchar(20), --")
     assert quay.create.endswith(")")
     assert boat.create == 'create table "Night Boat" (id int, quay text)'
@@ -53,21 +58,21 @@ def test_statements_come_from_the_script_in_its_order(tmp_path: Path) -> None:
 
 
 def test_without_a_script_they_come_from_sqlite(tmp_path: Path) -> None:
-    tables = tables_of(build(tmp_path, script=None))
+    tables = tables_of(build(tmp_path, script=None), "figure")
     assert [table.name for table in tables] == ["Night Boat", "Quay", "later"]
     assert tables[1].create == "CREATE TABLE Quay (name, depth)"
 
 
 def test_three_rows_are_shown_a_line_each(tmp_path: Path) -> None:
-    quay, boat, later = tables_of(build(tmp_path))
+    quay, boat, later = tables_of(build(tmp_path), "figure")
     assert quay.header == ("name", "depth")
-    assert quay.rows == (("one", "1.5"), ("two\\nlines", "NULL"), ("ff00", "3"))
+    assert quay.rows == (("one", 1.5), ("two\nlines", None), (b"\xff\x00", 3))
     assert boat.rows == ()
     assert later.rows == (("f\ufffd",),)
 
 
 def test_a_block_is_laid_out_as_in_the_paper(tmp_path: Path) -> None:
-    blocks = prompt.schema(tables_of(build(tmp_path)))
+    blocks = prompt.schema(tables_of(build(tmp_path), "figure"), "figure")
     assert blocks[0].partition("/*\n3")[2] == (
         " example rows:\nSELECT * FROM Quay LIMIT 3;\nname\tdepth\none\t1.5\ntwo\\nlines\tNULL\n"
         "ff00\t3\n*/"
@@ -75,18 +80,19 @@ def test_a_block_is_laid_out_as_in_the_paper(tmp_path: Path) -> None:
     assert 'SELECT * FROM "Night Boat" LIMIT 3;' in blocks[1]
 
 
-def test_no_database_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layout", get_args(Layout))
+def test_no_database_is_one_line(tmp_path: Path, layout: Layout) -> None:
     with pytest.raises(DataError, match=r"nowhere\.sqlite: cannot be read"):
-        tables_of(Database(tmp_path / "nowhere.sqlite"))
+        tables_of(Database(tmp_path / "nowhere.sqlite"), layout)
     assert not (tmp_path / "nowhere.sqlite").exists()
 
 
 BLOCKS = ["T1", "T2", "T3"]
-LINES = ["-- The word 'w' refers to m."]
+LINES = ["The word 'w' refers to m."]
 
 
 def test_a_direct_prompt() -> None:
-    assert prompt.for_question(BLOCKS, "how many?") == (
+    assert prompt.for_question(BLOCKS, "how many?", "figure") == (
         f"T1\nT2\nT3\n{prompt.INSTRUCTION}\n-- how many?\nSELECT"
     )
 
@@ -94,29 +100,29 @@ def test_a_direct_prompt() -> None:
 @pytest.mark.parametrize(
     ("position", "expected"),
     [
-        ("start", "{d}\nT1\nT2\nT3\n{i}\n-- q\nSELECT"),
-        ("mid", "T1\nT2\n{d}\nT3\n{i}\n-- q\nSELECT"),
-        ("end", "T1\nT2\nT3\n{i}\n{d}\n-- q\nSELECT"),
+        ("start", "-- {d}\nT1\nT2\nT3\n{i}\n-- q\nSELECT"),
+        ("mid", "T1\nT2\n-- {d}\nT3\n{i}\n-- q\nSELECT"),
+        ("end", "T1\nT2\nT3\n{i}\n-- {d}\n-- q\nSELECT"),
     ],
 )
 def test_a_description_stands_where_it_is_wanted(position: Position, expected: str) -> None:
-    made = prompt.for_question(BLOCKS, "q", descriptions=LINES, position=position)
+    made = prompt.for_question(BLOCKS, "q", "figure", descriptions=LINES, position=position)
     assert made == expected.format(d=LINES[0], i=prompt.INSTRUCTION)
 
 
 def test_support_stands_before_the_question() -> None:
     shown = [Example("t", ("i",), "plausible", "db", f"q{n}", f"select {n}") for n in (1, 2)]
-    made = prompt.for_question(["T"], "q", support=shown)
+    made = prompt.for_question(["T"], "q", "figure", support=shown)
     assert made == f"T\n{prompt.INSTRUCTION}\n-- q1\nselect 1\n-- q2\nselect 2\n-- q\nSELECT"
 
 
 def test_a_phrase_is_called_one() -> None:
-    assert prompt.description("w", "m") == "-- The word 'w' refers to m."
-    assert prompt.description("two words", "m") == "-- The phrase 'two words' refers to m."
+    assert prompt.description("w", "m") == "The word 'w' refers to m."
+    assert prompt.description("two words", "m") == "The phrase 'two words' refers to m."
 
 
 def test_a_dialogue_goes_on_with_the_question() -> None:
-    made = prompt.in_dialogue("User1: Hm.\n\nUser2: Ah.\n", ["T1", "T2"], "which?")
+    made = prompt.in_dialogue("User1: Hm.\n\nUser2: Ah.\n", ["T1", "T2"], "which?", "figure")
     turns = made.split("\n\n")
     assert turns[:2] == ["User1: Hm.", "User2: Ah."]
     assert turns[2].startswith("User1: Suppose you are given the following schema:\nT1\nT2\n")
@@ -130,13 +136,14 @@ def test_every_real_database_shows_all_its_tables(shared_data: Path) -> None:
         if not path.is_file():
             continue
         script = folder / "schema.sql"
-        tables = tables_of(Database(path, script if script.is_file() else None))
+        tables = tables_of(Database(path, script if script.is_file() else None), "figure")
         with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
             kept = connection.execute(
                 "SELECT count(*) FROM sqlite_master WHERE type='table' AND name NOT LIKE 'sqlite%'"
             )
             assert len(tables) == kept.fetchone()[0]
         for table in tables:
+            assert table.create
             assert table.create.casefold().startswith("create table")
             assert table.name.casefold() in table.create.casefold()
             assert table.create.rstrip().endswith(")")

@@ -45,10 +45,10 @@ def test_the_metrics_of_a_task_with_everything() -> None:
         expected += bounded(relative, f"{relative}:plausible", f"{relative}:foreign")
         expected += both(*(f"{relative}:{part}" for part in ("basic", "column")))
         expected += both(*(f"{relative}:{part}" for part in ("maximum", "height")))
-        accuracy = f"{database}execution_accuracy"
-        expected += both(
-            *(f"{accuracy}:{part}" for part in ("base", "novel", "plausible", "foreign"))
-        )
+        for accuracy in (f"{database}execution_accuracy", f"{database}average_execution_accuracy"):
+            expected += both(
+                *(f"{accuracy}:{part}" for part in ("base", "novel", "plausible", "foreign"))
+            )
         expected += both(*(database + cause for cause in ("error", "timeout", "too_large")))
     assert names_of(WHOLE) == [*expected, *both("no_query")]
 
@@ -58,7 +58,8 @@ def test_a_single_form_or_category_has_no_metrics_of_its_own() -> None:
     for database in ("populated/", "original/"):
         relative = f"{database}relative_performance"
         expected += [*bounded(relative), *both(f"{relative}:maximum")]
-        expected += both(*(f"{database}execution_accuracy:{part}" for part in ("base", "novel")))
+        for accuracy in (f"{database}execution_accuracy", f"{database}average_execution_accuracy"):
+            expected += both(*(f"{accuracy}:{part}" for part in ("base", "novel")))
         expected += both(*(database + cause for cause in ("error", "timeout", "too_large")))
     assert names_of(ONE_FORM) == [*expected, *both("no_query")]
 
@@ -70,6 +71,10 @@ def test_the_direction_and_the_aggregation_of_a_metric() -> None:
         assert entry["aggregation"] == f"magnifico_relative_performance{ending}"
         assert entry["higher_is_better"] == (ending != "_stderr")
     assert entries["populated/execution_accuracy:base"]["higher_is_better"]
+    for ending in ENDINGS[:2]:
+        entry = entries[f"original/average_execution_accuracy:foreign{ending}"]
+        assert entry["aggregation"] == f"magnifico_average_accuracy{ending}"
+        assert entry["higher_is_better"] == (not ending)
     for name in ("populated/error", "original/timeout", "original/too_large", "no_query"):
         assert not entries[name]["higher_is_better"]
 
@@ -107,14 +112,14 @@ def test_a_document_counts_in_its_own_subsets(form: str) -> None:
         parts = ("", ":plausible", ":foreign", ":basic", ":column", ":maximum", ":height")
         expected = [value if applies else None for applies in APPLIES[form]]
         assert [found[relative + part] for part in parts] == expected
-        accuracy = f"{database}/execution_accuracy"
         for part, applies in (
             ("base", form == "base"),
             ("novel", form != "base"),
             ("plausible", form == "plausible"),
             ("foreign", form == "foreign"),
         ):
-            assert found[f"{accuracy}:{part}"] == (value if applies else None)
+            for accuracy in ("execution_accuracy", "average_execution_accuracy"):
+                assert found[f"{database}/{accuracy}:{part}"] == (value if applies else None)
     outcome = found["populated/relative_performance"]
     assert outcome is not None
     assert (outcome.interpretation, outcome.form, outcome.cluster) == ("maximum", form, "yard")

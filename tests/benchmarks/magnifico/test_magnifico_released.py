@@ -1,0 +1,203 @@
+"""The layout ``released``, fact by fact, on a small database of our own; golden prompts."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.benchmarks.magnifico import corpora, prompt
+from lm_eval_ext.benchmarks.magnifico.records import Database, Example
+from lm_eval_ext.benchmarks.magnifico.tables import tables_of
+
+SCRIPT = """-- the harbour; a semicolon in a comment
+PRAGMA foreign_keys = ON;
+
+CREATE TABLE "crane" (
+  "name" TEXT,
+  "lifts" REAL
+);
+INSERT INTO crane VALUES ('a;b', 1.5);
+create table `Quay` (id int);
+"""
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    """Three tables, two of which the script creates; one has no rows."""
+    path = tmp_path / "port" / "port.sqlite"
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE tug (x)")
+        connection.execute("CREATE TABLE quay (id int)")
+        connection.execute('CREATE TABLE crane ("name" TEXT, "lifts" REAL)')
+        rows = [("Ida", None), ("two\nlines", 7.0), (b"\x00z", 3), ("never shown", 4)]
+        connection.executemany("INSERT INTO crane VALUES (?, ?)", rows)
+        connection.execute("INSERT INTO tug VALUES ('  Bo ')")
+        connection.commit()
+    return Database(path)
+
+
+def with_script(database: Database, name: str = "schema.sql") -> Database:
+    database.path.with_name(name).write_text(SCRIPT, encoding="utf-8")
+    return corpora._with_script(database.path)
+
+
+def blocks(database: Database) -> list[str]:
+    return prompt.schema(tables_of(database, "released"), "released")
+
+
+CRANE = """CREATE TABLE "crane" (
+  "name" TEXT,
+  "lifts" REAL
+)
+/*
+3 example rows:
+SELECT * FROM crane LIMIT 3;
+name\tlifts
+Ida\tNone
+two
+lines\t7.0
+b'\\x00z'\t3.0
+*/"""
+
+QUAY = """create table `Quay` (id int)
+/*
+3 example rows:
+SELECT * FROM `Quay` LIMIT 3;
+id
+
+*/"""
+
+
+def test_a_table_has_its_statement_and_a_comment_block(database: Database) -> None:
+    crane, quay, _ = blocks(with_script(database))
+    assert crane == CRANE
+    assert quay == QUAY
+
+
+def test_null_is_none_and_values_are_pythons(database: Database) -> None:
+    text = blocks(with_script(database))[0]
+    assert "Ida\tNone\n" in text
+    assert "\\n" not in text
+    assert "two\nlines\t7.0\n" in text
+    assert "b'\\x00z'" in text
+
+
+def test_a_script_is_split_at_every_semicolon(database: Database) -> None:
+    schema = "CREATE TABLE crane (name TEXT DEFAULT ';', lifts REAL);"
+    database.path.with_name("schema.sql").write_text(schema, encoding="utf-8")
+    assert blocks(Database.at(database.path))[0].startswith(
+        "CREATE TABLE crane (name TEXT DEFAULT '\n/*\n3 example rows:\n"
+    )
+
+
+def test_a_script_of_any_name_is_read(database: Database) -> None:
+    found = with_script(database, "harbour.sql")
+    assert (found.schema, found.script) == (None, database.path.with_name("harbour.sql"))
+    assert blocks(found)[:2] == [CRANE, QUAY]
+    # Not by the other layout.
+    assert [table.name for table in tables_of(found, "figure")] == ["tug", "quay", "crane"]
+
+
+def test_one_of_several_scripts_of_other_names_is_not_guessed(database: Database) -> None:
+    with_script(database, "harbour.sql")
+    assert with_script(database, "more.sql") == Database(database.path)
+
+
+def test_a_database_without_a_script_has_no_statements(database: Database) -> None:
+    shown = blocks(database)
+    assert shown[0] == "/*\n3 example rows of table tug:\nSELECT * FROM tug LIMIT 3;\nx\nBo\n*/"
+    assert [text.splitlines()[1] for text in shown] == [
+        f"3 example rows of table {name}:" for name in ("tug", "quay", "crane")
+    ]
+    assert not any("create table" in text.casefold() for text in shown)
+
+
+def test_it_then_has_the_tables_that_the_questions_list(database: Database) -> None:
+    shown = blocks(replace(database, listed=("Crane", "nowhere", "TUG")))
+    assert [text.splitlines()[2] for text in shown] == [
+        "SELECT * FROM Crane LIMIT 3;", "SELECT * FROM TUG LIMIT 3;",
+    ]  # fmt: skip
+
+
+def test_a_table_that_the_script_lacks_follows_without_a_statement(database: Database) -> None:
+    assert blocks(with_script(database))[2].startswith("/*\n3 example rows of table tug:\n")
+
+
+BLOCKS = ["T1", "T2", "T3", "T4", "T5"]
+TABLES = "T1\n\nT2\n\nT3\n\nT4\n\nT5"
+ASKED = f"{prompt.INSTRUCTION}\n\n-- which?\nSELECT"
+
+
+def test_a_blank_line_separates_everything() -> None:
+    assert prompt.for_question(BLOCKS, "which?", "released") == f"{TABLES}\n\n{ASKED}"
+
+
+def test_solved_examples_are_a_pair_of_lines_between_blank_lines() -> None:
+    shown = [Example("t", ("i",), "plausible", "db", f"q{n}", f"select {n}") for n in (1, 2)]
+    made = prompt.for_question(["T1"], "which?", "released", support=shown)
+    examples = "-- q1\nselect 1\n\n-- q2\nselect 2"
+    assert made == f"T1\n\n{prompt.INSTRUCTION}\n\n{examples}\n\n-- which?\nSELECT"
+
+
+def test_a_description_at_the_end_is_a_comment() -> None:
+    made = prompt.for_question(["T1"], "which?", "released", descriptions=["w means m."])
+    assert made == f"T1\n\n{prompt.INSTRUCTION}\n\n-- w means m.\n\n-- which?\nSELECT"
+
+
+def test_a_description_at_the_start_is_bare_text() -> None:
+    made = prompt.for_question(
+        ["T1"], "which?", "released", descriptions=["w means m."], position="start"
+    )
+    assert made == f"w means m.\n\nT1\n\n{ASKED}"
+
+
+@pytest.mark.parametrize(("tables", "before"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
+def test_the_middle_is_after_half_of_the_tables_rounded_down(tables: int, before: int) -> None:
+    made = prompt.for_question(
+        BLOCKS[:tables], "which?", "released", descriptions=["w means m."], position="mid"
+    )
+    parts = made.split("\n\n")
+    assert parts[: tables + 1] == [*BLOCKS[:before], "w means m.", *BLOCKS[before:tables]]
+
+
+def test_two_descriptions_share_a_line() -> None:
+    both = ["w means m.", "v means n."]
+    made = prompt.for_question(["T1"], "which?", "released", descriptions=both)
+    assert made == f"T1\n\n{prompt.INSTRUCTION}\n\n-- w means m. v means n.\n\n-- which?\nSELECT"
+
+
+def test_a_description_precedes_solved_examples() -> None:
+    shown = [Example("t", ("i",), "plausible", "db", "q1", "select 1")]
+    made = prompt.for_question(
+        ["T1"], "which?", "released", descriptions=["w means m."], support=shown
+    )
+    middle = "-- w means m.\n\n-- q1\nselect 1"
+    assert made == f"T1\n\n{prompt.INSTRUCTION}\n\n{middle}\n\n-- which?\nSELECT"
+
+
+def test_a_dialogue_goes_on_with_the_schema_and_the_question() -> None:
+    made = prompt.in_dialogue("User1: Hm.\n\nUser2: Ah.\n", ["T1", "T2"], "which?", "released")
+    assert made == (
+        "User1: Hm.\n\nUser2: Ah.\n\nUser1: Suppose you are given the following schema:\n\n"
+        "T1\n\nT2\n\nUsing valid SQLite, answer the following question with the corresponding SQL "
+        "query:\nwhich?\n\nUser2: SELECT"
+    )
+
+
+def test_every_real_database_is_shown_in_full(shared_data: Path) -> None:
+    corpus = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
+    found = corpora._in_folder(shared_data / "spider_databases", corpus)
+    without = set()
+    for db_id, database in found.items():
+        tables = tables_of(database, "released")
+        kept = {table.name for table in tables_of(database, "figure")}
+        assert {table.name for table in tables} == kept
+        assert len(tables) == len(kept)
+        if any(table.create is None for table in tables):
+            without.add(db_id)
+            assert [table.spelt for table in tables] == list(database.listed)
+    assert without == {"chinook_1", "flight_4", "icfp_1", "small_bank_1"}
+    assert sum(database.script is not None for database in found.values()) == 6
