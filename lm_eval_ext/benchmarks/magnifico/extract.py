@@ -7,9 +7,9 @@ prompt's own SELECT. In order:
 
 1. *Length.* Only the first million characters are read.
 2. *Thinking.* Text in ``<think>`` and the like (thinking, thought, reasoning, reflection,
-   scratchpad, analysis) is dropped, unless the tag touches a quotation mark. What stands behind
-   the last thought is read first. An opening tag that is never closed drops the rest, a closing
-   tag that was never opened all before it.
+   scratchpad, analysis) is dropped, unless the tag touches a quotation mark that is no fence.
+   What stands behind the last thought is read first. An opening tag that is never closed drops the
+   rest, a closing tag that was never opened all before it.
 3. *Quoted answer.* If the whole answer is in one pair of quotation marks (', " or \`), they are
    removed; a JSON string is decoded.
 4. *Start.* The query begins at the first of these places where the text reads as SQL:
@@ -85,6 +85,8 @@ _MAX_PLACES = 200
 _MAX_DOUBTFUL = 40
 """Number of places that are tried, and of those where prose behind a query is looked for."""
 
+_MAX_ROUNDS = 5
+
 _JSON_LEVELS = 2
 """JSON is read within strings of JSON, as in the arguments of a tool call, but no deeper."""
 
@@ -119,9 +121,17 @@ _PROSE_WORDS = 3
 def query_of(answer: str) -> str | None:
     """Returns the query in an answer by the rules in the module's docstring, or None.
 
-    The query of a query is the query itself.
+    The query of a query is the query itself: the rules are applied until nothing changes.
     """
-    answer = answer[:MAX_CHARS]
+    found = _find(answer[:MAX_CHARS])
+    for _ in range(_MAX_ROUNDS):
+        before, found = found, found and _find(found)
+        if found == before:
+            return found
+    return None
+
+
+def _find(answer: str) -> str | None:
     texts = [_unquoted(answer[start:end]) for start, end in without_thinking(answer)]
     doubtful: list[Place] = []
     for place in islice(chain.from_iterable(map(_places, texts)), _MAX_PLACES):

@@ -151,15 +151,17 @@ def _prose_begins(place: Place) -> Iterator[int]:
     text, depth, behind, last = place.text, 0, place.start, ""
     tables: set[str] = set()
     introduced = False  # between FROM or JOIN and the next keyword
+    stop: int | None = None
     for token in tokens(place):
         start, piece, word = token.start(), token[0], token[0].upper()
         new_line = "\n" in text[behind:start]
         behind = token.end()
+        stop = None
         if piece == ".":
-            cut_off = last in tables and not introduced
+            stop = start if depth <= 0 and (introduced or last not in tables) else None
             tables.add(last)
         if depth <= 0 and is_prose(text, start, new_line=new_line):
-            if piece != "." or not (cut_off and _END_OF_LINE.match(text, start)):
+            if piece != "." or stop is not None or not _END_OF_LINE.match(text, start):
                 yield start
         elif token.lastgroup == "value" and piece[-1] == "." and is_prose(text, behind - 1):
             yield behind - 1  # "1." ends a sentence, too
@@ -168,6 +170,8 @@ def _prose_begins(place: Place) -> Iterator[int]:
             tables.add(word)
         depth += (piece == "(") - (piece == ")")
         last = word
+    if last == "." and stop is not None:
+        yield stop
 
 
 def is_prose(text: str, start: int, *, new_line: bool = False) -> bool:

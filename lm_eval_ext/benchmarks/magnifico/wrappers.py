@@ -13,10 +13,12 @@ from lm_eval_ext.benchmarks.magnifico.sql_text import OPENING_CHARS, Place, is_p
 # --- thinking (rule 2) ---
 
 _TAG = re.compile(
-    r"""(?<!['"`])<(/?)(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis)\s?>"""
-    r"""(?!['"`])""",
-    re.IGNORECASE,
+    r"""(?<!['"])(?:(?<!`)|(?<=```))
+    <(/?)(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis)\s?>
+    (?!['"]|`(?!``))""",
+    re.IGNORECASE | re.VERBOSE,
 )
+"""A quotation mark beside a tag says that it is quoted, three of them (a fence) do not."""
 
 
 def without_thinking(text: str) -> list[tuple[int, int]]:
