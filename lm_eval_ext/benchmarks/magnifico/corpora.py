@@ -14,7 +14,6 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from lm_eval_ext import data
-from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import mini, own
 from lm_eval_ext.benchmarks.magnifico.records import (
     BASE,
@@ -102,8 +101,7 @@ def find(
             )
         place = Path(examples).expanduser()
         corpus = own.read(place, Path(databases).expanduser())
-        digests = {"examples": sha256_of(place), "databases": own.digest(corpus.databases)}
-        return Sourced(corpus, provenance.describe_many([], own=digests))
+        return Sourced(corpus, provenance.describe_many([], own=own.digests(place, corpus)))
     raise OptionError(f"magnifico_corpus is {name!r}; use {', '.join(get_args(CorpusName))}")
 
 

@@ -21,12 +21,13 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     Interpretation,
     Position,
 )
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.lexicon import WORDLIKE, draw_words
 from lm_eval_ext.lexicon.words import is_english
 
-Subset: TypeAlias = Literal["words", "phrases", "combinations", "dialogues"]
-"""Examples with one word, one phrase or two words, or those of the dialogue experiment."""
+Subset: TypeAlias = Literal["words", "phrases", "all", "combinations", "dialogues"]
+"""Examples with one word, one phrase, either of them, or two words, or those of the dialogue
+experiment."""
 
 PromptKind: TypeAlias = Literal["direct", "desc", "fewshot", "dialogue"]
 
@@ -92,10 +93,20 @@ def documents(
         The documents, with the columns ``id``, ``template``, ``interpretation``, ``category``,
         ``form``, ``db_id``, ``question``, ``query`` (the gold) and ``prompt``; and the ids of
         examples that cannot be scored, by reason: ``database_missing``, ``gold_error``.
+
+    Raises:
+        OptionError: A dialogue is wanted for examples without one.
+        DataError: A few-shot prompt is wanted for a word without solved examples.
     """
+    if setting.kind == "dialogue" and setting.subset != "dialogues":
+        raise OptionError(
+            f"magnifico_prompt=dialogue: magnifico_subset is {setting.subset!r}; use dialogues"
+        )
     made: list[dict[str, Any]] = []
     unscorable: dict[str, list[str]] = {}
     for example in chosen(corpus, setting):
+        if "fewshot" in setting.kind:
+            _check_support(corpus, example)
         db_id = example.db_id.casefold()
         if db_id not in corpus.databases:
             unscorable.setdefault("database_missing", []).append(example.id)
@@ -147,6 +158,8 @@ def _belongs(corpus: Corpus, example: Example, subset: Subset) -> bool:
     (name,) = example.interpretations
     if subset == "dialogues":
         return (name, example.form, example.db_id.casefold()) in corpus.dialogues
+    if subset == "all":
+        return True
     return (corpus.interpretations[name].category == PHRASE) == (subset == "phrases")
 
 
@@ -179,6 +192,17 @@ def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str
     return prompt.for_question(
         blocks, example.question, descriptions=tuple(descriptions), position=setting.position
     )
+
+
+def _check_support(corpus: Corpus, example: Example) -> None:
+    """Raises DataError rather than ask silently without solved examples."""
+    for name in example.interpretations:
+        if not corpus.support[name, example.form]:
+            raise DataError(
+                f"{example.place or example.id}: few-shot prompts need solved examples, and no "
+                f"support row has {name!r} in the form {example.form}; add rows with support=yes, "
+                "or use a task with another prompt"
+            )
 
 
 def _support(corpus: Corpus, example: Example) -> list[Example]:
@@ -230,7 +254,7 @@ def _seen(corpus: Corpus, schemas: Iterable[str]) -> str:
 def _reworded(corpus: Corpus, old: Mapping[str, str], new: Mapping[str, str]) -> Corpus:
     def reword(text: str, names: Iterable[str]) -> str:
         for name in names:
-            text = text.replace(old[name], new[name])
+            text = re.sub(re.escape(old[name]), new[name], text, flags=re.IGNORECASE)
         return text
 
     def example(one: Example) -> Example:

@@ -31,8 +31,8 @@ _CREATE = re.compile(
     re.IGNORECASE,
 )
 _KEPT = (
-    "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' "
-    "ESCAPE '\\' ORDER BY rowid"
+    "SELECT name, sql, type FROM sqlite_master WHERE type IN ('table', 'view') "
+    "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
 )
 
 
@@ -128,7 +128,11 @@ def tables_of(database: Database) -> tuple[Table, ...]:
     """
     try:
         with closing(_open(database.path)) as connection:
-            kept = {str(name): str(sql) for name, sql in connection.execute(_KEPT)}
+            kept = {
+                str(name): str(sql)
+                for name, sql, kind in connection.execute(_KEPT).fetchall()
+                if kind == "table" or _is_readable(connection, name)
+            }
             written = _written(database.schema) if database.schema else {}
             by_name = {name.casefold(): name for name in kept}
             # The script's order; tables that it lacks follow.
@@ -139,6 +143,15 @@ def tables_of(database: Database) -> tuple[Table, ...]:
             )
     except (sqlite3.Error, OSError) as error:
         raise DataError(f"{database.path}: cannot be read ({error})") from None
+
+
+def _is_readable(connection: sqlite3.Connection, view: str) -> bool:
+    """Whether a view works: one of a table that is gone stays in the database."""
+    try:
+        _table(connection, view, "")
+    except sqlite3.Error:
+        return False
+    return True
 
 
 def _open(path: Path) -> sqlite3.Connection:
