@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from lm_eval_ext import data
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import mini, own
 from lm_eval_ext.benchmarks.magnifico.records import (
     BASE,
@@ -101,7 +102,10 @@ def find(
             )
         place = Path(examples).expanduser()
         corpus = own.read(place, Path(databases).expanduser())
-        return Sourced(corpus, provenance.describe_many([], own=own.digests(place, corpus)))
+        digests = {"examples": sha256_of(place), "databases": own.digest(corpus.databases)}
+        if corpus.dialogues:
+            digests["dialogues"] = own.digest_of_dialogues(corpus)
+        return Sourced(corpus, provenance.describe_many([], own=digests))
     raise OptionError(f"magnifico_corpus is {name!r}; use {', '.join(get_args(CorpusName))}")
 
 

@@ -133,6 +133,7 @@ def chosen(corpus: Corpus, setting: Setting) -> list[Example]:
     """The examples of a setting, in an order that makes sense with ``--limit``.
 
     The forms of a template follow each other, the base form first, and interpretations alternate.
+    A user's base example is left out if none of its forms is wanted.
     """
     wanted = {BASE, *setting.forms}
     if setting.subset == "combinations":
@@ -143,6 +144,8 @@ def chosen(corpus: Corpus, setting: Setting) -> list[Example]:
             for example in corpus.examples
             if example.form in wanted and _belongs(corpus, example, setting.subset)
         ]
+    paired = {example.template for example in examples if example.form != BASE}
+    examples = [one for one in examples if not one.place or one.template in paired]
     forms = (BASE, *NOVEL)
     turn: dict[str, tuple[int, int]] = {}
     members: dict[tuple[str, ...], int] = {}
@@ -194,6 +197,16 @@ def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str
     )
 
 
+def _support(corpus: Corpus, example: Example) -> list[Example]:
+    rows = SUPPORT_ROWS[len(example.interpretations)]
+    return [
+        held_out
+        for name in example.interpretations
+        for index, held_out in enumerate(corpus.support[name, example.form])
+        if index in rows
+    ]
+
+
 def _check_support(corpus: Corpus, example: Example) -> None:
     """Raises DataError rather than ask silently without solved examples."""
     for name in example.interpretations:
@@ -203,16 +216,6 @@ def _check_support(corpus: Corpus, example: Example) -> None:
                 f"support row has {name!r} in the form {example.form}; add rows with support=yes, "
                 "or use a task with another prompt"
             )
-
-
-def _support(corpus: Corpus, example: Example) -> list[Example]:
-    rows = SUPPORT_ROWS[len(example.interpretations)]
-    return [
-        held_out
-        for name in example.interpretations
-        for index, held_out in enumerate(corpus.support[name, example.form])
-        if index in rows
-    ]
 
 
 def with_fresh_words(corpus: Corpus, seed: int, schemas: Iterable[str]) -> Corpus:

@@ -7,7 +7,7 @@ distinguish gold queries from similar wrong ones (distilled test suites, Zhong e
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import corpora, prompt
+from lm_eval_ext.benchmarks.magnifico import corpora, own_checks, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents, with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.prompt import tables_of
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
 
 _log = get_logger(__name__)
-
-_MOST_PROBLEMS = 20
-"""Rows of a user's file that are named one by one."""
 
 
 @loader(prefix="magnifico_")
@@ -85,7 +82,7 @@ def dataset(
     made, left_out = documents(
         ready.corpus, setting, ready.blocks.__getitem__, ready.scoring.broken
     )
-    own = list(_own_problems(ready, left_out))
+    own = own_checks.rows(ready.corpus, ready.scoring.broken, left_out)
     if not made:
         hint = "check the databases (lm-eval-ext data fetch magnifico)"
         if magnifico_corpus == "own":
@@ -93,7 +90,9 @@ def dataset(
                 own[0] if own else f"the file has no rows for magnifico_subset={magnifico_subset}"
             )
         raise DataError(f"MAGNIFICo: no example can be scored ({_counted(left_out)}); {hint}")
-    for problem in own[:_MOST_PROBLEMS]:
+    if magnifico_corpus == "own":
+        own += own_checks.unpaired(made)
+    for problem in own[: own_checks.MOST]:
         _log.warning("MAGNIFICo: %s", problem)
     if left_out:
         missing = sum(map(len, left_out.values()))
@@ -112,26 +111,6 @@ def _needs_dialogues(subset: str, kind: str) -> bool:
 
 def _counted(left_out: Mapping[str, Sequence[str]]) -> str:
     return ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items()) or "there are none"
-
-
-def _own_problems(ready: "Prepared", left_out: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Names the rows of a user's file whose query fails or whose database is missing, and why."""
-    ids = {one for several in left_out.values() for one in several}
-    examples = (*ready.corpus.examples, *ready.corpus.combinations)
-    held_out = (one for several in ready.corpus.support.values() for one in several)
-    asked = [one for one in examples if one.id in ids]
-    shown = [one for one in held_out if one.place]
-    said = set()
-    for example in (*asked, *shown):
-        db_id = example.db_id.casefold()
-        error = ready.scoring.broken.get((db_id, example.query))
-        known = db_id in ready.corpus.databases
-        if not example.place or example.place in said or (known and error is None):
-            continue
-        said.add(example.place)
-        reason = f"the query fails: {error}" if known else f"there is no database {example.db_id!r}"
-        asked_or_shown = "is not asked" if example.id in ids else "is a solved example all the same"
-        yield f"{example.place}: {reason}; the row {asked_or_shown}"
 
 
 @dataclass(frozen=True)

@@ -112,19 +112,16 @@ def read(examples: Path, databases: Path) -> Corpus:
     )
 
 
-def digests(examples: Path, corpus: Corpus) -> dict[str, str]:
-    """SHA-256 of the user's file, of the databases, and of the dialogues if there are any."""
-    found = {"examples": sha256_of(examples), "databases": digest(corpus.databases)}
-    if corpus.dialogues:
-        texts = sorted((list(key), dict(texts)) for key, texts in corpus.dialogues.items())
-        found["dialogues"] = hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
-    return found
-
-
 def digest(databases: Mapping[str, Database]) -> str:
     """SHA-256 of the databases' ids and contents."""
     lines = [f"{sha256_of(one.path)}  {db_id}\n" for db_id, one in sorted(databases.items())]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def digest_of_dialogues(corpus: Corpus) -> str:
+    """SHA-256 of all dialogues, with their words."""
+    texts = sorted((list(key), dict(texts)) for key, texts in corpus.dialogues.items())
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import own
-from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
+from lm_eval_ext.benchmarks.magnifico import corpora, own
+from lm_eval_ext.benchmarks.magnifico.documents import Setting, chosen, documents
 from lm_eval_ext.benchmarks.magnifico.prompt import tables_of
 from lm_eval_ext.errors import DataError, OptionError
 
@@ -198,12 +198,22 @@ def test_a_dialogue_needs_its_own_examples(tmp_path: Path, database: Path) -> No
 
 def test_the_signature_sees_the_dialogue(tmp_path: Path, database: Path) -> None:
     file = write(tmp_path, HEADER + "\tdialogue", f"{ROW}\ttalk.txt")
-    found = []
-    for text in (TALK, TALK.replace("Hello", "Hi")):
+    found = set()
+    for text in (TALK, TALK.replace("Hello", "Hi"), TALK):
         (tmp_path / "talk.txt").write_text(text, encoding="utf-8")
-        found.append(own.digests(file, own.read(file, database)))
-    assert found[0].keys() == {"examples", "databases", "dialogues"}
-    assert [key for key in found[0] if found[0][key] != found[1][key]] == ["dialogues"]
+        sourced = corpora.find("own", dialogues=False, databases=str(database), examples=str(file))
+        found.add(sourced.info.download_checksums["own dialogues"]["checksum"])
+    assert len(found) == 2
+
+
+def test_base_questions_are_those_of_the_wanted_forms(tmp_path: Path, database: Path) -> None:
+    """Otherwise, the base accuracy would be that of other questions."""
+    other = ROW.replace("masts", "spars").replace("lofty", "skalvun")
+    corpus = own.read(write(tmp_path, HEADER + "\tform", ROW, f"{other}\tforeign"), database)
+    for form in ("plausible", "foreign"):
+        asked = chosen(corpus, Setting("all", forms=(form,)))  # type: ignore[arg-type]
+        assert [one.form for one in asked] == ["base", form]
+        assert len({one.template for one in asked}) == 1
 
 
 def test_several_databases_lie_in_a_folder(tmp_path: Path, database: Path) -> None:

@@ -128,3 +128,20 @@ def test_where_nothing_can_be_asked_the_row_is_in_the_error(yard: Path) -> None:
         asked(yard)
     with pytest.raises(DataError, match="no rows for magnifico_subset=phrases"):
         asked(yard, magnifico_subset="phrases")
+
+
+def test_forms_with_different_questions_are_named(
+    yard: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = yard / "yard.tsv"
+    kept = [
+        row for row in file.read_text(encoding="utf-8").splitlines() if "How many sk" not in row
+    ]
+    file.write_text("\n".join(kept), encoding="utf-8")
+    with caplog.at_level(logging.WARNING):
+        asked(yard, magnifico_prompt="direct")
+        assert "the forms of tall ask different questions" in caplog.text
+        caplog.clear()
+        docs = asked(yard, magnifico_prompt="direct", magnifico_forms="foreign")
+    assert "different questions" not in caplog.text
+    assert Counter(doc["form"] for doc in docs) == {"base": 1, "foreign": 1}
