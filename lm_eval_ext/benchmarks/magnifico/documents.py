@@ -211,10 +211,11 @@ def _check_support(corpus: Corpus, example: Example) -> None:
     """Raises DataError rather than ask silently without solved examples."""
     for name in example.interpretations:
         if not corpus.support[name, example.form]:
+            form = "" if example.form == BASE else f" in the form {example.form}"
             raise DataError(
                 f"{example.place or example.id}: few-shot prompts need solved examples, and no "
-                f"support row has {name!r} in the form {example.form}; add rows with support=yes, "
-                "or use a task with another prompt"
+                f"support row has {name!r}{form}; add rows with support=yes, or use a task with "
+                "another prompt"
             )
 
 

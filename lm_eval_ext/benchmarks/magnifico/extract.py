@@ -225,7 +225,7 @@ def _reads_as_sql(place: Place) -> bool:
     previous, words, depth = "", 0, 0
     certain = has_from = False
     for token in tokens(opening):
-        kind, piece = token.lastgroup, token[0].upper()
+        piece = token[0].upper()
         keyword = piece in _KEYWORDS
         if not previous:
             certain = not place.prose and token[0] in ("SELECT", "select")
@@ -236,9 +236,9 @@ def _reads_as_sql(place: Place) -> bool:
         elif piece in ("SELECT", "WITH") and previous not in _BEFORE_SELECT:
             return certain
         apostrophe = piece[0] == "'" and words and place.text[token.start() - 1] > " "
-        if apostrophe or (kind == "sign" and piece not in _SIGNS):
+        if apostrophe or (token["sign"] and piece not in _SIGNS):
             return False
-        words = words + 1 if kind == "word" and not keyword else 0
+        words = words + 1 if token["word"] and not keyword else 0
         if words == _PROSE_WORDS and depth <= 0:
             return False
         depth += (piece == "(") - (piece == ")")

@@ -81,17 +81,17 @@ def tokens(place: Place) -> Iterator[re.Match[str]]:
     depth, previous = 0, ""
     main = first_of_line = False
     for token in _TOKEN.finditer(text, place.start, place.end):
-        kind, piece = token.lastgroup, token[0].upper()
+        piece = token[0].upper()
         may_end = main and depth <= 0 and previous not in COMPOUND
-        if kind == "comment":
+        if token["comment"]:
             continue
-        if kind == "space":
+        if token["space"]:
             first_of_line = first_of_line or "\n" in piece
             if may_end and piece.count("\n") > 1 and not _COMPOUND_NEXT.match(text, token.end()):
                 return
             continue
         new_text = may_end and first_of_line and _NEW_TEXT.match(text, token.start())
-        if kind == "stop" or new_text or (place.prose and _FULL_STOP.match(text, token.start())):
+        if token["stop"] or new_text or (place.prose and _FULL_STOP.match(text, token.start())):
             return
         yield token
         depth += (piece == "(") - (piece == ")")
@@ -163,7 +163,7 @@ def _prose_begins(place: Place) -> Iterator[int]:
         if depth <= 0 and is_prose(text, start, new_line=new_line):
             if piece != "." or stop is not None or not _END_OF_LINE.match(text, start):
                 yield start
-        elif token.lastgroup == "value" and piece[-1] == "." and is_prose(text, behind - 1):
+        elif len(piece) > 1 and piece[-1] == "." and is_prose(text, behind - 1):
             yield behind - 1  # "1." ends a sentence, too
         introduced = word in ("FROM", "JOIN") or (introduced and word not in _CONTINUES)
         if introduced:
