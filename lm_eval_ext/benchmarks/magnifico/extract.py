@@ -28,7 +28,7 @@ prompt's own SELECT. In order:
 
    Comments before the query are skipped. At (a) and (b), text that does not begin with SELECT or
    WITH continues the prompt: "SELECT " is put before it. Parentheses are removed if they enclose
-   the whole query, and in prose only if they begin a line or follow a colon.
+   the whole query, and in prose only if they begin a line or follow a colon or a mark.
 5. *Reading as SQL.* Text is not SQL if, up to the first keyword after FROM, it has anything that
    only prose has: three words in a row (outside parentheses) that are not keywords, a character
    that SQL lacks (":", "?", "!", "{", ...), an apostrophe in a word, a SELECT where none is legal,
@@ -48,8 +48,9 @@ prompt's own SELECT. In order:
    Trailing comments are dropped. A truncated query ends where it was cut off.
 7. *Prose behind the query.* If SQLite cannot parse all that, the query ends before the first
    sentence, label or full stop before which SQLite can. A sentence has three words or more, one of
-   them English ("the", "this", "returns", ...), and begins with a capital letter or a line. A query
-   without prose behind it is never shortened, whatever is wrong with it.
+   them English ("the", "this", "returns", ...). It begins with a capital letter, a line, or one of
+   "which", "this", "these" and "it". A query without prose behind it is never shortened, whatever
+   is wrong with it.
 
 So the first query counts (fenced before prose), right or wrong. Base models are stopped after
 their first query, and choosing among several would give verbose models more attempts. SQL is not
@@ -100,7 +101,7 @@ _TABLE_EXPRESSION = re.compile(
 _IN_CAPITALS = re.compile(r"\s*(?:SELECT|WITH)\b")
 _INSIDE_QUERY = re.compile(r"(?:\(|\b(?:union(?:\s+all)?|except|intersect))\s*\Z", re.IGNORECASE)
 _INSIDE_ENGLISH = re.compile(r"[\w,][ \t]*\Z")
-_PARENTHESES = re.compile(r"(?:\A|[\n:>])[ \t]*(\((?:\s*\()*\s*)\Z")
+_PARENTHESES = re.compile(r"(?:\A|[\n:>*][ \t]*|([`\"']))(\((?:\s*\()*\s*)\Z")
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`""")
 _DETERMINED = re.compile(r"\b(?:the|an|this|these|those|their|your)\s+[^\W\d]", re.IGNORECASE)
 
@@ -176,7 +177,8 @@ def _places(text: str, level: int = 0) -> Iterator[Place]:
         start = begin.start()
         before = text[max(0, start - 50) : start]
         if parentheses := _PARENTHESES.search(before):
-            yield Place(text, start - len(parentheses[1]), len(text), prose=True)
+            end = _closing(text, start, parentheses[1] or "")
+            yield Place(text, start - len(parentheses[2]), end, prose=True)
         elif not _is_english(begin, before) and not _INSIDE_QUERY.search(before):
             yield Place(text, start, _closing(text, start, before[-1:]), prose=True)
 

@@ -42,7 +42,7 @@ _RUN = re.compile(
 _LABEL = re.compile(r"[A-Z]\w*(?:[ \t]\w+){0,3}:(?=\s)")
 _END_OF_LINE = re.compile(r"[.!][ \t\r]*(?:\n|\Z)")
 _NEXT_SENTENCE = re.compile(r"\.[ \t\r\n]+(?=[A-Z])")
-_MARK = re.compile(r"[-*>(]{1,3}[ \t]{0,3}(?=[^\W\d_])")
+_MARK = re.compile(r"[-*>(/,]{1,3}[ \t]{0,3}(?=[^\W\d_])")
 _ENGLISH = frozenset(
     re.findall(
         r"\w+",
@@ -62,6 +62,9 @@ _CONTINUES = frozenset(
 
 _CLAUSE = frozenset(("clause", "condition", "part", "statement", "keyword"))
 """What a sentence calls a keyword: "the WHERE clause"."""
+
+_OPENERS = frozenset(("which", "this", "these", "it"))
+"""Words that begin a sentence or a clause behind a query even in lower case."""
 
 _LEAST_WORDS = 3
 
@@ -181,7 +184,8 @@ def is_prose(text: str, start: int, *, new_line: bool = False) -> bool:
         return bool(_END_OF_LINE.match(text, start)) or (
             following is not None and _opening_words(text, following.end()) != []
         )
-    mark = _MARK.match(text, start) if new_line or text[start] == "(" else None
+    mark = _MARK.match(text, start)
+    new_line = new_line or (mark is not None and mark[0].startswith(("(", "//")))
     start = mark.end() if mark else start
     words = _opening_words(text, start)
     if not words:
@@ -190,7 +194,8 @@ def is_prose(text: str, start: int, *, new_line: bool = False) -> bool:
     if capital and _LABEL.match(text, start):
         return True
     english = not _ENGLISH.isdisjoint(re.split(r"\W", " ".join(words).lower()))
-    if (capital or new_line) and english and len(words) >= _LEAST_WORDS:
+    begins = capital or new_line or words[0].lower() in _OPENERS
+    if begins and english and len(words) >= _LEAST_WORDS:
         return True
     run = _RUN.match(text, start)
     return capital and run is not None and _END_OF_LINE.match(text, run.end()) is not None
