@@ -114,6 +114,8 @@ def find(
         place = Path(examples).expanduser()
         corpus = own.read(place, Path(databases).expanduser())
         digests = {"examples": sha256_of(place), "databases": own.digest(corpus.databases)}
+        if corpus.dialogues:
+            digests["dialogues"] = own.digest_of_dialogues(corpus)
         return Sourced(corpus, provenance.describe_many([], own=digests))
     raise OptionError(f"magnifico_corpus is {name!r}; use {', '.join(get_args(CorpusName))}")
 

@@ -23,12 +23,13 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     Layout,
     Position,
 )
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.lexicon import WORDLIKE, draw_words
 from lm_eval_ext.lexicon.words import is_english
 
-Subset: TypeAlias = Literal["words", "phrases", "combinations", "dialogues"]
-"""Examples with one word, one phrase or two words, or those of the dialogue experiment."""
+Subset: TypeAlias = Literal["words", "phrases", "all", "combinations", "dialogues"]
+"""Examples with one word, one phrase, either of them, or two words, or those of the dialogue
+experiment."""
 
 PromptKind: TypeAlias = Literal["direct", "desc", "fewshot", "desc_fewshot", "dialogue"]
 
@@ -127,10 +128,20 @@ def documents(
         The documents, with the columns ``id``, ``template``, ``interpretation``, ``category``,
         ``form``, ``db_id``, ``question``, ``query`` (the gold) and ``prompt``; and the ids of
         examples that cannot be scored, by reason: ``database_missing``, ``gold_error``.
+
+    Raises:
+        OptionError: A dialogue is wanted for examples without one.
+        DataError: A few-shot prompt is wanted for a word without solved examples.
     """
+    if setting.kind == "dialogue" and setting.subset != "dialogues":
+        raise OptionError(
+            f"magnifico_prompt=dialogue: magnifico_subset is {setting.subset!r}; use dialogues"
+        )
     made: list[dict[str, Any]] = []
     unscorable: dict[str, list[str]] = {}
     for example in chosen(corpus, setting):
+        if "fewshot" in setting.kind:
+            _check_support(corpus, example)
         db_id = example.db_id.casefold()
         if db_id not in corpus.databases:
             unscorable.setdefault("database_missing", []).append(example.id)
@@ -157,6 +168,7 @@ def chosen(corpus: Corpus, setting: Setting) -> list[Example]:
     """The examples of a setting, in an order that makes sense with ``--limit``.
 
     The forms of a template follow each other, the base form first, and interpretations alternate.
+    A user's base example is left out if none of its forms is wanted.
     """
     wanted = {BASE, *setting.forms}
     if setting.subset == "combinations":
@@ -170,6 +182,8 @@ def chosen(corpus: Corpus, setting: Setting) -> list[Example]:
     if setting.overlap == "drop":
         found = overlapping(corpus, examples)
         examples = [example for example in examples if example.template not in found]
+    paired = {example.template for example in examples if example.form != BASE}
+    examples = [one for one in examples if not one.place or one.template in paired]
     forms = (BASE, *NOVEL)
     turn: dict[str, tuple[int, int]] = {}
     members: dict[tuple[str, ...], int] = {}
@@ -201,6 +215,8 @@ def _belongs(corpus: Corpus, example: Example, subset: Subset) -> bool:
     (name,) = example.interpretations
     if subset == "dialogues":
         return (name, example.form, example.db_id.casefold()) in corpus.dialogues
+    if subset == "all":
+        return True
     return (corpus.interpretations[name].category == PHRASE) == (subset == "phrases")
 
 
@@ -266,6 +282,18 @@ def _support(corpus: Corpus, example: Example) -> list[Example]:
     ]
 
 
+def _check_support(corpus: Corpus, example: Example) -> None:
+    """Raises DataError rather than ask silently without solved examples."""
+    for name in example.interpretations:
+        if not corpus.support[name, example.form]:
+            form = "" if example.form == BASE else f" in the form {example.form}"
+            raise DataError(
+                f"{example.place or example.id}: few-shot prompts need solved examples, and no "
+                f"support row has {name!r}{form}; add rows with support=yes, or use a task with "
+                "another prompt"
+            )
+
+
 def with_fresh_words(corpus: Corpus, seed: int, schemas: Iterable[str]) -> Corpus:
     """Returns the corpus with new foreign words.
 
@@ -305,7 +333,7 @@ def _seen(corpus: Corpus, schemas: Iterable[str]) -> str:
 def _reworded(corpus: Corpus, old: Mapping[str, str], new: Mapping[str, str]) -> Corpus:
     def reword(text: str, names: Iterable[str]) -> str:
         for name in names:
-            text = text.replace(old[name], new[name])
+            text = re.sub(re.escape(old[name]), new[name], text, flags=re.IGNORECASE)
         return text
 
     def example(one: Example) -> Example:

@@ -2,24 +2,33 @@ r"""Finds the SQL query in a model's answer.
 
 The prompt ends in "SELECT" (paper, section 4). A base model continues it and is stopped at ";", a
 blank line, "--" or "#"; a chat model is not stopped. The same rules serve both. They select a part
-of the answer without changing it, and add nothing except the prompt's own SELECT. In order:
+of the answer without changing it (of JSON, a part of a decoded string), and add nothing except the
+prompt's own SELECT. In order:
 
 1. *Length.* Only the first million characters are read.
-2. *Thinking.* Text before the last ``</think>`` or ``</thinking>`` is dropped, unless the tag
-   touches a quotation mark. An answer that opens the tag and never closes it has no query.
+2. *Thinking.* Text in ``<think>`` and the like (thinking, thought, reasoning, reflection,
+   scratchpad, analysis) is dropped, unless the tag touches a quotation mark that is no fence.
+   What stands behind the last thought is read first. An opening tag that is never closed drops the
+   rest, a closing tag that was never opened all before it.
 3. *Quoted answer.* If the whole answer is in one pair of quotation marks (', " or \`), they are
-   removed.
+   removed; a JSON string is decoded.
 4. *Start.* The query begins at the first of these places where the text reads as SQL:
 
    a. the start of the answer;
    b. the start of a fenced block, after its language; fenced blocks precede prose because models
       talk about parts of a query before they show it;
-   c. in prose, a SELECT or WITH in capitals, or one in other letters that does not follow a word
-      or a comma, where it is English. One after "(", UNION, EXCEPT or INTERSECT is excluded: it
-      belongs to a query that began earlier.
+   c. a string of JSON that is the answer, begins a fenced block, or stands in prose, decoded. The
+      strings of keys such as "sql", "query" or "answer" come first. By these rules, a query is
+      looked for in the string, but it continues no prompt;
+   d. in prose, a SELECT or WITH in capitals, or one in other letters that does not follow a word
+      or a comma, where it is English ("with t as (select" never is). One after "(", UNION, EXCEPT
+      or INTERSECT is excluded: it belongs to a query that began earlier;
+   e. if there is none: the SELECTs and WITHs that were left out in (d) as English, and places whose
+      query was not seen for the prose behind it. SQLite must be able to parse these.
 
    Comments before the query are skipped. At (a) and (b), text that does not begin with SELECT or
-   WITH continues the prompt: "SELECT " is put before it.
+   WITH continues the prompt: "SELECT " is put before it. Parentheses are removed if they enclose
+   the whole query, and in prose only if they begin a line or follow a colon or a mark.
 5. *Reading as SQL.* Text is not SQL if, up to the first keyword after FROM, it has anything that
    only prose has: three words in a row (outside parentheses) that are not keywords, a character
    that SQL lacks (":", "?", "!", "{", ...), an apostrophe in a word, a SELECT where none is legal,
@@ -33,10 +42,15 @@ of the answer without changing it, and add nothing except the prompt's own SELEC
      SELECT of a WITH;
    - a line, except in parentheses, that begins with SELECT or WITH (not after UNION etc.), with a
      label such as "User1:", or with a list number such as "2.";
-   - for a query in prose (c), a full stop at the end of a line, and the closing quotation mark
+   - for a query in prose (d), a full stop at the end of a line, and the closing quotation mark
      (', " or \`) if there is an opening one before the query.
 
    Trailing comments are dropped. A truncated query ends where it was cut off.
+7. *Prose behind the query.* If SQLite cannot parse all that, the query ends before the first
+   sentence, label or full stop before which SQLite can. A sentence has three words or more, one of
+   them English ("the", "this", "returns", ...). It begins with a capital letter, a line, or one of
+   "which", "this", "these" and "it". A query without prose behind it is never shortened, whatever
+   is wrong with it.
 
 So the first query counts (fenced before prose), right or wrong. Base models are stopped after
 their first query, and choosing among several would give verbose models more attempts. SQL is not
@@ -45,44 +59,53 @@ repaired: a query with an error is the answer and fails when it is executed.
 
 import re
 from collections.abc import Iterator
-from itertools import islice
-from typing import NamedTuple
+from itertools import chain, islice
+
+from lm_eval_ext.benchmarks.magnifico.sql_text import (
+    COMPOUND,
+    OPENING_CHARS,
+    Place,
+    before_prose,
+    parses,
+    query_at,
+    tokens,
+)
+from lm_eval_ext.benchmarks.magnifico.wrappers import (
+    in_parentheses,
+    json_begins,
+    json_in_prose,
+    json_string,
+    json_strings,
+    without_thinking,
+)
 
 MAX_CHARS = 1_000_000
 """Length of answers that is read; the executor refuses much shorter queries."""
 
 _MAX_PLACES = 200
-_OPENING_CHARS = 20_000
-"""Number of places that are tried, and characters checked at each: keeps the time linear."""
+_MAX_DOUBTFUL = 40
+"""Number of places that are tried, and of those where prose behind a query is looked for."""
 
-# Not the tokenizer of lm_eval_ext.sql.ordering, which needs quadratic time for many "[". As in
-# SQLite, all characters beyond ASCII are letters.
-_TOKEN = re.compile(
-    r"""
-      (?P<space> [\s\ufeff]+ )
-    | (?P<comment> --[^\n]* | /\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/)? )
-    | (?P<stop> ; | \# | `{3,} | \*\* | </(?!\*) | <\| )
-    | (?P<value> [xX]?'[^']*(?:''[^']*)*' | "[^"]*(?:""[^"]*)*" | `[^`]*(?:``[^`]*)*`
-        | \[[^\]\n]{1,128}\] | \d[\w.]* | \.\d\w* )
-    | (?P<word> [A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]* )
-    | (?P<sign> != | . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_THOUGHT = re.compile(r"(?<!['\"`])</think(?:ing)?>(?!['\"`])", re.IGNORECASE)
-_THINKING = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
+_MAX_ROUNDS = 5
+
+_JSON_LEVELS = 2
+"""JSON is read within strings of JSON, as in the arguments of a tool call, but no deeper."""
+
 _WRAPPED = re.compile(r"""\s*(?:'([^']+)'|"([^"]+)"|`([^`]+)`)[\s;.]*""")
 _FENCE = re.compile(r"`{3,}[ \t]*(?:(?:sqlite3?|sql)\b|[\w+-]*[ \t\r]*(?=\n))?", re.IGNORECASE)
 _BEGIN = re.compile(r"\b(?:select|with)\b", re.IGNORECASE)
+_BEGINS = re.compile(r"[\s(]*(?:select|with)\b", re.IGNORECASE)
+_TABLE_EXPRESSION = re.compile(
+    r"with\s+(?:recursive\s+)?\w+\s*(?:\([^()]{0,500}\)\s*)?as\s*\(\s*select\b", re.IGNORECASE
+)
+_IN_CAPITALS = re.compile(r"\s*(?:SELECT|WITH)\b")
 _INSIDE_QUERY = re.compile(r"(?:\(|\b(?:union(?:\s+all)?|except|intersect))\s*\Z", re.IGNORECASE)
 _INSIDE_ENGLISH = re.compile(r"[\w,][ \t]*\Z")
-_NEW_TEXT = re.compile(r"\w+:(?!:)|\d+[.)][ \t]|(?:select|with)\b", re.IGNORECASE)
-_COMPOUND_NEXT = re.compile(r"(?:union|except|intersect)\b", re.IGNORECASE)
+_PARENTHESES = re.compile(r"(?:\A|[\n:>*][ \t]*|([`\"']))(\((?:\s*\()*\s*)\Z")
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`""")
-_FULL_STOP = re.compile(r"\.[ \t\r]*(?:\n|\Z)")
+_DETERMINED = re.compile(r"\b(?:the|an|this|these|those|their|your)\s+[^\W\d]", re.IGNORECASE)
 
-_COMPOUND = frozenset(("UNION", "ALL", "EXCEPT", "INTERSECT"))
-_BEFORE_SELECT = _COMPOUND | {"(", ")"}
+_BEFORE_SELECT = COMPOUND | {"(", ")"}
 _SIGNS = frozenset("()*+,-./%|&<>=~") | {"!="}
 _KEYWORDS = frozenset(
     re.findall(
@@ -96,46 +119,87 @@ _KEYWORDS = frozenset(
 _PROSE_WORDS = 3
 
 
-class _Place(NamedTuple):
-    """Where a query may begin, where it ends at the latest, and whether it is in prose."""
-
-    start: int
-    end: int
-    prose: bool = False
-
-
 def query_of(answer: str) -> str | None:
     """Returns the query in an answer by the rules in the module's docstring, or None.
 
-    The query of a query is the query itself.
+    The query of a query is the query itself: the rules are applied until nothing changes.
     """
-    text = _without_thinking(answer[:MAX_CHARS])
-    if wrapped := _WRAPPED.fullmatch(text):
-        text = wrapped[wrapped.lastindex or 0]
-    for place in islice(_places(text), _MAX_PLACES):
-        if _reads_as_sql(text, place):
-            return _cut(text, place)
+    found = _find(answer[:MAX_CHARS])
+    for _ in range(_MAX_ROUNDS):
+        before, found = found, found and _find(found)
+        if found == before:
+            return found
     return None
 
 
-def _without_thinking(text: str) -> str:
-    closed = 0
-    for tag in _THOUGHT.finditer(text):
-        closed = tag.end()
-    return "" if not closed and _THINKING.match(text) else text[closed:]
+def _find(answer: str) -> str | None:
+    texts = [_unquoted(answer[start:end]) for start, end in without_thinking(answer)]
+    doubtful: list[Place] = []
+    for place in islice(chain.from_iterable(map(_places, texts)), _MAX_PLACES):
+        inner = in_parentheses(place)
+        if inner is None and place.prose and place.text[place.start] == "(":
+            continue
+        found = inner or place
+        if _reads_as_sql(found):
+            return query_at(before_prose(found) or found)
+        if len(doubtful) < _MAX_DOUBTFUL:
+            if _IN_CAPITALS.match(found.text, found.start) and (query := _before_prose(found)):
+                return query
+            doubtful.append(found)
+    english = islice(chain.from_iterable(map(_english_places, texts)), _MAX_DOUBTFUL)
+    queries = chain(map(_before_prose, doubtful), map(_among_english, english))
+    return next(filter(None, queries), None)
 
 
-def _places(text: str) -> Iterator[_Place]:
-    """Rule 4."""
-    yield _Place(0, len(text))
+def _unquoted(text: str) -> str:
+    """Rule 3."""
+    if (decoded := json_string(text)) is not None:
+        return decoded
+    wrapped = _WRAPPED.fullmatch(text)
+    return wrapped[wrapped.lastindex or 0] if wrapped else text
+
+
+def _places(text: str, level: int = 0) -> Iterator[Place]:
+    """Rule 4, (a) to (d); ``level`` counts the strings of JSON that the text stands in."""
+    if not level or _BEGINS.match(text):
+        yield Place(text, 0, len(text))
+    whole = level < _JSON_LEVELS and json_begins(text, 0)
+    if whole:
+        yield from _json_places(text, 0, level)
     for block in islice(_FENCE.finditer(text), 0, None, 2):  # every other fence closes a block
-        yield _Place(block.end(), len(text))
+        yield Place(text, block.end(), len(text))
+        if level < _JSON_LEVELS and json_begins(text, block.end()):
+            yield from _json_places(text, block.end(), level)
+    if level < _JSON_LEVELS and not whole:
+        for start in json_in_prose(text):
+            yield from _json_places(text, start, level)
     for begin in _BEGIN.finditer(text):
         start = begin.start()
         before = text[max(0, start - 50) : start]
-        english = not begin[0].isupper() and _INSIDE_ENGLISH.search(before)
-        if not english and not _INSIDE_QUERY.search(before):
-            yield _Place(start, _closing(text, start, before[-1:]), prose=True)
+        if parentheses := _PARENTHESES.search(before):
+            end = _closing(text, start, parentheses[1] or "")
+            yield Place(text, start - len(parentheses[2]), end, prose=True)
+        elif not _is_english(begin, before) and not _INSIDE_QUERY.search(before):
+            yield Place(text, start, _closing(text, start, before[-1:]), prose=True)
+
+
+def _json_places(text: str, start: int, level: int) -> Iterator[Place]:
+    for string in json_strings(text, start):
+        yield from _places(string, level + 1)
+
+
+def _english_places(text: str) -> Iterator[Place]:
+    """Rule 4e: what (d) leaves out as English."""
+    for begin in _BEGIN.finditer(text):
+        start = begin.start()
+        before = text[max(0, start - 50) : start]
+        if _is_english(begin, before) and not _INSIDE_QUERY.search(before):
+            yield Place(text, start, min(len(text), start + OPENING_CHARS), prose=True)
+
+
+def _is_english(begin: re.Match[str], before: str) -> bool:
+    inside = not begin[0].isupper() and _INSIDE_ENGLISH.search(before)
+    return bool(inside) and not _TABLE_EXPRESSION.match(begin.string, begin.start())
 
 
 def _closing(text: str, start: int, mark: str) -> int:
@@ -146,7 +210,7 @@ def _closing(text: str, start: int, mark: str) -> int:
     if not mark or mark not in "'\"`":
         return len(text)
     behind = start
-    for quoted in _QUOTED.finditer(text, start, start + _OPENING_CHARS):
+    for quoted in _QUOTED.finditer(text, start, start + OPENING_CHARS):
         opened = quoted.start()
         if text[opened] == mark and text[opened - 1] not in " \t\n(,.=<>|+-/":
             return opened
@@ -157,14 +221,14 @@ def _closing(text: str, start: int, mark: str) -> int:
     return closing if closing >= 0 else len(text)
 
 
-def _reads_as_sql(text: str, place: _Place) -> bool:
+def _reads_as_sql(place: Place) -> bool:
     """Rule 5."""
-    opening = place._replace(end=min(place.end, place.start + _OPENING_CHARS))
+    opening = place._replace(end=min(place.end, place.start + OPENING_CHARS))
     previous, words, depth = "", 0, 0
     certain = has_from = False
-    for token in _tokens(text, opening):
-        kind, piece = token.lastgroup, token[0].upper()
-        keyword = kind == "word" and piece in _KEYWORDS
+    for token in tokens(opening):
+        piece = token[0].upper()
+        keyword = piece in _KEYWORDS
         if not previous:
             certain = not place.prose and token[0] in ("SELECT", "select")
             if piece == "FROM":
@@ -173,10 +237,10 @@ def _reads_as_sql(text: str, place: _Place) -> bool:
             return True
         elif piece in ("SELECT", "WITH") and previous not in _BEFORE_SELECT:
             return certain
-        apostrophe = kind == "value" and piece[0] == "'" and words and text[token.start() - 1] > " "
-        if apostrophe or (kind == "sign" and piece not in _SIGNS):
+        apostrophe = piece[0] == "'" and words and place.text[token.start() - 1] > " "
+        if apostrophe or (token["sign"] and piece not in _SIGNS):
             return False
-        words = words + 1 if kind == "word" and not keyword else 0
+        words = words + 1 if token["word"] and not keyword else 0
         if words == _PROSE_WORDS and depth <= 0:
             return False
         depth += (piece == "(") - (piece == ")")
@@ -186,33 +250,18 @@ def _reads_as_sql(text: str, place: _Place) -> bool:
     return (has_from or (certain and previous != "SELECT")) and previous != "."
 
 
-def _cut(text: str, place: _Place) -> str:
-    tokens = _tokens(text, place)
-    first = last = next(tokens)
-    for token in tokens:
-        last = token
-    query = text[first.start() : last.end()]
-    return query if first[0].upper() in ("SELECT", "WITH") else f"SELECT {query}"
+def _before_prose(place: Place) -> str | None:
+    """The query before the prose that hides it (rule 7), unless it would continue a sentence."""
+    shorter = before_prose(place)
+    if shorter is None or not _reads_as_sql(shorter):
+        return None
+    continues = not _BEGINS.match(place.text, place.start)
+    return None if continues and place.text[shorter.end] == "." else query_at(shorter)
 
 
-def _tokens(text: str, place: _Place) -> Iterator[re.Match[str]]:
-    """Rule 6: yields a query's tokens up to its end, without spaces and comments."""
-    depth, previous = 0, ""
-    main = first_of_line = False
-    for token in _TOKEN.finditer(text, place.start, place.end):
-        kind, piece = token.lastgroup, token[0].upper()
-        may_end = main and depth <= 0 and previous not in _COMPOUND
-        if kind == "comment":
-            continue
-        if kind == "space":
-            first_of_line = first_of_line or "\n" in piece
-            if may_end and piece.count("\n") > 1 and not _COMPOUND_NEXT.match(text, token.end()):
-                return
-            continue
-        new_text = may_end and first_of_line and _NEW_TEXT.match(text, token.start())
-        if kind == "stop" or new_text or (place.prose and _FULL_STOP.match(text, token.start())):
-            return
-        yield token
-        depth += (piece == "(") - (piece == ")")
-        main = main or (piece == "SELECT" and depth <= 0) or (not previous and piece != "WITH")
-        first_of_line, previous = False, piece
+def _among_english(place: Place) -> str | None:
+    """The query that begins with a word of a sentence, if it is no sentence itself (rule 4e)."""
+    found = before_prose(place) or place
+    query = query_at(found)
+    english = not _reads_as_sql(found) or _DETERMINED.search(_QUOTED.sub("", query))
+    return query if not english and parses(query) else None

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import corpora, prompt
+from lm_eval_ext.benchmarks.magnifico import corpora, own_checks, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents, with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus, Layout
 from lm_eval_ext.benchmarks.magnifico.tables import tables_of
@@ -89,11 +89,18 @@ def dataset(
     made, left_out = documents(
         ready.corpus, setting, ready.blocks.__getitem__, ready.scoring.broken
     )
+    own = own_checks.rows(ready.corpus, ready.scoring.broken, left_out)
     if not made:
-        raise DataError(
-            f"MAGNIFICo: no example can be scored ({_counted(left_out)}); check the databases "
-            "(lm-eval-ext data fetch magnifico)"
-        )
+        hint = "check the databases (lm-eval-ext data fetch magnifico)"
+        if magnifico_corpus == "own":
+            hint = (
+                own[0] if own else f"the file has no rows for magnifico_subset={magnifico_subset}"
+            )
+        raise DataError(f"MAGNIFICo: no example can be scored ({_counted(left_out)}); {hint}")
+    if magnifico_corpus == "own":
+        own += own_checks.unpaired(made)
+    for problem in own[: own_checks.MOST]:
+        _log.warning("MAGNIFICo: %s", problem)
     if left_out:
         missing = sum(map(len, left_out.values()))
         _log.warning(

@@ -49,6 +49,7 @@ class Example:
         db_id: The database; its case does not matter.
         question: Without the database's schema.
         query: The gold query.
+        place: File and line, of a user's own example.
     """
 
     template: str
@@ -57,6 +58,7 @@ class Example:
     db_id: str
     question: str
     query: str
+    place: str = field(default="", compare=False)
 
     @property
     def id(self) -> str:

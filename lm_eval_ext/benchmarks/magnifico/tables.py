@@ -23,8 +23,8 @@ _CREATE = re.compile(
     re.IGNORECASE,
 )
 _KEPT = (
-    "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' "
-    "ESCAPE '\\' ORDER BY rowid"
+    "SELECT name, sql, type FROM sqlite_master WHERE type IN ('table', 'view') "
+    "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
 )
 
 
@@ -52,7 +52,8 @@ def tables_of(database: Database, layout: Layout) -> tuple[Table, ...]:
 
     In the layout ``figure``, tables that ``schema.sql`` lacks follow those that it has, and
     without a script the statements are SQLite's own. In ``released``, a script of any name is
-    read, and tables without a statement in it are shown without one.
+    read, and tables without a statement in it are shown without one. Views that do not work are
+    left out.
 
     Raises:
         DataError: A file cannot be read.
@@ -60,7 +61,11 @@ def tables_of(database: Database, layout: Layout) -> tuple[Table, ...]:
     find = _as_released if layout == "released" else _as_in_figures
     try:
         with closing(_open(database.path)) as connection:
-            kept = {str(name): str(sql) for name, sql in connection.execute(_KEPT)}
+            kept = {
+                str(name): str(sql)
+                for name, sql, kind in connection.execute(_KEPT).fetchall()
+                if kind == "table" or _is_readable(connection, name)
+            }
             return tuple(
                 _table(connection, name, spelt, create)
                 for name, spelt, create in find(database, kept)
@@ -83,7 +88,7 @@ def _as_in_figures(
     order += [name for name in kept if name not in order]
     for name in order:
         create = written.get(name.casefold(), kept[name])
-        yield name, quoted(name), create.strip().rstrip(";").rstrip()
+        yield name, quoted(name), _bare(create)
 
 
 def _as_released(database: Database, kept: dict[str, str]) -> Iterator[tuple[str, str, str | None]]:
@@ -91,7 +96,8 @@ def _as_released(database: Database, kept: dict[str, str]) -> Iterator[tuple[str
 
     The script is split at every semicolon, even one in a comment or a text, and a table is spelt
     as its statement spells it, without double quotes. Without a script, the tables are those that
-    the dataset's questions list.
+    the dataset's questions list. A database of one's own that has neither, and views, are shown
+    with SQLite's own statements.
     """
     by_name = {name.casefold(): name for name in kept}
     shown = set()
@@ -110,9 +116,17 @@ def _as_released(database: Database, kept: dict[str, str]) -> Iterator[tuple[str
         for folded, spelt in listed.items():
             yield by_name[folded], quoted(spelt), None
     else:
-        for name in kept:
+        for name, statement in kept.items():
             if name not in shown:
-                yield name, quoted(name), None
+                own = not script or _VIEW.match(statement)
+                yield name, quoted(name), _bare(statement) if own else None
+
+
+_VIEW = re.compile(r"\s*create\s+(temp\s+|temporary\s+)?view\b", re.IGNORECASE)
+
+
+def _bare(statement: str) -> str:
+    return statement.strip().rstrip(";").rstrip()
 
 
 def quoted(name: str) -> str:
@@ -129,6 +143,15 @@ def _open(path: Path) -> sqlite3.Connection:
     # Some texts in Spider's databases are not UTF-8.
     connection.text_factory = lambda data: data.decode("utf-8", errors="replace")
     return connection
+
+
+def _is_readable(connection: sqlite3.Connection, view: str) -> bool:
+    """Whether a view works: one of a table that is gone stays in the database."""
+    try:
+        _table(connection, view, view, None)
+    except sqlite3.Error:
+        return False
+    return True
 
 
 def _table(connection: sqlite3.Connection, name: str, spelt: str, create: str | None) -> Table:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import own
-from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
+from lm_eval_ext.benchmarks.magnifico import corpora, own
+from lm_eval_ext.benchmarks.magnifico.documents import Setting, chosen, documents
+from lm_eval_ext.benchmarks.magnifico.tables import tables_of
 from lm_eval_ext.errors import DataError, OptionError
 
 HEADER = "interpretation\tword\tmeaning\tquestion\tbase_question\tquery"
@@ -60,13 +61,163 @@ def test_support_rows_are_shown_and_not_asked(tmp_path: Path, database: Path) ->
     assert "-- name the masts that are lofty?\nselect name" in docs[1]["prompt"]
 
 
-def test_few_shot_without_support_is_direct(tmp_path: Path, database: Path) -> None:
-    corpus = own.read(write(tmp_path, HEADER, ROW), database)
-    few, direct = (
-        documents(corpus, Setting(kind=kind), {"yard": ["T"]}.__getitem__, {})[0]
-        for kind in ("fewshot", "direct")
+def test_few_shot_without_support_is_refused(tmp_path: Path, database: Path) -> None:
+    """Asked without solved examples, it would be a direct prompt under another name."""
+    shown = ROW.replace("which masts are", "name the masts that are")
+    file = write(
+        tmp_path, HEADER + "\tsupport\tform", f"{shown}\tyes\tforeign", f"{ROW}\t\tplausible"
     )
-    assert few == direct
+    with pytest.raises(DataError, match=r"mine\.tsv:3: few-shot .*'tall' in the form plausible"):
+        documents(own.read(file, database), Setting(kind="fewshot"), {"yard": ["T"]}.get, {})  # type: ignore[arg-type]
+
+
+def test_a_question_in_two_forms_is_asked_once_as_base(tmp_path: Path, database: Path) -> None:
+    """Though case, spaces and a semicolon differ; an equal query does not pair questions."""
+    foreign = ROW.replace("lofty", "skalvun").replace(
+        "which masts are above", "Which  masts are above"
+    )
+    other = ROW.replace("which masts are", "what is called")
+    file = write(
+        tmp_path, HEADER + "\tform", ROW, f"{foreign};\tForeign", other, f"{ROW}\tplausible"
+    )
+    corpus = own.read(file, database)
+    assert [one.id for one in corpus.examples] == [
+        "tall/0/base", "tall/0/plausible", "tall/0/foreign",
+        "tall/2/base", "tall/2/plausible",
+        "tall/3/plausible",
+    ]  # fmt: skip
+    assert [one.question for one in corpus.examples if one.form == "base"] == [
+        "which masts are above 30?", "what is called above 30?"
+    ]  # fmt: skip
+    assert len({one.query.rstrip(";") for one in corpus.examples}) == 1
+    assert [one.place[-2:] for one in corpus.examples] == [":2", ":2", ":3", ":4", ":4", ":5"]
+
+
+def test_the_same_question_on_two_databases_is_asked_twice(tmp_path: Path, database: Path) -> None:
+    (tmp_path / "pier.sqlite").write_bytes(database.read_bytes())
+    file = write(tmp_path, HEADER + "\tdb_id", f"{ROW}\tyard", f"{ROW}\tpier", f"{ROW}\tYARD")
+    forms = [(one.db_id, one.form) for one in own.read(file, tmp_path).examples]
+    assert forms == [("yard", "base"), ("yard", "plausible"), ("pier", "base"),
+                     ("pier", "plausible"), ("YARD", "plausible")]  # fmt: skip
+
+
+def test_a_word_matches_in_any_case(tmp_path: Path, database: Path) -> None:
+    other = ROW.replace("\tlofty\t", "\tLofty\t").replace("which masts are lofty", "LOFTY masts")
+    corpus = own.read(write(tmp_path, HEADER, ROW, other), database)
+    assert [one.question for one in corpus.examples if one.form != "base"] == [
+        "which masts are lofty?", "LOFTY masts?"
+    ]  # fmt: skip
+    assert corpus.interpretations["tall"].forms == {"plausible": "lofty"}
+
+
+def test_changes_that_are_not_merged_are_refused(tmp_path: Path, database: Path) -> None:
+    """The same in a single file and in a folder; SQLite itself writes the log."""
+    file = write(tmp_path, HEADER + "\tdb_id", f"{ROW}\tyard")
+    with closing(sqlite3.connect(database)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("INSERT INTO mast VALUES ('mizzen', 40)")
+        writer.commit()
+        assert database.with_name("Yard.sqlite-wal").stat().st_size
+        for place in (database, tmp_path):
+            with pytest.raises(
+                DataError, match=r"unmerged changes in Yard\.sqlite-wal.*checkpoint"
+            ):
+                own.read(file, place)
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert own.read(file, database).databases
+    assert own.read(file, database).databases
+
+
+def test_views_are_in_the_prompt_where_they_work(tmp_path: Path, database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE VIEW high AS SELECT name FROM mast WHERE height > 30")
+        connection.execute("CREATE VIEW gone AS SELECT name FROM nowhere")
+        connection.commit()
+    tables = tables_of(
+        own.read(write(tmp_path, HEADER, ROW), database).databases["yard"], "released"
+    )
+    assert [(one.name, one.rows) for one in tables] == [
+        ("mast", (("fore", 28.5), ("main", 33.0))), ("high", (("main",),))
+    ]  # fmt: skip
+    assert tables[1].create.startswith("CREATE VIEW high AS")
+
+
+OLD = "old\tancient\tan age above 50\t\t\t"
+TWO = "tall + old\t\t\twhich lofty masts are ancient?\twhich are both?\tselect name from mast"
+
+
+def test_a_row_may_only_define_a_word(tmp_path: Path, database: Path) -> None:
+    corpus = own.read(write(tmp_path, HEADER, TWO, ROW, OLD), database)
+    assert {one.interpretations for one in corpus.examples} == {("tall",)}
+    assert [one.id for one in corpus.combinations] == ["tall+old/0/base", "tall+old/0/plausible"]
+    assert corpus.interpretations["old"].meaning == "an age above 50"
+    setting = Setting("combinations", "desc")
+    prompts = [doc["prompt"] for doc in documents(corpus, setting, lambda _: ["T"], {})[0]]
+    assert [text.count("refers to") for text in prompts] == [0, 2]
+
+
+def test_a_plus_in_the_name_of_a_word_is_a_name(tmp_path: Path, database: Path) -> None:
+    corpus = own.read(write(tmp_path, HEADER, ROW.replace("tall\t", "tall+\t", 1)), database)
+    assert set(corpus.interpretations) == {"tall+"}
+    assert not corpus.combinations
+
+
+TALK = """User1: Hello.
+
+User2: Hello.
+
+[definition]
+User1: {word} masts are above 30.
+
+User2: Good.
+[/definition]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "the dialogue cannot be read"),
+        (TALK.replace("[definition]", ""), "mark the turns that define the word"),
+        (TALK + TALK, "mark the turns that define the word"),
+        (TALK.replace("{word}", "lofty"), "does not name the word; write {word}"),
+    ],
+)
+def test_a_wrong_dialogue_is_named(
+    tmp_path: Path, database: Path, text: str | None, message: str
+) -> None:
+    if text is not None:
+        (tmp_path / "talk.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=rf"talk\.txt: .*{message}"):
+        own.read(write(tmp_path, HEADER + "\tdialogue", f"{ROW}\ttalk.txt"), database)
+
+
+def test_a_dialogue_needs_its_own_examples(tmp_path: Path, database: Path) -> None:
+    corpus = own.read(write(tmp_path, HEADER, ROW), database)
+    with pytest.raises(OptionError, match="magnifico_subset is 'all'; use dialogues"):
+        documents(corpus, Setting("all", "dialogue"), lambda _: ["T"], {})
+
+
+def test_the_signature_sees_the_dialogue(tmp_path: Path, database: Path) -> None:
+    file = write(tmp_path, HEADER + "\tdialogue", f"{ROW}\ttalk.txt")
+    found = set()
+    for text in (TALK, TALK.replace("Hello", "Hi"), TALK):
+        (tmp_path / "talk.txt").write_text(text, encoding="utf-8")
+        sourced = corpora.find(
+            "own", dialogues=False, descriptions=False, databases=str(database), examples=str(file)
+        )
+        found.add(sourced.info.download_checksums["own dialogues"]["checksum"])
+    assert len(found) == 2
+
+
+def test_base_questions_are_those_of_the_wanted_forms(tmp_path: Path, database: Path) -> None:
+    """Otherwise, the base accuracy would be that of other questions."""
+    other = ROW.replace("masts", "spars").replace("lofty", "skalvun")
+    corpus = own.read(write(tmp_path, HEADER + "\tform", ROW, f"{other}\tforeign"), database)
+    for form in ("plausible", "foreign"):
+        asked = chosen(corpus, Setting("all", forms=(form,)))  # type: ignore[arg-type]
+        assert [one.form for one in asked] == ["base", form]
+        assert len({one.template for one in asked}) == 1
 
 
 def test_several_databases_lie_in_a_folder(tmp_path: Path, database: Path) -> None:
@@ -90,6 +241,14 @@ def test_several_databases_lie_in_a_folder(tmp_path: Path, database: Path) -> No
         ([HEADER + "\tform", ROW + "\tnonsense"], "the form is 'nonsense'; use plausible, "),
         ([HEADER + "\tsupport", ROW + "\tyes"], "no examples to ask"),
         ([HEADER], "no examples to ask"),
+        ([HEADER, OLD], "no examples to ask"),
+        ([HEADER, ROW, OLD.replace("an age above 50", "")], r":3: meaning is empty"),
+        ([HEADER, ROW, TWO], r":3: no row gives 'old' a plausible word; add one with"),
+        ([HEADER + "\tform", ROW, OLD + "\tforeign", TWO], r":4: no row gives 'old' a plausible"),
+        ([HEADER, ROW, OLD, TWO.replace("ancient", "aged")], "does not contain the word 'ancient'"),
+        ([HEADER, ROW, TWO.replace(" + old", "")], r":3: word is empty"),
+        ([HEADER + "\tsupport", ROW, OLD, TWO + "\tyes"], r":4: a row with two words is neither"),
+        ([HEADER, ROW, ROW.replace("> 30", "> 31")], r":3: the base question is that of .*:2, and"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, database: Path, lines: list[str], message: str) -> None:

@@ -1,0 +1,222 @@
+"""Queries in JSON, in parentheses, behind thoughts, between sentences: found, and no text harmed.
+
+Each rule is tested both ways: on answers whose query has to be found, and on texts that look alike
+and have to stay as they are.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lm_eval_ext.benchmarks.magnifico.extract import MAX_CHARS, query_of
+from lm_eval_ext.benchmarks.magnifico.sql_text import parses
+
+FAMILIES: dict[str, list[dict[str, str | None]]] = yaml.safe_load(
+    (Path(__file__).parents[2] / "fixtures/magnifico_wrapped_answers.yaml").read_text("utf-8")
+)
+CASES = [case for cases in FAMILIES.values() for case in cases]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
+def test_cases(case: dict[str, str | None]) -> None:
+    found = query_of(str(case["answer"]))
+    assert found == case["expected"]
+    assert found is None or query_of(found) == found
+
+
+def test_both_rates() -> None:
+    """Of the whole table, and of every query below with everything around it that may be there."""
+    reasons = [case["why"] for case in CASES]
+    assert len(reasons) == len(set(reasons))
+    rates = {}
+    for family, cases in FAMILIES.items():
+        right = [query_of(str(case["answer"])) == case["expected"] for case in cases]
+        rates[f"table, {family}"] = (sum(right), len(right))
+    wrapped = [query_of(around(query)) == query for query in QUERIES for around in AROUND.values()]
+    rates["queries with something around"] = (sum(wrapped), len(wrapped))
+    bare = [query_of(query) == query for query in (*QUERIES, *WRONG)]
+    rates["queries alone, valid or not"] = (sum(bare), len(bare))
+    for what, (right_ones, all_ones) in rates.items():
+        print(f"{what}: {right_ones} of {all_ones} ({right_ones / all_ones:.1%})")  # noqa: T201
+    assert len(FAMILIES["found"]) >= 60
+    assert len(FAMILIES["kept"]) >= 40
+    assert all(right_ones == all_ones for right_ones, all_ones in rates.values()), rates
+
+
+# --- every query with everything around it -----------------------------------------------------
+
+QUERIES = [
+    "SELECT name FROM boat",
+    "select count(*) from boat",
+    "SELECT DISTINCT T1.name FROM boat AS T1 JOIN crew AS T2 ON T1.id = T2.boat",
+    "SELECT name FROM boat WHERE port = 'Bank' AND mast > 1",
+    'SELECT "home port" FROM boat WHERE "home port" != "St. Abb\'s"',
+    "SELECT name FROM boat WHERE note LIKE '%the%' ESCAPE '\\'",
+    "SELECT name\nFROM boat\nWHERE mast IN (\n  SELECT MAX(mast)\n  FROM boat\n)",
+    "SELECT port, COUNT(*) FROM boat GROUP BY port HAVING COUNT(*) > 1 ORDER BY port DESC LIMIT 1",
+    "SELECT name FROM boat EXCEPT SELECT name FROM boat WHERE mast = 1",
+    "WITH tall AS (SELECT * FROM boat WHERE mast > 1) SELECT name FROM tall",
+    "SELECT name FROM boat WHERE mast = (SELECT MAX(mast) FROM boat)",
+    "SELECT (SELECT MAX(mast) FROM boat) - MIN(mast) FROM boat",
+    "SELECT CASE WHEN mast > 1 THEN 'It is tall.' ELSE 'This returns low' END FROM boat",
+    "SELECT This.name FROM boat This WHERE This.mast BETWEEN 1 AND 2",
+    "SELECT name FROM boat WHERE note = '{\"sql\": \"x\"}' OR note = '(SELECT 1)'",
+    "SELECT max(length) - min(length) from boat where name is not null",
+]  # fmt: skip
+WRONG = [
+    "SELECT name FROM boat WHERE",
+    "SELECT name FROM boat WHERE port = 'Bank",
+    "SELECT name FROM boat ORDER name LIMIT 1",
+    "SELECT name FROM boat SELECT port FROM boat",
+    "SELECT Name FROM Boat Group Port",
+    "SELECT name FROM boat gives the names",
+    "SELECT name FROM boat JOIN",
+    "SELECT name FROM boat)",
+]
+"""Queries that fail: they are the answer, and nothing repairs them."""
+
+TAGS = ("think", "thinking", "thought", "reasoning", "reflection", "scratchpad", "analysis")
+AROUND: dict[str, Callable[[str], str]] = {
+    "nothing": lambda q: q,
+    "JSON": lambda q: json.dumps({"sql": q}),
+    "JSON with lines": lambda q: json.dumps({"thought": "select it", "query": f"{q};"}, indent=2),
+    "JSON nested": lambda q: json.dumps({"answer": {"query": [q]}, "confidence": 0.9}),
+    "JSON in JSON": lambda q: json.dumps({"arguments": json.dumps({"query": q})}),
+    "JSON in a fence": lambda q: f"Sure!\n```json\n{json.dumps({'sql': q})}\n```\nThat's it.",
+    "JSON in prose": lambda q: f"The result: {json.dumps({'sql': q})} as you asked.",
+    "a fence in JSON": lambda q: json.dumps({"answer": f"Here:\n```sql\n{q}\n```"}),
+    "parentheses": lambda q: f"({q})",
+    "two parentheses": lambda q: f" (\n({q})\n);",
+    "parentheses in a fence": lambda q: f"```sql\n({q});\n```",
+    "parentheses in prose": lambda q: f"Here's the query:\n({q})\n",
+    "a clause": lambda q: f"with this in mind, {q}",
+    "a clause without a comma": lambda q: f"the query that answers it is {q}",
+    "a sentence": lambda q: f"{q} This returns what you asked for.",
+    "a sentence after a full stop": lambda q: f"{q}. This returns what you asked for.",
+    "a sentence after a semicolon": lambda q: f"{q}; this returns what you asked for.",
+    "a sentence on a line": lambda q: f"{q}\nThis returns what you asked for.",
+    "a lower-case sentence on a line": lambda q: f"{q}\nit's what you asked for",
+    "a sentence before and one behind": lambda q: f"Here's the query: {q} It returns the names.",
+    "a label": lambda q: f"{q}\nExplanation: it returns the names.",
+    **{tag: (lambda q, t=tag: f"<{t}>SELECT 1 FROM it</{t}>\n{q}") for tag in TAGS},  # type: ignore[misc]
+    **{f"{t} behind": (lambda q, t=t: f"{q}\n<{t}>It's right.</{t}>") for t in TAGS},  # type: ignore[misc]
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_a_query_comes_back_from_everything_around_it(name: str) -> None:
+    for query in QUERIES:
+        assert query_of(AROUND[name](query)) == query
+
+
+# --- any query and any text --------------------------------------------------------------------
+
+names = st.from_regex(r"[A-Za-z]{1,8}", fullmatch=True).filter(
+    lambda name: parses(f"SELECT {name} FROM {name} {name}")
+)
+strings = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20).map(
+    lambda text: "'" + text.replace("'", "''") + "'"
+)
+values = st.one_of(names, strings, st.integers(0, 99).map(str))
+valid = st.builds(
+    "{} {} FROM {}{}".format,
+    st.sampled_from(["SELECT", "select", "Select", "SELECT DISTINCT"]),
+    st.lists(values, min_size=1, max_size=3).map(", ".join),
+    st.one_of(names, st.builds("{} AS {}".format, names, names)),
+    st.one_of(
+        st.just(""),
+        st.builds(" WHERE {} = {}".format, names, values),
+        st.builds(" GROUP BY {} ORDER BY {} DESC LIMIT 1".format, names, names),
+        st.builds(" WHERE {} IN (SELECT {} FROM {})".format, names, names, names),
+    ),
+)
+# Behind an apostrophe that no space precedes, prose is a string for some rules.
+quiet = valid.filter(lambda query: not any(mark in query for mark in ("```", "<", ">", "\\")))
+
+
+@given(valid)
+@example("SELECT This FROM The It WHERE It = 'x. This returns the'")
+def test_a_valid_query_comes_back_unchanged(query: str) -> None:
+    assert parses(query)
+    assert query_of(query) == query
+
+
+@pytest.mark.parametrize("name", [name for name in AROUND if name.startswith("JSON")])
+@given(quiet)
+def test_a_valid_query_comes_back_from_json(name: str, query: str) -> None:
+    assert query_of(AROUND[name](query)) == query
+
+
+@pytest.mark.parametrize("name", ["parentheses", "two parentheses", "reasoning", "a label"])
+@given(quiet)
+def test_a_valid_query_comes_back_from_what_is_around_it(name: str, query: str) -> None:
+    assert query_of(AROUND[name](query)) == query
+
+
+PIECES = [
+    "SELECT ", "select ", "with this, ", "name", " FROM boat", " This returns the names", "\n",
+    ". ", "(", ")", '{"sql": "', '"}', '\\"', "\\", '["', ", ", ": ", "<reasoning>", "'",
+    "</reasoning>", "<think>", "```json\n", "```", "It's the end.", " WHERE x = 1", "\\u00",
+    "\ud800", "\0", " t AS (",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=16).map("".join))
+@example('{"sql": "SELECT name FROM boat This returns the')
+@example("select a from b, with this, select name FROM boat It's the end.")
+def test_any_answer_gives_what_gives_itself(answer: str) -> None:
+    found = query_of(answer)
+    assert found is None or query_of(found) == found
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["(", "((SELECT ", ")", "\n(SELECT a FROM b", ":(SELECT a FROM b)", '"', '\\"', "{", '{"',
+     '{"a":', '{"sql":"SELECT ', '["', '{"a":"{\\"a\\":\\"', "}", "[[", "<think>", "</reasoning>",
+     "<think></think>", "<thought>SELECT a FROM b</thought>", "SELECT a FROM b This is the ",
+     "SELECT a FROM b\nthe the the ", ". This is the", ", select a from b", "x, with t as (select ",
+     "a select a from b. It is the ", "SELECT a FROM b. A", '```json\n{"a": "', "The the ",
+     "\\u00"],
+)  # fmt: skip
+def test_hostile_text_takes_no_time(piece: str) -> None:
+    text = piece * (MAX_CHARS // len(piece))
+    begin = time.process_time()
+    query_of(text)
+    whole = time.process_time() - begin
+    assert whole < 20, f"{whole:.1f} s: that is not linear"
+
+
+# --- SQLite's parser -----------------------------------------------------------------------------
+
+
+def test_the_parser_takes_what_sqlite_takes() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE boat (name, mast)")
+        for query in ("SELECT name FROM boat", "SELECT name FROM boat WHERE mast = 'a;b'"):
+            connection.execute(query)
+            assert parses(query)
+        for query in ("SELECT name FROM", "SELECT name boat mast FROM boat", "SELECT 'x"):
+            with pytest.raises(sqlite3.OperationalError):
+                connection.execute(query)
+            assert not parses(query)
+
+
+@pytest.mark.parametrize("query", ["SELECT a; SELECT b", "SELECT \0", "SELECT \ud800", "", "("])
+def test_the_parser_refuses_without_an_error(query: str) -> None:
+    assert not parses(query)
+
+
+def test_the_parser_does_not_compile() -> None:
+    """Each expression reads the one before twice: compiled, this has a million million joins."""
+    steps = [f"c{n} AS (SELECT p.x FROM c{n - 1} p, c{n - 1} q)" for n in range(1, 40)]
+    begin = time.process_time()
+    assert parses(f"WITH c0 AS (SELECT 1 x), {', '.join(steps)} SELECT * FROM c39")
+    assert time.process_time() - begin < 1
