@@ -32,6 +32,9 @@ from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 _ROUNDS = (120, 250, 400, 700, 2500)
 """Proposals tried per gold and round without success before it waits for the next round."""
 
+_FOR_CUTS = 3
+"""Rounds in which ties at a LIMIT alone are a reason to try: some cannot be broken."""
+
 _WORK_PER_TRY = 25
 """Units of :attr:`Runner.work` that a round has per proposal: fewer proposals are tried where
 queries take long, as on tables of many thousand rows."""
@@ -76,7 +79,7 @@ class Search:
                 self.shapes.relax()
             for case in self.cases:
                 self._refresh(case)
-                if case.lacking:
+                if case.open or case.empty or (case.lacking and number < _FOR_CUTS):
                     self._improve(case, tries, number)
                 progress(1)
         for case in self.cases:

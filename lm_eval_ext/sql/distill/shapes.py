@@ -6,10 +6,11 @@ come just before and after another: the next day of a date, the next number of a
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 from lm_eval_ext.sql.rewrites import Need
 from lm_eval_ext.sql.schema import Column, Schema, Table
@@ -120,6 +121,7 @@ class Shape:
     exact: bool = False
     relaxed: bool = False
     never_null: bool = False
+    _neighbours: dict[Any, tuple[Value, ...]] = field(default_factory=dict, repr=False)
 
     def fits(self, value: Value) -> bool:
         """Whether a new row may hold a value."""
@@ -152,6 +154,7 @@ class Shape:
                 or (self.kind in _TEXTS and isinstance(value, str))
             ):
                 self.named.add(value)
+        self.forget()
 
     def _as_stored(self, value: Value) -> Value:
         """A number becomes a text in a column of texts, as in SQLite's comparisons."""
@@ -168,12 +171,19 @@ class Shape:
 
     def beside(self, values: Iterable[Value]) -> list[Value]:
         """Returns those of some values that fit, and their neighbours."""
-        found: dict[Value, None] = {}
-        for value in map(self._as_stored, values):
-            for near in (value, self.above(value), self.below(value)):
-                if self.fits(near):
-                    found[near] = None
-        return list(found)
+        return list(dict.fromkeys(near for value in values for near in self._near(value)))
+
+    def _near(self, value: Value) -> tuple[Value, ...]:
+        key = (type(value), value)
+        if key not in self._neighbours:
+            stored = self._as_stored(value)
+            near = (stored, self.above(stored), self.below(stored))
+            self._neighbours[key] = tuple(value for value in near if self.fits(value))
+        return self._neighbours[key]
+
+    def forget(self) -> None:
+        """Judges values anew, since other ones fit now."""
+        self._neighbours.clear()
 
     def fresh(self, top: Value, taken: Callable[[Value], bool]) -> Value:
         """Returns a value that continues a column, and that ``taken`` does not refuse.
@@ -182,22 +192,32 @@ class Shape:
             top: The column's largest value.
             taken: Whether a value cannot be used.
         """
-        value = top
-        for _ in range(_SEARCHED):
-            if self.kind == "text" and isinstance(top, str):
-                break
-            following = self.above(value)
-            if following == value or not self.fits(following):
-                break
-            if not taken(following):
-                return following
-            value = following
-        if isinstance(top, str) and self.kind in ("text", "code"):
-            for source in (top, *sorted(v for v in self.known if isinstance(v, str))):
-                for ending in _ENDINGS:
-                    if self.fits(source + ending) and not taken(source + ending):
-                        return source + ending
+        if not isinstance(top, str) or self.kind != "text" or top[-1:].isdigit():
+            value = top
+            for _ in range(_SEARCHED):
+                following = self.above(value)
+                if following == value or not self.fits(following):
+                    break
+                if not taken(following):
+                    return following
+                value = following
+        for text in self._invented(top):
+            if self.fits(text) and not taken(text):
+                return text
         return None
+
+    def _invented(self, top: Value) -> Iterator[str]:
+        """Yields texts that begin like the column's own."""
+        if self.kind == "text":
+            for source in (top, *self._sources):
+                if isinstance(source, str):
+                    yield from (source + ending for ending in _ENDINGS)
+
+    @cached_property
+    def _sources(self) -> list[str]:
+        """Some of the texts that can get another ending."""
+        texts = sorted(value for value in self.known if isinstance(value, str))
+        return [text for text in texts if self.fits(text + _ENDINGS[0])][:_TRIED]
 
     @property
     def unit(self) -> float:
@@ -243,8 +263,10 @@ class Shape:
         return value
 
 
-_SEARCHED = 200
+_SEARCHED = 20
 """Values tried in turn for one that is not taken."""
+_TRIED = 5
+"""Texts of a column that get new endings."""
 
 _ENDINGS = ("a", "e", "o", "er", "en", "is", "in", "ar", "ton", "son", "ley", "ette")
 """Make a new text of an old one."""
@@ -267,6 +289,7 @@ def _next_text(text: str, by: int, *, wide: bool) -> str:
     return text[:-1] + following if same else text
 
 
+@lru_cache(maxsize=1 << 16)
 def pattern_of(text: str, *, exact: bool) -> str:
     """Returns a text with A for letters and 9 for digits; unless exact, one for a run of them."""
     plain = re.sub(r"[^\W\d_]", "A", re.sub(r"\d", "9", text))
@@ -369,6 +392,7 @@ class Shapes(Mapping[tuple[str, str], Shape]):
         """Lets more values fit (:attr:`Shape.relaxed`), where nothing else has helped."""
         for shape in self._shapes.values():
             shape.relaxed = True
+            shape.forget()
 
     def _read(self, connection: sqlite3.Connection, table: Table) -> None:
         source = quoted(table.name)
