@@ -127,7 +127,9 @@ class RowBuilder:
             if cell is not None:
                 table = self.schema[self.query.table_of(cell)]
                 shape = self.shapes[self.query.table_of(cell), cell[2]]
-                found[cell] = fresh(self.runner.connection, table, table[cell[2]], shape)
+                value = fresh(self.runner.connection, table, table[cell[2]], shape)
+                if value is not None:
+                    found[cell] = value
         return found
 
     def values(self, query: exp.Expr) -> list[Value]:

@@ -4,6 +4,7 @@ A :class:`Shape` is read from the original's rows. It tells which values fit the
 come just before and after another: the next day of a date, the next number of an identifier.
 """
 
+import random
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,6 +35,9 @@ _SEEN = 4
 
 _DECIMALS = 6
 """Most decimals of a number; a value has at most two more than its column's."""
+
+_FURTHER = 60
+"""Steps between a value and one at some distance."""
 
 _BEYOND = 10
 """How far a number may lie below all others and below zero, where golds ask for that."""
@@ -180,6 +184,17 @@ class Shape:
             near = (stored, self.above(stored), self.below(stored))
             self._neighbours[key] = tuple(value for value in near if self.fits(value))
         return self._neighbours[key]
+
+    def further(self, values: Iterable[Value], rng: random.Random) -> list[Value]:
+        """Returns values at some distance from others, so that not all rows have the same ones."""
+        found = []
+        for value in values:
+            by = rng.randint(2, _FURTHER) * rng.choice((1, -1))
+            if self.format is not None or self.kind in ("integer", "number"):
+                other = self._next(self._as_stored(value), by)
+                if self.fits(other):
+                    found.append(other)
+        return found
 
     def forget(self) -> None:
         """Judges values anew, since other ones fit now."""
@@ -364,6 +379,8 @@ class Shapes(Mapping[tuple[str, str], Shape]):
             table = schema[name]
             if not table.view:
                 self._read(connection, table)
+        for name in schema:
+            self._refer(schema[name], schema)
 
     def __getitem__(self, key: tuple[str, str]) -> Shape:
         return self._shapes[key]
@@ -393,6 +410,19 @@ class Shapes(Mapping[tuple[str, str], Shape]):
         for shape in self._shapes.values():
             shape.relaxed = True
             shape.forget()
+
+    def _refer(self, table: Table, schema: Schema) -> None:
+        """Lets columns that refer to a key hold what the key may hold."""
+        for reference in table.foreign_keys:
+            if reference.parent not in schema:
+                continue
+            for name, target in zip(reference.columns, reference.parent_columns, strict=False):
+                own = self._shapes.get((table.name.lower(), name.lower()))
+                key = self._shapes.get((reference.parent.lower(), target.lower()))
+                if own is not None and key is not None and own is not key and key.known:
+                    if own.kind == "category":
+                        own.kind, own.patterns, own.exact = key.kind, key.patterns, key.exact
+                    own.known |= key.known
 
     def _read(self, connection: sqlite3.Connection, table: Table) -> None:
         source = quoted(table.name)
