@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.distill.attempt import AggregateTarget
+from lm_eval_ext.sql.distill.attempt import AggregateTarget, Values
 from lm_eval_ext.sql.distill.hints import operator_of
 from lm_eval_ext.sql.distill.inserting import Added, RefusedError
 from lm_eval_ext.sql.distill.query import Query
@@ -33,6 +33,8 @@ _EXTRA_ROWS = (0, 0, 1, 2, 4)
 _EVEN = 0.5
 _BEYOND = 0.2
 """Values outside the column's present range are allowed."""
+_ELSEWHERE = 0.3
+"""A new row has any value instead of one close to the number."""
 _ANY_ROW = 0.3
 """Values of rows that do not satisfy the other conditions become targets as well."""
 
@@ -77,13 +79,24 @@ def add_target(builder: RowBuilder) -> None:
     rng = builder.rng
     target = rng.choice(places)
     if rng.random() < _EVEN:  # otherwise an existing row may serve
-        builder.build(target.scope)
+        builder.build(target.scope, _at(builder, target))
     others = [
         t
         for t in builder.attempt.targets.values()
         if t.table == target.table and t.sql != target.sql
     ]
     _reach(builder, [_retargeted(builder, target), *_some_retargeted(builder, others)])
+
+
+def _at(builder: RowBuilder, target: AggregateTarget) -> Values:
+    """A value close to the number for the column that is compared with it, if it is a column."""
+    cell = builder.query.cell(target.compared.unnest(), target.scope)
+    if cell is None or builder.rng.random() < _ELSEWHERE:
+        return {}
+    number = _number(builder, target.sql)
+    shape = builder.shapes[target.query.table_of(cell), cell[2]]
+    near = shape.offered([math.floor(number), math.ceil(number), shape.rounded(number)])
+    return {cell: builder.rng.choice(near)} if near else {}
 
 
 def restore_targets(builder: RowBuilder, tables: set[str]) -> None:

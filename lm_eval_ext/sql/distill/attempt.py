@@ -22,8 +22,9 @@ Values = dict[Cell, Value]
 # so POPULATE_VERSION must rise with it.
 _LEFT_OPEN = 0.7
 """Cells that are only equal to each other stay open, and may become a new key."""
+_DISTANT = 0.5
 _FAR = 3
-"""Values that get another one at some distance."""
+"""Some values get another one at some distance."""
 _DRAWN = 0.3
 """Values are drawn for a cell beside those that its conditions name."""
 _VARIED = (0.15, 0.5)
@@ -152,8 +153,9 @@ class Assignment:
             if root in self._values or (not constraints and self._rng.random() < _LEFT_OPEN):
                 continue
             shape = self._shapes[self._query.table_of(root), root[2]]
-            offered = shape.beside(value for values, _ in constraints for value in values)
-            offered += shape.further(offered[:_FAR], self._rng)
+            offered = [v for values, _ in constraints for v in shape.offered(values)]
+            if self._rng.random() < _DISTANT:
+                offered += shape.further(offered[:_FAR], self._rng)
             if constraints and shape.kind == "category":
                 offered += sorted(shape.known, key=str)
             good = [value for value in offered if all(test(value) for _, test in constraints)]

@@ -235,9 +235,7 @@ class RowBuilder:
             presets: Values = {}
             if output is not None:
                 shape = self.shapes[self.query.table_of(output), output[2]]
-                value = rng.choice(
-                    (bound, shape.above(bound), shape.above(bound), shape.below(bound), None)
-                )
+                value = rng.choice([*shape.offered(nearby(bound))[:4], None])
                 presets = {} if value is None else {output: value}
             self.build(inner, presets, miss=rng.random() < _EVEN, depth=depth + 1)
             if found := self.values(right):

@@ -177,6 +177,11 @@ class Shape:
         """Returns those of some values that fit, and their neighbours."""
         return list(dict.fromkeys(near for value in values for near in self._near(value)))
 
+    def offered(self, values: Sequence[Value]) -> list[Value]:
+        """Returns those of some values that fit, and the neighbours of the first one."""
+        fitting = [stored for value in values if self.fits(stored := self._as_stored(value))]
+        return list(dict.fromkeys([*fitting, *(self._near(values[0]) if values else ())]))
+
     def _near(self, value: Value) -> tuple[Value, ...]:
         key = (type(value), value)
         if key not in self._neighbours:

@@ -1,5 +1,6 @@
 """Values for new rows: those in a database's columns, and others that sort just beside them."""
 
+import math
 import random
 import re
 import sqlite3
@@ -60,7 +61,7 @@ def nearby(bound: Value) -> list[Value]:
     """Returns values on both sides of a bound, the closest ones first."""
     near = [bound, above(bound), below(bound), above(above(bound)), below(below(bound))]
     if isinstance(bound, int | float) and abs(bound) < _LARGEST:
-        near += [bound + 10, bound - 10, bound * 2, 0]
+        near += [bound + 10, bound - 10, bound * 2, 0, math.floor(bound), math.ceil(bound)]
     return near
 
 
