@@ -14,10 +14,11 @@ from typing import Any
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill.aggregate_targets import restore_targets
 from lm_eval_ext.sql.distill.attempt import AggregateTarget, Attempt
-from lm_eval_ext.sql.distill.cases import Case, OriginalRows, examine, make_case, report_on, ties
+from lm_eval_ext.sql.distill.cases import Case, examine, make_case, report_on, ties
 from lm_eval_ext.sql.distill.cuts import tied
 from lm_eval_ext.sql.distill.hints import literals_by_column
 from lm_eval_ext.sql.distill.inserting import Added, Inserter, RefusedError
+from lm_eval_ext.sql.distill.original_rows import OriginalRows
 from lm_eval_ext.sql.distill.proposals import propose
 from lm_eval_ext.sql.distill.report import GoldReport, Report
 from lm_eval_ext.sql.distill.row_builder import RowBuilder
@@ -29,7 +30,7 @@ from lm_eval_ext.sql.policy import Limits, open_guarded
 from lm_eval_ext.sql.rewrites import Facts
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 
-_ROUNDS = (120, 250, 400, 700, 2500)
+_ROUNDS = (120, 250, 400, 400, 600)
 """Proposals tried per gold and round without success before it waits for the next round."""
 
 _FOR_CUTS = 3
@@ -263,13 +264,12 @@ def populate(
         with closing(_guarded(original)) as connection:
             before = Runner(connection)
             cases, failed = _cases(before, golds, schema, Facts(schema, before.rows, NoResultError))
-            originals = OriginalRows(before, schema)
+            shapes = Shapes(scratch_db.connection, schema)
+            originals = OriginalRows(before, schema, shapes)
             for case in cases:
                 examine(case, scratch_db.runner, schema, originals)
                 case.before = len(case.rows)
-            search = Search(
-                scratch_db, schema, cases, originals, Shapes(scratch_db.connection, schema)
-            )
+            search = Search(scratch_db, schema, cases, originals, shapes)
             done = 0
 
             def step(count: int) -> None:
@@ -303,7 +303,9 @@ def check(database: Path, original: Path | None, golds: Iterable[str]) -> Report
         schema = read_schema(original or database)
         before, runner = Runner(first), Runner(second)
         cases, failed = _cases(runner, golds, schema, Facts(schema, before.rows, NoResultError))
-        originals = None if original is None else OriginalRows(before, schema)
+        originals = (
+            None if original is None else OriginalRows(before, schema, Shapes(first, schema))
+        )
         for case in cases:
             examine(case, runner, schema, originals)
             if original is not None:
