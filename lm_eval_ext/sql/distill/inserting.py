@@ -4,9 +4,7 @@ import random
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
-from lm_eval_ext.sql.distill.shapes import Shape, Shapes
 from lm_eval_ext.sql.distill.values import all_equal, fresh
 from lm_eval_ext.sql.schema import Column, ForeignKey, Schema, Table
 from lm_eval_ext.sql.values import Value, quoted
@@ -47,7 +45,6 @@ class Inserter:
         schema: Its schema.
         samples: Rows to take values from, by the lower-case names of the tables that rows can
             be added to.
-        shapes: What each column may hold.
     """
 
     def __init__(
@@ -55,11 +52,9 @@ class Inserter:
         connection: sqlite3.Connection,
         schema: Schema,
         samples: Mapping[str, list[dict[str, Value]]],
-        shapes: Shapes,
     ) -> None:
         self._connection = connection
         self._schema = schema
-        self._shapes = shapes
         self._samples = samples
         self.added: list[Added] = []
         self.front = False
@@ -90,8 +85,6 @@ class Inserter:
         columns = [column for column in table.columns if not column.generated]
         row = [values.get(column.name.lower()) for column in columns]
         names = [quoted(column.name) for column in columns]
-        for column, value in zip(columns, row, strict=True):
-            self._check(table, column.name, value)
         if self.front and not table.without_rowid and depth == 0:
             self._put_first(table, names, row, pinned)
         marks = ", ".join("?" * len(row))
@@ -121,7 +114,6 @@ class Inserter:
         Raises:
             RefusedError: The value does not fit.
         """
-        self._check(added.table, column, value)
         try:
             self._connection.execute(
                 f"UPDATE {quoted(added.table.name)} SET {quoted(column)} = ? WHERE {added.where}",
@@ -139,13 +131,6 @@ class Inserter:
             added.key,
         ).fetchone()
         return None if row is None else dict(zip((n.lower() for n in names), row, strict=True))
-
-    def _check(self, table: Table, column: str, value: Value) -> None:
-        # The INTEGER PRIMARY KEY gets its number from SQLite.
-        if value is None and column == table.rowid_alias:
-            return
-        if not self._shapes.fits(table.name, column, value):
-            raise RefusedError(f"{value!r} could not be real in {table.name}.{column}")
 
     def holds(self, added: Added) -> bool:
         """Whether all references of a row are valid."""
@@ -173,7 +158,7 @@ class Inserter:
         if alias is None:
             names.append(name)
             row.append(least - 1)
-        elif alias.lower() not in pinned and self._shapes.fits(table.name, alias, least - 1):
+        elif alias.lower() not in pinned:
             row[names.index(quoted(alias))] = least - 1
 
     def _make_unique(
@@ -192,9 +177,7 @@ class Inserter:
             raise RefusedError("key taken")
         # A column without a foreign key can take any value.
         chosen = next((name for name in reversed(free) if name.lower() not in referring), free[-1])
-        values[chosen.lower()] = fresh(
-            self._connection, table, table[chosen], self._shapes[table.name.lower(), chosen.lower()]
-        )
+        values[chosen.lower()] = fresh(self._connection, table, table[chosen])
         return frozenset({chosen.lower()})
 
     def _provide(  # noqa: PLR0917
@@ -234,8 +217,7 @@ class Inserter:
     ) -> None:  # fmt: skip
         made = dict(rng.choice(self._samples.get(parent.name.lower()) or [{}]))
         for column in parent.columns:
-            name = column.name.lower()
-            made.setdefault(name, placeholder(column, self._shapes[parent.name.lower(), name]))
+            made.setdefault(column.name.lower(), placeholder(column))
         targets = [name.lower() for name in reference.parent_columns]
         for name, target in zip(reference.columns, targets, strict=True):
             made[target] = values.get(name.lower())
@@ -281,14 +263,9 @@ class Inserter:
             raise RefusedError(str(error)) from None
 
 
-def placeholder(column: Column, shape: Shape) -> Value:
+def placeholder(column: Column) -> Value:
     """Returns a value for a column of an empty table."""
-    if shape.format is not None:
-        return shape.format.write(_SOME_DAY)
-    return "a" if column.affinity in ("TEXT", "BLOB") else 1
-
-
-_SOME_DAY = datetime(2010, 1, 1)
+    return "x" if column.affinity in ("TEXT", "BLOB") else 1
 
 
 def rowid_name(table: Table) -> str:

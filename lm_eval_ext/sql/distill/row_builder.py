@@ -22,7 +22,7 @@ from lm_eval_ext.sql.distill.hints import (
 from lm_eval_ext.sql.distill.inserting import RefusedError, placeholder
 from lm_eval_ext.sql.distill.query import Query, Scope
 from lm_eval_ext.sql.distill.scratch_db import NoResultError
-from lm_eval_ext.sql.distill.values import compares, fresh, nearby, satisfying
+from lm_eval_ext.sql.distill.values import above, below, compares, fresh, satisfying
 from lm_eval_ext.sql.parsing import to_sql
 from lm_eval_ext.sql.values import Value
 
@@ -60,7 +60,6 @@ class RowBuilder:
         self.inserter = attempt.inserter
         self.schema = attempt.schema
         self.pools = attempt.pools
-        self.shapes = attempt.shapes
         self.runner = attempt.runner
         self._share_bound = self.rng.choice(_SHARED)
         self.sampler = ValueSampler(query, attempt)
@@ -95,7 +94,7 @@ class RowBuilder:
             values.update(self.build(inner, values, miss=miss, depth=depth + 1))
         if not scope.tables:
             return values
-        assignment = Assignment(self.query, self.shapes, self.rng, self.sampler.draw)
+        assignment = Assignment(self.query, self.rng, self.sampler.draw)
         for cell, value in values.items():
             assignment.set(cell, value)
         self._aim(scope, assignment, miss=miss, depth=depth)
@@ -126,10 +125,7 @@ class RowBuilder:
             cell = self.query.cell(group.unnest(), scope)
             if cell is not None:
                 table = self.schema[self.query.table_of(cell)]
-                shape = self.shapes[self.query.table_of(cell), cell[2]]
-                value = fresh(self.runner.connection, table, table[cell[2]], shape)
-                if value is not None:
-                    found[cell] = value
+                found[cell] = fresh(self.runner.connection, table, table[cell[2]])
         return found
 
     def values(self, query: exp.Expr) -> list[Value]:
@@ -181,8 +177,9 @@ class RowBuilder:
         cell = cell_of(self.query, goal.expression, scope)
         if cell is not None:
             assignment.constrain(cell, goal.values, goal.test)
-        elif fitting := [value for value in goal.values if goal.test(value)]:
-            assignment.make(goal.expression, scope, rng.choice(fitting))
+        elif goal.values:
+            value = rng.choice(goal.values)
+            assignment.make(goal.expression, scope, value)
 
     def _add_member(self, goal: Member, scope: Scope, assignment: Assignment, depth: int) -> None:
         rng = self.rng
@@ -221,7 +218,7 @@ class RowBuilder:
             if cell is not None and other is not None:
                 assignment.constrain(
                     cell,
-                    tuple(nearby(other)),
+                    tuple(satisfying(goal.operator, other)),
                     lambda value: compares(goal.operator, value, other),
                 )
             return
@@ -232,19 +229,18 @@ class RowBuilder:
         if bound is None and output is not None:
             bound = self.sampler.draw(output)
         if inner is not None and rng.random() < _INNER_BUILT:
-            presets: Values = {}
-            if output is not None:
-                shape = self.shapes[self.query.table_of(output), output[2]]
-                value = rng.choice([*shape.offered(nearby(bound))[:4], None])
-                presets = {} if value is None else {output: value}
+            value = rng.choice((bound, above(bound), above(bound), below(bound), None))
+            presets: Values = {} if output is None or value is None else {output: value}
             self.build(inner, presets, miss=rng.random() < _EVEN, depth=depth + 1)
             if found := self.values(right):
                 bound = found[0]
-        if cell is not None:
-            near = tuple(nearby(bound))
-            assignment.constrain(cell, near, lambda v: compares(goal.operator, v, bound))
-        elif wanted := satisfying(goal.operator, bound):
-            assignment.make(goal.left, scope, rng.choice(wanted))
+        wanted = tuple(satisfying(goal.operator, bound))
+        if cell is None:
+            if wanted:
+                assignment.make(goal.left, scope, rng.choice(wanted))
+            return
+        if wanted:
+            assignment.constrain(cell, wanted, lambda v: compares(goal.operator, v, bound))
 
     def _bind(self, scope: Scope, assignment: Assignment) -> set[str]:
         """Lets existing rows serve for some aliases; returns these."""
@@ -303,8 +299,7 @@ class RowBuilder:
         table = self.schema[name]
         row = self.pools.template(name, self.rng)
         for column in table.columns:
-            name_of = column.name.lower()
-            row.setdefault(name_of, placeholder(column, self.shapes[name, name_of]))
+            row.setdefault(column.name.lower(), placeholder(column))
         cells = self.query.cells_in(scope, alias)
         pinned = set()
         for cell in cells:

@@ -1,0 +1,174 @@
+"""Reports count ties at a LIMIT and broken rewrites; rows come back from a pack."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from distill_cases import content
+
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql.distill import batch, populate_all
+from lm_eval_ext.sql.distill.build import check, populate
+from lm_eval_ext.sql.distill.cuts import cuts_of, tied
+from lm_eval_ext.sql.distill.query import Query
+from lm_eval_ext.sql.distill.scratch_db import Runner
+from lm_eval_ext.sql.distill.shipped import Pack, pack
+from lm_eval_ext.sql.parsing import parse
+from lm_eval_ext.sql.schema import schema_of
+
+SCRIPT = """
+CREATE TABLE ferry (id INTEGER PRIMARY KEY, name TEXT, kind TEXT, built DATE, left_at DATETIME,
+  berth TEXT, mail TEXT, crew INTEGER, load REAL, us_date TEXT, day_number INTEGER, odd INTEGER);
+"""
+KINDS = ("car", "foot", "night")
+
+
+def fill(connection: sqlite3.Connection) -> None:
+    names = ("Aro", "Bel", "Cimo", "Dora Lin", "Edda", "Falk", "Gil", "Hanno", "Ines", "Jo")
+    for number, name in enumerate(names):
+        connection.execute(
+            f"INSERT INTO ferry VALUES ({', '.join('?' * 12)})",
+            (
+                number + 1, name, KINDS[number % 3], f"19{87 + number % 10}-07-{20 + number}",
+                f"2001-03-{10 + number} 08:0{number}:59", f"D-{100 + 7 * number}",
+                f"{name.split()[0].lower()}@port{number}.example", 5 + number, 10.5 * number + 0.25,
+                f"{1 + number}/{10 + number}/2013", 20010101 + number,
+                "unknown" if number == 4 else number,
+            ),
+        )  # fmt: skip
+
+
+@pytest.fixture
+def connection() -> sqlite3.Connection:
+    opened = sqlite3.connect(":memory:")
+    opened.executescript(SCRIPT)
+    fill(opened)
+    return opened
+
+
+QUERIES = [
+    ("SELECT name FROM ferry ORDER BY crew LIMIT 1", 0),
+    ("SELECT name FROM ferry ORDER BY kind LIMIT 1", 1),
+    ("SELECT name FROM ferry ORDER BY kind, crew LIMIT 1", 0),
+    ("SELECT name FROM ferry ORDER BY kind LIMIT 4", 0),
+    ("SELECT name FROM ferry ORDER BY kind LIMIT 1 OFFSET 4", 1),
+    ("SELECT name FROM ferry ORDER BY kind LIMIT 10", 0),
+    ("SELECT name FROM ferry ORDER BY kind LIMIT 99", 0),
+    ("SELECT kind AS k FROM ferry ORDER BY k LIMIT 1", 1),
+    ("SELECT DISTINCT kind FROM ferry ORDER BY kind LIMIT 1", 0),
+    ("SELECT kind FROM ferry GROUP BY kind ORDER BY count(*) DESC LIMIT 1", 0),
+    ("SELECT kind FROM ferry GROUP BY kind ORDER BY count(*) LIMIT 1", 1),
+    ("SELECT crew, kind FROM ferry ORDER BY 2 LIMIT 1", 1),
+    ("SELECT name FROM ferry WHERE crew > (SELECT crew FROM ferry ORDER BY kind LIMIT 1)", 1),
+    ("SELECT name FROM ferry LIMIT 1", 0),
+]
+
+
+@pytest.mark.parametrize(("sql", "count"), QUERIES)
+def test_ties_where_a_limit_cuts(connection: sqlite3.Connection, sql: str, count: int) -> None:
+    cuts = cuts_of(Query(parse(sql, schema_of(connection)), schema_of(connection)))
+    assert len(tied(cuts, Runner(connection))) == count
+
+
+GOLDS = [
+    "SELECT name FROM ferry ORDER BY crew DESC LIMIT 1",
+    "SELECT count(*) FROM ferry WHERE built BETWEEN '1987-07-01' AND '1987-07-31'",
+    "SELECT name FROM ferry WHERE crew > (SELECT avg(crew) FROM ferry)",
+    "SELECT name FROM ferry WHERE kind = 'barge' AND crew > 20",
+]
+
+
+def test_a_pack_gives_the_same_copy_and_report(tmp_path: Path) -> None:
+    original, copy = tmp_path / "port.sqlite", tmp_path / "copy.sqlite"
+    with closing(sqlite3.connect(original)) as opened:
+        opened.executescript(
+            SCRIPT + "CREATE TABLE blobs (b BLOB); INSERT INTO blobs VALUES (x'00');"
+        )
+        fill(opened)
+        opened.commit()
+    report = populate(original, GOLDS, copy)
+    text = pack({"port": (original, copy, report)})
+    assert text == pack({"port": (original, copy, report)})
+    for gold in GOLDS:
+        assert gold not in text
+    (tmp_path / "rows.json").write_text(text)
+    found = Pack.read(tmp_path / "rows.json")
+    assert found.has(original, GOLDS[::-1])
+    assert not found.has(original, GOLDS[1:])
+    assert found.apply(original, GOLDS, tmp_path / "again.sqlite") == report
+    assert content(tmp_path / "again.sqlite") == content(copy)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 0, "databases": {}}'])
+def test_a_file_that_is_no_pack_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "rows.json").write_text(text)
+    with pytest.raises(DataError) as raised:
+        Pack.read(tmp_path / "rows.json")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_pack_is_plain_json_that_differs_by_lines(tmp_path: Path) -> None:
+    original, copy = tmp_path / "port.sqlite", tmp_path / "copy.sqlite"
+    with closing(sqlite3.connect(original)) as opened:
+        opened.executescript(SCRIPT)
+        fill(opened)
+        opened.commit()
+    report = populate(original, GOLDS[:1], copy)
+    text = pack({"port": (original, copy, report)})
+    (entry,) = json.loads(text)["databases"].values()
+    assert entry["database"] == "port"
+    assert sum(map(len, entry["rows"].values())) == sum(report.added.values())
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(folder / "port.sqlite")) as opened:
+        opened.executescript(SCRIPT)
+        fill(opened)
+        opened.commit()
+    return folder / "port.sqlite"
+
+
+def test_shipped_rows_spare_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = made(tmp_path / "one")
+    first = populate_all({"port": (original, GOLDS)}, tmp_path / "first")
+    made_from = (original, tmp_path / "first/port/port.sqlite", first["port"])
+    (tmp_path / "rows.json").write_text(pack({"port": made_from}))
+
+    def searched(*_: object) -> NoReturn:
+        raise AssertionError("it searched")
+
+    monkeypatch.setattr(batch, "_run", lambda _databases, todo, *_: searched() if todo else ())
+    again = populate_all(
+        {"port": (original, GOLDS)}, tmp_path / "again", shipped=tmp_path / "rows.json"
+    )
+    assert again == first
+    assert content(tmp_path / "again/port/port.sqlite") == content(made_from[1])
+    with pytest.raises(AssertionError, match="it searched"):
+        populate_all(
+            {"port": (original, GOLDS[1:])}, tmp_path / "other", shipped=tmp_path / "rows.json"
+        )
+
+
+def test_rewrites_that_a_row_breaks_are_reported(tmp_path: Path) -> None:
+    """A day that does not exist, and a new tie at the top; sound rows break nothing."""
+    original = made(tmp_path / "one")
+    top = "SELECT name FROM ferry ORDER BY crew DESC LIMIT 1"
+    july = "SELECT name FROM ferry WHERE built >= '1987-07-01' AND built < '1987-08-01'"
+    sound = check(original, original, [top, july])
+    assert all(gold.rewrites and not gold.broken and not gold.cut_ties for gold in sound.golds)
+    copy = tmp_path / "copy.sqlite"
+    copy.write_bytes(original.read_bytes())
+    with closing(sqlite3.connect(copy)) as opened:
+        opened.execute("INSERT INTO ferry (id, name, built, crew) VALUES (0, 'x', '1987-07-3', 1)")
+        opened.execute("INSERT INTO ferry (id, name, built, crew) VALUES (99, 'y', NULL, 14)")
+        opened.commit()
+    found = {gold.gold: gold for gold in check(copy, original, [top, july]).golds}
+    assert found[top].cut_ties == 1
+    assert "first_as_extreme" in {one.kind for one in found[top].broken}
+    assert "date_called" in {one.kind for one in found[july].broken}
+    for gold in found.values():
+        assert sum(gold.rewrites.values()) > len(gold.broken)
