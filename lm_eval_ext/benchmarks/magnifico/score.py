@@ -221,7 +221,10 @@ def _totals(outcomes: Iterable[Outcome]) -> Totals:
     import numpy as np
 
     _, by_cluster = tabulate(outcomes)
-    return {name: np.array(table, dtype=np.float64) for name, table in by_cluster.items()}
+    # Base examples alone make no pair.
+    return {
+        name: np.array(table, dtype=np.float64).reshape(-1, 4) for name, table in by_cluster.items()
+    }
 
 
 def _logged_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:
