@@ -19,7 +19,14 @@ from support.collected import COLLECTED
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The machine's load decides how long one example takes, and no test is about that.
-hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, database=None)
+# The examples are the same in every run, so that more of them find something once only.
+hypothesis.settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=200 if os.environ.get("LM_EVAL_EXT_TEST_ALL") == "1" else 50,
+)
 hypothesis.settings.load_profile("steady")
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and so would all

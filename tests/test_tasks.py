@@ -25,8 +25,8 @@ TASKS: dict[str, TaskFacts] = {
 FEW = 5_000
 """Documents; all requests of a task that has more take seconds to build."""
 
-WHOLE = {"cogs_unmodified_gen", "cogs_overestimation_tokens", "cogs_icl_unmodified_gen"}
-"""Tasks with more documents whose requests are all built: one of each kind."""
+WHOLE = {"cogs_unmodified_gen", "cogs_overestimation_tokens"}
+"""Tasks with more documents whose requests are all built, beside all smaller ones."""
 
 GROUPS = {name: members for card in cards().values() for name, members in card.groups.items()}
 
@@ -44,7 +44,7 @@ def by_worker(name: str) -> Any:
     in_context, split = name.startswith("cogs_icl"), name.rpartition("_")[2]
     group = f"cogs_icl {split}" if in_context else f"task {name}"
     marks = [pytest.mark.xdist_group(group)]
-    if TASKS[name].documents > FEW or "spider_databases" in TASKS[name].sources:
+    if {"cogs", "spider_databases"} & set(TASKS[name].sources):
         marks.append(pytest.mark.slow)
     return pytest.param(name, marks=marks)
 
@@ -80,6 +80,7 @@ def test_no_task_file_is_skipped_in_silence(manager: TaskManager) -> None:
     assert indexed == files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", sorted(GROUPS))
 def test_a_group_holds_what_its_card_says(
     group: str, manager: TaskManager, real_data: Path
@@ -94,7 +95,7 @@ def test_it_has_the_size_that_its_card_says(task: Any, monkeypatch: pytest.Monke
     facts = TASKS[task.task_name]
     large = facts.documents > FEW and task.task_name not in WHOLE
     split = task.config.test_split
-    # Demonstrations for all samples take seconds; those of one lexicon are chosen whole.
+    # Demonstrations for all samples take seconds; those of smaller splits are chosen whole.
     documents = task.dataset[split] if large else task.eval_docs
     assert len(documents) == facts.documents, "the card's `documents` is not what the loader gives"
     per_document, rest = divmod(facts.requests, facts.documents)

@@ -15,6 +15,8 @@ from support.upstream import stored, without_network
 from lm_eval_ext.data import available, fetch_many, folder_of, inspect, require, require_all
 from lm_eval_ext.errors import DataError, LmEvalExtError
 
+pytestmark = pytest.mark.slow
+
 
 def failure(under: str = "") -> str:
     with pytest.raises(LmEvalExtError) as caught:

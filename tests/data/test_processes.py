@@ -15,6 +15,8 @@ from support.upstream import ALPHA, Upstream
 
 from lm_eval_ext.data import require, require_all
 
+pytestmark = pytest.mark.slow
+
 # A shell may have told its children to ignore the interrupt signal.
 CHILD = """
 import signal

@@ -10,6 +10,8 @@ from lm_eval_ext.demo_model import cogs as demo
 from lm_eval_ext.demo_model.training import TrainingReport
 from lm_eval_ext.errors import OptionError
 
+pytestmark = pytest.mark.slow
+
 STEPS = 60
 
 Trained = tuple[Path, TrainingReport]

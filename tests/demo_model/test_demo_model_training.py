@@ -17,6 +17,8 @@ from lm_eval_ext.demo_model import corpus, lieder, training
 from lm_eval_ext.demo_model.training import RECORD_FILE, Settings, Trained, TrainingReport
 from lm_eval_ext.errors import OptionError
 
+pytestmark = pytest.mark.slow
+
 STEPS = 25
 
 Model = tuple[Path, TrainingReport]

@@ -115,7 +115,7 @@ def test_every_task_of_the_family_runs_on_a_tiny_model(
     names = [name for name, facts in cards()["magnifico"].tasks.items() if not facts.asks_own]
     done = lm_eval("--tasks", ",".join(names), "--model", "hf",
                    "--model_args", f"pretrained={tiny_models / 'gpt2'}", "--device", "cpu",
-                   "--limit", "2", "--gen_kwargs", "max_gen_toks=6", cold=True)  # fmt: skip
+                   "--limit", "2", "--gen_kwargs", "max_gen_toks=6")  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     content = done.results()
     assert set(content["results"]) == set(names)

@@ -182,6 +182,7 @@ def test_overlap_is_the_largest_there_is(items: list[Item], k: int) -> None:
         assert min(overlaps) > 0
 
 
+@pytest.mark.slow
 def test_at_worldtrees_size_the_overlap_is_a_double_loops() -> None:
     """2,206 samples over 9,720 facts; ``pytest -s`` shows how long each way takes."""
     rng = random.Random(0)

@@ -10,7 +10,7 @@ from support.results_files import write_many, write_run
 
 from lm_eval_ext.leaderboard.site import build
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.xdist_group("browser")]
 
 HOSTILE = "<script>window.hurt = 1</script>"
 

@@ -17,6 +17,8 @@ from lm_eval_ext.runs.key import missing, run_key, write_key
 from lm_eval_ext.runs.run import check_same_model
 from lm_eval_ext.runs.tasks import Selection, select
 
+pytestmark = pytest.mark.slow
+
 STOCK = """\
 task: stock_sums
 custom_dataset: !function sums.load

@@ -15,6 +15,8 @@ from conftest import MIB, TIGHT
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import Databases, Example, Executor, Limits, QueryError
 
+pytestmark = pytest.mark.slow
+
 GOLD = "SELECT count(*) FROM people"
 SLOW = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT count(*) FROM r"
 

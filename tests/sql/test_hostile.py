@@ -9,6 +9,8 @@ from hostile_cases import CASES, Case
 
 from lm_eval_ext.sql import Executor, Verdict
 
+pytestmark = pytest.mark.slow
+
 GOLD = "SELECT count(*) FROM people"
 GRACE_S = 2.0
 """For a new worker, and for a machine with other things to do."""

@@ -34,6 +34,8 @@ from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 from lm_eval_ext.sql.values import Failure
 from lm_eval_ext.sql.worker import Engine
 
+pytestmark = pytest.mark.slow
+
 Pairs = list[tuple[Path, str, Schema, list[NearMiss]]]
 
 

@@ -19,6 +19,8 @@ from lm_eval_ext.cli.sql_score import sql_score
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.sql import STATUSES, score_file
 
+pytestmark = pytest.mark.slow
+
 GOLD = "SELECT count(*) FROM people"
 SLOW = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT count(*) FROM r"
 ROWS = [

@@ -1,10 +1,12 @@
 """Drawing clusters with replacement."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from lm_eval_ext.stats import bootstrap
-from lm_eval_ext.stats.bootstrap import resampled_sums
+from lm_eval_ext.stats.bootstrap import ITERATIONS, cluster_bootstrap, resampled_sums
 
 MANY = 4000
 
@@ -35,3 +37,21 @@ def test_how_many_are_drawn_at_a_time_changes_nothing(
     monkeypatch.setattr(bootstrap, "_AT_A_TIME", at_a_time)
     assert np.array_equal(resampled_sums(stacked, 99, 7), expected)
     assert not np.array_equal(resampled_sums(stacked, 99, 8), expected)
+
+
+def test_the_interval_is_the_middle_95_percent_of_the_resamples() -> None:
+    rng = np.random.default_rng(4)
+    totals = {f"c{n:02}": np.array([value, 1.0]) for n, value in enumerate(rng.normal(size=30))}
+    drawn: list[Any] = []
+
+    def mean(sums: Any) -> Any:
+        drawn.append(sums[:, 0] / sums[:, 1])
+        return drawn[-1]
+
+    found = cluster_bootstrap(totals, mean)
+    assert found is not None
+    (values,) = drawn
+    assert len(values) == ITERATIONS
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])))
+    assert found.stderr == pytest.approx(np.std(values, ddof=1))
+    assert found.low < values.mean() - found.stderr < values.mean() + found.stderr < found.high

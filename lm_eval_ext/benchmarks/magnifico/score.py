@@ -253,7 +253,10 @@ def _totals(outcomes: Iterable[Outcome]) -> Totals:
     import numpy as np
 
     _, by_cluster = tabulate(outcomes)
-    return {name: np.array(table, dtype=np.float64) for name, table in by_cluster.items()}
+    # Base examples alone make no pair.
+    return {
+        name: np.array(table, dtype=np.float64).reshape(-1, 4) for name, table in by_cluster.items()
+    }
 
 
 def _group_totals(outcomes: Iterable[Outcome]) -> Totals:

@@ -16,6 +16,8 @@ from lm_eval_ext.benchmarks.cogs.tokenizer_files import NOVEL_TOKENS, OLD_TEXTS,
 from lm_eval_ext.benchmarks.cogs.tokens import add_tokens
 from lm_eval_ext.errors import OptionError
 
+pytestmark = pytest.mark.slow
+
 COUNT = len(NOVEL_TOKENS)
 TIED = ("byte_bpe", "unigram", "llama_legacy")
 UNTIED = ("byte_bpe_files", "unigram_behind", "llama")

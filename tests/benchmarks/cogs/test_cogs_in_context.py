@@ -1,6 +1,5 @@
 """COGS in context: constructions, choices, prompts, and their independence of order and limit."""
 
-import functools
 import os
 import subprocess
 import sys
@@ -21,6 +20,8 @@ from lm_eval_ext.benchmarks.cogs.in_context import SAMPLE, TRAIN
 from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, SEEDS, substitute
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, Example, kind_of
 from lm_eval_ext.errors import DataError, OptionError
+
+pytestmark = pytest.mark.slow
 
 SPLITS = ("id", "testlex", "gen")
 LEXICONS = ("unmodified", *SEEDS, "fresh")
@@ -284,15 +285,10 @@ def test_every_lexicon_but_the_tokens_has_three_tasks() -> None:
         assert name == f"cogs_icl_{metadata['cogs_lexicon']}_{metadata['cogs_split']}"
 
 
-# The training set's 24,155 forms are parsed once for the three splits.
-CONSTRUCTIONS = functools.cache(in_context.constructions)
-
-
 @pytest.mark.parametrize("split", SPLITS)
 def test_real_samples_see_their_key_words_and_nothing_held_out(
     real_data: Path, split: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_context, "constructions", CONSTRUCTIONS)
     every, info = load.examples("cogs", split)
     thinned = every[:: len(every) // 300]
     words = load.words_of("cogs", "cvcv_short", None, None)

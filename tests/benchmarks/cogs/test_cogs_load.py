@@ -19,6 +19,8 @@ from lm_eval_ext.benchmarks.cogs.records import (
 from lm_eval_ext.data import sources
 from lm_eval_ext.errors import DataError, OptionError
 
+pytestmark = pytest.mark.slow
+
 FACTS = {"id": (3000, 1), "testlex": (12_000, 12), "gen": (21_000, 21), "gen_small": (1050, 21)}
 """Documents and types of each split (50 per type in the small part)."""
 

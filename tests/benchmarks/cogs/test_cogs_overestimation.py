@@ -22,6 +22,8 @@ from lm_eval_ext.errors import DataError
 from lm_eval_ext.models.recorded import RecordedLM
 from lm_eval_ext.stats import ClusteredValue
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"cogs_corpus": "mini", "cogs_lexicon": "fresh", "cogs_seed": 0}
 TASK = "cogs_mini_overestimation"
 

@@ -27,6 +27,8 @@ from lm_eval_ext.benchmarks.cogs.score import (
 )
 from lm_eval_ext.harness.names import NONE, STDERR
 
+pytestmark = pytest.mark.slow
+
 GOLD = "* dog ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ann )"
 SHUFFLED = "* dog ( x _ 1 ) ; see . theme ( x _ 2 , Ann ) AND see . agent ( x _ 2 , x _ 1 )"
 WRONG = GOLD.replace("Ann", "Bob")

@@ -29,6 +29,8 @@ from lm_eval_ext.benchmarks.cogs.tokens import Added, add_tokens, check_tokens
 from lm_eval_ext.cli import cogs
 from lm_eval_ext.errors import DataError, OptionError
 
+pytestmark = pytest.mark.slow
+
 FAMILIES = tuple(families.WAY)
 
 

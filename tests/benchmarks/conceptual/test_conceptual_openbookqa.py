@@ -12,6 +12,8 @@ from lm_eval_ext.benchmarks.conceptual import load, openbookqa
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import OptionError
 
+pytestmark = pytest.mark.slow
+
 spacy = pytest.importorskip("spacy")
 
 

@@ -19,6 +19,8 @@ from support import diner_own
 from lm_eval_ext.benchmarks.diner import retrieval
 from lm_eval_ext.errors import DataError
 
+pytestmark = pytest.mark.slow
+
 
 def corpus(size: int, seed: int = 0) -> list[str]:
     """Recipes of our own steps; some occur twice."""

@@ -15,6 +15,8 @@ from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.sql.distill import GoldReport, Report, Tie
 from lm_eval_ext.sql.mutants import NearMiss
 
+pytestmark = pytest.mark.slow
+
 
 def gold(
     sql: str, *reasons: str | None, empty: str | None = None, error: str | None = None

@@ -57,6 +57,8 @@ def test_novel_examples_without_base_ones_do_not_count() -> None:
     assert relative_performance(outcomes("a", "plausible", 3, 3)) is None
     assert relative_performance(outcomes("a", "base", 3, 3)) is None
     assert relative_performance([]) is None
+    alone = outcomes("a", "base", 3, 3, "one") + outcomes("a", "base", 3, 3, "two")
+    assert uncertainty(alone) is None
 
 
 def test_outcomes_travel_between_ranks() -> None:

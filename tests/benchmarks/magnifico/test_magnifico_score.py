@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico.score import Outcome, Scopes, tabulate
+from lm_eval_ext.benchmarks.magnifico.score import Outcome, Scopes, by_execution, tabulate
 from lm_eval_ext.sql import Status
 
 ENDINGS = ("", "_stderr", "_ci95_low", "_ci95_high")
@@ -160,3 +160,20 @@ def test_the_table_of_counts() -> None:
         "v": [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 0, 0]],
         "w": [[0, 0, 0, 0]] * 3,
     }
+
+
+def test_a_document_that_cannot_be_scored_counts_nowhere() -> None:
+    scopes, asked = Scopes(ONE_FORM), []
+
+    def execute(doc: Mapping[str, str], query: str) -> Mapping[str, Status] | None:
+        asked.append(query)
+        return None if doc["db_id"] == "gone" else {"populated": "wrong", "original": "correct"}
+
+    doc = {"interpretation": "maximum", "form": "plausible", "category": "basic", "db_id": "gone"}
+    assert by_execution(doc, ["SELECT 1"], scopes=scopes, execute=execute) == {}
+    found = by_execution({**doc, "db_id": "yard"}, [""], scopes=scopes, execute=execute)
+    assert set(found) == set(names_of(ONE_FORM))
+    name = "execution_accuracy:novel"
+    assert (found[f"populated/{name}"], found[f"original/{name}"]) == (0, 1)
+    assert found["no_query"] == 1
+    assert asked == ["SELECT 1", ""]

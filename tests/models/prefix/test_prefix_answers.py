@@ -12,6 +12,8 @@ from prefix_models import instances
 
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
+pytestmark = pytest.mark.slow
+
 NOISE = 1e-4
 Models = Callable[..., tuple[HFLM, PrefixHFLM]]
 

@@ -17,6 +17,8 @@ from distill_cases import GOLDS, SHOP, content, sha256, write
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill import populate_all
 
+pytestmark = pytest.mark.slow
+
 Databases = dict[str, tuple[Path, list[str]]]
 
 

@@ -19,7 +19,7 @@ from lm_eval_ext.benchmarks.magnifico import load
 from lm_eval_ext.sql.distill import GoldReport, Report
 from lm_eval_ext.sql.distill.build import check
 
-pytestmark = [pytest.mark.timeout(3600), pytest.mark.xdist_group("populated")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.xdist_group("populated")]
 
 MOST_TIES = 0.02
 """Share of plausible-form golds that may tie with a near miss not proven to be equivalent."""

@@ -13,7 +13,7 @@ import filelock
 import pytest
 import small_corpus as small
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.slow, pytest.mark.e2e]
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -18,6 +18,8 @@ from lm_eval_ext.benchmarks.diner.glossary import Component
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories
 from lm_eval_ext.errors import DataError
 
+pytestmark = pytest.mark.slow
+
 Names = tmcd.Names
 
 
