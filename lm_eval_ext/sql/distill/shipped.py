@@ -30,6 +30,9 @@ from lm_eval_ext.sql.rewrites import Facts, rewrites
 from lm_eval_ext.sql.schema import Table, read_schema, schema_of
 from lm_eval_ext.sql.values import Value, quoted
 
+_LINES = 4
+"""Levels of JSON down to a table's rows."""
+
 _NAME = 16
 """Letters of a digest that name a gold."""
 
@@ -109,8 +112,17 @@ def pack(populated: Mapping[str, tuple[Path, Path, Report]]) -> str:
         }
         for name, (original, copy, report) in sorted(populated.items())
     }
-    content = {"version": POPULATE_VERSION, "databases": entries}
-    return json.dumps(content, ensure_ascii=True, indent=0) + "\n"
+    return _text({"version": POPULATE_VERSION, "databases": entries}) + "\n"
+
+
+def _text(value: Any, depth: int = 0) -> str:
+    """JSON in which each row and each gold has a line of its own."""
+    if isinstance(value, dict) and value and depth < _LINES:
+        parts = [f"{json.dumps(key)}: {_text(part, depth + 1)}" for key, part in value.items()]
+        return "{\n" + ",\n".join(parts) + "\n}"
+    if isinstance(value, list) and depth == _LINES and isinstance(value[0], list):
+        return "[\n" + ",\n".join(json.dumps(row) for row in value) + "\n]"
+    return json.dumps(value)
 
 
 def _all_noted(original: Path, report: Report) -> dict[str, list[Any]]:

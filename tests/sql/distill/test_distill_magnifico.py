@@ -5,6 +5,7 @@ docs/benchmarks/magnifico.md has the numbers. Near misses are those of
 """
 
 import csv
+import json
 import warnings
 from collections import Counter
 from dataclasses import dataclass
@@ -15,9 +16,10 @@ from distill_cases import content, is_sound, violations
 from magnifico_golds import ALL
 
 from lm_eval_ext import data
-from lm_eval_ext.benchmarks.magnifico import load
+from lm_eval_ext.benchmarks.magnifico import corpora, load
 from lm_eval_ext.sql.distill import GoldReport, Report
-from lm_eval_ext.sql.distill.build import check
+from lm_eval_ext.sql.distill.build import check, populate
+from lm_eval_ext.sql.distill.shipped import pack
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.xdist_group("populated")]
 
@@ -115,3 +117,24 @@ def test_the_reports_hold_on_the_files(built: Built) -> None:
     for db_id in sorted(built.reports)[::6]:
         again = check(built.copy(db_id), built.originals[db_id], built.golds[db_id])
         assert again.golds == built.reports[db_id].golds
+
+
+@pytest.mark.slow
+def test_the_shipped_rows_are_those_of_a_search(built: Built, tmp_path: Path) -> None:
+    """All of them with LM_EVAL_EXT_TEST_ALL=1, otherwise those of a few small databases."""
+    shipped = json.loads(corpora.SHIPPED.read_text(encoding="utf-8"))["databases"]
+    assert len(shipped) == len(built.originals)
+    small = [name for name in sorted(built.originals) if len(built.golds[name]) < 12]
+    for name in sorted(built.originals) if ALL else small[:4]:
+        copy = tmp_path / f"{name}.sqlite"
+        report = populate(built.originals[name], built.golds[name], copy)
+        found = json.loads(pack({name: (built.originals[name], copy, report)}))["databases"]
+        for key, entry in found.items():
+            assert shipped[key] == entry, name
+
+
+def test_no_published_query_is_shipped(built: Built) -> None:
+    text = corpora.SHIPPED.read_text(encoding="utf-8")
+    for name, golds in built.golds.items():
+        for gold in golds:
+            assert json.dumps(gold)[1:-1] not in text, name
