@@ -106,13 +106,21 @@ def test_one_of_several_scripts_of_other_names_is_not_guessed(database: Database
     assert with_script(database, "more.sql") == Database(database.path)
 
 
-def test_a_database_without_a_script_has_no_statements(database: Database) -> None:
-    shown = blocks(database)
+def test_a_published_database_without_a_script_has_no_statements(database: Database) -> None:
+    shown = blocks(replace(database, listed=("tug", "quay", "crane")))
     assert shown[0] == "/*\n3 example rows of table tug:\nSELECT * FROM tug LIMIT 3;\nx\nBo\n*/"
     assert [text.splitlines()[1] for text in shown] == [
         f"3 example rows of table {name}:" for name in ("tug", "quay", "crane")
     ]
     assert not any("create table" in text.casefold() for text in shown)
+
+
+def test_a_database_of_ones_own_without_a_script_has_sqlites_statements(
+    database: Database,
+) -> None:
+    shown = blocks(database)
+    assert len(shown) == 3
+    assert all(text.startswith("CREATE TABLE ") for text in shown)
 
 
 def test_it_then_has_the_tables_that_the_questions_list(database: Database) -> None:
