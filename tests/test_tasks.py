@@ -44,7 +44,7 @@ def by_worker(name: str) -> Any:
     in_context, split = name.startswith("cogs_icl"), name.rpartition("_")[2]
     group = f"cogs_icl {split}" if in_context else f"task {name}"
     marks = [pytest.mark.xdist_group(group)]
-    if {"cogs", "spider_databases"} & set(TASKS[name].sources):
+    if TASKS[name].sources:
         marks.append(pytest.mark.slow)
     return pytest.param(name, marks=marks)
 

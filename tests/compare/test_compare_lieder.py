@@ -9,6 +9,8 @@ from made_runs import compared, results_in
 from lm_eval_ext.compare.differences import POOLED
 from lm_eval_ext.compare.report import Settings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="session")
 def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:

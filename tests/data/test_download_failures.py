@@ -12,6 +12,8 @@ from support.upstream import ALPHA, Upstream
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 
+pytestmark = pytest.mark.slow
+
 SIZE = f"{len(ALPHA):,}"
 HALF = f"{len(ALPHA) // 2:,}"
 WRONG = ALPHA[::-1]

@@ -27,6 +27,8 @@ from lm_eval_ext.fewshot import (
     shuffled,
 )
 
+pytestmark = pytest.mark.slow
+
 Selection: TypeAlias = Callable[..., Choices]
 SELECTIONS: dict[str, Selection] = {
     "at_random": at_random,

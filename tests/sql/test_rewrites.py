@@ -12,6 +12,8 @@ from lm_eval_ext.sql.policy import register
 from lm_eval_ext.sql.rewrites import CONDITIONS, KINDS, NEEDS, Facts, Need, Rewrite, rewrites
 from lm_eval_ext.sql.schema import Schema, schema_of
 
+pytestmark = pytest.mark.slow
+
 GOLDS = sorted({gold for _, gold, *_ in [*GIVEN, *NOT_GIVEN]})
 
 

@@ -4,6 +4,7 @@ import random
 import sqlite3
 from contextlib import closing
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from magnifico_golds import ALL
@@ -12,6 +13,8 @@ from rewrites_cases import GIVEN, SCRIPT
 from lm_eval_ext.sql.policy import register
 from lm_eval_ext.sql.rewrites import KINDS, Facts, Need, Rewrite, UnparsedQuery, rewrites
 from lm_eval_ext.sql.schema import schema_of
+
+pytestmark = pytest.mark.slow
 
 COLUMN = st.sampled_from(["pages", "size", "shelf_id", "isbn", "tag", "title", "bought", "read_at"])
 TEXT = st.sampled_from(["tag", "title", "author", "note"])

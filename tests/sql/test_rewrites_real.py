@@ -11,6 +11,8 @@ from lm_eval_ext.sql.policy import register
 from lm_eval_ext.sql.rewrites import KINDS, Facts, UnparsedQuery, rewrites
 from lm_eval_ext.sql.schema import schema_of
 
+pytestmark = pytest.mark.slow
+
 FOR_NONE = {
     "comparisons_as_between",
     "group_as_distinct",

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from lm_eval_ext.benchmarks.cogs.forms import NotAFormError, equivalent, normalise, parse
 
+pytestmark = pytest.mark.slow
+
 DOG = "* dog ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ann )"
 
 SAME = [

@@ -19,6 +19,8 @@ from lm_eval_ext.benchmarks.diner.records import Recipe, Split, split_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.fewshot import Choice
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

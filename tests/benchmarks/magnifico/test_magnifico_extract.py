@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from lm_eval_ext.benchmarks.magnifico.extract import MAX_CHARS, query_of
 from lm_eval_ext.sql import Executor
 
+pytestmark = pytest.mark.slow
+
 CASES = yaml.safe_load(
     (Path(__file__).parents[2] / "fixtures/magnifico_answers.yaml").read_text(encoding="utf-8")
 )

@@ -13,6 +13,8 @@ from lm_eval_ext.benchmarks.magnifico import mini
 from lm_eval_ext.benchmarks.magnifico.mini import rendering
 from lm_eval_ext.errors import DataError
 
+pytestmark = pytest.mark.slow
+
 DIGEST = "2c1cca55008aaeae8d8dceeffc2321426647ccabe2d27bb2078bba3773fef201"
 """A change here makes scores incomparable: raise the tasks' version, then renew this."""
 

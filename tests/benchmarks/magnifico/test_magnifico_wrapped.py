@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from lm_eval_ext.benchmarks.magnifico.extract import MAX_CHARS, query_of
 from lm_eval_ext.benchmarks.magnifico.sql_text import parses
 
+pytestmark = pytest.mark.slow
+
 FAMILIES: dict[str, list[dict[str, str | None]]] = yaml.safe_load(
     (Path(__file__).parents[2] / "fixtures/magnifico_wrapped_answers.yaml").read_text("utf-8")
 )

@@ -13,6 +13,8 @@ from lm_eval_ext.models.prefix import batch_tokenize
 from lm_eval_ext.models.prefix.batch_tokenize import Text, TokenPrefetch, can_batch, texts_of
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
+pytestmark = pytest.mark.slow
+
 CONTEXTS = ("The dog is", "The dog is  ", "", "<s>The dog", " \n", "a\n\n", "这道菜", "</s> x")
 CONTINUATIONS = (" a cat", "a cat", " ", "<s> the", " 叫什么", "</s>")
 PAIRS = list(product(CONTEXTS, CONTINUATIONS))

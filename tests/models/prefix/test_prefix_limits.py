@@ -15,6 +15,8 @@ from lm_eval_ext.models.prefix import sharing
 from lm_eval_ext.models.prefix.engine import SlotCache
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {"until": ["\n"], "max_gen_toks": 4}
 
 

@@ -17,6 +17,8 @@ from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import Rows
 from lm_eval_ext.sql.worker import Engine
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -9,6 +9,8 @@ from distill_cases import content, is_sound, violations, write
 
 from lm_eval_ext.sql.distill.build import populate
 
+pytestmark = pytest.mark.slow
+
 SCHEMAS = {
     "no tables": ("", ["SELECT 1"]),
     "no keys, no rows": ("CREATE TABLE t (a, b);", ["SELECT a FROM t WHERE b > 3"]),

@@ -19,6 +19,8 @@ from lm_eval_ext.benchmarks.diner.build.engine import Engine
 from lm_eval_ext.benchmarks.diner.glossary import clean_name
 from lm_eval_ext.errors import DataError, OptionError
 
+pytestmark = pytest.mark.slow
+
 BRACKETS = "()（）﹙﹚[]［］{}｛｝<>＜＞〈〉【】〖〗〔〕〘〙〚〛︻︼「」《》"  # noqa: RUF001
 PIECES = st.one_of(
     st.sampled_from([*BRACKETS, "红烧", "肉", "\u3007", "DIY", " ", "　", "💕", "\n", "'", "\\"]),

@@ -14,6 +14,8 @@ from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary, clean_nam
 from lm_eval_ext.benchmarks.diner.records import Categories, split_of
 from lm_eval_ext.errors import DataError, OptionError
 
+pytestmark = pytest.mark.slow
+
 FILES = ["glossary.json", "random_data.json", "report.json", "report.md", "tmcd_data.json"]
 OPTIONS = Options(divergence=0.9, memory_gib=0.5)
 
