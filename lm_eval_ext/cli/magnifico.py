@@ -46,7 +46,8 @@ def populate(
 ) -> None:
     """Copy the databases and add rows on which near misses differ from the gold queries.
 
-    Rewrites of the gold queries, which are right, keep their results.
+    The last lines say how many near misses still have a gold query's result, and how many
+    rewrites of gold queries, which are right, have another one.
     """
     from lm_eval_ext.benchmarks.magnifico import corpora, near_misses
 
@@ -108,7 +109,7 @@ def count(
     if by_rule:
         from rich.console import Console
 
-        for table in near_misses.by_rule(reports, found):
+        for table in near_misses.by_rule(found):
             Console().print(table)
 
 

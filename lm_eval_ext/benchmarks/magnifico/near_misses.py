@@ -44,6 +44,7 @@ class Count:
         empty: Gold queries with an empty result, although they can have rows.
         unsatisfiable: Gold queries that are proven to be empty on every database.
         cut_ties: Gold queries with a LIMIT that separates rows with equal sort keys.
+        kinds: By kind of near miss: the gold queries that tie with one.
         rules: By rule of rewriting: the rewrites, and those with another result.
     """
 
@@ -58,6 +59,7 @@ class Count:
     empty: int
     unsatisfiable: int
     cut_ties: int
+    kinds: Mapping[str, int]
     rules: Mapping[str, tuple[int, int]]
 
     @property
@@ -81,7 +83,7 @@ class Count:
             [
                 f"{self.golds:,} golds examined, of {self.examples:,} examples with a database "
                 f"({self.database_missing:,} have none here, {self.broken:,} golds do not run)",
-                f"{self.tied:,} tie with a near miss ({100 * self.share:.1f} %); "
+                f"{self.tied:,} tie with a near miss ({_percent(self.tied, self.golds)}); "
                 f"{self.equivalent:,} more only with queries that are proven equivalent",
                 f"{self.empty:,} are empty though they can be satisfied; {self.unsatisfiable:,} "
                 "cannot be",
@@ -243,6 +245,7 @@ def count(reports: Mapping[str, Report], corpus: Corpus, forms: Collection[Form]
     ]
     ran = [gold for gold in here if gold.error is None]
     tied = [gold for gold in ran if gold.open_ties]
+    kinds = Counter(kind for gold in tied for kind in {t.near_miss.kind for t in gold.open_ties})
     written: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     for gold in ran:
@@ -260,26 +263,21 @@ def count(reports: Mapping[str, Report], corpus: Corpus, forms: Collection[Form]
         empty=sum(_is_empty(gold, "not filled") for gold in ran),
         unsatisfiable=sum(_is_empty(gold, "unsatisfiable") for gold in ran),
         cut_ties=sum(bool(gold.cut_ties) for gold in ran),
+        kinds=dict(sorted(kinds.items())),
         rules={rule: (written[rule], wrong[rule]) for rule in sorted(written)},
     )
 
 
-def by_rule(reports: Mapping[str, Report], found: Count) -> "list[Table]":
+def by_rule(found: Count) -> "list[Table]":
     """Two tables: golds that tie by kind of near miss, and rewrites by rule."""
     from rich.table import Table
 
-    ties = Counter(
-        kind
-        for report in reports.values()
-        for gold in report.golds
-        for kind in {tie.near_miss.kind for tie in gold.open_ties}
-    )
     misses, rules = Table(title="Near misses"), Table(title="Rewrites")
     for table, names in ((misses, ("kind", "golds that tie")), (rules, ("rule", "wrong", "of"))):
         table.add_column(names[0])
         for name in names[1:]:
             table.add_column(name, justify="right")
-    for kind, count in sorted(ties.items()):
+    for kind, count in found.kinds.items():
         misses.add_row(kind, f"{count:,}")
     for rule, (written, broken) in found.rules.items():
         rules.add_row(rule, f"{broken:,}", f"{written:,}")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,8 @@ def make(original: Path, golds: Sequence[str], folder: Path, db_id: str) -> None
     """Searches for the rows of one copy."""
     from lm_eval_ext.sql.distill.build import populate  # heavy, and needed in the processes only
 
-    _store(original, golds, folder, db_id, populate)
+    key = key_of(original, golds)
+    _store(key, folder, db_id, lambda copy: populate(original, golds, copy))
 
 
 def _apply(
@@ -111,26 +113,16 @@ def _apply(
     from lm_eval_ext.sql.distill.shipped import Pack
 
     pack = Pack.read(shipped)
-    left = []
-    ready = [db_id for db_id in todo if pack.has(*databases[db_id])]
+    keys = {db_id: key_of(*databases[db_id]) for db_id in todo}
+    ready = [db_id for db_id in todo if keys[db_id] in pack]
     if ready:
         _log.info("Adding the shipped rows to %d databases, in %s", len(ready), folder)
-    for db_id in todo:
-        original, golds = databases[db_id]
-        if db_id in ready:
-            _store(original, golds, folder, db_id, pack.apply)
-        else:
-            left.append(db_id)
-    return left
+    for db_id in ready:
+        _store(keys[db_id], folder, db_id, partial(pack.apply, keys[db_id], *databases[db_id]))
+    return [db_id for db_id in todo if db_id not in ready]
 
 
-def _store(
-    original: Path,
-    golds: Sequence[str],
-    folder: Path,
-    db_id: str,
-    fill: Callable[[Path, Sequence[str], Path], Report],
-) -> None:
+def _store(key: str, folder: Path, db_id: str, fill: Callable[[Path], Report]) -> None:
     """Makes one copy, then its report, whose presence means that the copy is complete."""
     home = folder / db_id
     try:
@@ -138,8 +130,8 @@ def _store(
     except OSError as error:
         raise OptionError(f"cannot make the folder {home}: {error.strerror}") from None
     copy = home / f"{db_id}.sqlite"
-    report = fill(original, golds, copy)
-    noted = {"key": key_of(original, golds), "sha256": sha256_of(copy), "report": report.as_dict()}
+    report = fill(copy)
+    noted = {"key": key, "sha256": sha256_of(copy), "report": report.as_dict()}
     with atomic_text(home / f"{db_id}.report.json") as file:
         json.dump(noted, file, ensure_ascii=True, indent=1)
         file.write("\n")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.distill.cuts import cuts_of, tied
+from lm_eval_ext.sql.distill.cuts import cut_ties
 from lm_eval_ext.sql.distill.hints import literal, operator_of
 from lm_eval_ext.sql.distill.query import Query
 from lm_eval_ext.sql.distill.report import Broken, GoldReport, Tie
@@ -258,5 +258,5 @@ def report_on(case: Case, runner: Runner, facts: Facts) -> GoldReport:
         error=None,
         rewrites=dict(sorted(Counter(rewrite.kind for rewrite in tried).items())),
         broken=tuple(_broken(case, tried, runner)),
-        cut_ties=len(tied(cuts_of(case.query), runner)),
+        cut_ties=cut_ties(case.query, runner),
     )

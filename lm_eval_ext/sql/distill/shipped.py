@@ -12,7 +12,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.distill.inserting import rowid_name
 from lm_eval_ext.sql.distill.report import (
@@ -41,7 +40,7 @@ class Pack:
     """The added rows of several databases.
 
     Args:
-        content: What :meth:`as_json` gives, read from JSON.
+        content: What :func:`pack` gives, read from JSON.
 
     Raises:
         DataError: It is not a pack, or one of another version.
@@ -67,21 +66,18 @@ class Pack:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{file}: these are no shipped rows ({error})") from None
 
-    def __len__(self) -> int:
-        return len(self._entries)
+    def __contains__(self, key: str) -> bool:
+        """Whether there are rows under a key (:func:`.report.key_of`)."""
+        return key in self._entries
 
-    def has(self, original: Path, golds: Sequence[str]) -> bool:
-        """Whether there are rows for this database under these golds."""
-        return key_of(original, golds) in self._entries
-
-    def apply(self, original: Path, golds: Sequence[str], target: Path) -> Report:
+    def apply(self, key: str, original: Path, golds: Sequence[str], target: Path) -> Report:
         """Makes the populated copy that the search would make; returns its report.
 
         Raises:
             DataError: The original cannot be read.
             OptionError: The copy cannot be written.
         """
-        entry = self._entries[key_of(original, golds)]
+        entry = self._entries[key]
         scratch_db = ScratchDb(original)
         try:
             schema = schema_of(scratch_db.connection)
@@ -106,7 +102,6 @@ def pack(populated: Mapping[str, tuple[Path, Path, Report]]) -> str:
     entries = {
         key_of(original, [gold.gold for gold in report.golds]): {
             "database": name,
-            "original": sha256_of(original),
             "rows": _added(original, copy),
             "golds": _all_noted(original, report),
         }

@@ -26,7 +26,7 @@ from lm_eval_ext.sql.rewrites.base import (
     number,
     together,
 )
-from lm_eval_ext.sql.rewrites.shapes import aliased, derived, has_star, tables_only
+from lm_eval_ext.sql.rewrites.queries import aliased, derived, has_star, tables_only
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {

@@ -20,7 +20,7 @@ from lm_eval_ext.sql.rewrites.base import (
     changed,
     number,
 )
-from lm_eval_ext.sql.rewrites.shapes import (
+from lm_eval_ext.sql.rewrites.queries import (
     aliased,
     derived,
     has_star,

@@ -10,7 +10,7 @@ from lm_eval_ext.sql.proofs.facts import facts_of, is_closed
 from lm_eval_ext.sql.proofs.places import aggregates, is_aggregate, is_aggregate_call
 from lm_eval_ext.sql.rewrites.base import Change, Facts, Rule, all_of, changed, holds_aggregate
 from lm_eval_ext.sql.rewrites.order import has_bare_columns
-from lm_eval_ext.sql.rewrites.shapes import aliased, derived, has_star, is_column
+from lm_eval_ext.sql.rewrites.queries import aliased, derived, has_star, is_column
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {

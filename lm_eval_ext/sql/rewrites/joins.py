@@ -9,7 +9,7 @@ from lm_eval_ext.sql.parsing import sources, table_of
 from lm_eval_ext.sql.proofs.facts import at_most_one_row, is_closed
 from lm_eval_ext.sql.proofs.places import place_of
 from lm_eval_ext.sql.rewrites.base import Change, Facts, Rule, changed
-from lm_eval_ext.sql.rewrites.shapes import (
+from lm_eval_ext.sql.rewrites.queries import (
     derived,
     free_name,
     has_star,

@@ -18,7 +18,10 @@ from lm_eval_ext.sql.rewrites.base import (
     declared,
     together,
 )
-from lm_eval_ext.sql.rewrites.shapes import (
+from lm_eval_ext.sql.rewrites.queries import (
+    LIKE_KINDS,
+    NO_NULL,
+    PLAIN,
     alike,
     derived,
     has_star,
@@ -41,17 +44,13 @@ KINDS: Mapping[str, str] = MappingProxyType(
 )
 """The rules, with a description each."""
 
-_PLAIN = "the subquery is of plain rows and does not depend on outer rows"
-_LIKE_KINDS = "x and y are columns of the same affinity, without a collation of their own"
-_NO_NULL = "neither x nor y is NULL"
-
 CONDITIONS: Mapping[str, str] = MappingProxyType(
     {
-        "not_in_as_except": f"{_PLAIN}; {_LIKE_KINDS}; {_NO_NULL}. As a whole query or in a count: "
+        "not_in_as_except": f"{PLAIN}; {LIKE_KINDS}; {NO_NULL}. As a whole query or in a count: "
         "x is unique, too",
-        "except_as_not_in": f"one column each; {_LIKE_KINDS}; {_NO_NULL}; the order of rows is "
+        "except_as_not_in": f"one column each; {LIKE_KINDS}; {NO_NULL}; the order of rows is "
         "settled or does not count",
-        "intersect_as_in": f"one column each; {_LIKE_KINDS}; x is not NULL; the order of rows is "
+        "intersect_as_in": f"one column each; {LIKE_KINDS}; x is not NULL; the order of rows is "
         "settled or does not count",
         "union_as_or": "both read the same tables and give the same columns; the order of rows is "
         "settled or does not count",

@@ -1,4 +1,4 @@
-"""Rules for IN, NOT IN and comparisons with subqueries, and for EXCEPT, INTERSECT and UNION."""
+"""Rules for IN, NOT IN and comparisons with subqueries."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -16,8 +16,11 @@ from lm_eval_ext.sql.rewrites.base import (
     filters,
     together,
 )
-from lm_eval_ext.sql.rewrites.shapes import (
+from lm_eval_ext.sql.rewrites.queries import (
+    LIKE_KINDS,
     MOST_PAIRS,
+    NO_NULL,
+    PLAIN,
     Membership,
     aliased,
     alike,
@@ -56,21 +59,17 @@ KINDS: Mapping[str, str] = MappingProxyType(
 )
 """The rules, with a description each."""
 
-_PLAIN = "the subquery is of plain rows and does not depend on outer rows"
-_LIKE_KINDS = "x and y are columns of the same affinity, without a collation of their own"
-_NO_NULL = "neither x nor y is NULL"
-
 CONDITIONS: Mapping[str, str] = MappingProxyType(
     {
-        "in_as_exists": f"{_PLAIN}; {_LIKE_KINDS}; only rows for which the condition is true "
+        "in_as_exists": f"{PLAIN}; {LIKE_KINDS}; only rows for which the condition is true "
         "count; not too many pairs of rows",
-        "not_in_as_not_exists": f"{_PLAIN}; {_LIKE_KINDS}; {_NO_NULL}; not too many pairs of rows",
-        "in_as_join": f"the subquery reads one table, of which y is a key; {_LIKE_KINDS}; no * "
+        "not_in_as_not_exists": f"{PLAIN}; {LIKE_KINDS}; {NO_NULL}; not too many pairs of rows",
+        "in_as_join": f"the subquery reads one table, of which y is a key; {LIKE_KINDS}; no * "
         "among the results",
-        "in_as_derived_join": f"the subquery does not depend on outer rows; {_LIKE_KINDS}; no * "
+        "in_as_derived_join": f"the subquery does not depend on outer rows; {LIKE_KINDS}; no * "
         "among the results",
-        "join_as_in": f"y is a key of b, and no other column of b is used elsewhere; {_LIKE_KINDS}",
-        "not_in_as_left_join": f"{_PLAIN}; {_LIKE_KINDS}; {_NO_NULL}; no * among the results",
+        "join_as_in": f"y is a key of b, and no other column of b is used elsewhere; {LIKE_KINDS}",
+        "not_in_as_left_join": f"{PLAIN}; {LIKE_KINDS}; {NO_NULL}; no * among the results",
         "in_as_equality": "the subquery has one row at most; only rows for which the condition is "
         "true count",
         "equality_as_in": "the subquery has one row at most; only rows for which the condition is "

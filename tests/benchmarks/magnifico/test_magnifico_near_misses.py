@@ -59,7 +59,7 @@ def test_what_is_counted() -> None:
     found = near_misses.count({"yard": report}, corpus, ["plausible"])
     assert found == near_misses.Count(
         examples=7, database_missing=1, broken=1, golds=6, near_misses=60, undecided=6,
-        tied=2, equivalent=1, empty=1, unsatisfiable=1, cut_ties=2,
+        tied=2, equivalent=1, empty=1, unsatisfiable=1, cut_ties=2, kinds={"k": 2},
         rules={"in_as_exists": (4, 2), "join_swapped": (2, 0)},
     )  # fmt: skip
     assert found.share == pytest.approx(2 / 6)

@@ -10,6 +10,11 @@ from lm_eval_ext.sql.proofs.places import is_aggregate
 from lm_eval_ext.sql.rewrites.base import Facts, all_of, declared, filters
 from lm_eval_ext.sql.schema import Schema
 
+PLAIN = "the subquery is of plain rows and does not depend on outer rows"
+LIKE_KINDS = "x and y are columns of the same affinity, without a collation of their own"
+NO_NULL = "neither x nor y is NULL"
+"""Parts of conditions that several rules state."""
+
 MOST_PAIRS = 2_000_000
 """Rows of an outer query times rows of a subquery that is run for each of them."""
 
