@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.distill.attempt import AggregateTarget
+from lm_eval_ext.sql.distill.attempt import AggregateTarget, Values
 from lm_eval_ext.sql.distill.hints import operator_of
 from lm_eval_ext.sql.distill.inserting import Added, RefusedError
 from lm_eval_ext.sql.distill.query import Query
@@ -33,6 +33,8 @@ _EXTRA_ROWS = (0, 0, 1, 2, 4)
 _EVEN = 0.5
 _BEYOND = 0.2
 """Values outside the column's present range are allowed."""
+_ELSEWHERE = 0.3
+"""A new row has any value instead of one close to the number."""
 _ANY_ROW = 0.3
 """Values of rows that do not satisfy the other conditions become targets as well."""
 
@@ -77,13 +79,24 @@ def add_target(builder: RowBuilder) -> None:
     rng = builder.rng
     target = rng.choice(places)
     if rng.random() < _EVEN:  # otherwise an existing row may serve
-        builder.build(target.scope)
+        builder.build(target.scope, _at(builder, target))
     others = [
         t
         for t in builder.attempt.targets.values()
         if t.table == target.table and t.sql != target.sql
     ]
     _reach(builder, [_retargeted(builder, target), *_some_retargeted(builder, others)])
+
+
+def _at(builder: RowBuilder, target: AggregateTarget) -> Values:
+    """A value close to the number for the column that is compared with it, if it is a column."""
+    cell = builder.query.cell(target.compared.unnest(), target.scope)
+    if cell is None or builder.rng.random() < _ELSEWHERE:
+        return {}
+    number = _number(builder, target.sql)
+    shape = builder.shapes[target.query.table_of(cell), cell[2]]
+    near = shape.offered([math.floor(number), math.ceil(number), shape.rounded(number)])
+    return {cell: builder.rng.choice(near)} if near else {}
 
 
 def restore_targets(builder: RowBuilder, tables: set[str]) -> None:
@@ -126,12 +139,14 @@ def _reach(builder: RowBuilder, goals: list[AggregateTarget]) -> None:
     rng = builder.rng
     rows: list[tuple[Added, str]] = []
     begin: list[float] = []
+    shapes = [builder.shapes[goal.table, goal.computed[2]] for goal in goals]
     limits = [_limits(builder, goal) for goal in goals]
     extra = rng.choice(_EXTRA_ROWS)
     for number, (goal, (low, high)) in enumerate(zip(goals, limits, strict=True)):
         for _ in range(extra if number == 0 else 0):
-            builder.on(goal.query).build(goal.inner, {goal.computed: rng.uniform(low, high)})
-        begin.append(rng.uniform(low, high))
+            some = shapes[0].rounded(rng.uniform(low, high))
+            builder.on(goal.query).build(goal.inner, {goal.computed: some})
+        begin.append(shapes[number].rounded(rng.uniform(low, high)))
         start = len(builder.inserter.added)
         builder.on(goal.query).build(goal.inner, {goal.computed: begin[-1]})
         new = [a for a in builder.inserter.added[start:] if a.table.name.lower() == goal.table]
@@ -140,15 +155,15 @@ def _reach(builder: RowBuilder, goals: list[AggregateTarget]) -> None:
         rows.append((new[0], goal.computed[2]))
 
     def set_and_ask(values: list[float]) -> list[float]:
-        for (row, column), value in zip(rows, values, strict=True):
-            whole = float(value).is_integer()
-            builder.inserter.update(row, column, int(value) if whole else value)
+        for (row, column), shape, value in zip(rows, shapes, values, strict=True):
+            near = shape.rounded(value)
+            builder.inserter.update(row, column, int(near) if near.is_integer() else near)
         return [_number(builder, goal.sql) - goal.target for goal in goals]
 
     # A new largest value would change the answer to many golds.
     beyond = 1.0 if rng.random() < _BEYOND else 0.0
     wide = [(low - beyond * (high - low), high + beyond * (high - low)) for low, high in limits]
-    solve(set_and_ask, begin, wide, rng)
+    solve(set_and_ask, begin, wide, [shape.unit for shape in shapes], rng)
     builder.attempt.new_targets += goals
 
 
@@ -205,6 +220,7 @@ def solve(
     ask: Callable[[list[float]], list[float]],
     x: list[float],
     limits: Sequence[tuple[float, float]],
+    units: Sequence[float],
     rng: random.Random,
 ) -> list[float]:
     """Finds values at which all errors are exactly zero: by Newton's method, then at random.
@@ -213,6 +229,7 @@ def solve(
         ask: Returns the errors at given values, one per value.
         x: The start.
         limits: The smallest and largest permitted value of each.
+        units: The steps that ``ask`` rounds each value to; 0 if it does not.
         rng: Draws changes of the last bits.
 
     Raises:
@@ -224,13 +241,19 @@ def solve(
         if not any(errors):
             return x
         if number < _NEWTON:
-            slopes = _slopes(ask, x, limits, errors)
-        elif number == _NEWTON and max(map(abs, errors)) > _NEAR * max(map(abs, x)):
+            slopes = _slopes(ask, x, limits, units, errors)
+        elif number == _NEWTON and (
+            max(map(abs, errors)) > _NEAR * max(map(abs, x)) + 2 * sum(units) or min(units) >= 1
+        ):
             break
         step = _linear(slopes, errors)
         x = [value - move for value, move in zip(x, step, strict=True)]
         if number >= _NEWTON:  # Newton's steps get no nearer: the last bits, at random
-            x = [v + rng.uniform(-1, 1) * max(abs(v), 1.0) * 2.0 ** -rng.randint(44, 52) for v in x]
+            x = [
+                v
+                + rng.uniform(-1, 1) * (3 * unit or max(abs(v), 1.0) * 2.0 ** -rng.randint(44, 52))
+                for v, unit in zip(x, units, strict=True)
+            ]
         x = [min(max(v, low), high) for v, (low, high) in zip(x, limits, strict=True)]
         errors = ask(x)
     if any(errors):
@@ -242,12 +265,13 @@ def _slopes(
     ask: Callable[[list[float]], list[float]],
     x: list[float],
     limits: Sequence[tuple[float, float]],
+    units: Sequence[float],
     errors: list[float],
 ) -> list[list[float]]:
     """Returns the derivatives of each error by each value, a row per error."""
     columns = []
     for i in range(len(x)):
-        h = max(abs(x[i]), 1.0) * 2.0**-10
+        h = max(max(abs(x[i]), 1.0) * 2.0**-10, units[i])
         h = -h if x[i] + h > limits[i][1] else h
         moved = ask([value + h * (i == j) for j, value in enumerate(x)])
         columns.append([(m - e) / h for m, e in zip(moved, errors, strict=True)])

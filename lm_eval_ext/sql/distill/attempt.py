@@ -1,8 +1,10 @@
 """The data of one attempt to build rows: the values of cells, and a source of plausible values."""
 
+import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from sqlglot import exp
@@ -11,7 +13,8 @@ from lm_eval_ext.sql.distill.hints import literal, literals_by_column, sorted_by
 from lm_eval_ext.sql.distill.inserting import Inserter
 from lm_eval_ext.sql.distill.query import Cell, Query, Scope
 from lm_eval_ext.sql.distill.scratch_db import Runner
-from lm_eval_ext.sql.distill.values import Pools, above, fresh, number_of, of_length, with_number
+from lm_eval_ext.sql.distill.shapes import Shapes
+from lm_eval_ext.sql.distill.values import Pools, fresh, number_of, of_length, with_number
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import Value
 
@@ -21,6 +24,9 @@ Values = dict[Cell, Value]
 # so POPULATE_VERSION must rise with it.
 _LEFT_OPEN = 0.7
 """Cells that are only equal to each other stay open, and may become a new key."""
+_DISTANT = 0.5
+_FAR = 3
+"""Some values get another one at some distance."""
 _DRAWN = 0.3
 """Values are drawn for a cell beside those that its conditions name."""
 _VARIED = (0.15, 0.5)
@@ -49,6 +55,7 @@ class Attempt:
 
     schema: Schema
     pools: Pools
+    shapes: Shapes
     runner: Runner
     inserter: Inserter
     rng: random.Random
@@ -56,6 +63,9 @@ class Attempt:
     targets: "dict[str, AggregateTarget]"
     new_targets: "list[AggregateTarget]" = field(default_factory=list)
 
+
+_LARGEST_PRODUCT = 10**9
+"""Larger numbers are not taken apart into factors."""
 
 Draw = Callable[[Cell], Value]
 """Returns a plausible value for a cell."""
@@ -92,8 +102,9 @@ class AggregateTarget:
 class Assignment:
     """Values of cells, which equalities join into classes of one value each."""
 
-    def __init__(self, query: Query, rng: random.Random, draw: Draw) -> None:
+    def __init__(self, query: Query, shapes: Shapes, rng: random.Random, draw: Draw) -> None:
         self._query = query
+        self._shapes = shapes
         self._rng = rng
         self._draw = draw
         self._above: dict[Cell, Cell] = {}
@@ -146,13 +157,16 @@ class Assignment:
         for root, constraints in list(self._constraints.items()):
             if root in self._values or (not constraints and self._rng.random() < _LEFT_OPEN):
                 continue
-            offered = [value for values, _ in constraints for value in values]
-            offered += (
-                [self._draw(root) for _ in range(3)]
-                if self._rng.random() < _DRAWN or not offered
-                else []
-            )
+            shape = self._shapes[self._query.table_of(root), root[2]]
+            offered = [v for values, _ in constraints for v in shape.offered(values)]
+            if self._rng.random() < _DISTANT:
+                offered += shape.further(offered[:_FAR], self._rng)
+            if constraints and shape.kind == "category":
+                offered += sorted(shape.known, key=str)
             good = [value for value in offered if all(test(value) for _, test in constraints)]
+            if self._rng.random() < _DRAWN or not good:
+                offered += (drawn := [self._draw(root) for _ in range(3)])
+                good += [value for value in drawn if all(test(value) for _, test in constraints)]
             value = self._rng.choice(good or offered)
             if constraints or value is not None:
                 self._values[root] = value
@@ -208,11 +222,30 @@ class Assignment:
         elif isinstance(node, exp.Sub):
             left = target + right
         else:
-            divisors = [n for n in (101, 100, 103, 7, 3, 2, 1) if target % n == 0]
-            right = self._rng.choice(divisors or [1])
+            right = self._rng.choice(_factors(target, shapes))
             left = target / right
         self.make(node.expression, scope, with_number(shapes[1], right))
         self.make(node.this, scope, with_number(shapes[0], left))
+
+
+@lru_cache(maxsize=1 << 10)
+def _divisors(whole: int) -> list[int]:
+    low = [n for n in range(1, math.isqrt(whole) + 1) if whole % n == 0]
+    return low + [whole // n for n in reversed(low)]
+
+
+def _factors(product: float, like: Sequence[Value]) -> list[int]:
+    """Returns the second one of two factors, for factors that have as many digits as two values.
+
+    Where there are none, they are the two factors that lie closest together, and 1.
+    """
+    if not float(product).is_integer() or not 0 < product < _LARGEST_PRODUCT:
+        return [1]
+    whole = int(product)
+    found = _divisors(whole)
+    sizes = [len(str(int(number_of(value)))) for value in like]
+    fitting = [n for n in found if [len(str(whole // n)), len(str(n))] == sizes]
+    return fitting or [found[len(found) // 2], 1]
 
 
 class ValueSampler:
@@ -227,6 +260,7 @@ class ValueSampler:
         self._query = query
         self._schema = attempt.schema
         self._pools = attempt.pools
+        self._shapes = attempt.shapes
         self._rng = attempt.rng
         self._varied = self._rng.choice(_VARIED)
         self._literals = query.cached("literals", literals_by_column)
@@ -246,18 +280,23 @@ class ValueSampler:
         name, column_name = self._query.table_of(cell), cell[2]
         table = self._schema[name]
         column = table[column_name]
+        shape = self._shapes[name, column_name]
         choice = self._rng.random()
         if choice < _REPEATED and (seen := self.history.get((name, column_name))):
             return self._rng.choice(seen)
         if choice < _NAMED and (named := self._literals.get((name, column_name))):
-            value: Value = self._rng.choice(named)
-            return value
+            beside = shape.beside([self._rng.choice(named)])
+            if beside:
+                return self._rng.choice(beside)
         if choice < (_EDGE_IF_SORTED if cell in self._sorted else _EDGE):
             return self._pools.edge(name, column_name, self._rng)
         choice = self._rng.random()
-        if choice < _NULL and not column.not_null:
+        if choice < _NULL and not column.not_null and self._shapes.fits(name, column_name, None):
             return None
         if choice < _NEW:
-            return fresh(self._connection, table, column)
+            new = fresh(self._connection, table, column, shape)
+            if new is not None:
+                return new
         value = self._pools.template(name, self._rng).get(column_name)
-        return above(value) if choice < _JUST_ABOVE else value
+        following = shape.above(value)
+        return following if choice < _JUST_ABOVE and shape.fits(following) else value

@@ -14,20 +14,33 @@ from typing import Any
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill.aggregate_targets import restore_targets
 from lm_eval_ext.sql.distill.attempt import AggregateTarget, Attempt
-from lm_eval_ext.sql.distill.cases import Case, OriginalRows, examine, make_case, report_on, ties
+from lm_eval_ext.sql.distill.cases import Case, examine, make_case, report_on, ties
+from lm_eval_ext.sql.distill.cuts import tied
+from lm_eval_ext.sql.distill.hints import literals_by_column
 from lm_eval_ext.sql.distill.inserting import Added, Inserter, RefusedError
+from lm_eval_ext.sql.distill.original_rows import OriginalRows
 from lm_eval_ext.sql.distill.proposals import propose
 from lm_eval_ext.sql.distill.report import GoldReport, Report
 from lm_eval_ext.sql.distill.row_builder import RowBuilder
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner, ScratchDb
+from lm_eval_ext.sql.distill.shapes import Shapes
 from lm_eval_ext.sql.distill.values import Pools
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.policy import Limits, open_guarded
 from lm_eval_ext.sql.rewrites import Facts
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 
-_ROUNDS = (120, 250, 400, 700, 2500)
+_ROUNDS = (120, 250, 400, 400, 600)
 """Proposals tried per gold and round without success before it waits for the next round."""
+
+_RELAXED = (0, 0, 1, 1, 2)
+"""What fits a column in each round, see :attr:`.shapes.Shape.relaxed`."""
+
+_MENDING = 12
+"""Tries to change rows that help a gold and harm others."""
+
+_FOR_CUTS = 3
+"""Rounds in which ties at a LIMIT alone are a reason to try: some cannot be broken."""
 
 _WORK_PER_TRY = 25
 """Units of :attr:`Runner.work` that a round has per proposal: fewer proposals are tried where
@@ -52,21 +65,27 @@ class Search:
     schema: Schema
     cases: Sequence[Case]
     originals: OriginalRows
+    shapes: Shapes
 
     def __post_init__(self) -> None:
         self.added: dict[str, int] = {}
         self._changes: dict[str, int] = {}
         self._seen: dict[str, int] = {}
-        self._pools = Pools(self.scratch_db.connection, self.schema)
+        self._pools = Pools(self.scratch_db.connection, self.schema, self.shapes)
+        for case in self.cases:
+            self.shapes.promise(need for rewrite in case.rewrites for need in rewrite.needs)
+            for (table, column), constants in literals_by_column(case.query).items():
+                self.shapes[table, column].name(constants)
         self._targets: dict[str, AggregateTarget] = {}
         self._cache: dict[Any, Any] = {}
 
     def run(self, progress: Callable[[int], None]) -> None:
         """Runs all rounds; ``progress`` gets the number of golds examined since its last call."""
         for number, tries in enumerate(_ROUNDS):
+            self.shapes.relax(_RELAXED[number])
             for case in self.cases:
                 self._refresh(case)
-                if case.lacking:
+                if case.open or case.empty or (case.lacking and number < _FOR_CUTS):
                     self._improve(case, tries, number)
                 progress(1)
         for case in self.cases:
@@ -91,13 +110,22 @@ class Search:
 
     def _try(self, case: Case, rng: random.Random, *, careful: bool) -> bool:
         with self.scratch_db.transaction() as transaction:
-            inserter = Inserter(self.scratch_db.connection, self.schema, self._pools.rows)
+            inserter = Inserter(
+                self.scratch_db.connection, self.schema, self._pools.rows, self.shapes
+            )
             query = case.query
             if case.open and rng.random() < _FOR_NEAR_MISS:
                 query = case.read_miss(rng.choice(sorted(case.open)), self.schema)
             runner = self.scratch_db.runner
             attempt = Attempt(
-                self.schema, self._pools, runner, inserter, rng, self._cache, self._targets
+                self.schema,
+                self._pools,
+                self.shapes,
+                runner,
+                inserter,
+                rng,
+                self._cache,
+                self._targets,
             )
             builder = RowBuilder(query, attempt)
             try:
@@ -110,8 +138,10 @@ class Search:
             rows = self._needed(case, inserter)
             if careful:
                 rows += self._repair(builder, rows)
-                if not self._worth_it(case, rows):
-                    return False
+            if not self._welcome(case, rows, careful) and not self._mended(
+                case, inserter, rows, rng, careful
+            ):
+                return False
             transaction.keep()
             self._targets.update((target.sql, target) for target in attempt.new_targets)
         for added in rows:
@@ -155,7 +185,7 @@ class Search:
             return limit
         first = sorted(case.open)
         same, slow = ties(case, rows, first, runner)
-        count = missing + len(same) + len(slow)
+        count = missing + len(same) + len(slow) + len(tied(case.cuts, runner))
         if count >= limit:
             return limit
         rest = [
@@ -183,6 +213,53 @@ class Search:
                 self.scratch_db.connection.execute("ROLLBACK TO needed")
             self.scratch_db.connection.execute("RELEASE needed")
         return needed
+
+    def _welcome(self, case: Case, rows: list[Added], careful: bool) -> bool:
+        """Whether rows harm no other gold, or not more than they help."""
+        return not self._breaks(rows) and (not careful or self._worth_it(case, rows))
+
+    def _mended(
+        self, case: Case, inserter: Inserter, rows: list[Added], rng: random.Random, careful: bool
+    ) -> bool:
+        """Changes values on which nothing depends until rows harm no other gold, if possible."""
+        connection = self.scratch_db.connection
+        for _ in range(_MENDING):
+            connection.execute("SAVEPOINT mend")
+            try:
+                changed = self._redrawn(inserter, rng.choice(rows), rng)
+            except RefusedError:
+                changed = False
+            if changed and self._better(case) and self._welcome(case, rows, careful):
+                connection.execute("RELEASE mend")
+                return True
+            connection.execute("ROLLBACK TO mend")
+            connection.execute("RELEASE mend")
+        return False
+
+    def _redrawn(self, inserter: Inserter, added: Added, rng: random.Random) -> bool:
+        """Gives some cells of a row other values; whether there were any."""
+        values = inserter.read(added) or {}
+        table = added.table
+        keys = {name.lower() for key in table.unique_keys for name in key}
+        keys |= {name.lower() for reference in table.foreign_keys for name in reference.columns}
+        free = [c for c in table.columns if c.name.lower() not in keys and not c.generated]
+        if not free:
+            return False
+        for column in rng.sample(free, rng.randint(1, min(len(free), 3))):
+            shape = self.shapes[table.name.lower(), column.name.lower()]
+            inserter.update(added, column.name, shape.other(values[column.name.lower()], rng))
+        return True
+
+    def _breaks(self, rows: list[Added]) -> bool:
+        """Whether rows bring a gold a tie that it, or a rewrite of it, did not have."""
+        runner = self.scratch_db.runner
+        touched = {added.table.name.lower() for added in rows}
+        return any(
+            tied(case.cuts, runner) - case.cut_ties
+            or any(runner.has_rows(need.broken) for need in case.no_ties)
+            for case in self.cases
+            if (case.cuts or case.no_ties) and touched & case.query.tables
+        )
 
     def _worth_it(self, case: Case, rows: list[Added]) -> bool:
         """Whether all golds together lack less; ``case`` alone does."""
@@ -225,13 +302,15 @@ def populate(
     scratch_db = ScratchDb(original)
     try:
         schema = schema_of(scratch_db.connection)
-        cases, failed = _cases(original, golds, schema)
         with closing(_guarded(original)) as connection:
-            originals = OriginalRows(Runner(connection), schema)
+            before = Runner(connection)
+            cases, failed = _cases(before, golds, schema, Facts(schema, before.rows, NoResultError))
+            shapes = Shapes(scratch_db.connection, schema)
+            originals = OriginalRows(before, schema, shapes)
             for case in cases:
                 examine(case, scratch_db.runner, schema, originals)
                 case.before = len(case.rows)
-            search = Search(scratch_db, schema, cases, originals)
+            search = Search(scratch_db, schema, cases, originals, shapes)
             done = 0
 
             def step(count: int) -> None:
@@ -241,10 +320,9 @@ def populate(
                     progress(done, len(_ROUNDS) * len(cases))
 
             search.run(step)
-            scratch_db.save(target)
-            facts = Facts(schema, originals.runner.rows, NoResultError)
-            reports = [report_on(case, scratch_db.runner, facts) for case in cases]
+        scratch_db.save(target)
         added = dict(sorted(search.added.items()))
+        reports = [report_on(case, scratch_db.runner) for case in cases]
         return Report(original.stem, added, _sorted([*failed, *reports]))
     finally:
         scratch_db.close()
@@ -264,16 +342,17 @@ def check(database: Path, original: Path | None, golds: Iterable[str]) -> Report
     """
     with closing(_guarded(original or database)) as first, closing(_guarded(database)) as second:
         schema = read_schema(original or database)
-        cases, failed = _cases(database, golds, schema)
         before, runner = Runner(first), Runner(second)
-        originals = None if original is None else OriginalRows(before, schema)
+        cases, failed = _cases(runner, golds, schema, Facts(schema, before.rows, NoResultError))
+        originals = (
+            None if original is None else OriginalRows(before, schema, Shapes(first, schema))
+        )
         for case in cases:
             examine(case, runner, schema, originals)
             if original is not None:
                 with suppress(NoResultError):
                     case.before = len(before.rows(case.gold))
-        facts = Facts(schema, before.rows, NoResultError)
-        reports = [report_on(case, runner, facts) for case in cases]
+        reports = [report_on(case, runner) for case in cases]
     return Report(database.stem, {}, _sorted([*failed, *reports]))
 
 
@@ -282,19 +361,17 @@ def _sorted(reports: list[GoldReport]) -> tuple[GoldReport, ...]:
 
 
 def _cases(
-    database: Path, golds: Iterable[str], schema: Schema
+    runner: Runner, golds: Iterable[str], schema: Schema, facts: Facts
 ) -> tuple[list[Case], list[GoldReport]]:
     """Returns the golds in order; apart, those that the policy for models' queries rejects."""
     cases: list[Case] = []
     failed: list[GoldReport] = []
-    with closing(_guarded(database)) as connection:
-        runner = Runner(connection)
-        for gold in sorted(set(golds)):
-            try:
-                runner.rows(gold)
-                cases.append(make_case(gold, schema))
-            except (NoResultError, UnparsedQuery) as error:
-                failed.append(GoldReport(gold, -1, -1, 0, 0, (), None, str(error)))
+    for gold in sorted(set(golds)):
+        try:
+            runner.rows(gold)
+            cases.append(make_case(gold, schema, facts))
+        except (NoResultError, UnparsedQuery) as error:
+            failed.append(GoldReport(gold, -1, -1, 0, 0, (), None, str(error)))
     return cases, failed
 
 

@@ -1,126 +1,25 @@
 """A gold with its near misses and rewrites: which of them a database judges wrongly, and why.
 
-:mod:`lm_eval_ext.sql.proofs` proves what holds on every database. :class:`OriginalRows` proves
-what holds on every database with valid keys that has all of the original's rows, unchanged: what
-is looked up by a key stays.
+:mod:`lm_eval_ext.sql.proofs` proves what holds on every database, :mod:`.original_rows` what holds
+on every populated copy.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from sqlglot import exp
-
-from lm_eval_ext.sql.distill.cuts import cut_ties
-from lm_eval_ext.sql.distill.hints import literal, operator_of
+from lm_eval_ext.sql.distill.cuts import Cut, cuts_of, tied
+from lm_eval_ext.sql.distill.original_rows import OriginalRows
 from lm_eval_ext.sql.distill.query import Query
 from lm_eval_ext.sql.distill.report import Broken, GoldReport, Tie
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
 from lm_eval_ext.sql.mutants import NearMiss, near_misses
-from lm_eval_ext.sql.parsing import UnparsedQuery, parse, parts_of, resolve, to_sql
+from lm_eval_ext.sql.parsing import UnparsedQuery, parse
 from lm_eval_ext.sql.proofs import equivalent, unsatisfiable
-from lm_eval_ext.sql.rewrites import Facts, Rewrite, rewrites
+from lm_eval_ext.sql.rewrites import Facts, Need, Rewrite, rewrites
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import Row
-
-
-class OriginalRows:
-    """Proofs that rely on the original's rows, which ``runner`` reads."""
-
-    def __init__(self, runner: Runner, schema: Schema) -> None:
-        self.runner = runner
-        self._schema = schema
-        self._known: dict[str, tuple[str, bool] | None] = {}
-
-    def equivalent(self, gold: str, other: str) -> str | None:
-        """Returns why no populated copy distinguishes two queries; None if that is not proven."""
-        one, two = self._fixed(gold), self._fixed(other)
-        if one is None or two is None:
-            return None
-        if one[0] == two[0]:
-            return "they differ in looking up a row by its key only, and find the same"
-        if one[1] and two[1]:
-            return "both compare with the row of a key, which does not fulfil what is asked of it"
-        return None
-
-    def always_empty(self, gold: str) -> str | None:
-        """Returns why a query is empty on every populated copy; None if that is not proven."""
-        found = self._fixed(gold)
-        if found is None or not found[1]:
-            return None
-        return "it compares with the row of a key, which does not fulfil what is asked of it"
-
-    def _fixed(self, sql: str) -> tuple[str, bool] | None:
-        """Returns a query with its lookups replaced by what they find, and whether it is empty."""
-        if sql not in self._known:
-            try:
-                self._known[sql] = self._replaced(parse(sql, self._schema))
-            except (UnparsedQuery, NoResultError, RecursionError):
-                self._known[sql] = None
-        return self._known[sql]
-
-    def _replaced(self, tree: exp.Expr) -> tuple[str, bool] | None:
-        lookups = [
-            select
-            for select in tree.find_all(exp.Select)
-            if isinstance(select.parent, exp.Subquery) and self._is_lookup(select)
-        ]
-        if not lookups:
-            return None
-        empty = False
-        for select in lookups:
-            rows = self.runner.rows(to_sql(select))
-            nothing = not rows or rows[0][0] is None
-            place = select.parent
-            assert place is not None
-            empty = empty or (nothing and self._decides(place, tree))
-            place.replace(exp.Literal.string(f"found by key: {rows!r}"))
-        return to_sql(tree), empty
-
-    def _is_lookup(self, select: exp.Select) -> bool:
-        """Whether it reads one table, and a condition on a key selects an existing row."""
-        source = select.args["from_"].this if select.args.get("from_") else None
-        if (
-            not isinstance(source, exp.Table)
-            or source.name not in self._schema
-            or select.args.get("joins")
-            or any(node is not select for node in select.find_all(exp.Query))
-        ):
-            return False
-        table = self._schema[source.name]
-        names = (source.alias_or_name.lower(), "")
-        for column in select.find_all(exp.Column):
-            if column.table.lower() not in names or table.column(column.name) is None:
-                return False
-        keys = {key[0].lower() for key in table.unique_keys if len(key) == 1}
-        for part in (part.unnest() for part in parts_of(select, "where")):
-            if (
-                isinstance(part, exp.EQ)
-                and isinstance(part.this, exp.Column)
-                and part.this.name.lower() in keys
-                and literal(part.expression) not in (None, (None,))
-                and resolve(part.this, self._schema) is not None
-            ):
-                count = exp.select("count(*)").from_(source.copy()).where(part.copy())
-                return self.runner.rows(to_sql(count)) == [(1,)]
-        return False
-
-    def _decides(self, subquery: exp.Expr, tree: exp.Expr) -> bool:
-        """Whether the whole query has no rows if a subquery finds nothing."""
-        if not isinstance(tree, exp.Select):
-            return False
-        if tree.args.get("group") is None and any(
-            output.find(exp.AggFunc, exp.Anonymous) for output in tree.selects
-        ):
-            return False
-        having = tree.args.get("having")
-        if having is not None and tree.args.get("group") is None:
-            return False
-        return any(
-            operator_of(part) is not None
-            and any(side is subquery for side in (part.this, part.expression))
-            for part in (part.unnest() for part in parts_of(tree, "where"))
-        )
 
 
 @dataclass
@@ -135,6 +34,9 @@ class Case:
         slow: Positions of those that exceeded the limit of steps.
         proven: Why a near miss is equivalent, by position; computed for ties only.
         always_empty: Why the gold is always empty; None if that is not proven.
+        cuts: Its LIMITs.
+        cut_ties: Positions in ``cuts`` of those that separate equal rows.
+        rewrites: Other ways to write it, which must keep its result.
     """
 
     gold: str
@@ -146,6 +48,9 @@ class Case:
     slow: frozenset[int] = frozenset()
     proven: dict[int, str | None] = field(default_factory=dict)
     always_empty: str | None = None
+    cuts: tuple[Cut, ...] = ()
+    cut_ties: frozenset[int] = frozenset()
+    rewrites: tuple[Rewrite, ...] = ()
     _queries: dict[int, Query] = field(default_factory=dict)
 
     def read_miss(self, number: int, schema: Schema) -> Query:
@@ -159,6 +64,13 @@ class Case:
         """The ties that are not proven to be unavoidable."""
         return frozenset(number for number in self.tied if self.proven.get(number) is None)
 
+    @cached_property
+    def no_ties(self) -> frozenset[Need]:
+        """What rewrites need of the rows around a LIMIT or an extreme."""
+        return frozenset(
+            need for rewrite in self.rewrites for need in rewrite.needs if need.kind == "no tie"
+        )
+
     @property
     def empty(self) -> bool:
         """Whether the result is empty and not proven to be so always."""
@@ -166,18 +78,25 @@ class Case:
 
     @property
     def lacking(self) -> int:
-        """How many near misses are still to be distinguished, plus 1 if a result is missing."""
-        return len(self.open) + self.empty
+        """How many near misses and ties at a LIMIT are left, plus 1 if a result is missing."""
+        return len(self.open) + self.empty + len(self.cut_ties)
 
 
-def make_case(gold: str, schema: Schema) -> Case:
-    """Reads a gold and makes its near misses.
+def make_case(gold: str, schema: Schema, facts: Facts | None) -> Case:
+    """Reads a gold, makes its near misses, and its rewrites if facts of the original are given.
 
     Raises:
         UnparsedQuery: It is not a query that can be read.
     """
     try:
-        return Case(gold, Query(parse(gold, schema), schema), near_misses(gold, schema))
+        query = Query(parse(gold, schema), schema)
+        return Case(
+            gold,
+            query,
+            near_misses(gold, schema),
+            cuts=cuts_of(query),
+            rewrites=() if facts is None else rewrites(gold, schema, facts),
+        )
     except RecursionError:
         raise UnparsedQuery("nested too deeply") from None
 
@@ -193,6 +112,7 @@ def examine(case: Case, runner: Runner, schema: Schema, originals: OriginalRows 
         case.always_empty = unsatisfiable(case.gold, schema)
         if case.always_empty is None and originals is not None:
             case.always_empty = originals.always_empty(case.gold)
+    case.cut_ties = tied(case.cuts, runner)
     case.tied, case.slow = ties(case, case.rows, range(len(case.misses)), runner)
     for number in sorted(case.tied - case.proven.keys()):
         case.proven[number] = equivalent(case.gold, case.misses[number], schema)
@@ -218,9 +138,9 @@ def ties(
     return frozenset(same), frozenset(slow)
 
 
-def _broken(case: Case, tried: Iterable[Rewrite], runner: Runner) -> Iterator[Broken]:
+def _broken(case: Case, runner: Runner) -> Iterator[Broken]:
     """Yields the rewrites with another result than the gold's; one that takes long has none."""
-    for rewrite in tried:
+    for rewrite in case.rewrites:
         try:
             same = runner.same(case.rows, rewrite.sql)
         except NoResultError as error:
@@ -229,18 +149,8 @@ def _broken(case: Case, tried: Iterable[Rewrite], runner: Runner) -> Iterator[Br
             yield Broken(rewrite.kind, rewrite.sql, rewrite.text)
 
 
-def report_on(case: Case, runner: Runner, facts: Facts) -> GoldReport:
-    """Returns a case's present state as a report.
-
-    Args:
-        case: Examined before.
-        runner: Reads the database.
-        facts: Of the original; its rewrites are those that are right there.
-    """
-    try:
-        tried = rewrites(case.gold, facts.schema, facts)
-    except (UnparsedQuery, RecursionError):
-        tried = ()
+def report_on(case: Case, runner: Runner) -> GoldReport:
+    """Returns a case's present state as a report; ``runner`` reads the database."""
     empty = None
     if not case.rows:
         empty = "not filled" if case.always_empty is None else f"unsatisfiable: {case.always_empty}"
@@ -256,7 +166,7 @@ def report_on(case: Case, runner: Runner, facts: Facts) -> GoldReport:
         ties=found,
         empty=empty,
         error=None,
-        rewrites=dict(sorted(Counter(rewrite.kind for rewrite in tried).items())),
-        broken=tuple(_broken(case, tried, runner)),
-        cut_ties=cut_ties(case.query, runner),
+        rewrites=dict(sorted(Counter(rewrite.kind for rewrite in case.rewrites).items())),
+        broken=tuple(_broken(case, runner)),
+        cut_ties=len(case.cut_ties),
     )

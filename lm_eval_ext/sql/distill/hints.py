@@ -9,12 +9,10 @@ from sqlglot import exp
 from lm_eval_ext.sql.distill.query import Cell, Query, Scope
 from lm_eval_ext.sql.distill.values import (
     OPPOSITE,
-    above,
-    below,
     compares,
     is_like,
     matching,
-    satisfying,
+    nearby,
 )
 from lm_eval_ext.sql.parsing import COMPARISONS, MIRRORED
 from lm_eval_ext.sql.values import Value
@@ -26,7 +24,7 @@ class OneOf:
 
     Attributes:
         expression: Of columns.
-        values: Some that fit.
+        values: Some that may fit.
         test: Whether a value fits.
     """
 
@@ -149,9 +147,7 @@ def _comparison(
     bound = literal(right)
     if bound is not None:
         value = bound[0]
-        return [
-            OneOf(left, tuple(satisfying(operator, value)), lambda v: compares(operator, v, value))
-        ]
+        return [OneOf(left, tuple(nearby(value)), lambda v: compares(operator, v, value))]
     if operator == "=" and not _is_subquery(left) and not _is_subquery(right):
         return [Equal(left, right)]
     if _is_subquery(left):
@@ -167,7 +163,7 @@ def _in(condition: exp.Expr, truth: bool) -> list[Goal]:  # noqa: FBT001
     values = tuple(value[0] for value in listed if value is not None)
     if truth:
         return [OneOf(condition.this, values, lambda v: any(compares("=", v, w) for w in values))]
-    others = tuple(near for value in values for near in satisfying("<>", value)[:2])
+    others = tuple(near for value in values for near in nearby(value)[:3])
     return [OneOf(condition.this, others, lambda v: all(compares("<>", v, w) for w in values))]
 
 
@@ -219,19 +215,23 @@ def sorted_by(query: Query) -> set[Cell]:
 
 
 def literals_by_column(query: Query) -> dict[tuple[str, str], list[Value]]:
-    """Returns the constants that columns are compared with, and the values beside them."""
+    """Returns the constants that columns are compared with."""
     found: dict[tuple[str, str], list[Value]] = {}
     for scope in query.scopes:
         for condition in scope.parts:
             for node in condition.walk():
-                if operator_of(node) is None:
+                if operator_of(node) is not None:
+                    pairs = [(node.this, node.expression), (node.expression, node.this)]
+                elif isinstance(node, exp.In):
+                    pairs = [(node.this, value) for value in node.expressions]
+                elif isinstance(node, exp.Between):
+                    pairs = [(node.this, node.args[side]) for side in ("low", "high")]
+                else:
                     continue
-                for one, other in ((node.this, node.expression), (node.expression, node.this)):
+                for one, other in pairs:
                     cell, bound = query.cell(one.unnest(), scope), literal(other)
                     if cell is not None and bound is not None:
-                        key = (query.table_of(cell), cell[2])
-                        value = bound[0]
-                        found.setdefault(key, []).extend((value, above(value), below(value)))
+                        found.setdefault((query.table_of(cell), cell[2]), []).append(bound[0])
     return found
 
 

@@ -4,7 +4,9 @@ import random
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
+from lm_eval_ext.sql.distill.shapes import Shape, Shapes
 from lm_eval_ext.sql.distill.values import all_equal, fresh
 from lm_eval_ext.sql.schema import Column, ForeignKey, Schema, Table
 from lm_eval_ext.sql.values import Value, quoted
@@ -45,6 +47,7 @@ class Inserter:
         schema: Its schema.
         samples: Rows to take values from, by the lower-case names of the tables that rows can
             be added to.
+        shapes: What each column may hold.
     """
 
     def __init__(
@@ -52,9 +55,11 @@ class Inserter:
         connection: sqlite3.Connection,
         schema: Schema,
         samples: Mapping[str, list[dict[str, Value]]],
+        shapes: Shapes,
     ) -> None:
         self._connection = connection
         self._schema = schema
+        self._shapes = shapes
         self._samples = samples
         self.added: list[Added] = []
         self.front = False
@@ -80,11 +85,13 @@ class Inserter:
         """
         if depth > _DEPTH or table.name.lower() not in self._samples:
             raise RefusedError("too deep, or no ordinary table")
-        for key in table.unique_keys:
+        for key in [*table.unique_keys, *self._shapes.promised_unique(table)]:
             pinned |= self._make_unique(table, key, values, pinned)
         columns = [column for column in table.columns if not column.generated]
         row = [values.get(column.name.lower()) for column in columns]
         names = [quoted(column.name) for column in columns]
+        for column, value in zip(columns, row, strict=True):
+            self._check(table, column.name, value)
         if self.front and not table.without_rowid and depth == 0:
             self._put_first(table, names, row, pinned)
         marks = ", ".join("?" * len(row))
@@ -114,6 +121,7 @@ class Inserter:
         Raises:
             RefusedError: The value does not fit.
         """
+        self._check(added.table, column, value)
         try:
             self._connection.execute(
                 f"UPDATE {quoted(added.table.name)} SET {quoted(column)} = ? WHERE {added.where}",
@@ -131,6 +139,13 @@ class Inserter:
             added.key,
         ).fetchone()
         return None if row is None else dict(zip((n.lower() for n in names), row, strict=True))
+
+    def _check(self, table: Table, column: str, value: Value) -> None:
+        # The INTEGER PRIMARY KEY gets its number from SQLite.
+        if value is None and column == table.rowid_alias:
+            return
+        if not self._shapes.fits(table.name, column, value):
+            raise RefusedError(f"{value!r} could not be real in {table.name}.{column}")
 
     def holds(self, added: Added) -> bool:
         """Whether all references of a row are valid."""
@@ -158,7 +173,7 @@ class Inserter:
         if alias is None:
             names.append(name)
             row.append(least - 1)
-        elif alias.lower() not in pinned:
+        elif alias.lower() not in pinned and self._shapes.fits(table.name, alias, least - 1):
             row[names.index(quoted(alias))] = least - 1
 
     def _make_unique(
@@ -177,7 +192,9 @@ class Inserter:
             raise RefusedError("key taken")
         # A column without a foreign key can take any value.
         chosen = next((name for name in reversed(free) if name.lower() not in referring), free[-1])
-        values[chosen.lower()] = fresh(self._connection, table, table[chosen])
+        values[chosen.lower()] = fresh(
+            self._connection, table, table[chosen], self._shapes[table.name.lower(), chosen.lower()]
+        )
         return frozenset({chosen.lower()})
 
     def _provide(  # noqa: PLR0917
@@ -217,7 +234,9 @@ class Inserter:
     ) -> None:  # fmt: skip
         made = dict(rng.choice(self._samples.get(parent.name.lower()) or [{}]))
         for column in parent.columns:
-            made.setdefault(column.name.lower(), placeholder(column))
+            name = column.name.lower()
+            shape = self._shapes[parent.name.lower(), name]
+            made[name] = shape.scatter(made.get(name, placeholder(column, shape)), rng)
         targets = [name.lower() for name in reference.parent_columns]
         for name, target in zip(reference.columns, targets, strict=True):
             made[target] = values.get(name.lower())
@@ -263,9 +282,14 @@ class Inserter:
             raise RefusedError(str(error)) from None
 
 
-def placeholder(column: Column) -> Value:
+def placeholder(column: Column, shape: Shape) -> Value:
     """Returns a value for a column of an empty table."""
-    return "x" if column.affinity in ("TEXT", "BLOB") else 1
+    if shape.format is not None:
+        return shape.format.write(_SOME_DAY)
+    return "a" if column.affinity in ("TEXT", "BLOB") else 1
+
+
+_SOME_DAY = datetime(2010, 1, 1)
 
 
 def rowid_name(table: Table) -> str:

@@ -22,7 +22,7 @@ from lm_eval_ext.sql.distill.hints import (
 from lm_eval_ext.sql.distill.inserting import RefusedError, placeholder
 from lm_eval_ext.sql.distill.query import Query, Scope
 from lm_eval_ext.sql.distill.scratch_db import NoResultError
-from lm_eval_ext.sql.distill.values import above, below, compares, fresh, satisfying
+from lm_eval_ext.sql.distill.values import compares, fresh, nearby, satisfying
 from lm_eval_ext.sql.parsing import to_sql
 from lm_eval_ext.sql.values import Value
 
@@ -60,6 +60,7 @@ class RowBuilder:
         self.inserter = attempt.inserter
         self.schema = attempt.schema
         self.pools = attempt.pools
+        self.shapes = attempt.shapes
         self.runner = attempt.runner
         self._share_bound = self.rng.choice(_SHARED)
         self.sampler = ValueSampler(query, attempt)
@@ -94,7 +95,7 @@ class RowBuilder:
             values.update(self.build(inner, values, miss=miss, depth=depth + 1))
         if not scope.tables:
             return values
-        assignment = Assignment(self.query, self.rng, self.sampler.draw)
+        assignment = Assignment(self.query, self.shapes, self.rng, self.sampler.draw)
         for cell, value in values.items():
             assignment.set(cell, value)
         self._aim(scope, assignment, miss=miss, depth=depth)
@@ -125,7 +126,10 @@ class RowBuilder:
             cell = self.query.cell(group.unnest(), scope)
             if cell is not None:
                 table = self.schema[self.query.table_of(cell)]
-                found[cell] = fresh(self.runner.connection, table, table[cell[2]])
+                shape = self.shapes[self.query.table_of(cell), cell[2]]
+                value = fresh(self.runner.connection, table, table[cell[2]], shape)
+                if value is not None:
+                    found[cell] = value
         return found
 
     def values(self, query: exp.Expr) -> list[Value]:
@@ -177,9 +181,8 @@ class RowBuilder:
         cell = cell_of(self.query, goal.expression, scope)
         if cell is not None:
             assignment.constrain(cell, goal.values, goal.test)
-        elif goal.values:
-            value = rng.choice(goal.values)
-            assignment.make(goal.expression, scope, value)
+        elif fitting := [value for value in goal.values if goal.test(value)]:
+            assignment.make(goal.expression, scope, rng.choice(fitting))
 
     def _add_member(self, goal: Member, scope: Scope, assignment: Assignment, depth: int) -> None:
         rng = self.rng
@@ -218,7 +221,7 @@ class RowBuilder:
             if cell is not None and other is not None:
                 assignment.constrain(
                     cell,
-                    tuple(satisfying(goal.operator, other)),
+                    tuple(nearby(other)),
                     lambda value: compares(goal.operator, value, other),
                 )
             return
@@ -229,18 +232,19 @@ class RowBuilder:
         if bound is None and output is not None:
             bound = self.sampler.draw(output)
         if inner is not None and rng.random() < _INNER_BUILT:
-            value = rng.choice((bound, above(bound), above(bound), below(bound), None))
-            presets: Values = {} if output is None or value is None else {output: value}
+            presets: Values = {}
+            if output is not None:
+                shape = self.shapes[self.query.table_of(output), output[2]]
+                value = rng.choice([*shape.offered(nearby(bound))[:4], None])
+                presets = {} if value is None else {output: value}
             self.build(inner, presets, miss=rng.random() < _EVEN, depth=depth + 1)
             if found := self.values(right):
                 bound = found[0]
-        wanted = tuple(satisfying(goal.operator, bound))
-        if cell is None:
-            if wanted:
-                assignment.make(goal.left, scope, rng.choice(wanted))
-            return
-        if wanted:
-            assignment.constrain(cell, wanted, lambda v: compares(goal.operator, v, bound))
+        if cell is not None:
+            near = tuple(nearby(bound))
+            assignment.constrain(cell, near, lambda v: compares(goal.operator, v, bound))
+        elif wanted := satisfying(goal.operator, bound):
+            assignment.make(goal.left, scope, rng.choice(wanted))
 
     def _bind(self, scope: Scope, assignment: Assignment) -> set[str]:
         """Lets existing rows serve for some aliases; returns these."""
@@ -299,7 +303,10 @@ class RowBuilder:
         table = self.schema[name]
         row = self.pools.template(name, self.rng)
         for column in table.columns:
-            row.setdefault(column.name.lower(), placeholder(column))
+            name_of = column.name.lower()
+            shape = self.shapes[name, name_of]
+            row.setdefault(name_of, placeholder(column, shape))
+            row[name_of] = shape.scatter(row[name_of], self.rng)
         cells = self.query.cells_in(scope, alias)
         pinned = set()
         for cell in cells:

@@ -59,6 +59,13 @@ class Runner:
             raise NoResultError(f"over {MAX_ROWS:,} rows", slow=True)
         return found
 
+    def has_rows(self, sql: str) -> bool:
+        """Whether a query has a row; one that fails has none."""
+        try:
+            return bool(self.rows(sql))
+        except NoResultError:
+            return False
+
     def same(self, expected: list[Row], sql: str, *, steps: int = STEPS) -> bool:
         """Whether a query's result is the expected one under ``reference`` semantics.
 

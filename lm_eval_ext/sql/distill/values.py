@@ -1,10 +1,12 @@
 """Values for new rows: those in a database's columns, and others that sort just beside them."""
 
+import math
 import random
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from lm_eval_ext.sql.distill.shapes import Shape, Shapes
 from lm_eval_ext.sql.parsing import HOLDS
 from lm_eval_ext.sql.schema import Column, Schema, Table
 from lm_eval_ext.sql.values import Value, quoted
@@ -55,14 +57,17 @@ OPPOSITE = {"=": "<>", "<>": "=", ">": "<=", "<=": ">", "<": ">=", ">=": "<"}
 """The operator that holds where the given one does not."""
 
 
-def satisfying(operator: str, bound: Value) -> list[Value]:
-    """Returns values for which a comparison with a bound holds, the closest ones first."""
+def nearby(bound: Value) -> list[Value]:
+    """Returns values on both sides of a bound, the closest ones first."""
     near = [bound, above(bound), below(bound), above(above(bound)), below(below(bound))]
     if isinstance(bound, int | float) and abs(bound) < _LARGEST:
-        near += [bound + 10, bound - 10, bound * 2, 0]
-    elif isinstance(bound, str):
-        near += [bound.swapcase(), bound + "x"]
-    return [value for value in near if compares(operator, value, bound)]
+        near += [bound + 10, bound - 10, bound * 2, 0, math.floor(bound), math.ceil(bound)]
+    return near
+
+
+def satisfying(operator: str, bound: Value) -> list[Value]:
+    """Returns values for which a comparison with a bound holds, the closest ones first."""
+    return [value for value in nearby(bound) if compares(operator, value, bound)]
 
 
 def matching(pattern: str, rng: random.Random) -> str:
@@ -100,24 +105,28 @@ def number_of(value: Value) -> float:
     return 0 if found is None else float(found[1])
 
 
-def fresh(connection: sqlite3.Connection, table: Table, column: Column) -> Value:
-    """Returns a value that no row of the table has in a column, in the format of the others."""
+def fresh(connection: sqlite3.Connection, table: Table, column: Column, shape: Shape) -> Value:
+    """Returns a value that no row of the table has in a column, in the format of the others.
+
+    Returns None if there is none.
+    """
     name, source = quoted(column.name), quoted(table.name)
     (top,) = connection.execute(f"SELECT max({name}) FROM {source}").fetchone()
-    if isinstance(top, int | float) and abs(top) < _LARGEST:
-        return int(top) + 1
-    if top is None:
-        return "k1" if column.affinity in ("TEXT", "BLOB") else 1
-    if isinstance(top, bytes):
-        return top + b"1"
-    if not isinstance(top, str):  # a number too large to add to
-        return None
-    if re.fullmatch(r"\d{1,15}", top):
+    if isinstance(top, str) and re.fullmatch(r"\d{1,15}", top):
         (number,) = connection.execute(
             f"SELECT max(CAST({name} AS INTEGER)) FROM {source}"
         ).fetchone()
-        return str(number + 1)
-    return top.encode("utf-8", "replace").decode() + "1"
+        top = str(number).zfill(len(top))
+    if top is None:
+        top = "k1" if column.affinity in ("TEXT", "BLOB") else 1
+        if shape.fits(top):
+            return str(top) if isinstance(top, str) else top
+
+    def taken(value: Value) -> bool:
+        query = f"SELECT 1 FROM {source} WHERE {name} = ? LIMIT 1"
+        return connection.execute(query, (value,)).fetchone() is not None
+
+    return shape.fresh(_clean(top), taken)
 
 
 def _plain(value: Value) -> Value:
@@ -137,9 +146,10 @@ class Pools:
         rows: Some rows of each, by lower-case names of table and column.
     """
 
-    def __init__(self, connection: sqlite3.Connection, schema: Schema) -> None:
+    def __init__(self, connection: sqlite3.Connection, schema: Schema, shapes: Shapes) -> None:
         self._connection = connection
         self._schema = schema
+        self._shapes = shapes
         self.rows: dict[str, list[dict[str, Value]]] = {}
         self._extremes: dict[tuple[str, str], tuple[Value, Value]] = {}
         for name in ordinary_tables(connection):
@@ -160,7 +170,9 @@ class Pools:
     def edge(self, table: str, column: str, rng: random.Random) -> Value:
         """Draws a column's smallest or largest value, or one just beyond or within them."""
         low, high = self.edges(table, column)
-        return rng.choice((low, high, above(high), below(low), below(high), above(low)))
+        shape = self._shapes[table, column]
+        fitting = shape.beside((low, high))
+        return rng.choice(fitting) if fitting else low
 
     def find(
         self, table: str, key: Sequence[str], values: Sequence[Value]

@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from lm_eval_ext.sql.compare import ReferenceExpected
 from lm_eval_ext.sql.distill.aggregate_targets import solve
 from lm_eval_ext.sql.distill.build import populate
-from lm_eval_ext.sql.distill.cases import OriginalRows
 from lm_eval_ext.sql.distill.inserting import RefusedError
+from lm_eval_ext.sql.distill.original_rows import OriginalRows
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
+from lm_eval_ext.sql.distill.shapes import Shapes
 from lm_eval_ext.sql.distill.values import above, below, compares, is_like, matching
 from lm_eval_ext.sql.mutants import KINDS, near_misses
 from lm_eval_ext.sql.schema import read_schema
@@ -99,7 +101,7 @@ def test_an_average_is_met_to_the_last_bit() -> None:
             return [sum([*given_, *x]) / 21 - target]
 
         try:
-            solve(ask, [2000.0], [(0.0, 9e4)], rng)
+            solve(ask, [2000.0], [(0.0, 9e4)], [0.0], rng)
         except RefusedError:
             continue
         assert sum([*given_, *last]) / 21 == target
@@ -117,7 +119,7 @@ def test_what_cannot_be_met_is_refused_and_nothing_else_happens(a: list[list[flo
         return met
 
     try:
-        x = solve(ask, [0.5, -0.5], [(-1.0, 1.0), (-1.0, 1.0)], random.Random(1))
+        x = solve(ask, [0.5, -0.5], [(-1.0, 1.0), (-1.0, 1.0)], [0.0, 0.0], random.Random(1))
     except RefusedError:
         return
     assert not any(ask(x))
@@ -159,7 +161,9 @@ def test_a_row_found_by_its_key_stays(tmp_path: Path) -> None:
         "SELECT name FROM town WHERE people > (SELECT people FROM town WHERE id = 1 AND name = 'Z')"
     )
     with closing(sqlite3.connect(original)) as connection:
-        originals = OriginalRows(Runner(connection), read_schema(original))
+        originals = OriginalRows(
+            Runner(connection), read_schema(original), Shapes(connection, read_schema(original))
+        )
         assert originals.always_empty(gold)
         assert originals.equivalent(gold, gold.replace("'Z'", "'Y'"))
         assert originals.equivalent(gold, gold.replace("name = 'Z'", "people < 3"))
@@ -169,3 +173,47 @@ def test_a_row_found_by_its_key_stays(tmp_path: Path) -> None:
         assert (
             originals.always_empty(gold.replace("SELECT name FROM", "SELECT count(*) FROM")) is None
         )
+
+
+NUMBERS = "SELECT name FROM town WHERE id > 1 AND people <> 'few'"
+ALIKE = [
+    (NUMBERS, NUMBERS.replace("few", "many")),
+    (NUMBERS.replace("<>", "="), NUMBERS.replace("<> 'few'", "= 'none'")),
+    ("SELECT id FROM town WHERE NOT people = 'few'", "SELECT id FROM town WHERE NOT people = 'no'"),
+]
+NOT_ALIKE = [
+    (NUMBERS, NUMBERS.replace("'few'", "'3'")),
+    (NUMBERS, NUMBERS.replace(" AND people <> 'few'", "")),
+    (NUMBERS, NUMBERS.replace("<>", "=")),
+    (NUMBERS.replace("people", "name"), NUMBERS.replace("people <> 'few'", "name <> 'many'")),
+    (NUMBERS, NUMBERS.replace("people", "id")),
+]
+
+
+@pytest.fixture
+def towns(tmp_path: Path) -> Iterator[OriginalRows]:
+    original = write(
+        tmp_path / "t.sqlite",
+        "CREATE TABLE town (id INTEGER PRIMARY KEY, name TEXT, people INTEGER);"
+        "INSERT INTO town VALUES (1, 'a', 3), (2, 'b', NULL), (3, 'c', 7);",
+    )
+    schema = read_schema(original)
+    with closing(sqlite3.connect(original)) as connection:
+        yield OriginalRows(Runner(connection), schema, Shapes(connection, schema))
+
+
+@pytest.mark.parametrize(("gold", "other"), ALIKE)
+def test_a_number_equals_no_text(towns: OriginalRows, gold: str, other: str) -> None:
+    assert towns.equivalent(gold, other)
+
+
+@pytest.mark.parametrize(("gold", "other"), NOT_ALIKE)
+def test_what_a_number_may_equal_is_not_proven(towns: OriginalRows, gold: str, other: str) -> None:
+    assert towns.equivalent(gold, other) is None
+
+
+def test_no_row_has_a_number_that_equals_a_text(towns: OriginalRows) -> None:
+    assert towns.always_empty(NUMBERS.replace("<>", "="))
+    assert towns.always_empty(NUMBERS) is None
+    assert towns.always_empty(NUMBERS.replace("AND people <>", "OR people =")) is None
+    assert towns.always_empty("SELECT count(*) FROM town WHERE people = 'few'") is None

@@ -1,0 +1,166 @@
+"""Proofs of what holds on every populated copy of one original.
+
+A copy has all of the original's rows, unchanged, and valid keys: what is looked up by a key stays.
+Its columns hold what the original's columns hold (:mod:`.shapes`): numbers stay numbers.
+"""
+
+import re
+
+from sqlglot import exp
+
+from lm_eval_ext.sql.distill.hints import literal, operator_of
+from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
+from lm_eval_ext.sql.distill.shapes import Shapes
+from lm_eval_ext.sql.parsing import (
+    UnparsedQuery,
+    find_source,
+    parse,
+    parts_of,
+    resolve,
+    select_of,
+    table_of,
+    to_sql,
+)
+from lm_eval_ext.sql.schema import Schema
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
+"""Texts that SQLite compares with numbers as a number."""
+
+
+class OriginalRows:
+    """Proofs that rely on the original's rows, which ``runner`` reads, and on its columns."""
+
+    def __init__(self, runner: Runner, schema: Schema, shapes: Shapes) -> None:
+        self._runner = runner
+        self._schema = schema
+        self._shapes = shapes
+        self._known: dict[str, tuple[str, bool] | None] = {}
+
+    def equivalent(self, gold: str, other: str) -> str | None:
+        """Returns why no populated copy distinguishes two queries; None if that is not proven."""
+        one, two = self._fixed(gold), self._fixed(other)
+        if one is None or two is None:
+            return None
+        if one[0] == two[0]:
+            return (
+                "they differ in a row that a key finds, or in a text that numbers are compared with"
+            )
+        if one[1] and two[1]:
+            return "both ask what no row has, or what the row of a key does not fulfil"
+        return None
+
+    def always_empty(self, gold: str) -> str | None:
+        """Returns why a query is empty on every populated copy; None if that is not proven."""
+        found = self._fixed(gold)
+        if found is None or not found[1]:
+            return None
+        return "it asks what no row has, or what the row of a key does not fulfil"
+
+    def _fixed(self, sql: str) -> tuple[str, bool] | None:
+        """Returns a query with its lookups replaced by what they find, and whether it is empty."""
+        if sql not in self._known:
+            try:
+                self._known[sql] = self._replaced(parse(sql, self._schema))
+            except (UnparsedQuery, NoResultError, RecursionError):
+                self._known[sql] = None
+        return self._known[sql]
+
+    def _replaced(self, tree: exp.Expr) -> tuple[str, bool] | None:
+        changed, empty = self._without_texts(tree)
+        lookups = [
+            select
+            for select in tree.find_all(exp.Select)
+            if isinstance(select.parent, exp.Subquery) and self._is_lookup(select)
+        ]
+        if not lookups and not changed:
+            return None
+        for select in lookups:
+            rows = self._runner.rows(to_sql(select))
+            nothing = not rows or rows[0][0] is None
+            place = select.parent
+            assert place is not None
+            empty = empty or (nothing and self._decides(place, tree))
+            place.replace(exp.Literal.string(f"found by key: {rows!r}"))
+        return to_sql(tree), empty
+
+    def _without_texts(self, tree: exp.Expr) -> tuple[bool, bool]:
+        """Replaces comparisons of numbers with texts: a number equals none of them.
+
+        Returns whether there were any, and whether the whole query is empty by one of them.
+        """
+        found = empty = False
+        for node in list(tree.find_all(exp.EQ, exp.NEQ)):
+            column, text = node.this.unnest(), literal(node.expression)
+            if text is None or not isinstance(text[0], str) or _NUMBER.fullmatch(text[0]):
+                continue
+            if not isinstance(column, exp.Column) or not self._is_number(column):
+                continue
+            found = True
+            null = exp.Is(this=column.copy(), expression=exp.Null())
+            if isinstance(node, exp.EQ):  # NULL for NULL, else false
+                empty = empty or self._decides(node, tree)
+                node.replace(exp.paren(exp.And(this=null, expression=exp.Null()), copy=False))
+            else:  # NULL for NULL, else true
+                either = exp.Or(this=exp.Not(this=null), expression=exp.Null())
+                node.replace(exp.paren(either, copy=False))
+        return found, empty
+
+    def _is_number(self, column: exp.Column) -> bool:
+        """Whether a column holds numbers only, on the original and on every populated copy."""
+        source = find_source(
+            column.table.casefold(), column.name.casefold(), select_of(column), self._schema
+        )
+        table = None if source is None else table_of(source[1], self._schema)
+        if table is None or table.column(column.name) is None:
+            return False
+        shape = self._shapes.get((table.name.lower(), column.name.lower()))
+        numeric = table[column.name].numeric
+        return numeric and shape is not None and shape.kind in ("integer", "number")
+
+    def _is_lookup(self, select: exp.Select) -> bool:
+        """Whether it reads one table, and a condition on a key selects an existing row."""
+        source = select.args["from_"].this if select.args.get("from_") else None
+        if (
+            not isinstance(source, exp.Table)
+            or source.name not in self._schema
+            or select.args.get("joins")
+            or any(node is not select for node in select.find_all(exp.Query))
+        ):
+            return False
+        table = self._schema[source.name]
+        names = (source.alias_or_name.lower(), "")
+        for column in select.find_all(exp.Column):
+            if column.table.lower() not in names or table.column(column.name) is None:
+                return False
+        keys = {key[0].lower() for key in table.unique_keys if len(key) == 1}
+        for part in (part.unnest() for part in parts_of(select, "where")):
+            if (
+                isinstance(part, exp.EQ)
+                and isinstance(part.this, exp.Column)
+                and part.this.name.lower() in keys
+                and literal(part.expression) not in (None, (None,))
+                and resolve(part.this, self._schema) is not None
+            ):
+                count = exp.select("count(*)").from_(source.copy()).where(part.copy())
+                return self._runner.rows(to_sql(count)) == [(1,)]
+        return False
+
+    def _decides(self, node: exp.Expr, tree: exp.Expr) -> bool:
+        """Whether the query has no rows if a subquery finds nothing, or a condition is false."""
+        if not isinstance(tree, exp.Select):
+            return False
+        if tree.args.get("group") is None and any(
+            output.find(exp.AggFunc, exp.Anonymous) for output in tree.selects
+        ):
+            return False
+        having = tree.args.get("having")
+        if having is not None and tree.args.get("group") is None:
+            return False
+        return any(
+            part is node
+            or (
+                operator_of(part) is not None
+                and any(side is node for side in (part.this, part.expression))
+            )
+            for part in (part.unnest() for part in parts_of(tree, "where"))
+        )
