@@ -35,6 +35,8 @@ _BEYOND = 0.2
 """Values outside the column's present range are allowed."""
 _ELSEWHERE = 0.3
 """A new row has any value instead of one close to the number."""
+_TOWARDS = 0.5
+"""Further rows pull the number towards its target."""
 _ANY_ROW = 0.3
 """Values of rows that do not satisfy the other conditions become targets as well."""
 
@@ -143,8 +145,10 @@ def _reach(builder: RowBuilder, goals: list[AggregateTarget]) -> None:
     limits = [_limits(builder, goal) for goal in goals]
     extra = rng.choice(_EXTRA_ROWS)
     for number, (goal, (low, high)) in enumerate(zip(goals, limits, strict=True)):
+        end = high if goal.target > _number(builder, goal.sql) else low
         for _ in range(extra if number == 0 else 0):
-            some = shapes[0].rounded(rng.uniform(low, high))
+            some = rng.uniform(low, high)
+            some = shapes[0].rounded((some + 3 * end) / 4 if rng.random() < _TOWARDS else some)
             builder.on(goal.query).build(goal.inner, {goal.computed: some})
         begin.append(shapes[number].rounded(rng.uniform(low, high)))
         start = len(builder.inserter.added)

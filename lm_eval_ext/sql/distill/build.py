@@ -72,10 +72,6 @@ class Search:
         self._changes: dict[str, int] = {}
         self._seen: dict[str, int] = {}
         self._pools = Pools(self.scratch_db.connection, self.schema, self.shapes)
-        for case in self.cases:
-            self.shapes.promise(need for rewrite in case.rewrites for need in rewrite.needs)
-            for (table, column), constants in literals_by_column(case.query).items():
-                self.shapes[table, column].name(constants)
         self._targets: dict[str, AggregateTarget] = {}
         self._cache: dict[Any, Any] = {}
 
@@ -185,7 +181,10 @@ class Search:
             return limit
         first = sorted(case.open)
         same, slow = ties(case, rows, first, runner)
-        count = missing + len(same) + len(slow) + len(tied(case.cuts, runner))
+        count = missing + len(same) + len(slow)
+        if count >= limit:
+            return limit
+        count += len(tied([case.cuts[number] for number in sorted(case.cut_ties)], runner))
         if count >= limit:
             return limit
         rest = [
@@ -305,7 +304,7 @@ def populate(
         with closing(_guarded(original)) as connection:
             before = Runner(connection)
             cases, failed = _cases(before, golds, schema, Facts(schema, before.rows, NoResultError))
-            shapes = Shapes(scratch_db.connection, schema)
+            shapes = _shapes(scratch_db.connection, schema, cases)
             originals = OriginalRows(before, schema, shapes)
             for case in cases:
                 examine(case, scratch_db.runner, schema, originals)
@@ -345,7 +344,7 @@ def check(database: Path, original: Path | None, golds: Iterable[str]) -> Report
         before, runner = Runner(first), Runner(second)
         cases, failed = _cases(runner, golds, schema, Facts(schema, before.rows, NoResultError))
         originals = (
-            None if original is None else OriginalRows(before, schema, Shapes(first, schema))
+            None if original is None else OriginalRows(before, schema, _shapes(first, schema, cases))
         )
         for case in cases:
             examine(case, runner, schema, originals)
@@ -354,6 +353,16 @@ def check(database: Path, original: Path | None, golds: Iterable[str]) -> Report
                     case.before = len(before.rows(case.gold))
         reports = [report_on(case, runner) for case in cases]
     return Report(database.stem, {}, _sorted([*failed, *reports]))
+
+
+def _shapes(connection: sqlite3.Connection, schema: Schema, cases: Iterable[Case]) -> Shapes:
+    """Returns what columns hold, golds' constants and what rewrites rely on included."""
+    shapes = Shapes(connection, schema)
+    for case in cases:
+        shapes.promise(need for rewrite in case.rewrites for need in rewrite.needs)
+        for (table, column), constants in literals_by_column(case.query).items():
+            shapes.name(table, column, constants)
+    return shapes
 
 
 def _sorted(reports: list[GoldReport]) -> tuple[GoldReport, ...]:

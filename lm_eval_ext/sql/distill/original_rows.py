@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from lm_eval_ext.sql.distill.hints import literal, operator_of
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
-from lm_eval_ext.sql.distill.shapes import Shapes
+from lm_eval_ext.sql.distill.shapes import Shape, Shapes
 from lm_eval_ext.sql.parsing import (
     UnparsedQuery,
     find_source,
@@ -66,14 +66,12 @@ class OriginalRows:
         return self._known[sql]
 
     def _replaced(self, tree: exp.Expr) -> tuple[str, bool] | None:
-        changed, empty = self._without_texts(tree)
+        empty = self._without_texts(tree)
         lookups = [
             select
             for select in tree.find_all(exp.Select)
             if isinstance(select.parent, exp.Subquery) and self._is_lookup(select)
         ]
-        if not lookups and not changed:
-            return None
         for select in lookups:
             rows = self._runner.rows(to_sql(select))
             nothing = not rows or rows[0][0] is None
@@ -83,39 +81,41 @@ class OriginalRows:
             place.replace(exp.Literal.string(f"found by key: {rows!r}"))
         return to_sql(tree), empty
 
-    def _without_texts(self, tree: exp.Expr) -> tuple[bool, bool]:
+    def _without_texts(self, tree: exp.Expr) -> bool:
         """Replaces comparisons of numbers with texts: a number equals none of them.
 
-        Returns whether there were any, and whether the whole query is empty by one of them.
+        Returns whether the whole query is empty by one of them.
         """
-        found = empty = False
+        empty = False
         for node in list(tree.find_all(exp.EQ, exp.NEQ)):
             column, text = node.this.unnest(), literal(node.expression)
             if text is None or not isinstance(text[0], str) or _NUMBER.fullmatch(text[0]):
                 continue
-            if not isinstance(column, exp.Column) or not self._is_number(column):
+            shape = self._of_numbers(column)
+            if shape is None:
                 continue
-            found = True
             null = exp.Is(this=column.copy(), expression=exp.Null())
             if isinstance(node, exp.EQ):  # NULL for NULL, else false
                 empty = empty or self._decides(node, tree)
                 node.replace(exp.paren(exp.And(this=null, expression=exp.Null()), copy=False))
-            else:  # NULL for NULL, else true
+            elif not (shape.never_null and _dropped(node)):  # NULL for NULL, else true
                 either = exp.Or(this=exp.Not(this=null), expression=exp.Null())
                 node.replace(exp.paren(either, copy=False))
-        return found, empty
+        return empty
 
-    def _is_number(self, column: exp.Column) -> bool:
-        """Whether a column holds numbers only, on the original and on every populated copy."""
+    def _of_numbers(self, column: exp.Expr) -> Shape | None:
+        """Returns the shape of a column that holds only numbers in every populated copy."""
+        if not isinstance(column, exp.Column):
+            return None
         source = find_source(
             column.table.casefold(), column.name.casefold(), select_of(column), self._schema
         )
         table = None if source is None else table_of(source[1], self._schema)
         if table is None or table.column(column.name) is None:
-            return False
+            return None
         shape = self._shapes.get((table.name.lower(), column.name.lower()))
-        numeric = table[column.name].numeric
-        return numeric and shape is not None and shape.kind in ("integer", "number")
+        numeric = table[column.name].numeric and shape is not None
+        return shape if numeric and shape.kind in ("integer", "number") else None  # type: ignore[union-attr]
 
     def _is_lookup(self, select: exp.Select) -> bool:
         """Whether it reads one table, and a condition on a key selects an existing row."""
@@ -164,3 +164,20 @@ class OriginalRows:
             )
             for part in (part.unnest() for part in parts_of(tree, "where"))
         )
+
+
+def _dropped(condition: exp.Expr) -> bool:
+    """Drops a condition that always holds, if it is one of WHERE's that AND connects."""
+    child, parent = condition, condition.parent
+    while isinstance(parent, exp.Paren):
+        child, parent = parent, parent.parent
+    if isinstance(parent, exp.Where):
+        parent.pop()
+        return True
+    above: exp.Expr | None = parent
+    while isinstance(above, exp.And | exp.Paren):
+        above = above.parent
+    if not isinstance(parent, exp.And) or not isinstance(above, exp.Where):
+        return False
+    parent.replace(parent.right if child is parent.left else parent.left)
+    return True

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
+from lm_eval_ext.sql.mutants.expressions import other_string
 from lm_eval_ext.sql.rewrites import Need
 from lm_eval_ext.sql.schema import Column, Schema, Table
 from lm_eval_ext.sql.values import Value, quoted
@@ -243,6 +244,7 @@ class Shape:
     def forget(self) -> None:
         """Judges values anew, since other ones fit now."""
         self._neighbours.clear()
+        self.__dict__.pop("_unlike", None)
 
     def fresh(self, top: Value, taken: Callable[[Value], bool]) -> Value:
         """Returns a value that continues a column, and that ``taken`` does not refuse.
@@ -301,13 +303,17 @@ class Shape:
         return float(value).is_integer() or (self.kind == "number" and self.rounded(value) == value)
 
     def _fits_text(self, value: str) -> bool:
-        if value != value.strip() or any(
-            value.lower() == other.lower() for other in self.named if isinstance(other, str)
-        ):
+        if value != value.strip() or value.lower() in self._unlike:
             return False
         if pattern_of(value, exact=self.exact) in self.patterns:
             return True
         return self.relaxed > 0 and self.exact and pattern_of(value, exact=False) in self._loose
+
+    @cached_property
+    def _unlike(self) -> frozenset[str]:
+        """Texts that differ from a constant in case only, or in the way that near misses differ."""
+        texts = [text for text in self.named if isinstance(text, str)]
+        return frozenset(one.lower() for text in texts for one in (text, other_string(text)))
 
     @cached_property
     def _loose(self) -> frozenset[str]:
@@ -428,6 +434,7 @@ class Shapes(Mapping[tuple[str, str], Shape]):
 
     def __init__(self, connection: sqlite3.Connection, schema: Schema) -> None:
         self._shapes: dict[tuple[str, str], Shape] = {}
+        self._keys: dict[tuple[str, str], set[tuple[str, str]]] = {}
         for name in schema:
             table = schema[name]
             if not table.view:
@@ -460,6 +467,12 @@ class Shapes(Mapping[tuple[str, str], Shape]):
             if shape is not None and need.kind == "integers" and shape.kind == "number":
                 shape.kind, shape.decimals = "integer", 0
 
+    def name(self, table: str, column: str, constants: Sequence[Value]) -> None:
+        """Lets constants of golds fit a column, and the key that it refers to."""
+        self._shapes[table, column].name(constants)
+        for key in self._keys.get((table, column), ()):
+            self._shapes[key].name(constants)
+
     def promised_unique(self, table: Table) -> list[tuple[str, ...]]:
         """Returns the columns whose values must differ because rewrites rely on it."""
         name = table.name.lower()
@@ -483,7 +496,11 @@ class Shapes(Mapping[tuple[str, str], Shape]):
             for name, target in zip(reference.columns, reference.parent_columns, strict=False):
                 own = self._shapes.get((table.name.lower(), name.lower()))
                 key = self._shapes.get((reference.parent.lower(), target.lower()))
-                if own is not None and key is not None and own is not key and key.known:
+                if own is None or key is None or own is key:
+                    continue
+                place = (reference.parent.lower(), target.lower())
+                self._keys.setdefault((table.name.lower(), name.lower()), set()).add(place)
+                if key.known:
                     if own.kind == "category":
                         own.kind, own.patterns, own.exact = key.kind, key.patterns, key.exact
                     own.known |= key.known

@@ -9,7 +9,6 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,11 @@ from lm_eval_ext.sql.distill.report import (
     Tie,
     key_of,
 )
-from lm_eval_ext.sql.distill.scratch_db import ScratchDb
+from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner, ScratchDb
 from lm_eval_ext.sql.mutants import near_misses
-from lm_eval_ext.sql.schema import Schema, Table, schema_of
+from lm_eval_ext.sql.policy import Limits, open_guarded
+from lm_eval_ext.sql.rewrites import Facts, rewrites
+from lm_eval_ext.sql.schema import Table, read_schema, schema_of
 from lm_eval_ext.sql.values import Value, quoted
 
 _LINES = 4
@@ -86,7 +87,9 @@ class Pack:
         finally:
             scratch_db.close()
         added = {name: len(rows) for name, rows in entry["rows"].items()}
-        reports = (_restored(gold, entry["golds"], schema) for gold in sorted(set(golds)))
+        with closing(open_guarded(str(original), Limits())) as connection:
+            facts = Facts(schema, Runner(connection).rows, NoResultError)
+            reports = [_restored(gold, entry["golds"], facts) for gold in sorted(set(golds))]
         return Report(original.stem, added, tuple(reports))
 
 
@@ -100,7 +103,7 @@ def pack(populated: Mapping[str, tuple[Path, Path, Report]]) -> str:
         key_of(original, [gold.gold for gold in report.golds]): {
             "database": name,
             "rows": _added(original, copy),
-            "golds": {_named(gold.gold): _noted(gold, original) for gold in report.golds},
+            "golds": _all_noted(original, report),
         }
         for name, (original, copy, report) in sorted(populated.items())
     }
@@ -117,41 +120,51 @@ def _text(value: Any, depth: int = 0) -> str:
     return json.dumps(value)
 
 
+def _all_noted(original: Path, report: Report) -> dict[str, list[Any]]:
+    with closing(open_guarded(str(original), Limits())) as connection:
+        facts = Facts(read_schema(original), Runner(connection).rows, NoResultError)
+        return {_named(gold.gold): _noted(gold, facts) for gold in report.golds}
+
+
 def _named(gold: str) -> str:
     return hashlib.sha256(gold.encode()).hexdigest()[:_NAME]
 
 
-def _noted(gold: GoldReport, original: Path) -> list[Any]:
-    with closing(sqlite3.connect(f"{original.absolute().as_uri()}?mode=ro", uri=True)) as opened:
-        misses = (
-            [miss.sql for miss in near_misses(gold.gold, schema_of(opened))] if gold.ties else []
-        )
-    ties = [[misses.index(tie.near_miss.sql), tie.equivalent] for tie in gold.ties]
+def _noted(gold: GoldReport, facts: Facts) -> list[Any]:
+    """What a report says, as JSON; near misses and rewrites by their numbers."""
+    misses = [miss.sql for miss in near_misses(gold.gold, facts.schema)] if gold.ties else []
+    others = [one.sql for one in rewrites(gold.gold, facts.schema, facts)] if gold.broken else []
     return [
         gold.rows_before,
         gold.rows_after,
         gold.near_misses,
         gold.undecided,
-        ties,
+        [[misses.index(tie.near_miss.sql), tie.equivalent] for tie in gold.ties],
         gold.empty,
         gold.error,
         gold.rewrites,
-        [one.kind for one in gold.broken],
+        [others.index(one.sql) for one in gold.broken],
         gold.cut_ties,
     ]
 
 
-def _restored(gold: str, noted: Mapping[str, Any], schema: Schema) -> GoldReport:
-    before, after, count, undecided, numbers, *rest = noted[_named(gold)]
-    empty, error, rewrites, broken, cut_ties = rest
-    report = GoldReport(
-        gold, before, after, count, undecided, (), empty, error,
-        rewrites, tuple(Broken(kind, "", "") for kind in broken), cut_ties,
-    )  # fmt: skip
-    if not numbers:
-        return report
-    misses = near_misses(gold, schema)
-    return replace(report, ties=tuple(Tie(gold, misses[n], why) for n, why in numbers))
+def _restored(gold: str, noted: Mapping[str, Any], facts: Facts) -> GoldReport:
+    before, after, count, undecided, ties, empty, error, kinds, broken, cuts = noted[_named(gold)]
+    misses = near_misses(gold, facts.schema) if ties else ()
+    others = rewrites(gold, facts.schema, facts) if broken else ()
+    return GoldReport(
+        gold=gold,
+        rows_before=before,
+        rows_after=after,
+        near_misses=count,
+        undecided=undecided,
+        ties=tuple(Tie(gold, misses[number], why) for number, why in ties),
+        empty=empty,
+        error=error,
+        rewrites=kinds,
+        broken=tuple(Broken(one.kind, one.sql, one.text) for one in (others[n] for n in broken)),
+        cut_ties=cuts,
+    )
 
 
 def _added(original: Path, copy: Path) -> dict[str, list[list[Any]]]:
