@@ -14,7 +14,7 @@ from lm_eval_ext.sql.distill.inserting import Inserter
 from lm_eval_ext.sql.distill.query import Cell, Query, Scope
 from lm_eval_ext.sql.distill.scratch_db import Runner
 from lm_eval_ext.sql.distill.shapes import Shapes
-from lm_eval_ext.sql.distill.values import Pools, fresh, number_of, of_length, with_number
+from lm_eval_ext.sql.distill.values import Pools, fresh, number_of, with_number
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import Value
 
@@ -185,7 +185,8 @@ class Assignment:
         elif isinstance(node, exp.Length) and isinstance(value, int | float):
             cell = self._query.cell(node.this.unnest(), scope)
             if cell is not None:
-                self.set(cell, of_length(str(self._draw(cell) or ""), int(value)))
+                shape = self._shapes[self._query.table_of(cell), cell[2]]
+                self.set(cell, shape.of_length(int(value), self._rng))
         elif isinstance(node, exp.DPipe | exp.Concat) and value is not None:
             self._concatenated(node, scope, str(value))
         elif isinstance(node, exp.Add | exp.Sub | exp.Mul) and value is not None:

@@ -191,11 +191,14 @@ class Inserter:
         if not free:
             raise RefusedError("key taken")
         # A column without a foreign key can take any value.
-        chosen = next((name for name in reversed(free) if name.lower() not in referring), free[-1])
-        values[chosen.lower()] = fresh(
-            self._connection, table, table[chosen], self._shapes[table.name.lower(), chosen.lower()]
-        )
-        return frozenset({chosen.lower()})
+        for chosen in sorted(reversed(free), key=lambda name: name.lower() in referring):
+            name = chosen.lower()
+            shape = self._shapes[table.name.lower(), name]
+            new = fresh(self._connection, table, table[chosen], shape)
+            if new is not None or chosen == table.rowid_alias:
+                values[name] = new
+                return frozenset({name})
+        raise RefusedError("no value left for the key")
 
     def _provide(  # noqa: PLR0917
         self, table: Table, reference: ForeignKey, values: dict[str, Value],

@@ -41,9 +41,14 @@ _OTHERS_MISS = 0.1
 """Rows of a group just fail: the first, and each of the others."""
 _LAST_MISSES = 0.4
 """One row of a group just fails, so that only a near miss counts it."""
-_SHAPE_WEIGHTS = (4, 2, 2, 2, 1)
-_SHAPE_WEIGHTS_WITH_HAVING = (2, 1, 1, 5, 3)
-"""Of the five shapes: one, near, missed, group, level."""
+_SHAPE_WEIGHTS = (4, 2, 2, 2, 1, 1)
+_SHAPE_WEIGHTS_WITH_HAVING = (2, 1, 1, 5, 3, 1)
+"""Of the six shapes: one, near, missed, group, level, total."""
+_TOTAL_NEW = 0.7
+"""The group is a new one."""
+_TOTALS = 3
+"""A total is moved to one of so many first places."""
+_TWO = 2
 
 
 Group = tuple[int, Row]
@@ -91,14 +96,30 @@ def groups_of(builder: RowBuilder, scope: Scope) -> list[Group]:
     return found
 
 
-def _counting(scope: Scope) -> str:
+def totals_of(builder: RowBuilder, scope: Scope, aggregate: exp.Expr) -> list[Row]:
+    """Returns an aggregate's numbers over the groups of a SELECT before HAVING."""
+    key = (builder.query.text, scope.number, id(aggregate))
+    if key not in builder.attempt.cache:
+        texts = builder.query.cached("totals", lambda _: {})
+        if key not in texts:
+            texts[key] = _counting(scope, to_sql(aggregate))
+        try:
+            rows = builder.runner.rows(texts[key])
+        except NoResultError:
+            rows = []
+        builder.attempt.cache[key] = [row for row in rows if isinstance(row[0], int | float)]
+    found: list[Row] = builder.attempt.cache[key]
+    return found
+
+
+def _counting(scope: Scope, number: str = "count(*)") -> str:
     select = scope.select.copy()
     for part in ("order", "limit", "having", "distinct", "offset"):
         select.set(part, None)
     keys = ", ".join(to_sql(group) for group in scope.groups)
     select.set("expressions", [])
     body = to_sql(select).removeprefix("SELECT").lstrip().removeprefix("*").lstrip()
-    return f"SELECT count(*), {keys} {body} ORDER BY count(*) DESC"
+    return f"SELECT {number}, {keys} {body} ORDER BY {number} DESC"
 
 
 def _some_groups(rows: list[Row], bounds: list[int]) -> list[Group]:
@@ -229,8 +250,34 @@ def _level(builder: RowBuilder, scope: Scope, presets: Values) -> Values:
     return values
 
 
+def _total(builder: RowBuilder, scope: Scope, presets: Values) -> Values:
+    """One row in a group, with a number that moves the group's total among the largest ones."""
+    rng = builder.rng
+    found = [
+        (node, cell)
+        for term in scope.orders
+        for node in term.find_all(exp.Sum, exp.Avg, exp.Max, exp.Min)
+        if (cell := builder.query.cell(node.this.unnest(), scope)) is not None
+    ]
+    if not scope.groups or not found:
+        return _group(builder, scope, presets)
+    node, cell = rng.choice(found)
+    totals = sorted((row[0] for row in totals_of(builder, scope, node)), reverse=True)
+    if len(totals) < _TWO:
+        return _group(builder, scope, presets)
+    first = rng.randrange(min(len(totals) - 1, _TOTALS))
+    high, low = totals[first], totals[first + 1]
+    wanted = rng.choice([(high + low) / 2, high + max(1, (high - low) / 2), high, low])
+    shape = builder.shapes[builder.query.table_of(cell), cell[2]]
+    near = shape.rounded(wanted)
+    value: Value = int(near) if float(near).is_integer() else near
+    if rng.random() < _TOTAL_NEW:
+        presets = presets | builder.fresh_groups(scope)
+    return builder.build(scope, presets | {cell: value})
+
+
 _SHAPES: tuple[Callable[[RowBuilder, Scope, Values], Values], ...] = (
-    _single, _near, _missed, _group, _level,
+    _single, _near, _missed, _group, _level, _total,
 )  # fmt: skip
 
 

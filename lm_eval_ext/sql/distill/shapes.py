@@ -219,6 +219,7 @@ class Shape:
         """
         if not self.scattered or value is None:
             return value
+        low, high = self._ordered[0], self._ordered[-1]
         for _ in range(_SCATTERED):
             if self.kind == "number":
                 size = max(abs(float(str(value))), 1.0) if isinstance(value, int | float) else 1.0
@@ -227,7 +228,7 @@ class Shape:
                 )
             else:
                 other = self._next(value, rng.randint(2, _FURTHER) * rng.choice((1, -1)))
-            if other not in self.known and self.fits(other):
+            if other not in self.known and self.fits(other) and _between(low, other, high):
                 return other
         return value
 
@@ -239,7 +240,23 @@ class Shape:
 
     @cached_property
     def _ordered(self) -> list[Value]:
-        return sorted(self.known, key=lambda value: (str(type(value)), str(value)))
+        numbers = sorted(value for value in self.known if isinstance(value, int | float))
+        return [*numbers, *sorted(value for value in self.known if isinstance(value, str))]
+
+    def of_length(self, length: int, rng: random.Random) -> Value:
+        """Returns a text of a given length, if possible one that fits: of a known one's words."""
+        length = max(length, 1)
+        texts = [value for value in self._ordered if isinstance(value, str)]
+        for text in [*rng.sample(texts, min(len(texts), _TRIED)), "a"]:
+            if len(text) == length:
+                return text
+            word = max(re.findall(r"[^\W\d_]+", text), key=len, default="")
+            size = len(word) + length - len(text)
+            if word and size > 0:
+                longer = (word + word.lower() * (size // len(word)))[:size]
+                if self.fits(other := text.replace(word, longer, 1)):
+                    return other
+        return ("a" * length)[:length]
 
     def forget(self) -> None:
         """Judges values anew, since other ones fit now."""
@@ -253,7 +270,7 @@ class Shape:
             top: The column's largest value.
             taken: Whether a value cannot be used.
         """
-        if not isinstance(top, str) or self.kind != "text" or top[-1:].isdigit():
+        if not isinstance(top, str) or self.kind == "code" or top[-1:].isdigit():
             value = top
             for _ in range(_SEARCHED):
                 following = self.above(value)
@@ -269,12 +286,13 @@ class Shape:
 
     def _invented(self, top: Value) -> Iterator[str]:
         """Yields texts that begin like the column's own."""
-        if self.kind == "text":
+        if self.kind == "text" or (self.kind == "category" and self.relaxed > 1):
             for source in (top, *self._sources):
                 if isinstance(source, str):
-                    yield from (source + ending for ending in _ENDINGS)
+                    upper = source.isupper()
+                    yield from (source + (e.upper() if upper else e) for e in _ENDINGS)
 
-    @cached_property
+    @property
     def _sources(self) -> list[str]:
         """Some of the texts that can get another ending."""
         texts = sorted(value for value in self.known if isinstance(value, str))
@@ -337,6 +355,16 @@ class Shape:
 
 _SCATTERED = 5
 """Other values that are tried."""
+
+
+def _between(low: Value, value: Value, high: Value) -> bool:
+    if isinstance(value, str):
+        return str(low) <= value <= str(high)
+    return all(isinstance(one, int | float) for one in (low, high, value)) and (
+        float(str(low)) <= float(str(value)) <= float(str(high))
+    )
+
+
 _SEARCHED = 20
 """Values tried in turn for one that is not taken."""
 _TRIED = 5

@@ -84,11 +84,6 @@ def is_like(pattern: str, value: Value) -> bool:
     )
 
 
-def of_length(text: str, length: int) -> str:
-    """Returns a text of a given length that begins like another."""
-    return (text + "abcdefghijklmnopqrstuvwxyz" * (length // 26 + 1))[: max(length, 0)]
-
-
 def with_number(value: Value, number: float) -> Value:
     """Returns a number in a value's format: for a date, the date with that year."""
     whole = int(number) if float(number).is_integer() else number

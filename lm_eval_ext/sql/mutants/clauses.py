@@ -73,13 +73,19 @@ def distinct_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     new = node.copy()
     if node.args.get("distinct") is None:
         # In a subquery it changes nothing (IN, EXISTS, set operations), or matters only if the
-        # first rows of a derived table are equal.
-        if node.parent is None:
+        # first rows of a derived table are equal. The first row alone is the same, unless rows tie
+        # for it: then SQLite takes any.
+        if node.parent is None and not _first_only(node):
             new.set("distinct", exp.Distinct())
             yield Change("distinct_added", new, "SELECT -> SELECT DISTINCT")
     else:
         new.set("distinct", None)
         yield Change("distinct_dropped", new, "SELECT DISTINCT -> SELECT")
+
+
+def _first_only(select: exp.Select) -> bool:
+    limit, offset = select.args.get("limit"), select.args.get("offset")
+    return limit is not None and limit.expression.name == "1" and offset is None
 
 
 def limit_changed(node: exp.Expr, schema: Schema) -> Iterator[Change]:

@@ -186,7 +186,10 @@ def literal_nudged(node: exp.Expr, schema: Schema) -> Iterator[Change]:
 
 
 def other_string(text: str) -> str:
-    """Returns a similar string: the next day of a date, or one letter more."""
+    """Returns a similar string: the next day, the next second, or one letter more."""
+    if _CLOCK.fullmatch(text):
+        moment = datetime.datetime.strptime(text, "%H:%M:%S") + datetime.timedelta(seconds=1)
+        return f"{moment:%H:%M:%S}"
     try:
         day = datetime.date.fromisoformat(text[:10])
         return (day + datetime.timedelta(days=1)).isoformat() + text[10:]
