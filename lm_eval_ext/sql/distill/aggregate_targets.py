@@ -15,8 +15,9 @@ from sqlglot import exp
 from lm_eval_ext.sql.distill.attempt import AggregateTarget, Values
 from lm_eval_ext.sql.distill.hints import operator_of
 from lm_eval_ext.sql.distill.inserting import Added, RefusedError
-from lm_eval_ext.sql.distill.query import Query
+from lm_eval_ext.sql.distill.query import Query, Scope
 from lm_eval_ext.sql.distill.row_builder import RowBuilder
+from lm_eval_ext.sql.distill.whole_targets import extended
 from lm_eval_ext.sql.parsing import parts_of, to_sql
 from lm_eval_ext.sql.values import Value
 
@@ -24,6 +25,8 @@ _NEAREST = 8
 """Compared values nearest to the number, of which one becomes the target."""
 _REPAIRS = 4
 """Tries to restore the targets of a table."""
+_SOLUTIONS = 10
+"""Lists of whole numbers that are tried."""
 _LARGEST = 2.0**50
 """Bound of the values that are tried."""
 _EXTRA_ROWS = (0, 0, 1, 2, 4)
@@ -80,6 +83,9 @@ def add_target(builder: RowBuilder) -> None:
         raise RefusedError("no comparison with a computed number")
     rng = builder.rng
     target = rng.choice(places)
+    if _is_spread(builder, target):
+        _reach_whole(builder, target)
+        return
     if rng.random() < _EVEN:  # otherwise an existing row may serve
         builder.build(target.scope, _at(builder, target))
     others = [
@@ -114,7 +120,12 @@ def restore_targets(builder: RowBuilder, tables: set[str]) -> None:
             start = len(added)
             connection.execute("SAVEPOINT reach")
             try:
-                _reach(builder, _some_retargeted(builder, [t for t in targets if t.table == table]))
+                wanted = [t for t in targets if t.table == table]
+                spreads = [t for t in wanted if _is_spread(builder, t)]
+                if spreads:
+                    _reach_whole(builder, builder.rng.choice(spreads))
+                else:
+                    _reach(builder, _some_retargeted(builder, wanted))
                 break
             except RefusedError:
                 connection.execute("ROLLBACK TO reach")
@@ -123,6 +134,48 @@ def restore_targets(builder: RowBuilder, tables: set[str]) -> None:
                     raise
             finally:
                 connection.execute("RELEASE reach")
+
+
+def _is_spread(builder: RowBuilder, goal: AggregateTarget) -> bool:
+    """Whether a number is computed from the standard deviation of whole numbers."""
+    shape = builder.shapes[goal.table, goal.computed[2]]
+    return shape.unit >= 1 and "stdev" in goal.sql.lower()
+
+
+def _reach_whole(builder: RowBuilder, goal: AggregateTarget) -> None:
+    """Adds rows of whole numbers, of which one equals mean less standard deviation."""
+    rows = _new_rows(builder.on(goal.query), goal, goal.scope, {})
+    select = goal.inner.select.copy()
+    select.set("expressions", [next(select.find_all(exp.AggFunc)).this.copy()])
+    numbers = builder.values_of(to_sql(select))
+    first = (builder.inserter.read(rows[0]) or {}).get(goal.computed[2])
+    if first in numbers:
+        numbers.remove(first)
+    whole = [number for number in numbers if isinstance(number, int)]
+    found = extended(whole, builder.rng) if len(whole) == len(numbers) else []
+    if not found:
+        raise RefusedError("no whole numbers reach the target")
+    for value in found[0][1:]:
+        rows += _new_rows(builder.on(goal.query), goal, goal.inner, {goal.computed: value})
+    for values in found[:_SOLUTIONS]:
+        for row, value in zip(rows, values, strict=True):
+            builder.inserter.update(row, goal.computed[2], value)
+        if _number(builder, goal.sql) == values[0]:
+            builder.attempt.new_targets.append(replace(goal, target=float(values[0])))
+            return
+    raise RefusedError("rounding misses the target")
+
+
+def _new_rows(
+    builder: RowBuilder, goal: AggregateTarget, scope: Scope, presets: Values
+) -> list[Added]:
+    """Adds a row of the target's table."""
+    start = len(builder.inserter.added)
+    builder.build(scope, presets)
+    new = [a for a in builder.inserter.added[start:] if a.table.name.lower() == goal.table]
+    if not new:
+        raise RefusedError("no row for the target")
+    return new[:1]
 
 
 def _some_retargeted(builder: RowBuilder, goals: list[AggregateTarget]) -> list[AggregateTarget]:
@@ -151,12 +204,9 @@ def _reach(builder: RowBuilder, goals: list[AggregateTarget]) -> None:
             some = shapes[0].rounded((some + 3 * end) / 4 if rng.random() < _TOWARDS else some)
             builder.on(goal.query).build(goal.inner, {goal.computed: some})
         begin.append(shapes[number].rounded(rng.uniform(low, high)))
-        start = len(builder.inserter.added)
-        builder.on(goal.query).build(goal.inner, {goal.computed: begin[-1]})
-        new = [a for a in builder.inserter.added[start:] if a.table.name.lower() == goal.table]
-        if not new:
-            raise RefusedError("no row for the target")
-        rows.append((new[0], goal.computed[2]))
+        presets: Values = {goal.computed: begin[-1]}
+        (row,) = _new_rows(builder.on(goal.query), goal, goal.inner, presets)
+        rows.append((row, goal.computed[2]))
 
     def set_and_ask(values: list[float]) -> list[float]:
         for (row, column), shape, value in zip(rows, shapes, values, strict=True):

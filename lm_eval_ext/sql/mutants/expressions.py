@@ -1,6 +1,7 @@
 """Rules for mistakes in conditions, and in aggregates, arithmetic and literals."""
 
 import datetime
+import re
 from collections.abc import Iterator
 
 from sqlglot import exp
@@ -102,10 +103,11 @@ VALUE_KINDS = {
     "operands_reversed": "b - a for a - b, b || a for a || b",
     "number_raised": "a number in a condition one higher",
     "number_lowered": "a number in a condition one lower",
-    "string_changed": "another string in a condition (a date: another day)",
+    "string_changed": "another string in a condition (a date: another day, a time: another second)",
 }
 
 _LONGER = "x"
+_CLOCK = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d")
 
 
 def aggregate_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
