@@ -5,6 +5,7 @@ The search proposes rows for one gold after the other and keeps them if they hel
 
 import random
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql.distill.aggregate_targets import restore_targets
+from lm_eval_ext.sql.distill.aggregate_targets import add_target, comparisons, restore_targets
 from lm_eval_ext.sql.distill.attempt import AggregateTarget, Attempt
 from lm_eval_ext.sql.distill.cases import Case, examine, make_case, report_on, ties
 from lm_eval_ext.sql.distill.cuts import tied
@@ -38,6 +39,10 @@ _RELAXED = (0, 0, 1, 1, 2)
 
 _MENDING = 12
 """Tries to change rows that help a gold and harm others."""
+_TARGETS = 0.7
+_FOR_HARMED = 0.5
+"""Rows for the harmed gold are added, if it compares with an average mostly those that make it
+equal to a value; otherwise values are changed."""
 
 _FOR_CUTS = 3
 """Rounds in which ties at a LIMIT alone are a reason to try: some cannot be broken."""
@@ -71,6 +76,7 @@ class Search:
         self.added: dict[str, int] = {}
         self._changes: dict[str, int] = {}
         self._seen: dict[str, int] = {}
+        self._harms: Counter[str] = Counter()
         self._pools = Pools(self.scratch_db.connection, self.schema, self.shapes)
         self._targets: dict[str, AggregateTarget] = {}
         self._cache: dict[Any, Any] = {}
@@ -134,9 +140,7 @@ class Search:
             rows = self._needed(case, inserter)
             if careful:
                 rows += self._repair(builder, rows)
-            if not self._welcome(case, rows, careful) and not self._mended(
-                case, inserter, rows, rng, careful
-            ):
+            if not self._mended(case, builder, rows, careful=careful):
                 return False
             transaction.keep()
             self._targets.update((target.sql, target) for target in attempt.new_targets)
@@ -213,27 +217,42 @@ class Search:
             self.scratch_db.connection.execute("RELEASE needed")
         return needed
 
-    def _welcome(self, case: Case, rows: list[Added], careful: bool) -> bool:
-        """Whether rows harm no other gold, or not more than they help."""
-        return not self._breaks(rows) and (not careful or self._worth_it(case, rows))
-
     def _mended(
-        self, case: Case, inserter: Inserter, rows: list[Added], rng: random.Random, careful: bool
+        self, case: Case, builder: RowBuilder, rows: list[Added], *, careful: bool
     ) -> bool:
-        """Changes values on which nothing depends until rows harm no other gold, if possible."""
-        connection = self.scratch_db.connection
+        """Whether rows harm no other gold more than they help, possibly after changes to them.
+
+        Values on which nothing depends are changed, or rows for the harmed gold are added.
+        """
+        connection, inserter, rng = self.scratch_db.connection, builder.inserter, builder.rng
+        harmed = self._harmed(case, rows, careful=careful)
         for _ in range(_MENDING):
+            if harmed is None:
+                return True
             connection.execute("SAVEPOINT mend")
+            start, more = len(inserter.added), list[Added]()
             try:
-                changed = self._redrawn(inserter, rng.choice(rows), rng)
+                if rng.random() < _FOR_HARMED:
+                    other = builder.on(harmed.query)
+                    if harmed.query.cached("comparisons", comparisons) and rng.random() < _TARGETS:
+                        add_target(other)
+                    else:
+                        propose(other)
+                    more = inserter.added[start:]
+                    changed = all(inserter.holds(added) for added in more)
+                else:
+                    changed = self._redrawn(inserter, rng.choice(rows), rng)
             except RefusedError:
                 changed = False
-            if changed and self._better(case) and self._welcome(case, rows, careful):
-                connection.execute("RELEASE mend")
-                return True
-            connection.execute("ROLLBACK TO mend")
+            still = self._harmed(case, [*rows, *more], careful=careful) if changed else harmed
+            if still is None and self._better(case):
+                rows += more
+                harmed = None
+            else:
+                connection.execute("ROLLBACK TO mend")
+                del inserter.added[start:]
             connection.execute("RELEASE mend")
-        return False
+        return harmed is None
 
     def _redrawn(self, inserter: Inserter, added: Added, rng: random.Random) -> bool:
         """Gives some cells of a row other values; whether there were any."""
@@ -249,27 +268,32 @@ class Search:
             inserter.update(added, column.name, shape.other(values[column.name.lower()], rng))
         return True
 
-    def _breaks(self, rows: list[Added]) -> bool:
-        """Whether rows bring a gold a tie that it, or a rewrite of it, did not have."""
-        runner = self.scratch_db.runner
-        touched = {added.table.name.lower() for added in rows}
-        return any(
-            tied(case.cuts, runner) - case.cut_ties
-            or any(runner.has_rows(need.broken) for need in case.no_ties)
-            for case in self.cases
-            if (case.cuts or case.no_ties) and touched & case.query.tables
-        )
+    def _harmed(self, case: Case, rows: list[Added], *, careful: bool) -> Case | None:
+        """Returns a gold that rows harm; None if they harm none, or less than they help.
 
-    def _worth_it(self, case: Case, rows: list[Added]) -> bool:
-        """Whether all golds together lack less; ``case`` alone does."""
+        A tie at a LIMIT that a gold or a rewrite of it did not have is never accepted.
+        """
         touched = {added.table.name.lower() for added in rows}
-        gain = case.lacking - self._lacking(case, case.lacking)
-        for other in self.cases:
-            if other is not case and touched & other.query.tables:
+        others = [other for other in self.cases if touched & other.query.tables]
+        # Those that rows have harmed most often tell soonest.
+        others.sort(key=lambda other: -self._harms[other.gold])
+        gain = case.lacking - self._lacking(case, case.lacking) if careful else 1
+        for other in others:
+            if careful and other is not case:
                 gain -= self._lacking(other, other.lacking + gain) - other.lacking
-                if gain <= 0:
-                    return False
-        return True
+            if gain <= 0 or self._ties_anew(other) or (not careful and self._emptied(other)):
+                self._harms[other.gold] += 1
+                return other
+        return None
+
+    def _emptied(self, case: Case) -> bool:
+        return bool(case.rows) and not self.scratch_db.runner.has_rows(case.gold)
+
+    def _ties_anew(self, case: Case) -> bool:
+        """Whether rows tie where a LIMIT of a gold, or of a rewrite of it, cuts."""
+        runner = self.scratch_db.runner
+        new = [cut for number, cut in enumerate(case.cuts) if number not in case.cut_ties]
+        return bool(tied(new, runner)) or any(runner.has_rows(n.broken) for n in case.no_ties)
 
 
 Progress = Callable[[int, int], None]

@@ -140,6 +140,7 @@ def _comparison(
     right: exp.Expr,
     truth: bool,  # noqa: FBT001
 ) -> list[Goal]:
+    unlike = operator == "<>" and not truth
     if not truth:
         operator = OPPOSITE[operator]
     if literal(left) is not None:
@@ -147,7 +148,10 @@ def _comparison(
     bound = literal(right)
     if bound is not None:
         value = bound[0]
-        return [OneOf(left, tuple(nearby(value)), lambda v: compares(operator, v, value))]
+        near = (*nearby(value), None) if unlike else tuple(nearby(value))  # NULL <> x fails, too
+        return [
+            OneOf(left, near, lambda v: compares(operator, v, value) or (unlike and v is None))
+        ]
     if operator == "=" and not _is_subquery(left) and not _is_subquery(right):
         return [Equal(left, right)]
     if _is_subquery(left):

@@ -67,6 +67,7 @@ class OriginalRows:
 
     def _replaced(self, tree: exp.Expr) -> tuple[str, bool] | None:
         empty = self._without_texts(tree)
+        self._drop_true(tree)
         lookups = [
             select
             for select in tree.find_all(exp.Select)
@@ -103,6 +104,29 @@ class OriginalRows:
                 node.replace(exp.paren(either, copy=False))
         return empty
 
+    def _drop_true(self, tree: exp.Expr) -> None:
+        """Drops conditions on groups that hold for every group: keys are numbers above 0."""
+        for select in list(tree.find_all(exp.Select)):
+            parts = parts_of(select, "having")
+            kept = [part for part in parts if not self._always_holds(part.unnest())]
+            if select.args.get("group") is not None and len(kept) < len(parts):
+                select.set("having", exp.Having(this=exp.and_(*kept)) if kept else None)
+
+    def _always_holds(self, part: exp.Expr) -> bool:
+        bound = literal(part.expression) if isinstance(part, exp.GT | exp.GTE) else None
+        if bound is None or not isinstance(bound[0], int) or not isinstance(part.this, exp.AggFunc):
+            return False
+        least = 1 if isinstance(part, exp.GTE) else 0
+        shape = self._of_numbers(part.this.this)
+        known = shape is not None and shape.never_null
+        if isinstance(part.this, exp.Count):
+            known = known or isinstance(part.this.this, exp.Star)
+        elif isinstance(part.this, exp.Sum | exp.Avg | exp.Min | exp.Max):
+            known = known and shape is not None and shape.kind == "integer" and shape.positive
+        else:
+            return False
+        return known and bound[0] <= least
+
     def _of_numbers(self, column: exp.Expr) -> Shape | None:
         """Returns the shape of a column that holds only numbers in every populated copy."""
         if not isinstance(column, exp.Column):
@@ -114,8 +138,9 @@ class OriginalRows:
         if table is None or table.column(column.name) is None:
             return None
         shape = self._shapes.get((table.name.lower(), column.name.lower()))
-        numeric = table[column.name].numeric and shape is not None
-        return shape if numeric and shape.kind in ("integer", "number") else None  # type: ignore[union-attr]
+        if shape is None or not table[column.name].numeric:
+            return None
+        return shape if shape.kind in ("integer", "number") else None
 
     def _is_lookup(self, select: exp.Select) -> bool:
         """Whether it reads one table, and a condition on a key selects an existing row."""

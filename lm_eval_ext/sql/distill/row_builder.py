@@ -187,6 +187,11 @@ class RowBuilder:
     def _add_member(self, goal: Member, scope: Scope, assignment: Assignment, depth: int) -> None:
         rng = self.rng
         inner = self.query.scope_of(goal.query)
+        whole = goal.query.unnest()
+        if isinstance(whole, exp.Intersect):  # a member of both
+            for side in (whole.this, whole.expression):
+                self._add_member(Member(goal.expression, side, goal.truth), scope, assignment, depth)
+            return
         cell = cell_of(self.query, goal.expression, scope)
         found = self.values(goal.query) if rng.random() < _MEMBERS_READ else []
         output = output_of(self.query, inner)

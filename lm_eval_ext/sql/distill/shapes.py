@@ -121,6 +121,7 @@ class Shape:
         never_null: Whether it is a key, or a rewrite relies on it.
         unique: Whether a rewrite relies on it that no value is there twice.
         scattered: Whether nearly every row has a value of its own.
+        positive: Whether it is a key whose numbers are above 0.
     """
 
     kind: Kind
@@ -136,6 +137,7 @@ class Shape:
     never_null: bool = False
     unique: bool = False
     scattered: bool = False
+    positive: bool = False
     _neighbours: dict[Any, tuple[Value, ...]] = field(default_factory=dict, repr=False)
 
     def fits(self, value: Value) -> bool:
@@ -240,8 +242,9 @@ class Shape:
 
     @cached_property
     def _ordered(self) -> list[Value]:
-        numbers = sorted(value for value in self.known if isinstance(value, int | float))
-        return [*numbers, *sorted(value for value in self.known if isinstance(value, str))]
+        known = self.known - set(_NOTHING) or self.known
+        numbers = sorted(value for value in known if isinstance(value, int | float))
+        return [*numbers, *sorted(value for value in known if isinstance(value, str))]
 
     def of_length(self, length: int, rng: random.Random) -> Value:
         """Returns a text of a given length, if possible one that fits: of a known one's words."""
@@ -298,6 +301,14 @@ class Shape:
         texts = sorted(value for value in self.known if isinstance(value, str))
         return [text for text in texts if self.fits(text + _ENDINGS[0])][:_TRIED]
 
+    @cached_property
+    def latest(self) -> Value:
+        """The last of the original's days or times, which need not be written in order."""
+        form = self.format
+        if form is None:
+            return None
+        return max(self.known, key=lambda v: form.read(v) or datetime.min, default=None)
+
     @property
     def unit(self) -> float:
         """The smallest difference of two numbers that fit; 0 if there is none."""
@@ -316,22 +327,26 @@ class Shape:
             return False
         named = [number for number in self.named if isinstance(number, int | float)]
         low = min([self.least, *named]) - (_BEYOND if self.relaxed and named else 0)
-        if value <= 0 and value < low:
+        if value <= 0 and (value < low or self.positive):
             return False
         return float(value).is_integer() or (self.kind == "number" and self.rounded(value) == value)
 
     def _fits_text(self, value: str) -> bool:
-        if value != value.strip() or value.lower() in self._unlike:
+        if value != value.strip() or self._unlike.get(value.lower(), self.relaxed) > self.relaxed:
             return False
         if pattern_of(value, exact=self.exact) in self.patterns:
             return True
         return self.relaxed > 0 and self.exact and pattern_of(value, exact=False) in self._loose
 
     @cached_property
-    def _unlike(self) -> frozenset[str]:
-        """Texts that differ from a constant in case only, or in the way that near misses differ."""
+    def _unlike(self) -> dict[str, int]:
+        """Texts that differ from a constant as near misses do, with the level at which they fit.
+
+        Those that differ in case only never do.
+        """
         texts = [text for text in self.named if isinstance(text, str)]
-        return frozenset(one.lower() for text in texts for one in (text, other_string(text)))
+        found = {other_string(text).lower(): 2 for text in texts}
+        return found | {text.lower(): _NEVER for text in texts}
 
     @cached_property
     def _loose(self) -> frozenset[str]:
@@ -365,10 +380,16 @@ def _between(low: Value, value: Value, high: Value) -> bool:
     )
 
 
-_SEARCHED = 20
+_SEARCHED = 60
 """Values tried in turn for one that is not taken."""
 _TRIED = 5
 """Texts of a column that get new endings."""
+
+_NOTHING = ("", "null", "NULL", "N/A", "\\N")
+"""Written for a missing value; says nothing of the others."""
+
+_NEVER = 3
+"""Above every level."""
 
 _ENDINGS = ("a", "e", "o", "er", "en", "is", "in", "ar", "ton", "son", "ley", "ette")
 """Make a new text of an old one."""
@@ -411,6 +432,7 @@ def shape_of(values: Sequence[Value], column: Column, *, nulls: bool, rows: int)
     if not values:
         return _declared(column, nullable=nullable)
     known = frozenset(values)
+    values = [value for value in values if value not in _NOTHING] or values
     for form in FORMATS:
         if all(isinstance(v, str | int) and form.read(v) is not None for v in values):
             return Shape("moment", nullable, known, format=form)
@@ -421,7 +443,9 @@ def shape_of(values: Sequence[Value], column: Column, *, nulls: bool, rows: int)
         whole = decimals == 0 and column.affinity != "REAL"
         kind: Kind = "integer" if whole else "number"
         places = 0 if whole else max(decimals, 1)
-        return Shape(kind, nullable, known, least=min(numbers), decimals=places)
+        least = min(numbers)
+        positive = least > 0 and column.primary_key > 0
+        return Shape(kind, nullable, known, least=least, decimals=places, positive=positive)
     if len(texts) == len(values):
         words = len(texts) <= min(_VOCABULARY, rows / _REPEATED) and not column.primary_key
         return _of_texts(texts, nullable=nullable, words=words)

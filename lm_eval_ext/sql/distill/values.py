@@ -107,6 +107,7 @@ def fresh(connection: sqlite3.Connection, table: Table, column: Column, shape: S
     """
     name, source = quoted(column.name), quoted(table.name)
     (top,) = connection.execute(f"SELECT max({name}) FROM {source}").fetchone()
+    top = shape.latest or top
     if isinstance(top, str) and re.fullmatch(r"\d{1,15}", top):
         (number,) = connection.execute(
             f"SELECT max(CAST({name} AS INTEGER)) FROM {source}"

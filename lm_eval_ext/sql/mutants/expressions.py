@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from lm_eval_ext.sql.mutants.base import Change, Rule, changed, joins_tables, wrapped
-from lm_eval_ext.sql.parsing import resolve
+from lm_eval_ext.sql.parsing import resolve, to_sql
 from lm_eval_ext.sql.schema import Schema
 
 CONDITION_KINDS = {
@@ -111,31 +111,45 @@ _CLOCK = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d")
 
 
 def aggregate_swapped(node: exp.Expr, schema: Schema) -> Iterator[Change]:
-    """The wrong aggregate."""
-    if isinstance(node, exp.Min | exp.Max) and node.expressions:
-        return  # with several arguments it is not an aggregate
-    if not isinstance(node, exp.Min | exp.Max | exp.Avg | exp.Sum | exp.Count):
+    """The wrong aggregate, wherever a SELECT has it: in its results, HAVING and ORDER BY."""
+    if not isinstance(node, exp.Select):
         return
-    if isinstance(node.this, exp.Star | exp.Literal):
-        return
+    # By text: a number computed twice is one mistake.
+    own = {to_sql(one): one for one in _aggregates(node)}
+    for text, aggregate in own.items():
+        for kind, other in _other_aggregates(aggregate, schema):
+            new = node.copy()
+            for same in [one for one in _aggregates(new) if to_sql(one) == text]:
+                same.replace(other(this=same.this.copy()))
+            swapped = other(this=aggregate.this.copy())
+            yield Change(kind, new, f"{text} -> {to_sql(swapped)}")
+
+
+def _aggregates(select: exp.Select) -> list[exp.Expr]:
+    """Returns a SELECT's own aggregates that can be exchanged, without those of its subqueries."""
+    return [
+        node
+        for node in select.find_all(exp.Min, exp.Max, exp.Avg, exp.Sum, exp.Count)
+        if node.parent_select is select
+        and not node.expressions  # with several arguments, min and max are no aggregates
+        and not isinstance(node.this, exp.Star | exp.Literal)
+    ]
+
+
+def _other_aggregates(node: exp.Expr, schema: Schema) -> list[tuple[str, type[exp.Expr]]]:
     value = node.this
     if isinstance(value, exp.Distinct) and len(value.expressions) == 1:
         value = value.expressions[0]
     number = is_number(value, schema)
-    others: list[tuple[str, type[exp.Expr]]] = []
     if isinstance(node, exp.Min):
-        others = [("min_max_swapped", exp.Max)]
-    elif isinstance(node, exp.Max):
-        others = [("min_max_swapped", exp.Min)]
-        others += [("aggregate_swapped", exp.Avg)] if number else []
-    elif isinstance(node, exp.Avg):
-        others = [("aggregate_swapped", exp.Sum), ("aggregate_swapped", exp.Max)]
-    elif isinstance(node, exp.Sum):
-        others = [("aggregate_swapped", exp.Avg), ("aggregate_swapped", exp.Count)]
-    elif number:
-        others = [("aggregate_swapped", exp.Sum)]
-    for kind, other in others:
-        yield changed(kind, node, other(this=node.this.copy()))
+        return [("min_max_swapped", exp.Max)]
+    if isinstance(node, exp.Max):
+        return [("min_max_swapped", exp.Min), *([("aggregate_swapped", exp.Avg)] if number else [])]
+    if isinstance(node, exp.Avg):
+        return [("aggregate_swapped", exp.Sum), ("aggregate_swapped", exp.Max)]
+    if isinstance(node, exp.Sum):
+        return [("aggregate_swapped", exp.Avg), ("aggregate_swapped", exp.Count)]
+    return [("aggregate_swapped", exp.Sum)] if number else []
 
 
 def distinct_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
