@@ -192,6 +192,10 @@ def _retargeted(builder: RowBuilder, target: AggregateTarget) -> AggregateTarget
 def _reach(builder: RowBuilder, goals: list[AggregateTarget]) -> None:
     """Adds a row for each number, with values at which all numbers equal their targets."""
     rng = builder.rng
+    # Numbers that are equal now are computed from the same rows, and stay equal.
+    leading: dict[float, AggregateTarget] = {}
+    twins = [(g, leading.setdefault(_number(builder, g.sql), g)) for g in goals]
+    goals = list(leading.values())
     rows: list[tuple[Added, str]] = []
     begin: list[float] = []
     shapes = [builder.shapes[goal.table, goal.computed[2]] for goal in goals]
@@ -218,7 +222,11 @@ def _reach(builder: RowBuilder, goals: list[AggregateTarget]) -> None:
     beyond = 1.0 if rng.random() < _BEYOND else 0.0
     wide = [(low - beyond * (high - low), high + beyond * (high - low)) for low, high in limits]
     solve(set_and_ask, begin, wide, [shape.unit for shape in shapes], rng)
-    builder.attempt.new_targets += goals
+    builder.attempt.new_targets += [
+        replace(goal, target=first.target)
+        for goal, first in twins
+        if _number(builder, goal.sql) == first.target
+    ]
 
 
 def _number(builder: RowBuilder, sql: str) -> float:

@@ -1,300 +1,23 @@
-"""Populating a copy of one database, and examining any database.
+"""Populating a copy of one database, and examining any database."""
 
-The search proposes rows for one gold after the other and keeps them if they help.
-"""
-
-import random
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql.distill.aggregate_targets import add_target, comparisons, restore_targets
-from lm_eval_ext.sql.distill.attempt import AggregateTarget, Attempt
-from lm_eval_ext.sql.distill.cases import Case, examine, make_case, report_on, ties
-from lm_eval_ext.sql.distill.cuts import tied
+from lm_eval_ext.sql.distill.added_values import added_rows, judge
+from lm_eval_ext.sql.distill.cases import Case, examine, make_case, report_on
 from lm_eval_ext.sql.distill.hints import literals_by_column
-from lm_eval_ext.sql.distill.inserting import Added, Inserter, RefusedError
 from lm_eval_ext.sql.distill.original_rows import OriginalRows
-from lm_eval_ext.sql.distill.proposals import propose
 from lm_eval_ext.sql.distill.report import GoldReport, Report
-from lm_eval_ext.sql.distill.row_builder import RowBuilder
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner, ScratchDb
+from lm_eval_ext.sql.distill.search import ROUNDS, Search
 from lm_eval_ext.sql.distill.shapes import Shapes
-from lm_eval_ext.sql.distill.values import Pools
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.policy import Limits, open_guarded
 from lm_eval_ext.sql.rewrites import Facts
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
-
-_ROUNDS = (120, 250, 400, 400, 600)
-"""Proposals tried per gold and round without success before it waits for the next round."""
-
-_RELAXED = (0, 0, 1, 1, 2)
-"""What fits a column in each round, see :attr:`.shapes.Shape.relaxed`."""
-
-_MENDING = 12
-"""Tries to change rows that help a gold and harm others."""
-_TARGETS = 0.7
-_FOR_HARMED = 0.5
-"""Rows for the harmed gold are added, if it compares with an average mostly those that make it
-equal to a value; otherwise values are changed."""
-
-_FOR_CUTS = 3
-"""Rounds in which ties at a LIMIT alone are a reason to try: some cannot be broken."""
-
-_WORK_PER_TRY = 25
-"""Units of :attr:`Runner.work` that a round has per proposal: fewer proposals are tried where
-queries take long, as on tables of many thousand rows."""
-
-# Chances per proposal (attempt.py says what a change entails).
-_FOR_NEAR_MISS = 0.3
-"""Rows are built for a near miss: what only it selects distinguishes it as well."""
-_WHOLE = 0.5
-"""Only one complete combination is added for a gold whose result is empty."""
-
-
-@dataclass
-class Search:
-    """Adds rows to a database until its golds are distinguished from their near misses.
-
-    ``cases`` must come in an order that does not depend on how golds were given. ``added`` counts
-    rows per table.
-    """
-
-    scratch_db: ScratchDb
-    schema: Schema
-    cases: Sequence[Case]
-    originals: OriginalRows
-    shapes: Shapes
-
-    def __post_init__(self) -> None:
-        self.added: dict[str, int] = {}
-        self._changes: dict[str, int] = {}
-        self._seen: dict[str, int] = {}
-        self._harms: Counter[str] = Counter()
-        self._pools = Pools(self.scratch_db.connection, self.schema, self.shapes)
-        self._targets: dict[str, AggregateTarget] = {}
-        self._cache: dict[Any, Any] = {}
-
-    def run(self, progress: Callable[[int], None]) -> None:
-        """Runs all rounds; ``progress`` gets the number of golds examined since its last call."""
-        for number, tries in enumerate(_ROUNDS):
-            self.shapes.relax(_RELAXED[number])
-            for case in self.cases:
-                self._refresh(case)
-                if case.open or case.empty or (case.lacking and number < _FOR_CUTS):
-                    self._improve(case, tries, number)
-                progress(1)
-        for case in self.cases:
-            self._refresh(case)
-
-    def _refresh(self, case: Case) -> None:
-        """Examines a case again if a table that it reads has changed."""
-        now = sum(self._changes.get(table, 0) for table in case.query.tables)
-        if now != self._seen.get(case.gold, 0) or case.query.opaque:
-            examine(case, self.scratch_db.runner, self.schema, self.originals)
-            self._seen[case.gold] = now
-
-    def _improve(self, case: Case, tries: int, number: int) -> None:
-        rng = random.Random(f"{number} {case.gold}")
-        left = tries
-        end = self.scratch_db.runner.work + tries * _WORK_PER_TRY
-        while left > 0 and case.lacking and self.scratch_db.runner.work < end:
-            left -= 1
-            if self._try(case, rng, careful=number > 0):
-                left = tries
-                end = self.scratch_db.runner.work + tries * _WORK_PER_TRY
-
-    def _try(self, case: Case, rng: random.Random, *, careful: bool) -> bool:
-        with self.scratch_db.transaction() as transaction:
-            inserter = Inserter(
-                self.scratch_db.connection, self.schema, self._pools.rows, self.shapes
-            )
-            query = case.query
-            if case.open and rng.random() < _FOR_NEAR_MISS:
-                query = case.read_miss(rng.choice(sorted(case.open)), self.schema)
-            runner = self.scratch_db.runner
-            attempt = Attempt(
-                self.schema,
-                self._pools,
-                self.shapes,
-                runner,
-                inserter,
-                rng,
-                self._cache,
-                self._targets,
-            )
-            builder = RowBuilder(query, attempt)
-            try:
-                propose(builder, whole=case.empty and rng.random() < _WHOLE)
-                fits = all(inserter.holds(added) for added in inserter.added)
-            except RefusedError:
-                return False
-            if not fits or not self._better(case):
-                return False
-            rows = self._needed(case, inserter)
-            if careful:
-                rows += self._repair(builder, rows)
-            if not self._mended(case, builder, rows, careful=careful):
-                return False
-            transaction.keep()
-            self._targets.update((target.sql, target) for target in attempt.new_targets)
-        for added in rows:
-            name = added.table.name
-            self.added[name] = self.added.get(name, 0) + 1
-            self._changes[name.lower()] = self._changes.get(name.lower(), 0) + 1
-        self._pools.reread(frozenset(added.table.name.lower() for added in rows))
-        self._cache = {}
-        self._refresh(case)
-        return True
-
-    def _repair(self, builder: RowBuilder, rows: list[Added]) -> list[Added]:
-        """Adds rows that keep other golds' aggregate targets; returns them."""
-        inserter = builder.inserter
-        start, targets = len(inserter.added), list(builder.attempt.new_targets)
-        self.scratch_db.connection.execute("SAVEPOINT repair")
-        try:
-            restore_targets(builder, {added.table.name.lower() for added in rows})
-            fine = all(inserter.holds(added) for added in inserter.added[start:])
-        except RefusedError:
-            fine = False
-        if not fine:
-            self.scratch_db.connection.execute("ROLLBACK TO repair")
-            builder.attempt.new_targets[:] = targets
-        self.scratch_db.connection.execute("RELEASE repair")
-        return inserter.added[start:] if fine else []
-
-    def _better(self, case: Case) -> bool:
-        """Whether the gold lacks less than before, near misses distinguished before included."""
-        return self._lacking(case, case.lacking) < case.lacking
-
-    def _lacking(self, case: Case, limit: int) -> int:
-        """Returns what the gold lacks now, at most ``limit``."""
-        runner = self.scratch_db.runner
-        try:
-            rows = runner.rows(case.gold)
-        except NoResultError:
-            return limit
-        missing = int(not rows and case.always_empty is None)
-        if not rows and case.rows:
-            return limit
-        first = sorted(case.open)
-        same, slow = ties(case, rows, first, runner)
-        count = missing + len(same) + len(slow)
-        if count >= limit:
-            return limit
-        count += len(tied([case.cuts[number] for number in sorted(case.cut_ties)], runner))
-        if count >= limit:
-            return limit
-        rest = [
-            number
-            for number in range(len(case.misses))
-            if number not in case.open and case.proven.get(number) is None
-        ]
-        same, _ = ties(case, rows, rest, runner)
-        return min(count + len(same), limit)
-
-    def _needed(self, case: Case, inserter: Inserter) -> list[Added]:
-        """Removes rows that do not help the gold; returns the others."""
-        reached = self._lacking(case, case.lacking)
-        needed = list(inserter.added)
-        for added in reversed(inserter.added):
-            rest = [other for other in needed if other is not added]
-            if not rest:
-                break
-            self.scratch_db.connection.execute("SAVEPOINT needed")
-            inserter.remove(added)
-            fine = all(inserter.holds(other) for other in rest)
-            if fine and self._lacking(case, reached + 1) <= reached:
-                needed = rest
-            else:
-                self.scratch_db.connection.execute("ROLLBACK TO needed")
-            self.scratch_db.connection.execute("RELEASE needed")
-        return needed
-
-    def _mended(
-        self, case: Case, builder: RowBuilder, rows: list[Added], *, careful: bool
-    ) -> bool:
-        """Whether rows harm no other gold more than they help, possibly after changes to them.
-
-        Values on which nothing depends are changed, or rows for the harmed gold are added.
-        """
-        connection, inserter, rng = self.scratch_db.connection, builder.inserter, builder.rng
-        harmed = self._harmed(case, rows, careful=careful)
-        for _ in range(_MENDING):
-            if harmed is None:
-                return True
-            connection.execute("SAVEPOINT mend")
-            start, more = len(inserter.added), list[Added]()
-            try:
-                if rng.random() < _FOR_HARMED:
-                    other = builder.on(harmed.query)
-                    if harmed.query.cached("comparisons", comparisons) and rng.random() < _TARGETS:
-                        add_target(other)
-                    else:
-                        propose(other)
-                    more = inserter.added[start:]
-                    changed = all(inserter.holds(added) for added in more)
-                else:
-                    changed = self._redrawn(inserter, rng.choice(rows), rng)
-            except RefusedError:
-                changed = False
-            still = self._harmed(case, [*rows, *more], careful=careful) if changed else harmed
-            if still is None and self._better(case):
-                rows += more
-                harmed = None
-            else:
-                connection.execute("ROLLBACK TO mend")
-                del inserter.added[start:]
-            connection.execute("RELEASE mend")
-        return harmed is None
-
-    def _redrawn(self, inserter: Inserter, added: Added, rng: random.Random) -> bool:
-        """Gives some cells of a row other values; whether there were any."""
-        values = inserter.read(added) or {}
-        table = added.table
-        keys = {name.lower() for key in table.unique_keys for name in key}
-        keys |= {name.lower() for reference in table.foreign_keys for name in reference.columns}
-        free = [c for c in table.columns if c.name.lower() not in keys and not c.generated]
-        if not free:
-            return False
-        for column in rng.sample(free, rng.randint(1, min(len(free), 3))):
-            shape = self.shapes[table.name.lower(), column.name.lower()]
-            inserter.update(added, column.name, shape.other(values[column.name.lower()], rng))
-        return True
-
-    def _harmed(self, case: Case, rows: list[Added], *, careful: bool) -> Case | None:
-        """Returns a gold that rows harm; None if they harm none, or less than they help.
-
-        A tie at a LIMIT that a gold or a rewrite of it did not have is never accepted.
-        """
-        touched = {added.table.name.lower() for added in rows}
-        others = [other for other in self.cases if touched & other.query.tables]
-        # Those that rows have harmed most often tell soonest.
-        others.sort(key=lambda other: -self._harms[other.gold])
-        gain = case.lacking - self._lacking(case, case.lacking) if careful else 1
-        for other in others:
-            if careful and other is not case:
-                gain -= self._lacking(other, other.lacking + gain) - other.lacking
-            if gain <= 0 or self._ties_anew(other) or (not careful and self._emptied(other)):
-                self._harms[other.gold] += 1
-                return other
-        return None
-
-    def _emptied(self, case: Case) -> bool:
-        return bool(case.rows) and not self.scratch_db.runner.has_rows(case.gold)
-
-    def _ties_anew(self, case: Case) -> bool:
-        """Whether rows tie where a LIMIT of a gold, or of a rewrite of it, cuts."""
-        runner = self.scratch_db.runner
-        new = [cut for number, cut in enumerate(case.cuts) if number not in case.cut_ties]
-        return bool(tied(new, runner)) or any(runner.has_rows(n.broken) for n in case.no_ties)
-
 
 Progress = Callable[[int, int], None]
 """Called with the work done and the total."""
@@ -340,13 +63,14 @@ def populate(
                 nonlocal done
                 done += count
                 if progress is not None:
-                    progress(done, len(_ROUNDS) * len(cases))
+                    progress(done, len(ROUNDS) * len(cases))
 
             search.run(step)
         scratch_db.save(target)
         added = dict(sorted(search.added.items()))
+        values = judge(added_rows(original, target), shapes)
         reports = [report_on(case, scratch_db.runner) for case in cases]
-        return Report(original.stem, added, _sorted([*failed, *reports]))
+        return Report(original.stem, added, _sorted([*failed, *reports]), values)
     finally:
         scratch_db.close()
 
@@ -367,16 +91,17 @@ def check(database: Path, original: Path | None, golds: Iterable[str]) -> Report
         schema = read_schema(original or database)
         before, runner = Runner(first), Runner(second)
         cases, failed = _cases(runner, golds, schema, Facts(schema, before.rows, NoResultError))
-        originals = (
-            None if original is None else OriginalRows(before, schema, _shapes(first, schema, cases))
-        )
+        shapes = None if original is None else _shapes(first, schema, cases)
+        originals = None if shapes is None else OriginalRows(before, schema, shapes)
         for case in cases:
             examine(case, runner, schema, originals)
             if original is not None:
                 with suppress(NoResultError):
                     case.before = len(before.rows(case.gold))
         reports = [report_on(case, runner) for case in cases]
-    return Report(database.stem, {}, _sorted([*failed, *reports]))
+        rows = {} if original is None else added_rows(original, database)
+        values = judge(rows, shapes) if shapes is not None else {}
+    return Report(database.stem, {}, _sorted([*failed, *reports]), values)
 
 
 def _shapes(connection: sqlite3.Connection, schema: Schema, cases: Iterable[Case]) -> Shapes:

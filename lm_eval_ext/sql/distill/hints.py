@@ -149,9 +149,7 @@ def _comparison(
     if bound is not None:
         value = bound[0]
         near = (*nearby(value), None) if unlike else tuple(nearby(value))  # NULL <> x fails, too
-        return [
-            OneOf(left, near, lambda v: compares(operator, v, value) or (unlike and v is None))
-        ]
+        return [OneOf(left, near, lambda v: compares(operator, v, value) or (unlike and v is None))]
     if operator == "=" and not _is_subquery(left) and not _is_subquery(right):
         return [Equal(left, right)]
     if _is_subquery(left):

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from lm_eval_ext.sql.distill.shapes import Shape, Shapes
+from lm_eval_ext.sql.distill.shape import Shape
+from lm_eval_ext.sql.distill.shapes import Shapes
 from lm_eval_ext.sql.distill.values import all_equal, fresh
 from lm_eval_ext.sql.schema import Column, ForeignKey, Schema, Table
 from lm_eval_ext.sql.values import Value, quoted
@@ -191,7 +192,8 @@ class Inserter:
         if not free:
             raise RefusedError("key taken")
         # A column without a foreign key can take any value.
-        for chosen in sorted(reversed(free), key=lambda name: name.lower() in referring):
+        free.reverse()
+        for chosen in sorted(free, key=lambda name: name.lower() in referring):
             name = chosen.lower()
             shape = self._shapes[table.name.lower(), name]
             new = fresh(self._connection, table, table[chosen], shape)

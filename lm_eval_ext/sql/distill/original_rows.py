@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from lm_eval_ext.sql.distill.hints import literal, operator_of
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
-from lm_eval_ext.sql.distill.shapes import Shape, Shapes
+from lm_eval_ext.sql.distill.shape import Shape
+from lm_eval_ext.sql.distill.shapes import Shapes
 from lm_eval_ext.sql.parsing import (
     UnparsedQuery,
     find_source,

@@ -96,8 +96,8 @@ def groups_of(builder: RowBuilder, scope: Scope) -> list[Group]:
     return found
 
 
-def totals_of(builder: RowBuilder, scope: Scope, aggregate: exp.Expr) -> list[Row]:
-    """Returns an aggregate's numbers over the groups of a SELECT before HAVING."""
+def totals_of(builder: RowBuilder, scope: Scope, aggregate: exp.Expr) -> list[float]:
+    """Returns an aggregate's numbers over the groups of a SELECT before HAVING, largest first."""
     key = (builder.query.text, scope.number, id(aggregate))
     if key not in builder.attempt.cache:
         texts = builder.query.cached("totals", lambda _: {})
@@ -107,8 +107,9 @@ def totals_of(builder: RowBuilder, scope: Scope, aggregate: exp.Expr) -> list[Ro
             rows = builder.runner.rows(texts[key])
         except NoResultError:
             rows = []
-        builder.attempt.cache[key] = [row for row in rows if isinstance(row[0], int | float)]
-    found: list[Row] = builder.attempt.cache[key]
+        numbers = [row[0] for row in rows if isinstance(row[0], int | float)]
+        builder.attempt.cache[key] = sorted(numbers, reverse=True)
+    found: list[float] = builder.attempt.cache[key]
     return found
 
 
@@ -262,7 +263,7 @@ def _total(builder: RowBuilder, scope: Scope, presets: Values) -> Values:
     if not scope.groups or not found:
         return _group(builder, scope, presets)
     node, cell = rng.choice(found)
-    totals = sorted((row[0] for row in totals_of(builder, scope, node)), reverse=True)
+    totals = totals_of(builder, scope, node)
     if len(totals) < _TWO:
         return _group(builder, scope, presets)
     first = rng.randrange(min(len(totals) - 1, _TOTALS))
@@ -270,7 +271,7 @@ def _total(builder: RowBuilder, scope: Scope, presets: Values) -> Values:
     wanted = rng.choice([(high + low) / 2, high + max(1, (high - low) / 2), high, low])
     shape = builder.shapes[builder.query.table_of(cell), cell[2]]
     near = shape.rounded(wanted)
-    value: Value = int(near) if float(near).is_integer() else near
+    value = int(near) if float(near).is_integer() else near
     if rng.random() < _TOTAL_NEW:
         presets = presets | builder.fresh_groups(scope)
     return builder.build(scope, presets | {cell: value})

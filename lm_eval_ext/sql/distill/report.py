@@ -91,11 +91,14 @@ class Report:
         database: Its name, for a reader.
         added: Rows added per table, for tables with any.
         golds: One report per distinct query, sorted by its text.
+        values: Added values by how they fit their columns (:data:`.added_values.KINDS`); empty
+            without an original.
     """
 
     database: str
     added: dict[str, int]
     golds: tuple[GoldReport, ...]
+    values: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the report as JSON values."""
@@ -120,7 +123,9 @@ class Report:
             )
             broken = tuple(Broken(**one) for one in gold["broken"])
             golds.append(GoldReport(**{**gold, "ties": ties, "broken": broken}))
-        return Report(values["database"], dict(values["added"]), tuple(golds))
+        return Report(
+            values["database"], dict(values["added"]), tuple(golds), dict(values["values"])
+        )
 
 
 def finished(folder: Path, db_id: str, original: Path, golds: Sequence[str]) -> Report | None:

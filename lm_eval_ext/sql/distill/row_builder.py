@@ -190,7 +190,8 @@ class RowBuilder:
         whole = goal.query.unnest()
         if isinstance(whole, exp.Intersect):  # a member of both
             for side in (whole.this, whole.expression):
-                self._add_member(Member(goal.expression, side, goal.truth), scope, assignment, depth)
+                member = Member(goal.expression, side, goal.truth)
+                self._add_member(member, scope, assignment, depth)
             return
         cell = cell_of(self.query, goal.expression, scope)
         found = self.values(goal.query) if rng.random() < _MEMBERS_READ else []

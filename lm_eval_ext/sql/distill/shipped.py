@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql.distill.added_values import added_rows, columns_of
 from lm_eval_ext.sql.distill.inserting import rowid_name
 from lm_eval_ext.sql.distill.report import (
     POPULATE_VERSION,
@@ -90,7 +91,7 @@ class Pack:
         with closing(open_guarded(str(original), Limits())) as connection:
             facts = Facts(schema, Runner(connection).rows, NoResultError)
             reports = [_restored(gold, entry["golds"], facts) for gold in sorted(set(golds))]
-        return Report(original.stem, added, tuple(reports))
+        return Report(original.stem, added, tuple(reports), entry["values"])
 
 
 def pack(populated: Mapping[str, tuple[Path, Path, Report]]) -> str:
@@ -103,6 +104,7 @@ def pack(populated: Mapping[str, tuple[Path, Path, Report]]) -> str:
         key_of(original, [gold.gold for gold in report.golds]): {
             "database": name,
             "rows": _added(original, copy),
+            "values": dict(report.values),
             "golds": _all_noted(original, report),
         }
         for name, (original, copy, report) in sorted(populated.items())
@@ -168,25 +170,11 @@ def _restored(gold: str, noted: Mapping[str, Any], facts: Facts) -> GoldReport:
 
 
 def _added(original: Path, copy: Path) -> dict[str, list[list[Any]]]:
-    """Returns the rows by table, each after its rowid (NULL in tables without)."""
-    found: dict[str, list[list[Any]]] = {}
-    with (
-        closing(sqlite3.connect(f"{original.absolute().as_uri()}?mode=ro", uri=True)) as one,
-        closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro", uri=True)) as two,
-    ):
-        for connection in (one, two):
-            connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-        schema = schema_of(two)
-        for name in schema:
-            table = schema[name]
-            if table.view:
-                continue
-            query = _all_rows(table)
-            before = set(one.execute(query).fetchall())
-            rows = [row for row in two.execute(query).fetchall() if row not in before]
-            if rows:
-                found[table.name] = [[_written(value) for value in row] for row in rows]
-    return found
+    """Returns the added rows by table, as JSON."""
+    return {
+        name: [[_written(value) for value in row] for row in rows]
+        for name, rows in added_rows(original, copy).items()
+    }
 
 
 def _written(value: Value) -> Any:
@@ -197,17 +185,8 @@ def _read(value: Any) -> Value:
     return bytes.fromhex(value["blob"]) if isinstance(value, dict) else value
 
 
-def _columns(table: Table) -> list[str]:
-    return [quoted(column.name) for column in table.columns if not column.generated]
-
-
-def _all_rows(table: Table) -> str:
-    first = "NULL" if table.without_rowid else rowid_name(table)
-    return f"SELECT {first}, {', '.join(_columns(table))} FROM {quoted(table.name)}"
-
-
 def _insert(connection: sqlite3.Connection, table: Table, rows: Sequence[Sequence[Any]]) -> None:
-    names = _columns(table)
+    names = columns_of(table)
     # The alias of the rowid is among the columns.
     plain = table.without_rowid or table.rowid_alias is not None
     if not plain:

@@ -6,7 +6,8 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from lm_eval_ext.sql.distill.shapes import Shape, Shapes
+from lm_eval_ext.sql.distill.shape import Shape
+from lm_eval_ext.sql.distill.shapes import Shapes
 from lm_eval_ext.sql.parsing import HOLDS
 from lm_eval_ext.sql.schema import Column, Schema, Table
 from lm_eval_ext.sql.values import Value, quoted

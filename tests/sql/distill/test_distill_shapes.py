@@ -17,7 +17,9 @@ from lm_eval_ext.sql.distill.build import populate
 from lm_eval_ext.sql.distill.cuts import cuts_of, tied
 from lm_eval_ext.sql.distill.query import Query
 from lm_eval_ext.sql.distill.scratch_db import Runner
-from lm_eval_ext.sql.distill.shapes import FORMATS, Shape, Shapes, pattern_of, shape_of
+from lm_eval_ext.sql.distill.moments import FORMATS
+from lm_eval_ext.sql.distill.shape import Shape, pattern_of
+from lm_eval_ext.sql.distill.shapes import Shapes, shape_of
 from lm_eval_ext.sql.distill.shipped import Pack, pack
 from lm_eval_ext.sql.parsing import parse
 from lm_eval_ext.sql.schema import Column, read_schema, schema_of
