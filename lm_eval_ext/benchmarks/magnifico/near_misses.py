@@ -9,7 +9,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus, Exampl
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import Databases
 from lm_eval_ext.sql.distill import GoldReport, Report, finished, populate_all
+from lm_eval_ext.sql.distill.added_values import KINDS as VALUE_KINDS
+from lm_eval_ext.sql.distill.added_values import USUAL
 from lm_eval_ext.sql.distill.build import check
 
 if TYPE_CHECKING:
@@ -44,8 +46,10 @@ class Count:
         empty: Gold queries with an empty result, although they can have rows.
         unsatisfiable: Gold queries that are proven to be empty on every database.
         cut_ties: Gold queries with a LIMIT that separates rows with equal sort keys.
+        new_cut_ties: Those of them that have no such LIMIT on the original.
         kinds: By kind of near miss: the gold queries that tie with one.
         rules: By rule of rewriting: the rewrites, and those with another result.
+        values: Values of added rows by how they fit their columns; empty without originals.
     """
 
     examples: int
@@ -59,8 +63,10 @@ class Count:
     empty: int
     unsatisfiable: int
     cut_ties: int
+    new_cut_ties: int
     kinds: Mapping[str, int]
     rules: Mapping[str, tuple[int, int]]
+    values: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rewrites(self) -> int:
@@ -78,7 +84,7 @@ class Count:
         return self.tied / self.golds if self.golds else 0.0
 
     def as_text(self) -> str:
-        """The counts in six lines."""
+        """The counts in some lines."""
         return "\n".join(
             [
                 f"{self.golds:,} golds examined, of {self.examples:,} examples with a database "
@@ -90,8 +96,18 @@ class Count:
                 f"{self.near_misses:,} near misses, {self.undecided:,} of them undecided",
                 f"{self.rewrites_broken:,} of {self.rewrites:,} rewrites are judged wrong "
                 f"({_percent(self.rewrites_broken, self.rewrites)})",
-                f"{self.cut_ties:,} golds have a LIMIT that cuts a tie",
+                f"{self.cut_ties:,} golds have a LIMIT that cuts a tie, "
+                f"{self.new_cut_ties:,} of them a new one",
+                *([self._values()] if self.values else []),
             ]
+        )
+
+    def _values(self) -> str:
+        other = [f"{kind} {self.values.get(kind, 0):,}" for kind in VALUE_KINDS if kind != USUAL]
+        total, usual = sum(self.values.values()), self.values.get(USUAL, 0)
+        return (
+            f"{total:,} added values, {_percent(usual, total)} as their column's own; "
+            + ", ".join(other)
         )
 
 
@@ -263,8 +279,10 @@ def count(reports: Mapping[str, Report], corpus: Corpus, forms: Collection[Form]
         empty=sum(_is_empty(gold, "not filled") for gold in ran),
         unsatisfiable=sum(_is_empty(gold, "unsatisfiable") for gold in ran),
         cut_ties=sum(bool(gold.cut_ties) for gold in ran),
+        new_cut_ties=sum(bool(gold.new_cut_ties) for gold in ran),
         kinds=dict(sorted(kinds.items())),
         rules={rule: (written[rule], wrong[rule]) for rule in sorted(written)},
+        values=sum((Counter(report.values) for report in reports.values()), Counter()),
     )
 
 

@@ -7,16 +7,17 @@ from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 
-from lm_eval_ext.sql.distill.inserting import rowid_name
+from lm_eval_ext.sql.distill.inserting import RefusedError, rowid_name
 from lm_eval_ext.sql.distill.shapes import Shapes
+from lm_eval_ext.sql.distill.values import ordinary_tables
 from lm_eval_ext.sql.schema import Table, schema_of
 from lm_eval_ext.sql.values import Row, quoted
 
-MALFORMED = "malformed"
+USUAL, MALFORMED = "usual", "malformed"
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "usual": "as the column's own values",
+        USUAL: "as the column's own values",
         "first null": "NULL, where the original has none",
         "new word": "a text that is not in the column's vocabulary",
         "other length": "a code of the same kind as the column's, but longer or shorter",
@@ -37,15 +38,13 @@ _REASON = {
 def added_rows(original: Path, copy: Path) -> dict[str, list[Row]]:
     """Returns the rows that a copy has beside the original's, by table.
 
-    Each begins with its rowid (NULL in tables without).
+    Each begins with its rowid (NULL in tables without, or without a name for it).
     """
     found: dict[str, list[Row]] = {}
     with closing(_opened(original)) as one, closing(_opened(copy)) as two:
         schema = schema_of(two)
-        for name in schema:
+        for name in ordinary_tables(two):
             table = schema[name]
-            if table.view:
-                continue
             query = f"SELECT {_rowid(table)}, {', '.join(columns_of(table))} FROM {quoted(name)}"
             before = set(one.execute(query).fetchall())
             rows = [row for row in two.execute(query).fetchall() if row not in before]
@@ -71,7 +70,7 @@ def judge(rows: Mapping[str, list[Row]], shapes: Shapes) -> dict[str, int]:
                 if level is None:
                     found[MALFORMED] += 1
                 elif level == 0:
-                    found["usual"] += 1
+                    found[USUAL] += 1
                 elif value is None:
                     found["first null"] += 1
                 else:
@@ -86,4 +85,7 @@ def _opened(file: Path) -> sqlite3.Connection:
 
 
 def _rowid(table: Table) -> str:
-    return "NULL" if table.without_rowid else rowid_name(table)
+    try:
+        return "NULL" if table.without_rowid else rowid_name(table)
+    except RefusedError:  # its columns have all names of it
+        return "NULL"

@@ -8,6 +8,7 @@ from pathlib import Path
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill.added_values import added_rows, judge
 from lm_eval_ext.sql.distill.cases import Case, examine, make_case, report_on
+from lm_eval_ext.sql.distill.cuts import tied
 from lm_eval_ext.sql.distill.hints import literals_by_column
 from lm_eval_ext.sql.distill.original_rows import OriginalRows
 from lm_eval_ext.sql.distill.report import GoldReport, Report
@@ -55,7 +56,7 @@ def populate(
             originals = OriginalRows(before, schema, shapes)
             for case in cases:
                 examine(case, scratch_db.runner, schema, originals)
-                case.before = len(case.rows)
+                case.before, case.cut_before = len(case.rows), case.cut_ties
             search = Search(scratch_db, schema, cases, originals, shapes)
             done = 0
 
@@ -95,6 +96,7 @@ def check(database: Path, original: Path | None, golds: Iterable[str]) -> Report
         originals = None if shapes is None else OriginalRows(before, schema, shapes)
         for case in cases:
             examine(case, runner, schema, originals)
+            case.cut_before = tied(case.cuts, before)
             if original is not None:
                 with suppress(NoResultError):
                     case.before = len(before.rows(case.gold))

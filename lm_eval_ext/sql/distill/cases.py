@@ -36,6 +36,7 @@ class Case:
         always_empty: Why the gold is always empty; None if that is not proven.
         cuts: Its LIMITs.
         cut_ties: Positions in ``cuts`` of those that separate equal rows.
+        cut_before: Likewise, on the original.
         rewrites: Other ways to write it, which must keep its result.
     """
 
@@ -50,6 +51,7 @@ class Case:
     always_empty: str | None = None
     cuts: tuple[Cut, ...] = ()
     cut_ties: frozenset[int] = frozenset()
+    cut_before: frozenset[int] = frozenset()
     rewrites: tuple[Rewrite, ...] = ()
     _queries: dict[int, Query] = field(default_factory=dict)
 
@@ -169,4 +171,5 @@ def report_on(case: Case, runner: Runner) -> GoldReport:
         rewrites=dict(sorted(Counter(rewrite.kind for rewrite in case.rewrites).items())),
         broken=tuple(_broken(case, runner)),
         cut_ties=len(case.cut_ties),
+        new_cut_ties=len(case.cut_ties - case.cut_before),
     )

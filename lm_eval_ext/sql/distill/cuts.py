@@ -59,7 +59,7 @@ def _cut(scope: Scope) -> Iterator[Cut]:
         name = term.this
         if isinstance(name, exp.Column) and not name.table and name.name.lower() in named:
             term.set("this", named[name.name.lower()].copy())
-        elif isinstance(name, exp.Literal) and name.is_int:
+        elif isinstance(name, exp.Literal) and name.is_int and int(name.this) <= len(keys.selects):
             term.set("this", keys.selects[int(name.this) - 1].unalias().copy())
     shown = [term.this.copy() for term in terms]
     if keys.args.get("distinct") is not None:

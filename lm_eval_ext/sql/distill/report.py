@@ -63,6 +63,7 @@ class GoldReport:
         rewrites: How many other ways to write it were tried, by rule.
         broken: Those with another result.
         cut_ties: How many of its LIMITs separate rows with equal sort keys.
+        new_cut_ties: How many of them do not on the original.
     """
 
     gold: str
@@ -76,6 +77,7 @@ class GoldReport:
     rewrites: Mapping[str, int] = field(default_factory=dict)
     broken: tuple[Broken, ...] = ()
     cut_ties: int = 0
+    new_cut_ties: int = 0
 
     @property
     def open_ties(self) -> tuple[Tie, ...]:

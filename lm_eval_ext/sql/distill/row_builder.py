@@ -43,6 +43,8 @@ _EXISTS_BUILT = 0.7
 _MEMBERS_READ = 0.7
 _MEMBERS_SUFFICE = 0.6
 """The values of IN's subquery are read; if there are some, no rows are built for it."""
+_MEMBER_FIRST = 0.6
+"""A new row of IN's subquery gives the value; otherwise the value comes first."""
 _INNER_BUILT = 0.6
 """Rows are built for the subquery of a comparison."""
 _EVEN = 0.5
@@ -207,6 +209,11 @@ class RowBuilder:
             return
         presets: Values = {}
         if cell is not None and output is not None:
+            if not assignment.known(cell) and rng.random() < _MEMBER_FIRST:
+                built = self.build(inner, {}, miss=not goal.truth, depth=depth + 1)
+                if built.get(output) is not None:
+                    assignment.set(cell, built[output])
+                return
             if not assignment.known(cell):
                 assignment.set(cell, self.sampler.draw(cell))
             presets[output] = assignment.get(cell)

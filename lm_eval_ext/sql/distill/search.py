@@ -22,8 +22,9 @@ from lm_eval_ext.sql.distill.shapes import Shapes
 from lm_eval_ext.sql.distill.values import Pools
 from lm_eval_ext.sql.schema import Schema
 
-ROUNDS = (120, 250, 400, 500, 700)
-"""Proposals tried per gold and round without success before it waits for the next round."""
+ROUNDS = (120, 250, 400, 500, 500)
+"""Proposals tried per gold and round without success before it waits for the next round; half as
+many for each round in which none helped it."""
 
 _RELAXED = (0, 1, 1, 2, 2)
 """What fits a column in each round, see :attr:`.shapes.Shape.relaxed`."""
@@ -38,7 +39,7 @@ equal to a value; otherwise values are changed."""
 _FOR_CUTS = 3
 """Rounds in which ties at a LIMIT alone are a reason to try: some cannot be broken."""
 
-_WORK_PER_TRY = 25
+_WORK_PER_TRY = 12
 """Units of :attr:`Runner.work` that a round has per proposal: fewer proposals are tried where
 queries take long, as on tables of many thousand rows."""
 
@@ -68,6 +69,8 @@ class Search:
         self._changes: dict[str, int] = {}
         self._seen: dict[str, int] = {}
         self._harms: Counter[str] = Counter()
+        self._helped = 0
+        self._hopeless: Counter[str] = Counter()
         self._pools = Pools(self.scratch_db.connection, self.schema, self.shapes)
         self._targets: dict[str, AggregateTarget] = {}
         self._cache: dict[Any, Any] = {}
@@ -93,6 +96,8 @@ class Search:
 
     def _improve(self, case: Case, tries: int, number: int) -> None:
         rng = random.Random(f"{number} {case.gold}")
+        helped = self._helped
+        tries = max(ROUNDS[0], tries >> self._hopeless[case.gold])
         left = tries
         end = self.scratch_db.runner.work + tries * _WORK_PER_TRY
         while left > 0 and case.lacking and self.scratch_db.runner.work < end:
@@ -100,6 +105,8 @@ class Search:
             if self._try(case, rng, careful=number > 0):
                 left = tries
                 end = self.scratch_db.runner.work + tries * _WORK_PER_TRY
+        if case.lacking and self._helped == helped:
+            self._hopeless[case.gold] += 1
 
     def _try(self, case: Case, rng: random.Random, *, careful: bool) -> bool:
         with self.scratch_db.transaction() as transaction:
@@ -128,6 +135,7 @@ class Search:
                 return False
             if not fits or not self._better(case):
                 return False
+            self._helped += 1
             rows = self._needed(case, inserter)
             if careful:
                 rows += self._repair(builder, rows)

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from lm_eval_ext.sql.distill.moments import FORMATS
 from lm_eval_ext.sql.distill.shape import DECIMALS, NOTHING, Kind, Shape, pattern_of
@@ -56,7 +57,7 @@ def shape_of(values: Sequence[Value], column: Column, *, nulls: bool, rows: int)
         return Shape(kind, nullable, known, least=least, decimals=places, positive=positive)
     if len(texts) == len(values):
         words = len(texts) <= min(_VOCABULARY, rows / _REPEATED) and not column.primary_key
-        return _of_texts(texts, nullable=nullable, words=words)
+        return replace(_of_texts(texts, nullable=nullable, words=words), known=known)
     return Shape("other", nullable, known)
 
 

@@ -147,11 +147,13 @@ def _noted(gold: GoldReport, facts: Facts) -> list[Any]:
         gold.rewrites,
         [others.index(one.sql) for one in gold.broken],
         gold.cut_ties,
+        gold.new_cut_ties,
     ]
 
 
 def _restored(gold: str, noted: Mapping[str, Any], facts: Facts) -> GoldReport:
-    before, after, count, undecided, ties, empty, error, kinds, broken, cuts = noted[_named(gold)]
+    before, after, count, undecided, ties, empty, error, *rest = noted[_named(gold)]
+    kinds, broken, cuts, new_cuts = rest
     misses = near_misses(gold, facts.schema) if ties else ()
     others = rewrites(gold, facts.schema, facts) if broken else ()
     return GoldReport(
@@ -166,6 +168,7 @@ def _restored(gold: str, noted: Mapping[str, Any], facts: Facts) -> GoldReport:
         rewrites=kinds,
         broken=tuple(Broken(one.kind, one.sql, one.text) for one in (others[n] for n in broken)),
         cut_ties=cuts,
+        new_cut_ties=new_cuts,
     )
 
 

@@ -42,12 +42,14 @@ def test_what_is_counted() -> None:
                 rewrites={"in_as_exists": 2, "join_swapped": 1},
                 broken=(Broken("in_as_exists", "SELECT 2", "1 -> 2"),),
                 cut_ties=1,
+                new_cut_ties=1,
             ),
             gold("equivalent", "proven"),
             gold("empty", empty="not filled"),
             gold("never", empty="unsatisfiable: no row can be"),
             gold("broken", error="no such table"),
         ),
+        {"usual": 98, "first null": 1, "malformed": 1},
     )
     asked = ["told apart", "tied", "tied", "equivalent", "empty", "never", "broken"]
     examples = [
@@ -59,12 +61,15 @@ def test_what_is_counted() -> None:
     found = near_misses.count({"yard": report}, corpus, ["plausible"])
     assert found == near_misses.Count(
         examples=7, database_missing=1, broken=1, golds=6, near_misses=60, undecided=6,
-        tied=2, equivalent=1, empty=1, unsatisfiable=1, cut_ties=2, kinds={"k": 2},
+        tied=2, equivalent=1, empty=1, unsatisfiable=1, cut_ties=2, new_cut_ties=2,
+        kinds={"k": 2}, values={"usual": 98, "first null": 1, "malformed": 1},
         rules={"in_as_exists": (4, 2), "join_swapped": (2, 0)},
     )  # fmt: skip
     assert found.share == pytest.approx(2 / 6)
     assert "2 tie with a near miss (33.3 %)" in found.as_text()
     assert "2 of 6 rewrites are judged wrong (33.3 %)" in found.as_text()
+    assert "a LIMIT that cuts a tie, 2 of them a new one" in found.as_text()
+    assert "100 added values, 98.0 % as their column's own; first null 1, new" in found.as_text()
     assert [one["rewrite"] for one in near_misses.listed_rewrites({"yard": report})] == ["SELECT 2"]
     listed = near_misses.listed({"yard": report})
     assert [(tie["gold"], tie["equivalent"]) for tie in listed] == [

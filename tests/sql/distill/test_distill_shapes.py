@@ -1,26 +1,22 @@
-"""Values of added rows could be real; LIMITs cut no ties; rows come back from a pack."""
+"""Values of added rows could be real; LIMITs cut no ties."""
 
 import calendar
-import json
 import sqlite3
 from contextlib import closing
 from datetime import date, datetime
 from pathlib import Path
 
 import pytest
-from distill_cases import content
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.distill.build import populate
 from lm_eval_ext.sql.distill.cuts import cuts_of, tied
+from lm_eval_ext.sql.distill.moments import FORMATS
 from lm_eval_ext.sql.distill.query import Query
 from lm_eval_ext.sql.distill.scratch_db import Runner
-from lm_eval_ext.sql.distill.moments import FORMATS
 from lm_eval_ext.sql.distill.shape import Shape, pattern_of
 from lm_eval_ext.sql.distill.shapes import Shapes, shape_of
-from lm_eval_ext.sql.distill.shipped import Pack, pack
 from lm_eval_ext.sql.parsing import parse
 from lm_eval_ext.sql.schema import Column, read_schema, schema_of
 from lm_eval_ext.sql.values import Value
@@ -90,12 +86,17 @@ def test_what_could_not_is_refused(shapes: Shapes, column: str, value: Value) ->
     assert not shapes.fits("ferry", column, value)
 
 
-def test_relaxed_columns_take_null_words_and_decimals_but_no_nonsense(shapes: Shapes) -> None:
-    shapes.relax()
-    for column, value in (("name", None), ("kind", "barge"), ("load", 3.00000001)):
-        assert shapes.fits("ferry", column, value)
+def test_relaxed_columns_take_more_but_no_nonsense(shapes: Shapes) -> None:
+    levels = {
+        1: [("load", 3.00000001), ("berth", "D-1000")],
+        2: [("name", None), ("kind", "barge"), ("kind", None)],
+    }
+    for level, taken in levels.items():
+        assert not any(shapes.fits("ferry", column, value) for column, value in taken)
+        shapes.relax(level)
+        assert all(shapes.fits("ferry", column, value) for column, value in taken)
     for column, value in TURN_WRONG:
-        if value is not None and column not in ("kind", "load"):
+        if value is not None and column not in ("kind", "load", "berth"):
             assert not shapes.fits("ferry", column, value), (column, value)
 
 
@@ -180,30 +181,6 @@ def test_patterns() -> None:
     assert pattern_of("Zoë 7", exact=False) == "A 9"
 
 
-QUERIES = [
-    ("SELECT name FROM ferry ORDER BY crew LIMIT 1", 0),
-    ("SELECT name FROM ferry ORDER BY kind LIMIT 1", 1),
-    ("SELECT name FROM ferry ORDER BY kind, crew LIMIT 1", 0),
-    ("SELECT name FROM ferry ORDER BY kind LIMIT 4", 0),
-    ("SELECT name FROM ferry ORDER BY kind LIMIT 1 OFFSET 4", 1),
-    ("SELECT name FROM ferry ORDER BY kind LIMIT 10", 0),
-    ("SELECT name FROM ferry ORDER BY kind LIMIT 99", 0),
-    ("SELECT kind AS k FROM ferry ORDER BY k LIMIT 1", 1),
-    ("SELECT DISTINCT kind FROM ferry ORDER BY kind LIMIT 1", 0),
-    ("SELECT kind FROM ferry GROUP BY kind ORDER BY count(*) DESC LIMIT 1", 0),
-    ("SELECT kind FROM ferry GROUP BY kind ORDER BY count(*) LIMIT 1", 1),
-    ("SELECT crew, kind FROM ferry ORDER BY 2 LIMIT 1", 1),
-    ("SELECT name FROM ferry WHERE crew > (SELECT crew FROM ferry ORDER BY kind LIMIT 1)", 1),
-    ("SELECT name FROM ferry LIMIT 1", 0),
-]
-
-
-@pytest.mark.parametrize(("sql", "count"), QUERIES)
-def test_ties_where_a_limit_cuts(connection: sqlite3.Connection, sql: str, count: int) -> None:
-    cuts = cuts_of(Query(parse(sql, schema_of(connection)), schema_of(connection)))
-    assert len(tied(cuts, Runner(connection))) == count
-
-
 GOLDS = [
     "SELECT name FROM ferry ORDER BY crew DESC LIMIT 1",
     "SELECT count(*) FROM ferry WHERE built BETWEEN '1987-07-01' AND '1987-07-31'",
@@ -231,45 +208,3 @@ def test_a_populated_copy_has_only_values_that_fit_and_no_new_tie(tmp_path: Path
                 assert shapes.fits("ferry", name, value), (name, value)
         for gold in GOLDS:
             assert not tied(cuts_of(Query(parse(gold, schema), schema)), Runner(opened))
-
-
-def test_a_pack_gives_the_same_copy_and_report(tmp_path: Path) -> None:
-    original, copy = tmp_path / "port.sqlite", tmp_path / "copy.sqlite"
-    with closing(sqlite3.connect(original)) as opened:
-        opened.executescript(
-            SCRIPT + "CREATE TABLE blobs (b BLOB); INSERT INTO blobs VALUES (x'00');"
-        )
-        fill(opened)
-        opened.commit()
-    report = populate(original, GOLDS, copy)
-    text = pack({"port": (original, copy, report)})
-    assert text == pack({"port": (original, copy, report)})
-    for gold in GOLDS:
-        assert gold not in text
-    (tmp_path / "rows.json").write_text(text)
-    found = Pack.read(tmp_path / "rows.json")
-    assert found.has(original, GOLDS[::-1])
-    assert not found.has(original, GOLDS[1:])
-    assert found.apply(original, GOLDS, tmp_path / "again.sqlite") == report
-    assert content(tmp_path / "again.sqlite") == content(copy)
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 0, "databases": {}}'])
-def test_a_file_that_is_no_pack_is_one_line(tmp_path: Path, text: str) -> None:
-    (tmp_path / "rows.json").write_text(text)
-    with pytest.raises(DataError) as raised:
-        Pack.read(tmp_path / "rows.json")
-    assert "\n" not in str(raised.value)
-
-
-def test_a_pack_is_plain_json_that_differs_by_lines(tmp_path: Path) -> None:
-    original, copy = tmp_path / "port.sqlite", tmp_path / "copy.sqlite"
-    with closing(sqlite3.connect(original)) as opened:
-        opened.executescript(SCRIPT)
-        fill(opened)
-        opened.commit()
-    report = populate(original, GOLDS[:1], copy)
-    text = pack({"port": (original, copy, report)})
-    (entry,) = json.loads(text)["databases"].values()
-    assert entry["database"] == "port"
-    assert sum(map(len, entry["rows"].values())) == sum(report.added.values())

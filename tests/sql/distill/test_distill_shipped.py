@@ -12,7 +12,7 @@ from distill_cases import content
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.distill import batch, populate_all
 from lm_eval_ext.sql.distill.build import check, populate
-from lm_eval_ext.sql.distill.cuts import cut_ties
+from lm_eval_ext.sql.distill.cuts import cuts_of, tied
 from lm_eval_ext.sql.distill.query import Query
 from lm_eval_ext.sql.distill.report import key_of
 from lm_eval_ext.sql.distill.scratch_db import Runner
@@ -67,7 +67,8 @@ QUERIES = [
 def test_ties_where_a_limit_cuts(original: Path, sql: str, count: int) -> None:
     schema = read_schema(original)
     with closing(sqlite3.connect(original)) as connection:
-        assert cut_ties(Query(parse(sql, schema), schema), Runner(connection)) == count
+        cuts = cuts_of(Query(parse(sql, schema), schema))
+        assert len(tied(cuts, Runner(connection))) == count
 
 
 GOLDS = [
