@@ -94,7 +94,7 @@ def test_replaying_the_group_and_reading_the_tables(
     assert len(lines) == 3
     for line in lines:
         parts = dict(part.split(":", 1) for part in line.split("|"))
-        assert parts["version"] == "1.0"
+        assert parts["version"] == "1.1"
         assert parts["data"].startswith("lieder@ab5f161feb0b")
         assert parts["scoring"] == "summed-logprob"
         assert parts["chat"] == "no"
