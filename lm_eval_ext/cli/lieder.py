@@ -65,7 +65,8 @@ def test(
         needed = "; or ".join(" and ".join(one.tasks) for one in wanted)
         raise OptionError(
             f"no model in these results has {needed}. Runs of one model under two names need one "
-            "display_name (model.yaml); recorded files of one model can be answered in one run"
+            "display_name (model.yaml); or answer recorded files of one model in one run (--tasks "
+            "lieder, --model_args path=DIR/*_MODEL.responses.jsonl,conflict=first)"
         )
     found = [
         row
