@@ -1,5 +1,6 @@
 """Shared fixtures: the real data where available, tiny models, lm_eval as users start it."""
 
+import functools
 import itertools
 import json
 import os
@@ -78,6 +79,14 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
             monkeypatch.delenv(name)
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(next(_caches)))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    if "torch" in sys.modules:
+        from torch.utils import collect_env
+
+        # Every results file has torch's description of the machine, for which pip and a dozen
+        # other programs run: a second each time.
+        if not hasattr(collect_env.get_pretty_env_info, "cache_info"):
+            described = functools.cache(collect_env.get_pretty_env_info)
+            collect_env.get_pretty_env_info = described
     yield
 
 
