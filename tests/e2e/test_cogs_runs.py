@@ -52,7 +52,7 @@ def test_recorded_answers_on_the_command_line(
         file = write(tmp_path / "answers.jsonl", list(documents["sentence"]), answers)
         done = lm_eval("--tasks", "cogs_fresh_gen_small", "--model", "recorded", "--model_args",
                        f"path={file}", "--metadata", '{"cogs_seed": 3}', env=env,
-                       output=tmp_path / f"out{reached}", cold=reached == 1.0)  # fmt: skip
+                       output=tmp_path / f"out{reached}")  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
         scores = done.results()["results"]["cogs_fresh_gen_small"]
         figures = [value for name, value in scores.items() if "," in name and "_stderr" not in name]
