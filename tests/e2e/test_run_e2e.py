@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from lm_eval_ext.runs import child, run
+
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 LONG_S = 900
@@ -184,29 +186,63 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
     assert (results.parent / "model.yaml").read_text() == (tmp_path / "served.yaml").read_text()
 
 
-def test_a_model_that_fails_does_not_stop_the_others(tmp_path: Path, finished: Finished) -> None:
+@pytest.fixture
+def run_warm(
+    warm: Any,
+    commands_environment: Callable[[], dict[str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., str]:
+    """Runs here and evaluates in processes that need not import everything; returns the lines."""
+
+    def evaluate(config: Path, log: Path, *, launcher: str, own_only: bool, **_: Any) -> int:
+        assert own_only and not launcher
+        theirs, ours = os.pipe()  # it ends when its stdin does
+        words = [child.__file__, child.OWN, str(config)]
+        environment = commands_environment()
+        running = warm.start(words, environment=environment, folder=tmp_path, stdin=theirs)
+        done = running.wait(LONG_S)
+        os.close(theirs)
+        os.close(ours)
+        log.write_text(done.stdout + done.stderr)
+        return int(done.returncode)
+
+    monkeypatch.setattr(run, "evaluate", evaluate)
+    monkeypatch.chdir(tmp_path)
+
+    def run_here(models: str, tasks: str) -> str:
+        lines: list[str] = []
+        reporter = run.Reporter(lines.append, lambda _: None)
+        try:
+            run.run([Path(models)], tasks, Path("out"), 2, reporter)
+        except run.FailedError as error:
+            lines.append(str(error))
+        return "\n".join(lines)
+
+    return run_here
+
+
+def test_a_model_that_fails_does_not_stop_the_others(
+    tmp_path: Path, run_warm: Callable[..., str]
+) -> None:
     models = tmp_path / "models"
     models.mkdir()
     (models / "1-broken.yaml").write_text(
         "display_name: Broken\nmodel: recorded\nmodel_args: {path: nowhere.jsonl}\n"
     )
     (models / "2-sound.yaml").write_text("display_name: Sound\nmodel: dummy\n")
-    arguments = ("--output", "out", "--limit", "2", "--tasks")
-    status, said = finished("--models", "models", *arguments, "lieder_mini")
-    assert status == 1
-    last = said.strip().splitlines()[-1]
-    assert last.startswith("lm-eval-ext: error: 1 of 2 models failed: Broken: ")
+    said = run_warm("models", "lieder_mini")
+    last = said.splitlines()[-1]
+    assert last.startswith("1 of 2 models failed: Broken: ")
     assert "nowhere.jsonl" in last
     assert "[2/2] Sound: done in" in said
     assert not unfinished_folders(tmp_path / "out")
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 1
     assert not list((tmp_path / "out" / "1-broken").glob("results_*.json"))
 
-    status, said = finished(
-        "--models", "models/2-sound.yaml", *arguments, "lieder_mini,cogs_mini_id"
-    )
-    assert status == 0
-    assert "[1/1] Sound: cogs_mini_id (1 of 2 tasks are there)" in said
+    said = run_warm("models", "lieder_mini,cogs_mini_id")
+    assert "1 of 2 models failed: Broken: " in said
+    assert "[2/2] Sound: cogs_mini_id (1 of 2 tasks are there)" in said
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 2
 
 

@@ -54,7 +54,7 @@ def serve(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """Waits for requests and forks; returns in children only, with what they are to run."""
     signal.signal(signal.SIGCHLD, _reap)
     while True:
-        header, descriptors, _, _ = socket.recv_fds(control, 8, 3)
+        header, descriptors, _, _ = socket.recv_fds(control, 8, 4)
         if not header:
             os._exit(0)  # the tests are over
         body = b""
@@ -105,10 +105,9 @@ def _keeps(asker: socket.socket) -> bool:
             return True
 
 
-def become(request: dict[str, Any], output: list[int]) -> None:
+def become(request: dict[str, Any], standard_files: list[int]) -> None:
     """Makes this process look like one that was just started with the request's command."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for descriptor, standard in zip((nothing, *output), (0, 1, 2), strict=True):
+    for standard, descriptor in enumerate(standard_files):
         os.dup2(descriptor, standard)
         os.close(descriptor)
     os.chdir(request["folder"])
