@@ -21,7 +21,7 @@ class ConceptualTask(FewshotTask):
             by_overlap=self.options["conceptual_dataset"] == "worldtree",
             max_words=self.options["conceptual_max_words"],
         )
-        rows = self.dataset["test"]
+        rows = self.dataset["test"].to_list()
         self._rows: Mapping[str, dict[str, Any]] = {row["id"]: row for row in rows}
         # WorldTree's concepts are facts. Each explains many samples only in part, so none gets
         # metrics of its own.
@@ -41,7 +41,7 @@ class ConceptualTask(FewshotTask):
 
     def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
         """Makes documents of the samples that have k demonstrations under both selections."""
-        rows = list(samples)
+        rows = samples.to_list()
         chosen, left_out = fewshot.choose(rows, self._rules, k, seed)
         made = [
             {key: row[key] for key in ("id", "input", "answer", "concept", "concepts")}

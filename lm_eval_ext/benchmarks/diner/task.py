@@ -42,7 +42,7 @@ class NameTask(ExtTask):
                     "its own; leave it out"
                 )
         self.split = load.split_for(self.options)
-        present = set(self.dataset["test"]["category"])
+        present = set(self.dataset["test"]["category"][:])
         self._categories = [one for one in (*CATEGORIES, load.OTHER) if one in present]
 
     def metrics(self) -> list[dict[str, Any]]:
