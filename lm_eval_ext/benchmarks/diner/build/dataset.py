@@ -14,6 +14,7 @@ from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.diner.build import recipes, report, tmcd
 from lm_eval_ext.benchmarks.diner.build.corpus import clean
 from lm_eval_ext.benchmarks.diner.build.derive import derive
+from lm_eval_ext.benchmarks.diner.build.divergence import COMPOUNDS, WHOLE
 from lm_eval_ext.benchmarks.diner.build.engine import MEMORY_GIB, Engine, first_line
 from lm_eval_ext.benchmarks.diner.build.report import as_markdown
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Glossary
@@ -21,7 +22,7 @@ from lm_eval_ext.errors import DataError, OptionError
 
 Report = dict[str, Any]
 
-VERSION = 1
+VERSION = 2
 """To be raised when the same corpus and options give another dataset."""
 
 WORK = ".work"
@@ -43,6 +44,7 @@ class Options:
 
     Attributes:
         divergence: The search for the TMCD split stops here; above 0, at most 1.
+        compounds: What it counts as a compound; one of ``COMPOUNDS``.
         proportion: The share of training recipes to keep; above 0, at most 1.
         seed: Of both splits.
         memory_gib: DuckDB's memory limit.
@@ -52,6 +54,7 @@ class Options:
     proportion: float = 1.0
     seed: int = 0
     memory_gib: float = MEMORY_GIB
+    compounds: str = WHOLE
 
     def __post_init__(self) -> None:
         """Raises OptionError if a value is illegal."""
@@ -60,6 +63,8 @@ class Options:
                 f"--divergence {self.divergence}: use a number above 0 and up to 1; the paper has "
                 "0.98, 0.8 and 0.6"
             )
+        if self.compounds not in COMPOUNDS:
+            raise OptionError(f"--compounds {self.compounds}: use {', '.join(COMPOUNDS)}")
         if not 0 < self.proportion <= 1:
             raise OptionError(
                 f"--proportion {self.proportion}: use a number above 0 and up to 1; the paper has "
@@ -161,6 +166,7 @@ def _make(
     return {
         "options": {
             "divergence": options.divergence,
+            "compounds": options.compounds,
             "proportion": options.proportion,
             "seed": options.seed,
         },
@@ -213,10 +219,13 @@ def _split(engine: Engine, names: tmcd.Names, new: Path, options: Options) -> Re
         recipes.write(engine, split, new / f"{split}_data.json")
     return {
         "splits": {
-            split: {**report.split_statistics(names, *sides[split]), "recipes": sizes[split]}
+            split: {
+                **report.split_statistics(names, *sides[split]),
+                "recipes": sizes[split],
+                "categories": report.categories(names, *sides[split]),
+            }
             for split in recipes.SPLITS
         },
-        "categories": report.categories(names, *sides[recipes.TMCD]),
         "course": list(found.course),
     }
 
@@ -231,7 +240,13 @@ def _search(names: tmcd.Names, options: Options) -> tmcd.Split:
             bar.set_postfix_str(f"divergence {reached:.4f}", refresh=False)
             bar.update()
 
-        return tmcd.split(names, target=options.divergence, seed=options.seed, progress=show)
+        return tmcd.split(
+            names,
+            target=options.divergence,
+            compounds=options.compounds,
+            seed=options.seed,
+            progress=show,
+        )
 
 
 def _described(glossary: Glossary, source: str) -> Report:
