@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from lm_eval_ext.benchmarks.diner.script import NOT_CHINESE, simplified
 from lm_eval_ext.errors import DataError
 
 KINDS = ("food", "action", "flavour")
@@ -70,22 +71,27 @@ class Glossary:
 
     @classmethod
     def of(cls, mapping: Mapping[str, Mapping[str, str]]) -> "Glossary":
-        """Builds a glossary from ``{kind: {word: class}}``; raises DataError if it is not one."""
+        """Builds a glossary from ``{kind: {word: class}}``; raises DataError if it is not one.
+
+        Words and classes become simplified characters, as names and answers do.
+        """
         if not isinstance(mapping, Mapping) or set(mapping) != set(KINDS):
             raise DataError(f"a glossary must be {_LEGAL}")
         components: dict[str, Component] = {}
         for kind in KINDS:
             if not isinstance(mapping[kind], Mapping):
                 raise DataError(f"{kind!r} in the glossary is not an object; it must be {_LEGAL}")
-            for word, name in mapping[kind].items():
-                _check(word, kind)
+            for given, name in mapping[kind].items():
+                _check(given, kind)
                 _check(name, kind)
-                if word in components:
+                word, component = simplified(given), Component(kind, simplified(name))
+                known = components.setdefault(word, component)
+                if known != component:
                     raise DataError(
-                        f"the glossary has {word!r} as {components[word].kind} and as {kind}; a "
-                        "word has only one class: remove one of them"
+                        f"the glossary has {word!r} as {known.kind} {known.name!r} and as {kind} "
+                        f"{component.name!r} (simplified characters); a word has only one class: "
+                        "remove one of them"
                     )
-                components[word] = Component(kind, name)
         if not components:
             raise DataError(f"the glossary has no words; it must be {_LEGAL}")
         return cls(components)
@@ -180,11 +186,6 @@ BRACKETED = _pattern()
 
 NESTING = 3
 """How often :data:`BRACKETED` is removed; of brackets nested deeper, the content stays."""
-
-_CHINESE = "〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # noqa: RUF001
-CHINESE = f"[{_CHINESE}]"
-NOT_CHINESE = f"[^{_CHINESE}]+"
-"""Letters, digits, punctuation, emojis, kana and spaces among them."""
 
 _BRACKETED = re.compile(BRACKETED)
 _NOT_CHINESE = re.compile(NOT_CHINESE)

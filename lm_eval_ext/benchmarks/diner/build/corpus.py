@@ -10,7 +10,8 @@ from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_path, sha256_of
 from lm_eval_ext.benchmarks.diner.build.engine import Engine, first_line, literal, only
-from lm_eval_ext.benchmarks.diner.glossary import BRACKETED, NESTING, NOT_CHINESE
+from lm_eval_ext.benchmarks.diner.glossary import BRACKETED, NESTING
+from lm_eval_ext.benchmarks.diner.script import NOT_CHINESE
 from lm_eval_ext.errors import DataError
 
 CLEANING_VERSION = 1

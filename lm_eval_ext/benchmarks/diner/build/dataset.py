@@ -146,15 +146,16 @@ def _make(
     Raises:
         DataError: There are no dish names, none parses, or none can be tested.
     """
-    counted, (read, titled, titles) = recipes.title_counts(engine, table)
+    recipes.simplify(engine, table)
+    counted, (read, titled, titles) = recipes.title_counts(engine)
     if not counted:
         raise DataError(
             f"there are no dish names: no title occurs {recipes.MIN_OCCURRENCES} times in "
             f"{read:,} recipes ({titled:,} have a title in Chinese); use a larger corpus"
         )
-    glossary = given or derive(counted, recipes.ingredients(engine, table, counted))
+    glossary = given or derive(counted, recipes.ingredients(engine, counted))
     parsed = {name: found for name in sorted(counted) if (found := glossary.parse(name))}
-    collected = _collect(engine, table, parsed, len(counted))
+    collected = _collect(engine, parsed, len(counted))
     names = {name: parsed[name] for name in collected}
     kept = {name: n for name, (n, _) in collected.items()}
     with_name = sum(counted[name] for name in parsed)
@@ -196,12 +197,10 @@ def _make(
     }
 
 
-def _collect(
-    engine: Engine, table: Path, parsed: tmcd.Names, dish_names: int
-) -> dict[str, tuple[int, int]]:
+def _collect(engine: Engine, parsed: tmcd.Names, dish_names: int) -> dict[str, tuple[int, int]]:
     if not parsed:
         raise DataError(f"none of {dish_names:,} dish names parses; use another glossary")
-    collected = recipes.collect(engine, table, parsed)
+    collected = recipes.collect(engine, parsed)
     if not collected:
         raise DataError(
             f"no recipe of {len(parsed):,} dish names has an instruction of "

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import opencc
 import pytest
 import small_corpus as small
 
@@ -57,6 +58,22 @@ def test_counts_are_those_that_were_planted(built: Path) -> None:
         "dishes": small.DISHES,
         "recipes": small.DISHES * (small.EACH - small.SHORT - small.REPEATS),
     }
+
+
+def test_traditional_titles_and_glossary_give_the_same_dataset(built: Path, tmp_path: Path) -> None:
+    """Every other recipe and all words of the glossary in traditional characters."""
+    script = opencc.OpenCC("s2t")
+    found = small.recipes()
+    for one in found[::2]:
+        one["name"] = one["name"] and script.convert(one["name"])
+    words = script.convert((built / "words.json").read_text(encoding="utf-8"))
+    (tmp_path / "words.json").write_text(words, encoding="utf-8")
+    corpus = small.write(tmp_path / "corpus.jsonl", found)
+    build_dataset(corpus, tmp_path / "out", tmp_path / "words.json", OPTIONS)
+    first, other = contents(built / "out"), contents(tmp_path / "out")
+    assert {name for name in FILES if first[name] != other[name]} == {"report.json", "report.md"}
+    for key in ("kept", "splits", "unparsed"):
+        assert read(tmp_path / "out", "report.json")[key] == read(built / "out", "report.json")[key]
 
 
 @pytest.mark.parametrize("split", ["tmcd", "random"])
