@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from lm_eval_ext.benchmarks.diner.files import read_json
 from lm_eval_ext.benchmarks.diner.script import NOT_CHINESE, simplified
 from lm_eval_ext.errors import DataError
 
@@ -61,7 +62,7 @@ class Glossary:
             DataError: It cannot be read, or is not a glossary in JSON.
         """
         try:
-            content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
+            content = read_json(path)
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{path}: not a glossary ({error}); it must be {_LEGAL}") from error
         try:
@@ -70,7 +71,7 @@ class Glossary:
             raise DataError(f"{path}: {error}") from error
 
     @classmethod
-    def of(cls, mapping: Mapping[str, Mapping[str, str]]) -> "Glossary":
+    def of(cls, mapping: object) -> "Glossary":
         """Builds a glossary from ``{kind: {word: class}}``; raises DataError if it is not one.
 
         Words and classes become simplified characters, as names and answers do.
@@ -152,16 +153,6 @@ def _check(word: object, kind: str) -> None:
         raise DataError(
             f"{word!r} under {kind!r} in the glossary is not a word; use a text without white space"
         )
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """For ``json``, which would silently keep only the last of two equal keys."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"{twice!r} occurs twice")
-    return found
 
 
 _PAIRS = ("(（﹙:)）﹚", "[［:]］", "{｛:}｝", "<＜〈:>＞〉", "【〖〔〘〚︻:】〗〕〙〛︼")  # noqa: RUF001

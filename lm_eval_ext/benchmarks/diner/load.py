@@ -1,6 +1,5 @@
 """Loads DiNeR's documents from the published files, from ``diner build``'s, or from mini."""
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner import mini, prompt
 from lm_eval_ext.benchmarks.diner.component_answers import read_answers
+from lm_eval_ext.benchmarks.diner.files import read_json
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.in_context import SELECTIONS
 from lm_eval_ext.benchmarks.diner.records import Categories, Recipe, Split, split_of
@@ -259,7 +259,9 @@ def _kept(data: tuple[Path, int, int], glossary: tuple[Path, int, int]) -> Split
     """Reads files of this size and time; cached, as several tasks of a run need the same 125 MB."""
     path = data[0]
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON ({error}); fetch or build it again") from error
+        raise DataError(
+            f"{path}: not JSON as it must be ({error}); fetch or build it again"
+        ) from error
     return split_of(content, Glossary.read(glossary[0]), str(path))

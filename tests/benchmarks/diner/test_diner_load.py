@@ -91,6 +91,27 @@ def test_scripts_do_not_make_an_answer_wrong(tmp_path: Path, sides: tuple[int, i
         assert kinds["micro_f1:food"] > 0
 
 
+@pytest.mark.parametrize("name", ["tmcd_data.json", "glossary.json"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: "\ufeff" + text, "byte order mark: save it as UTF-8 without one"),
+        (lambda text: text.replace("{", '{"x": 1, "x": 2, ', 1), "the key 'x' occurs twice"),
+        (lambda text: text[:-2], "line 1 column"),
+    ],
+)
+def test_a_file_that_was_edited_badly(
+    tmp_path: Path, name: str, change: Callable[[str], str], message: str
+) -> None:
+    folder = diner_own.write(tmp_path)
+    text = json.dumps(json.loads((folder / name).read_text(encoding="utf-8")), ensure_ascii=False)
+    (folder / name).write_text(change(text), encoding="utf-8")
+    with pytest.raises(DataError, match=message) as caught:
+        rows(folder)
+    assert str(folder / name) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_words_that_differ_in_script_only_need_one_class() -> None:
     Glossary.of({"food": {"麵": "面", "面": "麵"}, "action": {}, "flavour": {}})
     with pytest.raises(DataError, match="has '面' as food '面' and as food '粉'"):
