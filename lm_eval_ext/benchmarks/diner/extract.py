@@ -39,6 +39,9 @@ MAX_CHARS = 4_000
 MAX_PLAIN = 20
 """Longest line, in characters, that may be a name without an announcement."""
 
+MOST_AROUND = 3
+"""How many of 一道, 的做法, 吧 and the like are removed from around a name."""
+
 _THOUGHT = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _THINKING = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 _LINE_END = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
@@ -221,8 +224,8 @@ def _name(text: str) -> str:
     text = bare if _CHINESE.search(bare) else text
     pieces = [piece.strip() for piece in _END.split(text) if _CHINESE.search(piece)]
     name = pieces[0] if pieces else text
-    while (shorter := _AROUND.sub("", name)) != name:
-        name = shorter
+    for _ in range(MOST_AROUND):
+        name = _AROUND.sub("", name)
     return clean_name(name) or re.sub(NOT_CHINESE, "", name)
 
 
