@@ -8,7 +8,8 @@ from datasets import Dataset
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner import load, score
-from lm_eval_ext.benchmarks.diner.extract import name_after_components, name_of
+from lm_eval_ext.benchmarks.diner.component_answers import name_after_components
+from lm_eval_ext.benchmarks.diner.extract import name_of
 from lm_eval_ext.benchmarks.diner.in_context import INSTRUCTION, ORACLE, choose
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe

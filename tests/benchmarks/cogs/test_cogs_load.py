@@ -105,12 +105,18 @@ def test_separator_and_leading_space(real_data: Path) -> None:
     assert sum(text.startswith(" ") for text in styled) > 100
 
 
-def test_a_seed_for_fresh_leaves_the_other_lexicons_alone(real_data: Path) -> None:
-    one = load.dataset(cogs_lexicon="cvcv_long", cogs_split="gen_small", cogs_seed=9)["test"]
-    assert (
-        one["sentence"]
-        == load.dataset(cogs_lexicon="cvcv_long", cogs_split="gen_small")["test"]["sentence"]
-    )
+@pytest.mark.parametrize("load_it", [load.dataset, load.pairs])
+def test_the_prefix_of_a_fine_tuned_model_precedes_every_sentence(load_it: Any) -> None:
+    """The authors' models were trained with this one (their run_translation.py)."""
+    prefix = "translate English to English: "
+    options = {"cogs_corpus": "mini", "cogs_split": "id", "cogs_lexicon": "tokens"}
+    column = "sentence" if load_it is load.dataset else "context"
+    plain = load_it(**options)["test"][column]
+    found = load_it(**options, cogs_prefix=prefix)["test"][column]
+    if load_it is load.dataset:
+        assert list(found) == [prefix + text for text in plain]
+    else:
+        assert list(found) == [[prefix + text for text in two] for two in plain]
 
 
 @pytest.mark.parametrize(
@@ -123,6 +129,13 @@ def test_a_seed_for_fresh_leaves_the_other_lexicons_alone(real_data: Path) -> No
         ({"cogs_lexicon": "fresh"}, "needs a seed"),
         ({"cogs_separator": 3}, "cogs_separator is 3, which must be text"),
         ({"cogs_leading_space": "yes"}, "which must be true or false"),
+        ({"cogs_prefix": None}, "cogs_prefix is None, which must be text"),
+        *(
+            ({"cogs_lexicon": lexicon, option: value}, f"{option} is only for the lexicon fresh")
+            for lexicon in ("unmodified", "cvcv_long", "tokens")
+            for option, value in (("cogs_seed", 0), ("cogs_shape", "cvcv_long"))
+        ),
+        ({"cogs_leading_space": True}, "unmodified has no new words"),
         ({"cogs_lexikon": "tokens"}, "unknown metadata key cogs_lexikon"),
     ],
 )
