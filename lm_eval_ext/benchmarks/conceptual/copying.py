@@ -11,8 +11,9 @@ from lm_eval_ext.benchmarks.conceptual.answers import ACCURACY, ROUGE_L, score
 LAST, MAJORITY = "copy_last", "copy_majority"
 SHARE, SHOWN = "answer_share", "answer_shown"
 
+_COPIED = (ROUGE_L, ACCURACY)
 SCORES = (
-    *(f"{name}_{stand_in}" for name in (ROUGE_L, ACCURACY) for stand_in in (LAST, MAJORITY)),
+    *(f"{name}_{stand_in}" for name in _COPIED for stand_in in (LAST, MAJORITY)),
     SHARE,
     SHOWN,
 )
@@ -39,10 +40,6 @@ def scores(gold: str, shown: Sequence[str]) -> dict[str, float]:
         ``rouge_l_copy_last`` and the like; ``answer_share``, the share of demonstrations that
         have the right answer; ``answer_shown``, whether any has it.
     """
-    found: dict[str, float] = {}
-    for stand_in, answer in stand_ins(shown).items():
-        compared = score(answer, gold)
-        found |= {f"{name}_{stand_in}": compared[name] for name in (ROUGE_L, ACCURACY)}
-    found[SHARE] = shown.count(gold) / len(shown)
-    found[SHOWN] = float(gold in shown)
-    return found
+    compared = {stand_in: score(answer, gold) for stand_in, answer in stand_ins(shown).items()}
+    copied = {f"{name}_{one}": compared[one][name] for name in _COPIED for one in compared}
+    return {**copied, SHARE: shown.count(gold) / len(shown), SHOWN: float(gold in shown)}

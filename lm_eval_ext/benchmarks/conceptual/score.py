@@ -145,6 +145,8 @@ def _at(name: str, template: str) -> str:
 
 
 def _names(view: str, score: str) -> list[str]:
+    if score in copying.SCORES:
+        return [f"{view}/{score}{end}" for end in ("", STDERR)]
     bases = ("", PAPER) if score in BOOTSTRAPPED else ("",)
     return [f"{view}/{score}{base}{end}" for base in bases for end in intervals.ENDS]
 
