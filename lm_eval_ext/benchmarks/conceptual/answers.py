@@ -16,7 +16,6 @@ MOST_CHARACTERS = 20_000
 _LABELLED = re.compile(r"""[\s("'\[*]*(\w)(?:[\s)\]}.,:*"'-]+)(.+)""", re.DOTALL)
 """A label, something that ends it, and the text behind it: ``(B) ice`` or ``B. ice``."""
 
-
 _ALONE = re.compile(r"""[\W_]*(\w)[^\w+=/<>-]*""")
 """A label alone; behind it no sign, which may be an option's text."""
 
