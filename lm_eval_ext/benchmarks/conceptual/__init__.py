@@ -3,6 +3,5 @@
 ``load`` reads one of the datasets (``glue``, ``openbookqa``, ``hotpotqa``, ``worldtree``, the
 embedded ``mini``) into ``records`` and renders ``prompt``'s templates; ``task`` shows each sample
 the demonstrations that ``fewshot`` chooses. ``answers`` scores one answer and ``copying`` what
-copying would score; ``score`` makes a document's metrics of them, as ``points``, which ``intervals``
-aggregates.
+copying would score; ``score`` makes a document's metrics of them, which ``intervals`` aggregates.
 """
