@@ -10,7 +10,8 @@ in ``_HOOKS``. Then:
   ``--include_path``, which still overrides it, and each shared file is read once;
 * ``lm_eval.models``: our model types are registered, by name, unimported;
 * ``lm_eval.config.evaluate_config`` and ``lm_eval._cli.harness``: the data of our tasks are
-  checked before the model is loaded, and our errors are one line instead of a traceback.
+  checked before the model is loaded, our errors are one line instead of a traceback, and the
+  printed table leaves out metrics over a part of the documents.
 
 An lm-eval that reads the entry points ``lm_eval.tasks`` and ``lm_eval.models`` finds us by
 itself, and the first two hooks do nothing. ``LM_EVAL_EXT_AUTOLOAD=0`` switches all of it off.
@@ -251,7 +252,7 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
 
 
 def _guard_command_line(harness: ModuleType) -> None:
-    """Wraps the command line itself: our errors become one line and exit status 1."""
+    """Wraps the command line itself: one-line errors with exit status 1, and shorter tables."""
     original = harness.HarnessCLI.execute
     if getattr(original, "lm_eval_ext", False):
         return
@@ -260,7 +261,9 @@ def _guard_command_line(harness: ModuleType) -> None:
         from importlib import import_module
 
         with import_module("lm_eval_ext.errors").one_line_errors():
-            original(self, args)
+            printed = import_module("lm_eval_ext.harness.printed")
+            with printed.without_parts(getattr(args, "output_path", None)):
+                original(self, args)
 
     execute.lm_eval_ext = True  # type: ignore[attr-defined]
     harness.HarnessCLI.execute = execute

@@ -21,6 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from lm_eval_ext import data
 from lm_eval_ext.errors import DataError, first_problem
 
+PART = ":"
+"""Between a metric and the part of the documents that it is over."""
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -93,12 +96,14 @@ class Figure(_Strict):
         tasks: One table for each, with the metrics as columns; or, with ``columns``, none.
         metrics: Names as in results; a name without a variant (``mean`` for ``direct/mean``)
             stands for all variants.
+        parts: Of the card's; a table for each, of the metrics over this part alone.
         columns: By heading, ``task metric``: a table over several tasks.
     """
 
     title: str
     tasks: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     columns: dict[str, Annotated[str, Field(pattern=r"^\S+ \S+$")]] = {}
 
     @model_validator(mode="after")
@@ -121,7 +126,9 @@ class Card(_Strict):
         headline: The metrics that summarise it, first the one to rank by.
         leading: Metrics that can represent a task alone, the preferred one first; for a task
             without any of them, the headline's first.
-        figures: The tables that the leaderboard shows beside the headline.
+        parts: Of the documents, such as sentence families: every metric is also reported over
+            each alone, as ``metric:part``.
+        figures: The tables that the leaderboard shows beside the headline, the paper's own first.
         chance: Scores of random guessing on the headline metrics.
         references: Published results, shown beside ours.
         tasks: By name.
@@ -136,11 +143,17 @@ class Card(_Strict):
     statistics: dict[str, Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]] = {}
     headline: tuple[str, ...]
     leading: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     chance: float | None = None
     references: tuple[Reference, ...] = ()
     tasks: dict[str, TaskFacts]
     groups: dict[str, tuple[str, ...]] = {}
+
+    def whole_and_part(self, name: str) -> tuple[str, str]:
+        """Splits ``metric:part``; the part is "" for a metric over all documents."""
+        whole, _, part = name.rpartition(PART)
+        return (whole, part) if part in self.parts else (name, "")
 
 
 @cache

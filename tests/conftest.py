@@ -1,5 +1,6 @@
 """Shared fixtures: the real data where available, tiny models, lm_eval as users start it."""
 
+import functools
 import itertools
 import json
 import os
@@ -78,6 +79,14 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
             monkeypatch.delenv(name)
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(next(_caches)))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    if "torch" in sys.modules:
+        from torch.utils import collect_env
+
+        # Every results file has torch's description of the machine, for which pip and a dozen
+        # other programs run: a second each time.
+        if not hasattr(collect_env.get_pretty_env_info, "cache_info"):
+            described = functools.cache(collect_env.get_pretty_env_info)
+            collect_env.get_pretty_env_info = described
     yield
 
 
@@ -196,10 +205,9 @@ def small_lm_eval(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small.copy_to(tmp_path_factory.mktemp("small-lm-eval"))
 
 
-def environment_of_commands(small_lm_eval: Path | None) -> dict[str, str]:
-    """What commands of a test are started with, which import a small lm-eval or the whole."""
-    paths = [str(small_lm_eval)] if small_lm_eval else []
-    paths += [path for path in [os.environ.get("PYTHONPATH")] if path]
+def environment_of_commands(small_lm_eval: Path) -> dict[str, str]:
+    """What commands of a test are started with, which import a small lm-eval."""
+    paths = [str(small_lm_eval), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
@@ -231,8 +239,7 @@ def command(
     """Runs one of this environment's commands in a process of its own, in the test's folder.
 
     The process is forked from one that has imported everything, unless ``env`` holds variables
-    that imports may read. ``cold=True`` starts it as users do; ``whole=True`` with all of
-    lm-eval's own tasks, whose index takes seconds.
+    that imports may read. ``cold=True`` starts it as users do.
     """
 
     def run(
@@ -241,11 +248,10 @@ def command(
         env: dict[str, str],
         timeout: int,
         cold: bool = False,
-        whole: bool = False,
     ) -> "subprocess.CompletedProcess[str]":
         words = [str(Path(sys.executable).parent / name), *arguments]
-        environment = environment_of_commands(None if whole else small_lm_eval) | env
-        if not (cold or whole):
+        environment = environment_of_commands(small_lm_eval) | env
+        if not cold:
             server = request.getfixturevalue("warm")
             if server.can_have(environment):
                 return server.start(words, environment=environment, folder=tmp_path).wait(timeout)
@@ -273,13 +279,10 @@ def lm_eval(
         env: dict[str, str] | None = None,
         output: Path | None = None,
         cold: bool = False,
-        whole: bool = False,
     ) -> Completed:
         output = output or tmp_path / "output"
         logged = ["--output_path", str(output), "--log_samples"] if "--tasks" in arguments else []
-        process = command(
-            "lm_eval", *arguments, *logged, env=env or {}, timeout=900, cold=cold, whole=whole
-        )
+        process = command("lm_eval", *arguments, *logged, env=env or {}, timeout=900, cold=cold)
         return Completed(process, output)
 
     return run

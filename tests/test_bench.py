@@ -1,8 +1,6 @@
 """The measurements of ``make bench``: their arithmetic, their page, and that they run."""
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,15 +133,17 @@ def test_options_that_make_no_sense(
     assert why in capsys.readouterr().err
 
 
-@pytest.mark.e2e
-def test_a_small_run_prints_ratios_and_says_what_it_cannot_measure(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "bench", "--only", "aggregation", "sql", "--rounds", "1",
-         "--share", "0.01"],
-        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "LM_EVAL_EXT_DATA": str(tmp_path)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    table = [line for line in done.stdout.splitlines() if line.startswith("|")]
+@pytest.mark.slow
+def test_a_small_run_prints_ratios_and_says_what_it_cannot_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
+    words = ["bench", "--only", "aggregation", "sql", "--rounds", "1", "--share", "0.01"]
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    said = capsys.readouterr()
+    table = [line for line in said.out.splitlines() if line.startswith("|")]
     assert len([line for line in table if "lm-eval's bootstrap_stderr" in line]) == 3
-    assert "sql: not measured: it needs the original data" in done.stderr
+    assert "sql: not measured: it needs the original data" in said.err

@@ -10,6 +10,7 @@ from lm_eval_ext.cli import (
     data,
     demo_model,
     diner,
+    lieder,
     magnifico,
     results,
     runs,
@@ -46,6 +47,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(cogs.app, name="cogs")
 app.add_typer(magnifico.app, name="magnifico")
 app.add_typer(diner.app, name="diner")
+app.add_typer(lieder.app, name="lieder")
 app.command("tasks")(results.tasks)
 app.command("run")(runs.run)
 app.command("show")(results.show)

@@ -7,13 +7,21 @@ import typer
 
 from lm_eval_ext.cli.demo_model import ModelFolder, Steps, TrainingSeed, say_trained
 from lm_eval_ext.demo_model import cogs as demo
+from lm_eval_ext.errors import OptionError
 
 app = typer.Typer(
     help="COGS: replace key words by unseen words in data files, and add novel tokens to models.",
     no_args_is_help=True,
 )
 
-Lexicon = Annotated[str, typer.Option(help="Name of the lexicon.")]
+# Backslashes, since brackets are markup in help texts.
+Lexicon = Annotated[
+    str,
+    typer.Option(
+        help="What key words become: unmodified, random_long, random_short, cvcv_long, "
+        r"cvcv_short, tokens (\[w_0] to \[w_20]) or fresh."
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option(help="Random seed of fresh's words; for a published lexicon, replaces its own."),
@@ -42,6 +50,7 @@ def substitute(
     from lm_eval_ext.benchmarks.cogs.lexicons import replacements, substitute_file
 
     words = replacements(lexicon, seed=seed, shape=_shape(lexicon, shape))
+    _check_space(lexicon, leading_space)
     count = substitute_file(source, target, words, leading_space=leading_space)
     typer.echo(f"{target}: {count:,} lines, lexicon {lexicon}")
 
@@ -60,6 +69,7 @@ def export_mini(
     from lm_eval_ext.benchmarks.cogs.lexicons import replacements
 
     words = replacements(lexicon, seed=seed, shape=_shape(lexicon, shape), items=mini.items())
+    _check_space(lexicon, leading_space)
     counts = export(out, words, leading_space=leading_space)
     typer.echo(f"{out}: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
@@ -93,6 +103,11 @@ def _shape(lexicon: str, shape: str | None) -> str | None:
     return "cvcv_short" if lexicon == "fresh" and shape is None else shape
 
 
+def _check_space(lexicon: str, leading_space: bool) -> None:
+    if leading_space and lexicon == "unmodified":
+        raise OptionError("--leading-space: the lexicon unmodified has no new words; leave it out")
+
+
 @app.command("add-tokens")
 def add_tokens(
     model: Annotated[Path, typer.Option(help="Folder of a T5-, GPT-2- or Llama-style model.")],
@@ -104,7 +119,7 @@ def add_tokens(
         int, typer.Option(help="Random seed for random embeddings and the noise of average.")
     ] = 0,
 ) -> None:
-    """Add the 21 novel tokens to a model, and check that decoding restores encoded text."""
+    r"""Add the novel tokens \[w_0] to \[w_20] to a model, and check that decoding restores text."""
     from lm_eval_ext.benchmarks.cogs import tokens
 
     added = tokens.add_tokens(model, out, init=init, seed=seed)

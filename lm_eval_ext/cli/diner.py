@@ -5,12 +5,15 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="DiNeR: build its dataset from a corpus of recipes.", no_args_is_help=True)
+app = typer.Typer(
+    help="DiNeR: build its dataset from a corpus of recipes, and compare splits.",
+    no_args_is_help=True,
+)
 
 
 @app.callback()
 def _group() -> None:
-    """DiNeR: build its dataset from a corpus of recipes."""
+    """DiNeR: build its dataset from a corpus of recipes, and compare splits."""
 
 
 @app.command("build")
@@ -31,6 +34,10 @@ def build(
         float,
         typer.Option(help="Target divergence of the TMCD split; the paper has 0.98, 0.8 and 0.6."),
     ] = 0.98,
+    compounds: Annotated[
+        str,
+        typer.Option(help="What the divergence counts: whole (component sets), pairs or subsets."),
+    ] = "whole",
     proportion: Annotated[
         float, typer.Option(help="Share of the training recipes to keep, above 0, up to 1.")
     ] = 1.0,
@@ -41,13 +48,31 @@ def build(
 ) -> None:
     """Build the dataset and its TMCD and random splits."""
     from lm_eval_ext.benchmarks.diner.build import Options, build_dataset
+    from lm_eval_ext.benchmarks.diner.build.report import verdict
     from lm_eval_ext.errors import OptionError
 
     if (glossary is None) != derive_glossary:
         raise OptionError("name one of --glossary FILE and --derive-glossary")
-    options = Options(divergence, proportion, seed, memory)
+    options = Options(divergence, proportion, seed, memory, compounds)
     report = build_dataset(corpus, out, glossary, options)
     typer.echo(
-        f"{out}: {report['kept']['recipes']:,} recipes of {report['kept']['dishes']:,} dishes, "
-        f"divergence {report['splits']['tmcd']['divergence']:.4f}; see {out / 'report.md'}"
+        f"{out}: {report['kept']['recipes']:,} recipes of {report['kept']['dishes']:,} dishes. "
+        f"{verdict(report['options'], report['course'])} See {out / 'report.md'}"
     )
+
+
+@app.command("report")
+def report_(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Made by diner build; without it, the published split.")
+    ] = None,
+) -> None:
+    """Show a split's sizes, divergence and categories beside the paper's."""
+    from lm_eval_ext.benchmarks.diner import load
+    from lm_eval_ext.benchmarks.diner.build import comparison
+    from lm_eval_ext.benchmarks.diner.build.report import described
+
+    named = None if folder is None else str(folder)
+    shown = [load.TMCD] if folder is None else load.SPLITS
+    splits = {one: described(load.read(load.PUBLISHED, one, named)[0]) for one in shown}
+    typer.echo(comparison.table(splits))

@@ -85,7 +85,8 @@ def tasks(
     for row in rows:
         counts = [f"{count:,}" if count else "" for count in (row.documents, row.requests)]
         table.add_row(row.task, *counts, row.data, row.description)
-    Console().print(table)
+    # Descriptions contain brackets ([w_0]), which are markup to rich.
+    Console(markup=False, emoji=False, highlight=False).print(table)
     if any(row.data == "to fetch" for row in rows):
         if (copy := local_copy()) is not None:
             typer.echo(f"LM_EVAL_EXT_DATA is {copy}, where some data are missing or differ in size")

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare.differences import compare, compare_tasks
-from lm_eval_ext.compare.reading import Model, choose_tasks, read_models
+from lm_eval_ext.compare.reading import choose_tasks, read_joined, read_models
 from lm_eval_ext.compare.report import FORMATS, Report, Settings
 from lm_eval_ext.errors import DataError, OptionError
 
@@ -57,7 +56,7 @@ def _compared(
         case []:
             models = read_models(paths)
         case [first, second] if first != second:
-            return compare_tasks(_merged(paths), first, second, settings)
+            return compare_tasks(read_joined(paths), first, second, settings)
         case _:
             raise OptionError(f"--between {between} must name two tasks, TASK,TASK")
     if len(models) == 1:
@@ -77,12 +76,3 @@ def _one_task_each(paths: Sequence[Path]) -> list[str]:
             )
             return [*one, *two] if len(one) == len(two) == 1 and one != two else []
     return []
-
-
-def _merged(paths: Sequence[Path]) -> list[Model]:
-    """Models by name, each with the results that any of the paths has of it."""
-    runs: dict[str, dict[str, Any]] = {}
-    for path in paths:
-        for model in read_models([path]):
-            runs[model.label] = {**model.runs, **runs.get(model.label, {})}
-    return [Model(name, of_model) for name, of_model in runs.items()]

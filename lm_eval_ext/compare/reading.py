@@ -62,6 +62,30 @@ def read_models(paths: Sequence[Path]) -> list[Model]:
     return models
 
 
+def read_joined(paths: Sequence[Path]) -> list[Model]:
+    """Models by name, each with all that any of the paths has of it.
+
+    What bears the same display name is one model, if no task occurs twice.
+    """
+    runs: dict[str, dict[str, ResultsFile]] = {}
+    for path in paths:
+        for model in read_models([path]):
+            runs[model.label] = {**model.runs, **runs.get(model.label, {})}
+    named: dict[str, list[str]] = {}
+    for unique, own in runs.items():
+        names = {str(model_file(one).get("display_name") or "") for one in own.values()}
+        name = one_line(names.pop()) if len(names) == 1 else ""
+        named.setdefault(name or unique, []).append(unique)
+    models = []
+    for name, labels in named.items():
+        tasks = [(task, run) for unique in labels for task, run in runs[unique].items()]
+        if len(dict(tasks)) == len(tasks):
+            models.append(Model(name, dict(tasks)))
+        else:
+            models += [Model(unique, runs[unique]) for unique in labels]
+    return models
+
+
 def choose_tasks(models: Iterable[Model], patterns: Sequence[str]) -> list[str]:
     """The tasks that at least two models have, in the order of the first model that has them.
 

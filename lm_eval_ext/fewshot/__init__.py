@@ -16,8 +16,9 @@ Every selection takes these arguments, and raises an ``OptionError`` if k is bel
 """
 
 from lm_eval_ext.fewshot.choices import Choice, Choices, Item, Picked, Pool, shuffled
+from lm_eval_ext.fewshot.clusters import clustered
 from lm_eval_ext.fewshot.covering import Group, covering
-from lm_eval_ext.fewshot.selections import at_random, overlapping, ranked, sharing
+from lm_eval_ext.fewshot.selections import Rule, at_random, fitting, overlapping, ranked, sharing
 
 __all__ = [
     "Choice",
@@ -26,8 +27,11 @@ __all__ = [
     "Item",
     "Picked",
     "Pool",
+    "Rule",
     "at_random",
+    "clustered",
     "covering",
+    "fitting",
     "overlapping",
     "ranked",
     "sharing",

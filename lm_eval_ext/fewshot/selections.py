@@ -1,4 +1,4 @@
-"""Demonstrations at random, with a common feature, or with the highest score or overlap."""
+"""Demonstrations at random, by rule, with a common feature, by score or by overlap."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -65,6 +65,28 @@ def _sharing_choice(
     return picking.choice()
 
 
+Rule: TypeAlias = Callable[[Item, int, Item], str | None]
+"""From a sample, a place among its demonstrations and an item: why it may stand there, or None."""
+
+
+def fitting(pool: Pool, samples: Iterable[Item], k: int, seed: int, rule: Rule) -> Choices:
+    """Gives every sample k demonstrations: for each place, one at random of those that fit."""
+    check_k(k)
+    return collected((_fitting_choice(pool, sample, k, seed, rule) for sample in samples), k)
+
+
+def _fitting_choice(pool: Pool, sample: Item, k: int, seed: int, rule: Rule) -> Choice:
+    picking = Picking(sample, k)
+    for number in range(k):
+        for place in shuffled(len(pool), seed, "fitting", sample.id, number):
+            why = rule(sample, number, pool[place])
+            if why is not None and picking.take(pool[place], why):
+                break
+        else:
+            break
+    return picking.choice()
+
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -115,13 +137,13 @@ def _ranked_choice(pool: Pool, row: "tuple[Item, Row]", k: int, seed: int, why: 
     return picking.choice()
 
 
-def overlapping(pool: Pool, samples: Iterable[Item], k: int, seed: int) -> Choices:
+def overlapping(pool: Pool, samples: Iterable[Item], k: int, seed: int, least: int = 1) -> Choices:
     """Gives every sample the k demonstrations with which it shares the most features.
 
-    All pairs are counted by one product of sparse matrices. An item without a common feature is
-    never picked.
+    All pairs are counted by one product of sparse matrices. An item with fewer than ``least``
+    common features (1 or more) is never picked.
     """
-    return ranked(pool, _overlaps(pool, tuple(samples)), k, seed, _why)
+    return ranked(pool, _overlaps(pool, tuple(samples), least), k, seed, _why)
 
 
 def _why(sample: Item, item: Item, score: float) -> str:
@@ -129,7 +151,7 @@ def _why(sample: Item, item: Item, score: float) -> str:
     return f"shares {score:g} of {len(sample.features)}: {common}"
 
 
-def _overlaps(pool: Pool, samples: Sequence[Item]) -> "Iterator[tuple[Item, Row]]":
+def _overlaps(pool: Pool, samples: Sequence[Item], least: int) -> "Iterator[tuple[Item, Row]]":
     import numpy as np
 
     names = sorted({name for item in pool for name in item.features})
@@ -138,7 +160,9 @@ def _overlaps(pool: Pool, samples: Sequence[Item]) -> "Iterator[tuple[Item, Row]
     product.sum_duplicates()
     for row, sample in enumerate(samples):
         part = slice(product.indptr[row], product.indptr[row + 1])
-        yield sample, (product.indices[part].astype(np.intp), product.data[part].astype(np.float64))
+        enough = product.data[part] >= least
+        places, counts = product.indices[part][enough], product.data[part][enough]
+        yield sample, (places.astype(np.intp), counts.astype(np.float64))
 
 
 def _matrix(items: Sequence[Item], columns: dict[str, int]) -> Any:

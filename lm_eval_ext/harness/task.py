@@ -79,6 +79,10 @@ class ExtTask(ConfigurableTask):
         )
         self.sign(self._signature)
 
+    def fewshot_docs(self) -> Any:
+        """None where demonstrations are locked out: lm-eval would read all documents for them."""
+        return None if self.config.num_fewshot == 0 else super().fewshot_docs()
+
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Hook: computes what the other hooks use, from ``dataset`` and ``options``."""
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lm_eval_ext.cards import Card, Figure
+from lm_eval_ext.cards import PART, Card, Figure
 from lm_eval_ext.leaderboard.board import Board, Rank, Run, TaskBoard, plain_name, published_value
 from lm_eval_ext.leaderboard.ranks import interval_of
 from lm_eval_ext.results.files import Score, variant_and_name
@@ -114,11 +114,16 @@ def _figure(figure: Figure, card: Card, tasks: Mapping[str, TaskBoard]) -> list[
     if figure.columns:
         return [_across(figure, card, tasks)]
     return [
-        _task_table(
-            f"{task}: {figure.title}", tasks[task], _wanted(tasks[task], figure.metrics), card
-        )
+        _task_table(f"{heading}: {figure.title}", tasks[task], _wanted(tasks[task], metrics), card)
         for task in figure.tasks
         if task in tasks
+        for heading, metrics in (
+            [
+                (f"{task}, {part}", [f"{one}{PART}{part}" for one in figure.metrics])
+                for part in figure.parts
+            ]
+            or [(task, list(figure.metrics))]
+        )
     ]
 
 

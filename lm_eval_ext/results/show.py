@@ -33,11 +33,12 @@ def tables(
         heading = f"{one_line(task)} · {results.model} · {scored} of {total} documents"
         yield Text(heading, style="bold")
         if scores:
-            headline = card.headline if card and not every_metric else None
             shown = [
                 metric
                 for metric in scores
-                if headline is None or variant_and_name(metric)[1] in headline
+                if card is None
+                or every_metric
+                or card.whole_and_part(variant_and_name(metric)[1])[0] in card.headline
             ]
             yield _table(task, scores, shown, card)
             yield Text(f" {_notes(scores, len(scores) - len(shown), card)}", style="dim")
@@ -71,8 +72,16 @@ def _table(
     parts = [variant_and_name(metric) for metric in shown]
     columns = list(dict.fromkeys(variant for variant, _ in parts if variant)) or [""]
     rows = list(dict.fromkeys(name for _, name in parts))
-    order = list(card.headline) if card else []
-    rows.sort(key=lambda row: order.index(row) if row in order else len(order))
+    headline = list(card.headline) if card else []
+    all_parts = ["", *card.parts] if card else []
+    split = {row: card.whole_and_part(row) if card else (row, "") for row in rows}
+
+    def order(row: str) -> tuple[int, int]:
+        whole, part = split[row]
+        place = headline.index(whole) if whole in headline else len(headline)
+        return (all_parts.index(part) if card else 0, place)
+
+    rows.sort(key=order)
     references = {
         reference.label: reference.figures
         for reference in (card.references if card else ())
@@ -82,12 +91,18 @@ def _table(
     table.add_column("metric")
     for column in [*columns, *references]:
         table.add_column(escape(column or "value"), justify="right")
+    before = ""
     for row in rows:
+        whole, part = split[row]
+        if part != before:
+            before = part
+            table.add_section()
+            table.add_row(escape(f"{part} alone"), style="italic")
         cells = [_cell(scores.get(f"{column}{VARIANT}{row}")) for column in columns]
         if row in scores:  # it has no variants: it goes into the first column
             cells[0] = _cell(scores[row])
         published = [_published(figures, row, columns) for figures in references.values()]
-        table.add_row(escape(row), *cells, *published)
+        table.add_row(escape(whole), *cells, *published)
     return table
 
 

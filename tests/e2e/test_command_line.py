@@ -53,13 +53,17 @@ def test_a_request_without_an_answer_is_quoted_in_one_line(
     assert "Traceback" not in done.stderr
 
 
-def test_our_names_are_nobody_elses(lm_eval: Callable[..., Any]) -> None:
-    """With all of lm-eval's own tasks, unlike the other tests."""
-    done = lm_eval("ls", "groups", whole=True)
-    assert done.returncode == 0
-    assert "lieder/lieder.yaml" in done.stdout
-    assert "mmlu" in done.stdout
-    assert "overrides existing" not in done.stdout + done.stderr
+def test_every_benchmark_runs_in_a_process_that_has_imported_nothing(
+    lm_eval: Callable[..., Any], cli: Callable[..., Any]
+) -> None:
+    tasks = ("lieder_mini", "cogs_mini_id", "conceptual_mini", "diner_mini_icl", "magnifico_mini")
+    done = lm_eval("--tasks", ",".join(tasks), "--model", "dummy", "--limit", "1", cold=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "jieba" not in done.stderr
+    assert set(done.results()["n-samples"]) == set(tasks)
+    shown = cli("show", str(done.output), cold=True)
+    assert shown.returncode == 0, shown.stderr
+    assert all(f"{task} · " in shown.stdout for task in tasks)
 
 
 def test_defects_keep_their_traceback(lm_eval: Callable[..., Any]) -> None:
@@ -74,7 +78,7 @@ def test_replaying_the_group_and_reading_the_tables(
     recorded = shared_data / "lieder/recorded/*_gpt2.responses.jsonl"
     done = lm_eval("--tasks", "lieder", "--model", "recorded",
                    "--model_args", json.dumps({"path": str(recorded), "conflict": "first"}),
-                   env={"LM_EVAL_EXT_DATA": str(shared_data)}, cold=True)  # fmt: skip
+                   env={"LM_EVAL_EXT_DATA": str(shared_data)})  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     results = done.results()
     for experiment in ("base", "diff", "two"):
@@ -84,7 +88,7 @@ def test_replaying_the_group_and_reading_the_tables(
                 for name, figures in json.loads(file.read_text()).items():
                     ours = results["results"][f"lieder_{experiment}"][f"{metric}/{name},none"]
                     assert ours == figures["correct"] / figures["n"], (experiment, metric, name)
-    shown = cli("show", str(done.output), cold=True)
+    shown = cli("show", str(done.output))
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.count("48 of 48 documents") == 3
     assert "humans" in shown.stdout
@@ -94,7 +98,7 @@ def test_replaying_the_group_and_reading_the_tables(
     assert len(lines) == 3
     for line in lines:
         parts = dict(part.split(":", 1) for part in line.split("|"))
-        assert parts["version"] == "1.0"
+        assert parts["version"] == "1.1"
         assert parts["data"].startswith("lieder@ab5f161feb0b")
         assert parts["scoring"] == "summed-logprob"
         assert parts["chat"] == "no"
@@ -111,6 +115,6 @@ def test_limit_and_cache_resume(
     assert first.returncode == 0, first.stderr[-3000:]
     assert first.results()["n-samples"]["lieder_mini"] == {"original": 48, "effective": 3}
     assert [len(sample["arguments"]) for sample in first.samples("lieder_mini")] == [12] * 3
-    second = lm_eval(*common, "--limit", "4", output=tmp_path / "second", cold=True)
+    second = lm_eval(*common, "--limit", "4", output=tmp_path / "second")
     assert "Cached requests: 36, Requests remaining: 12" in second.stderr
     assert second.samples("lieder_mini")[0]["resps"] == first.samples("lieder_mini")[0]["resps"]

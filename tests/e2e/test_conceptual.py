@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from lm_eval.tasks import TaskManager
+from support.tiny import few_tokens
 
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.conceptual import mini, openbookqa
@@ -23,8 +24,8 @@ def test_mini_runs_with_a_tiny_model(
 ) -> None:
     done = lm_eval("--tasks", "conceptual_mini", "--model", "hf", "--device", "cpu",
                    "--model_args", f"pretrained={tiny_models / kind}", "--limit", "3",
-                   "--num_fewshot", "2", "--gen_kwargs", "max_gen_toks=4",
-                   "--seed", "0,1,2,99", cold=kind == "gpt2")  # fmt: skip
+                   "--num_fewshot", "2", "--gen_kwargs", few_tokens(kind),
+                   "--seed", "0,1,2,99")  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     samples = done.samples("conceptual_mini")
     assert len(samples) == 3

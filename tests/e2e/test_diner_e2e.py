@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from lm_eval.tasks import TaskManager
 from support import diner_own
+from support.tiny import few_tokens
 
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.diner import mini
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 from lm_eval_ext.harness.metrics import HIGH, LOW, STDERR
 
-pytestmark = pytest.mark.e2e
+# jieba's dictionary takes seconds to build; the kept cache has it.
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kept_cache")]
 
 NAME_TASKS = ("name", "name_random", "cp", "icl", "icl_oracle")
 KINDS = (*NAME_TASKS, "components")
@@ -88,7 +90,7 @@ def test_all_of_mini_runs_with_a_tiny_model(
 ) -> None:
     done = lm_eval("--tasks", "diner_mini", "--model", "hf", "--device", "cpu",
                    "--model_args", f"pretrained={tiny_models / kind}", "--limit", "3",
-                   "--gen_kwargs", "max_gen_toks=4", cold=kind == "gpt2")  # fmt: skip
+                   "--gen_kwargs", few_tokens(kind))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert "jieba" not in done.stderr
     for name in KINDS:

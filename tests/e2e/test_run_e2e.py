@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from lm_eval_ext.runs import child, run
+
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 LONG_S = 900
@@ -104,10 +106,18 @@ def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-def finished(folder: Path, *arguments: str) -> tuple[int, str]:
-    process = start(folder, *arguments)
-    _, said = process.communicate(timeout=LONG_S)
-    return process.returncode, said
+Finished = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def finished(cli: Callable[..., "subprocess.CompletedProcess[str]"]) -> Finished:
+    """Runs it to its end; the processes that evaluate start cold, as users' do."""
+
+    def finished(*arguments: str) -> tuple[int, str]:
+        done = cli("run", *arguments)
+        return done.returncode, done.stderr
+
+    return finished
 
 
 def unfinished_folders(output: Path) -> list[Path]:
@@ -115,7 +125,7 @@ def unfinished_folders(output: Path) -> list[Path]:
 
 
 def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
-    tmp_path: Path, tiny_models: Path
+    tmp_path: Path, tiny_models: Path, finished: Finished
 ) -> None:
     with serving() as server:
         (tmp_path / "served.yaml").write_text(
@@ -152,7 +162,7 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         assert settled < REQUESTS
         assert not [file for file in output.rglob("results_*") if ".part-" not in str(file)]
 
-        status, said = finished(tmp_path, *arguments)
+        status, said = finished(*arguments)
         assert status == 0, said
         assert server.answered() == REQUESTS
         # What was under way when it was interrupted was answered into the void: one request
@@ -161,7 +171,7 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         assert not unfinished_folders(output)
 
         before = sum(server.asked.values())
-        status, said = finished(tmp_path, *arguments)
+        status, said = finished(*arguments)
         assert status == 0, said
         assert "nothing to do, 1 of 1 tasks are there" in said
         assert sum(server.asked.values()) == before
@@ -176,35 +186,71 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
     assert (results.parent / "model.yaml").read_text() == (tmp_path / "served.yaml").read_text()
 
 
-def test_a_model_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+@pytest.fixture
+def run_warm(
+    warm: Any,
+    commands_environment: Callable[[], dict[str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., str]:
+    """Runs here and evaluates in processes that need not import everything; returns the lines."""
+
+    def evaluate(config: Path, log: Path, *, launcher: str, own_only: bool, **_: Any) -> int:
+        assert own_only and not launcher
+        theirs, ours = os.pipe()  # it ends when its stdin does
+        words = [child.__file__, child.OWN, str(config)]
+        environment = commands_environment()
+        running = warm.start(words, environment=environment, folder=tmp_path, stdin=theirs)
+        done = running.wait(LONG_S)
+        os.close(theirs)
+        os.close(ours)
+        log.write_text(done.stdout + done.stderr)
+        return int(done.returncode)
+
+    monkeypatch.setattr(run, "evaluate", evaluate)
+    monkeypatch.chdir(tmp_path)
+
+    def run_here(models: str, tasks: str) -> str:
+        lines: list[str] = []
+        reporter = run.Reporter(lines.append, lambda _: None)
+        try:
+            run.run([Path(models)], tasks, Path("out"), 2, reporter)
+        except run.FailedError as error:
+            lines.append(str(error))
+        return "\n".join(lines)
+
+    return run_here
+
+
+def test_a_model_that_fails_does_not_stop_the_others(
+    tmp_path: Path, run_warm: Callable[..., str]
+) -> None:
     models = tmp_path / "models"
     models.mkdir()
     (models / "1-broken.yaml").write_text(
         "display_name: Broken\nmodel: recorded\nmodel_args: {path: nowhere.jsonl}\n"
     )
     (models / "2-sound.yaml").write_text("display_name: Sound\nmodel: dummy\n")
-    arguments = ("--models", "models", "--output", "out", "--limit", "2", "--tasks")
-    status, said = finished(tmp_path, *arguments, "lieder_mini")
-    assert status == 1
-    last = said.strip().splitlines()[-1]
-    assert last.startswith("lm-eval-ext: error: 1 of 2 models failed: Broken: ")
+    said = run_warm("models", "lieder_mini")
+    last = said.splitlines()[-1]
+    assert last.startswith("1 of 2 models failed: Broken: ")
     assert "nowhere.jsonl" in last
     assert "[2/2] Sound: done in" in said
     assert not unfinished_folders(tmp_path / "out")
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 1
     assert not list((tmp_path / "out" / "1-broken").glob("results_*.json"))
 
-    status, said = finished(tmp_path, *arguments, "lieder_mini,cogs_mini_id")
-    assert status == 1
+    said = run_warm("models", "lieder_mini,cogs_mini_id")
+    assert "1 of 2 models failed: Broken: " in said
     assert "[2/2] Sound: cogs_mini_id (1 of 2 tasks are there)" in said
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 2
 
 
-def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path) -> None:
+def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path, finished: Finished) -> None:
     (tmp_path / "good.yaml").write_text("model: dummy\n")
     (tmp_path / "wrong.yaml").write_text("model: dummy\nbatchsize: 3\n")
     status, said = finished(
-        tmp_path, "--models", "good.yaml", "wrong.yaml", "--tasks", "lieder_mini", "--output", "out"
+        "--models", "good.yaml", "wrong.yaml", "--tasks", "lieder_mini", "--output", "out"
     )
     assert status == 1
     (line,) = said.strip().splitlines()
@@ -212,13 +258,13 @@ def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_launcher_starts_the_evaluation(tmp_path: Path) -> None:
+def test_a_launcher_starts_the_evaluation(tmp_path: Path, finished: Finished) -> None:
     (tmp_path / "m.yaml").write_text(
         "model: dummy\nlauncher: accelerate launch --cpu --num_processes 1\n"
     )
     (tmp_path / "n.yaml").write_text("model: dummy\nlauncher: no-such-command --x\n")
     status, said = finished(
-        tmp_path, "--models", "m.yaml", "n.yaml", "--tasks", "lieder_mini", "--output", "out",
+        "--models", "m.yaml", "n.yaml", "--tasks", "lieder_mini", "--output", "out",
         "--limit", "1",
     )  # fmt: skip
     assert status == 1

@@ -21,7 +21,9 @@ from lm_eval_ext.fewshot import (
     Item,
     Pool,
     at_random,
+    clustered,
     covering,
+    fitting,
     overlapping,
     sharing,
     shuffled,
@@ -30,11 +32,19 @@ from lm_eval_ext.fewshot import (
 pytestmark = pytest.mark.slow
 
 Selection: TypeAlias = Callable[..., Choices]
+
+
+def most_features(sample: Item, place: int, item: Item) -> str | None:
+    """A rule for ``fitting``: at every other place, all features of the sample but one at most."""
+    return "fits" if place % 2 or len(sample.features - item.features) <= 1 else None
+
+
 SELECTIONS: dict[str, Selection] = {
     "at_random": at_random,
     "sharing": sharing,
     "overlapping": overlapping,
     "covering": covering,
+    "fitting": lambda pool, samples, k, seed: fitting(pool, samples, k, seed, most_features),
 }
 every_selection = pytest.mark.parametrize("select", SELECTIONS.values(), ids=SELECTIONS)
 
@@ -91,7 +101,7 @@ PROGRAM = """
 from lm_eval_ext.fewshot import *
 items = [Item(f"i{n}", f"k{n}", frozenset(["even" if n % 2 else "odd", f"m{n % 5}"]))
          for n in range(30)]
-for select in (at_random, sharing, overlapping, covering):
+for select in (at_random, sharing, overlapping, covering, lambda p, _, *how: clustered(p, *how)):
     print([c.picked for c in select(Pool(items), items, 3, 5).by_sample.values()])
 """
 
@@ -108,7 +118,7 @@ def test_hash_seeds_do_not_matter() -> None:
         )
         outputs.add(done.stdout)
     (output,) = outputs
-    assert output.count("Picked") == 4 * 30 * 3
+    assert output.count("Picked") == (4 * 30 + 28) * 3
 
 
 @every_selection
@@ -182,6 +192,45 @@ def test_overlap_is_the_largest_there_is(items: list[Item], k: int) -> None:
         overlaps = [len(by_id[other].features & sample.features) for other in choice.ids]
         assert overlaps == sorted(best.values(), reverse=True)[:k]
         assert min(overlaps) > 0
+
+
+@given(items=pools(), k=st.integers(1, 4), seed=st.integers(0, 5))
+def test_what_fits_stands_at_its_place(items: list[Item], k: int, seed: int) -> None:
+    by_id = {item.id: item for item in items}
+    for name, choice in fitting(Pool(items), items, k, seed, most_features).by_sample.items():
+        for place, other in enumerate(choice.ids):
+            assert most_features(by_id[name], place, by_id[other])
+
+
+@given(items=pools(), k=st.integers(1, 3), seed=st.integers(0, 5), data=st.data())
+def test_clusters_are_disjoint_and_show_each_other(
+    items: list[Item], k: int, seed: int, data: st.DataObject
+) -> None:
+    by_id = {item.id: item for item in items}
+    chosen = clustered(Pool(items), k, seed)
+    assert chosen == clustered(Pool(data.draw(st.permutations(items))), k, seed)
+    assert chosen.by_sample.keys() | chosen.not_enough.keys() == by_id.keys()
+    clusters = {name: frozenset((name, *one.ids)) for name, one in chosen.by_sample.items()}
+    for cluster in clusters.values():
+        assert len(cluster) == len({by_id[one].copy_key for one in cluster}) == k + 1
+        assert all(clusters[one] == cluster for one in cluster)
+    if len({item.copy_key for item in items}) == len(items):
+        assert len(chosen.not_enough) == len(items) % (k + 1)
+
+
+def test_a_cluster_takes_what_has_most_in_common_with_all_of_it() -> None:
+    items = [Item("a", "a", frozenset("xy")), Item("b", "b", frozenset("yz")),
+             Item("c", "c", frozenset("z")), Item("d", "d", frozenset("q"))]  # fmt: skip
+    for seed in range(9):
+        chosen = clustered(Pool(items), 2, seed)
+        first = shuffled(4, seed, "clustered")
+        if items[next(first)].id == "a":
+            # c shares nothing with a, but z with b, which joins first.
+            assert set(chosen.by_sample["a"].ids) == {"b", "c"}
+            assert chosen.not_enough == {"d": 0}
+            break
+    else:
+        pytest.fail("no seed starts with a")
 
 
 @pytest.mark.slow

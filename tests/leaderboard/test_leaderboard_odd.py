@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from support.results_files import rows, write_run
 
-from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, tables
 from lm_eval_ext.leaderboard.board import collect
@@ -155,18 +154,6 @@ def test_a_number_too_large_for_a_float_is_one_line(tmp_path: Path) -> None:
     change(file, results={"exact_match,none": 10**400})
     with pytest.raises(DataError, match="not a results file"):
         build([tmp_path], tmp_path / "site")
-
-
-def test_numeral_comparisons_of_lieder_two_are_on_the_page() -> None:
-    from lm_eval_ext.benchmarks.lieder import score
-
-    shown = {
-        metric
-        for figure in cards()["lieder"].figures
-        if "lieder_two" in figure.tasks
-        for metric in figure.metrics
-    }
-    assert shown == {comparison.name for comparison in score.comparisons_of("two")}
 
 
 def test_a_model_that_was_asked_otherwise_shows_its_own_prompt(tmp_path: Path) -> None:

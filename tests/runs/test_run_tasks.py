@@ -1,5 +1,6 @@
 """Selecting tasks by name, and finding existing results."""
 
+import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,11 @@ def own_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def stock(own_tasks: Path) -> Selection:
+    return select("stock_sums", [str(own_tasks)])
+
+
+@pytest.fixture(scope="module")
 def made_once(
     own_tasks: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[dict[str, Any]], Path]:
@@ -75,9 +81,14 @@ def test_own_names_need_our_folder_only() -> None:
     assert not chosen.is_group("lieder_mini")
 
 
-@pytest.mark.slow
-def test_patterns_and_other_tasks_need_the_whole_index() -> None:
+def test_patterns_and_other_tasks_need_the_whole_index(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which takes seconds, so it is seen here, too, that our names are nobody else's."""
+    monkeypatch.setattr(logging.getLogger("lm_eval"), "propagate", True)
     chosen = select("lieder*,arc_easy")
+    assert {"lieder", "mmlu"} <= set(chosen.manager.all_groups)
+    assert "overrides existing" not in caplog.text
     assert not chosen.own_only
     assert set(chosen.requested) == {"lieder", "lieder_mini", "arc_easy"}, (
         "members come with the group"
@@ -183,7 +194,7 @@ def evaluated(folder: Path, task: str, tasks: list[str], **options: Any) -> None
 @pytest.mark.parametrize("keyed", [True, False])
 def test_results_count_if_what_was_asked_is_the_same(
     *,
-    own_tasks: Path,
+    stock: Selection,
     made_once: Callable[[dict[str, Any]], Path],
     tmp_path: Path,
     made: dict[str, Any],
@@ -193,7 +204,7 @@ def test_results_count_if_what_was_asked_is_the_same(
     keyed: bool,
 ) -> None:
     """By the key beside them, or, of plain lm_eval, by what the results file says."""
-    folder, selection = made_once(made), select("stock_sums", [str(own_tasks)])
+    folder, selection = made_once(made), stock
     if keyed:
         folder = copied(folder, tmp_path / "keyed")
         settings = {name: value for name, value in made.items() if name != "limit"}
@@ -228,16 +239,13 @@ def lacking(
     ],
 )
 def test_a_changed_setting_is_another_key(
-    own_tasks: Path,
+    stock: Selection,
     made_once: Callable[[dict[str, Any]], Path],
     tmp_path: Path,
     before: dict[str, Any],
     after: dict[str, Any],
 ) -> None:
-    folder, selection = (
-        copied(made_once({}), tmp_path / "a"),
-        select("stock_sums", [str(own_tasks)]),
-    )
+    folder, selection = copied(made_once({}), tmp_path / "a"), stock
     keep_key(folder, selection, **before)
     assert lacking(folder, selection, **before) == []
     assert lacking(folder, selection, **after) == ["stock_sums"]
@@ -261,12 +269,9 @@ def test_a_changed_task_is_asked_again(
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", "{}", '{"tasks": []}', "[" * 100_000])
 def test_results_with_a_broken_key_are_made_again(
-    own_tasks: Path, made_once: Callable[[dict[str, Any]], Path], tmp_path: Path, broken: str
+    stock: Selection, made_once: Callable[[dict[str, Any]], Path], tmp_path: Path, broken: str
 ) -> None:
-    folder, selection = (
-        copied(made_once({}), tmp_path / "a"),
-        select("stock_sums", [str(own_tasks)]),
-    )
+    folder, selection = copied(made_once({}), tmp_path / "a"), stock
     keep_key(folder, selection)
     (file,) = folder.rglob("run_*.json")
     file.write_text(broken)

@@ -13,6 +13,14 @@ TEXT = (
 )
 
 
+def few_tokens(kind: str) -> str:
+    """``--gen_kwargs`` for answers of four tokens.
+
+    lm-eval adds the prompt's length to ``max_gen_toks``, which lets an encoder-decoder write on.
+    """
+    return "max_gen_toks=4" + ",max_length=4" * (kind == "t5")
+
+
 def make(kind: str, folder: Path) -> None:
     """Saves a random model of a kind with its tokenizer; the same weights every time.
 

@@ -8,6 +8,7 @@ installation start their processes cold.
 """
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -77,7 +78,12 @@ class Warm:
         return _of_imports(environment) == self._imported_with
 
     def start(
-        self, command: Sequence[str], *, environment: Mapping[str, str], folder: Path
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        stdin: int = subprocess.DEVNULL,
     ) -> Running:
         """Starts a Python script with its arguments, in an environment that it can have."""
         request = {
@@ -86,8 +92,9 @@ class Warm:
         body = json.dumps(request).encode()
         ours, theirs = socket.socketpair()
         out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
-        with theirs:
-            descriptors = [out.fileno(), err.fileno(), theirs.fileno()]
+        with theirs, Path(os.devnull).open("rb") as nothing:
+            given = nothing.fileno() if stdin == subprocess.DEVNULL else stdin
+            descriptors = [given, out.fileno(), err.fileno(), theirs.fileno()]
             socket.send_fds(self._control, [b"%8d" % len(body)], descriptors)
         self._control.sendall(body)
         return Running(command, ours, out, err)

@@ -94,7 +94,7 @@ def substitute(text: str, words: Mapping[str, str], *, leading_space: bool = Fal
     recognize an added token only after a space).
     """
     tokens = text.split()
-    replaced = " ".join(words.get(token, token) for token in tokens)
+    replaced = " ".join(map(words.get, tokens, tokens))
     if leading_space and tokens and words.get(tokens[0], tokens[0]) != tokens[0]:
         return f" {replaced}"
     return replaced

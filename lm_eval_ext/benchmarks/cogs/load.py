@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.benchmarks.cogs import mini, prompt
-from lm_eval_ext.benchmarks.cogs.lexicons import FRESH, ITEMS, UNMODIFIED, replacements
+from lm_eval_ext.benchmarks.cogs.lexicons import (
+    FRESH,
+    ITEMS,
+    LEXICONS,
+    UNMODIFIED,
+    replacements,
+)
 from lm_eval_ext.benchmarks.cogs.records import COLUMNS, TEST_LEX_SUFFIX, Example, types_of
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
@@ -42,6 +48,7 @@ def dataset(
     cogs_gen_revision: str = "2020",
     cogs_seed: int | None = None,
     cogs_shape: str | None = None,
+    cogs_prefix: str = "",
     cogs_separator: str = "",
     cogs_leading_space: bool = False,
 ) -> "DatasetDict":
@@ -52,17 +59,19 @@ def dataset(
         cogs_lexicon: One of :data:`~lm_eval_ext.benchmarks.cogs.lexicons.LEXICONS`.
         cogs_split: ``id``, ``testlex``, ``gen`` or ``gen_small``.
         cogs_gen_revision: Of COGS's Gen: ``2020``, the paper's, or ``2022``, corrected.
-        cogs_seed: For the lexicon ``fresh``; ignored for the others, which have their own seed.
-        cogs_shape: For the lexicon ``fresh``, the form of the words.
+        cogs_seed: Of the words; only for the lexicon ``fresh``.
+        cogs_shape: The form of the words; only for the lexicon ``fresh``.
+        cogs_prefix: Precedes the sentence.
         cogs_separator: Appended to the sentence.
-        cogs_leading_space: Whether a sentence that starts with a new word gets a space before it.
+        cogs_leading_space: Whether a sentence that starts with a new word gets a space before it;
+            not for the lexicon ``unmodified``, which has no new words.
 
     Raises:
         OptionError: A value is invalid.
         DataError: A file is unavailable or invalid.
     """
     words = words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape)
-    style = _style(separator=cogs_separator, leading_space=cogs_leading_space)
+    style = _style(cogs_lexicon, cogs_prefix, cogs_separator, leading_space=cogs_leading_space)
     rows, info = _rows(cogs_corpus, cogs_split, cogs_gen_revision, [words], style)
     return _as_test([{**row, "sentence": text, "form": form} for row, [text], [form] in rows], info)
 
@@ -76,6 +85,7 @@ def pairs(
     cogs_gen_revision: str = "2020",
     cogs_seed: int | None = None,
     cogs_shape: str | None = None,
+    cogs_prefix: str = "",
     cogs_separator: str = "",
     cogs_leading_space: bool = False,
 ) -> "DatasetDict":
@@ -88,7 +98,7 @@ def pairs(
         words_of(cogs_corpus, UNMODIFIED, None, None),
         words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape),
     )
-    style = _style(separator=cogs_separator, leading_space=cogs_leading_space)
+    style = _style(cogs_lexicon, cogs_prefix, cogs_separator, leading_space=cogs_leading_space)
     rows, info = _rows(cogs_corpus, cogs_split, cogs_gen_revision, lexicons, style)
     return _as_test([{**row, "context": texts, "form": forms} for row, texts, forms in rows], info)
 
@@ -117,14 +127,19 @@ def _rows(
     return rows(), info
 
 
-def _style(*, separator: str, leading_space: bool) -> dict[str, Any]:
+def _style(lexicon: str, prefix: str, separator: str, *, leading_space: bool) -> dict[str, Any]:
     """The options of a prompt, checked: ``--metadata`` gives values of any type."""
-    if not isinstance(separator, str) or not isinstance(leading_space, bool):
+    for option, text in (("cogs_prefix", prefix), ("cogs_separator", separator)):
+        if not isinstance(text, str):
+            raise OptionError(f"{option} is {text!r}, which must be text")
+    if not isinstance(leading_space, bool):
+        raise OptionError(f"cogs_leading_space is {leading_space!r}, which must be true or false")
+    if leading_space and lexicon == UNMODIFIED:
         raise OptionError(
-            f"cogs_separator is {separator!r}, which must be text; "
-            f"cogs_leading_space is {leading_space!r}, which must be true or false"
+            f"cogs_leading_space is for sentences that start with a new word, and {UNMODIFIED} has "
+            "no new words; leave it out, or run the tasks of another lexicon"
         )
-    return {"separator": separator, "leading_space": leading_space}
+    return {"prefix": prefix, "separator": separator, "leading_space": leading_space}
 
 
 def _as_test(documents: list[dict[str, Any]], info: "DatasetInfo") -> "DatasetDict":
@@ -136,15 +151,17 @@ def _as_test(documents: list[dict[str, Any]], info: "DatasetInfo") -> "DatasetDi
 def words_of(corpus: str, lexicon: str, seed: int | None, shape: str | None) -> Mapping[str, str]:
     """The replacement of each key word of a corpus.
 
-    For published lexicons, seed and shape are ignored, so that one ``--metadata`` can serve a run
-    over several lexicons.
-
     Raises:
-        OptionError: As :func:`~lm_eval_ext.benchmarks.cogs.lexicons.replacements`.
+        OptionError: As :func:`~lm_eval_ext.benchmarks.cogs.lexicons.replacements`, and for a seed
+            or shape that the lexicon would not use: published ones have their own.
     """
     items = mini.items() if corpus == "mini" else ITEMS
-    if lexicon != FRESH:
-        seed = shape = None
+    given = [name for name, value in (("seed", seed), ("shape", shape)) if value is not None]
+    if lexicon in LEXICONS and lexicon != FRESH and given:
+        raise OptionError(
+            f"cogs_{given[0]} is only for the lexicon {FRESH}; the words of {lexicon} are fixed: "
+            "leave it out, or run the tasks of fresh by themselves"
+        )
     return replacements(lexicon, seed=seed, shape=shape, items=items)
 
 

@@ -2,5 +2,6 @@
 
 ``load`` reads one of the datasets (``glue``, ``openbookqa``, ``hotpotqa``, ``worldtree``, the
 embedded ``mini``) into ``records`` and renders ``prompt``'s templates; ``task`` shows each sample
-the demonstrations that ``fewshot`` chooses; ``score`` compares both answers.
+the demonstrations that ``fewshot`` chooses. ``answers`` scores one answer and ``copying`` what
+copying would score; ``score`` makes a document's metrics of them, which ``intervals`` aggregates.
 """

@@ -9,6 +9,8 @@ COLUMNS = (
     "Lexical Semantics", "Predicate-Argument Structure", "Logic", "Knowledge", "Domain",
     "Premise", "Hypothesis", "Label",
 )  # fmt: skip
+SEPARATOR = ";"
+"""Between the phenomena of a value under Logic that joins several."""
 LABELS = ("entailment", "neutral", "contradiction")
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from lm_eval_ext import data
 from lm_eval_ext.benchmarks.conceptual import glue, hotpotqa, hub, mini, openbookqa, worldtree
-from lm_eval_ext.benchmarks.conceptual.prompt import template_of
+from lm_eval_ext.benchmarks.conceptual.intervals import Draws
+from lm_eval_ext.benchmarks.conceptual.prompt import answers_are_labels, templates_of
 from lm_eval_ext.benchmarks.conceptual.records import DatasetName, Sample, main_concepts
 from lm_eval_ext.data import require, require_all
 from lm_eval_ext.errors import DataError, OptionError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
 
 Origin: TypeAlias = Literal["files", "hub"]
+Control: TypeAlias = Literal["none", "labels"]
 
 DEFAULT_PIPELINE = "en_core_web_sm"
 
@@ -29,12 +31,15 @@ class _Read:
 
 
 @loader(prefix="conceptual_")
-def dataset(
+def dataset(  # noqa: PLR0917 (lm-eval gives them by name)
     conceptual_dataset: DatasetName = "glue",
     conceptual_template: str | None = None,
     conceptual_pipeline: str | None = None,
     conceptual_max_words: int = 0,
     conceptual_from: Origin = "files",
+    conceptual_control: Control = "none",
+    conceptual_min_overlap: int = 1,
+    conceptual_bootstrap: Draws = "paired",
 ) -> "DatasetDict":
     """Loads all samples of a dataset, as the split ``test``, in a fixed shuffled order.
 
@@ -43,11 +48,16 @@ def dataset(
 
     Args:
         conceptual_dataset: ``glue``, ``openbookqa``, ``hotpotqa``, ``worldtree`` or ``mini``.
-        conceptual_template: A template's name (:mod:`.prompt`); None: the first.
+        conceptual_template: A template's name (:mod:`.prompt`), or ``all``; None: the first.
         conceptual_pipeline: For ``openbookqa``, the spaCy pipeline that finds roots: its
             package's name or its folder.
         conceptual_max_words: Maximum number of distinct words of a prompt; 0: no limit.
         conceptual_from: ``files``, or for ``openbookqa`` and ``hotpotqa`` the ``hub``.
+        conceptual_control: ``labels`` asks a third time, after demonstrations of other concepts
+            with the concept-sharing ones' answers; only where answers are labels.
+        conceptual_min_overlap: For ``worldtree``, the least number of facts in common with a
+            demonstration; 0 makes clusters (:class:`.fewshot.Rules`).
+        conceptual_bootstrap: How the paper's bootstrap draws (:func:`.intervals.paper_bootstrap`).
 
     Raises:
         OptionError: A value is invalid, or spaCy or the pipeline is not installed.
@@ -55,12 +65,11 @@ def dataset(
     """
     from datasets import Dataset, DatasetDict
 
-    legal = get_args(DatasetName)
-    if conceptual_dataset not in legal:
-        raise OptionError(f"no dataset {conceptual_dataset!r}; use {', '.join(legal)}")
-    # --metadata gives values of any type; bool is a subclass of int.
-    if type(conceptual_max_words) is not int or conceptual_max_words < 0:
-        raise OptionError(f"conceptual_max_words is {conceptual_max_words!r}; use 0 or more")
+    _one_of("conceptual_dataset", conceptual_dataset, DatasetName)
+    _one_of("conceptual_control", conceptual_control, Control)
+    _one_of("conceptual_bootstrap", conceptual_bootstrap, Draws)
+    _count("conceptual_max_words", conceptual_max_words)
+    _count("conceptual_min_overlap", conceptual_min_overlap)
     if not isinstance(conceptual_pipeline, str | None):
         raise OptionError(
             f"conceptual_pipeline is {conceptual_pipeline!r}; name a spaCy pipeline or its folder"
@@ -72,7 +81,14 @@ def dataset(
             f"conceptual_from is {conceptual_from!r}, which is not available for "
             f"{conceptual_dataset}; use files, or hub for {' and '.join(_FROM_HUB)}"
         )
-    template = template_of(conceptual_dataset, conceptual_template)
+    templates = templates_of(conceptual_dataset, conceptual_template)
+    free = [name for name in templates if not answers_are_labels(conceptual_dataset, name)]
+    if conceptual_control == "labels" and free:
+        raise OptionError(
+            f"conceptual_control is labels, but the answers of {conceptual_dataset} under the "
+            f"template {free[0]} are free texts, which no other sample has; leave it out, or use "
+            "glue, or the template letter where there is one"
+        )
     read = readers[conceptual_dataset](conceptual_pipeline or DEFAULT_PIPELINE)
     main = main_concepts(read.samples)
     by_id = sorted(read.samples, key=lambda sample: sample.id)
@@ -82,21 +98,37 @@ def dataset(
         )
     # Shuffled, since files group related samples, and --limit takes the first ones.
     rows = [
-        _row(sample, *template(sample), main[sample.id])
+        _row(sample, [template(sample) for template in templates.values()], main[sample.id])
         for sample in (by_id[place] for place in shuffled(len(by_id), "documents"))
     ]
     return DatasetDict({"test": Dataset.from_list(rows, info=read.info)})
 
 
-def _row(sample: Sample, text: str, answer: str, main: str) -> dict[str, Any]:
+def _one_of(key: str, value: object, legal: Any) -> None:
+    if value not in get_args(legal):
+        raise OptionError(f"{key} is {value!r}; use {', '.join(get_args(legal))}")
+
+
+def _count(key: str, value: object) -> None:
+    # --metadata gives values of any type; bool is a subclass of int.
+    if type(value) is not int or value < 0:
+        raise OptionError(f"{key} is {value!r}; use 0 or more")
+
+
+def _row(sample: Sample, forms: Sequence[tuple[str, str]], main: str) -> dict[str, Any]:
+    """A sample with its input and answer in the form of each template."""
     return {
         "id": sample.id,
-        "input": text,
-        "answer": answer,
+        "input": forms[0][0],
+        "answer": forms[0][1],
+        "inputs": [text for text, _ in forms],
+        "answers": [answer for _, answer in forms],
         "concept": main,
         "concepts": sorted(sample.concepts),
         "copy_key": sample.copy_key,
         "facts": list(sample.facts),
+        "options": [{"label": option.label, "text": option.text} for option in sample.options],
+        "answer_label": sample.answer_label,
     }
 
 

@@ -1,8 +1,9 @@
 """From a sample to an input and an answer: named templates in our own words.
 
 The paper used Promptsource templates and reported the best one per model and dataset. The
-template changes scores, so each dataset has several; the first is the default. Every template is
-wrapped in the format of the paper's appendix A (:func:`framed`).
+template changes scores, so each dataset has several; the first is the default, and :data:`ALL`
+asks with all of them. Every template is wrapped in the format of the paper's appendix A
+(:func:`framed`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -107,18 +108,31 @@ TEMPLATES: Mapping[str, Mapping[str, Template]] = MappingProxyType(
 )
 
 
-def template_of(dataset: DatasetName, name: str | None) -> Template:
-    """Finds a dataset's template by name; None means the first.
+ALL = "all"
+"""In place of a template's name: every template of the dataset."""
+
+SHOW_LABELS = frozenset(("options", "letter"))
+"""Templates that show options with their labels."""
+
+
+def answers_are_labels(dataset: DatasetName, template: str) -> bool:
+    """Whether the template's answers are few and recur in many samples."""
+    return dataset == "glue" or template == "letter"
+
+
+def templates_of(dataset: DatasetName, name: str | None) -> Mapping[str, Template]:
+    """Finds a dataset's template by name, or all; None means the first.
 
     Raises:
         OptionError: The dataset has no template of that name.
     """
     found = TEMPLATES[dataset]
-    if name is None:
-        return next(iter(found.values()))
+    if name == ALL:
+        return found
+    name = next(iter(found)) if name is None else name
     if name not in tuple(found):  # a list from --metadata is not hashable
         raise OptionError(
-            f"no template {name!r} for {dataset}; use {', '.join(found)} "
+            f"no template {name!r} for {dataset}; use {', '.join(found)} or {ALL} "
             "(--metadata conceptual_template=NAME)"
         )
-    return found[name]
+    return {name: found[name]}

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+from unicodedata import category, normalize
 
 DatasetName: TypeAlias = Literal["glue", "openbookqa", "hotpotqa", "worldtree", "mini"]
 
@@ -55,9 +56,23 @@ class Sample:
         return " | ".join(map(plain, asked))
 
 
+def words(text: str) -> list[str]:
+    """The text's words, without punctuation and without regard to case, in any script.
+
+    Words are runs of letters, digits and the marks that belong to them. The text is normalised to
+    NFC, so a letter with an accent is the same whether it is written as one character or as two.
+    """
+    text = normalize("NFC", normalize("NFC", text).casefold())
+    return "".join(char if _in_word(char) else " " for char in text).split()
+
+
+def _in_word(char: str) -> bool:
+    return char.isalnum() or category(char).startswith("M")
+
+
 def plain(text: str) -> str:
-    """The text's words, in lower case and without punctuation, separated by single spaces."""
-    return " ".join("".join(char if char.isalnum() else " " for char in text.casefold()).split())
+    """The text's :func:`words`, separated by single spaces."""
+    return " ".join(words(text))
 
 
 def main_concepts(samples: Iterable[Sample]) -> dict[str, str]:

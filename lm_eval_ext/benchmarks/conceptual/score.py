@@ -1,162 +1,162 @@
 """Metrics of answers after random and after concept-sharing demonstrations.
 
-Every metric's value per document is a :class:`Pair`: the number that lm-eval logs, with both
-scores behind it, so that ratios of sums and bootstraps can be computed from the same values.
+A metric's value per document is a :class:`~.points.Point`, or with several templates
+:class:`~.points.ByTemplate`; :mod:`.intervals` makes figures of them.
 """
 
-import functools
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from lm_eval_ext.benchmarks.conceptual.fewshot import CONCEPT, RANDOM
-from lm_eval_ext.benchmarks.conceptual.records import plain
-from lm_eval_ext.harness.metrics import (
-    metric_entries,
-    once,
-    register_statistic,
-    register_uncertainty,
+from lm_eval_ext.benchmarks.conceptual import answers, copying, intervals
+from lm_eval_ext.benchmarks.conceptual.answers import ACCURACY, ROUGE_L
+from lm_eval_ext.benchmarks.conceptual.fewshot import CONCEPT, RANDOM, SAME_LABELS, SELECTIONS
+from lm_eval_ext.benchmarks.conceptual.points import (
+    ERROR_CHANGE,
+    GAIN,
+    OF_CONTROL,
+    VIEWS,
+    ByTemplate,
+    points,
 )
+from lm_eval_ext.benchmarks.conceptual.prompt import SHOW_LABELS
+from lm_eval_ext.benchmarks.conceptual.records import Option
+from lm_eval_ext.harness.metrics import metric_entries
 from lm_eval_ext.harness.names import HIGH, LOW, STDERR
-from lm_eval_ext.results.samples import Sample, SampleStatistic, Totals
-from lm_eval_ext.stats import Uncertainty, cluster_bootstrap, clustered_standard_error
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-
-ROUGE_L, ROUGE_L_F1, ACCURACY = "rouge_l", "rouge_l_f1", "accuracy"
-SCORES = (ROUGE_L, ROUGE_L_F1, ACCURACY)
 BOOTSTRAPPED = (ROUGE_L, ACCURACY)
 """Scores that also have the paper's bootstrap and figures per concept."""
 
-GAIN, ERROR_CHANGE = "gain", "error_change"
-VIEWS = (RANDOM, CONCEPT, GAIN, ERROR_CHANGE)
-"""How a score is reported: under each selection, the difference, and the relative change of
-error (the paper's figure 2)."""
+OF_CONCEPTS = (RANDOM, CONCEPT, GAIN)
+"""Views that have figures per concept."""
 
 PAPER = "_100x200"
 """Ending of the figures from the paper's bootstrap; the figure itself is the median, as in the
 paper's figure 4."""
-PAPER_SAMPLES, PAPER_REPEATS = 100, 200
-"""The size of the paper's bootstrap (captions of its figures 2 to 4)."""
 
-ENOUGH = 10
-"""Samples from which a concept has figures of its own."""
+IS_BEST = "is_best"
+"""A metric for each template: 1 for the one with the highest mean ``concept/rouge_l``."""
 
-MOST_CHARACTERS = 20_000
-"""Longest part of an answer that is compared; the cost of ROUGE-L grows with it."""
+ByScore = Mapping[str, Mapping[str, float]]
+"""Scores by name, then by selection."""
 
 
-def score(answer: str, gold: str) -> dict[str, float]:
-    """Compares any text that a model wrote with the right answer.
+@dataclass(frozen=True)
+class Layout:
+    """Which metrics a task has.
 
-    Returns:
-        ``rouge_l``: recall of ROUGE-L with Porter stemming, as in the paper; that is the share
-        of the gold's words that the answer has in the same order (why recall:
-        ``docs/fidelity.md``). ``rouge_l_f1``: F1, which a long answer does not raise.
-        ``accuracy``: 1.0 if both are the same words, regardless of case and punctuation.
+    Attributes:
+        concepts: Those with metrics of their own.
+        templates: Those that are asked. With several, a metric without a template's name is of the
+            best one, and each has its own as ``NAME@TEMPLATE``.
+        control: Whether the control is asked.
+        draws: Of the paper's bootstrap.
     """
-    answer = answer.strip()[:MOST_CHARACTERS]
-    rouge = _scorer().score(gold, answer)["rougeL"]
-    return {
-        ROUGE_L: float(rouge.recall),
-        ROUGE_L_F1: float(rouge.fmeasure),
-        ACCURACY: float(_same(answer, gold)),
-    }
+
+    concepts: tuple[str, ...]
+    templates: tuple[str, ...]
+    control: bool = False
+    draws: intervals.Draws = "paired"
+
+    def views(self, score: str) -> list[str]:
+        """The views of a score; nothing is wrong in what a stand-in copies."""
+        return [
+            view
+            for view in VIEWS
+            if (self.control or view not in OF_CONTROL)
+            and (view != ERROR_CHANGE or score in answers.SCORES)
+        ]
 
 
-def _same(answer: str, gold: str) -> bool:
-    # A gold such as "+" has no words, like an empty answer.
-    return plain(answer) == plain(gold) if plain(gold) else answer == gold.strip()
-
-
-@functools.cache
-def _scorer() -> Any:
-    from rouge_score.rouge_scorer import RougeScorer
-
-    return RougeScorer(["rougeL"], use_stemmer=True)
-
-
-def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Scores a document's answers under both selections: by score, then by selection.
+def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, ByScore]:
+    """Scores a document's answers: by template, then by score, then by selection.
 
     The task makes lm-eval's metrics of them with :func:`values`.
     """
-    random, concept = (score(answer, doc["answer"]) for answer in results)
-    return {name: {RANDOM: random[name], CONCEPT: concept[name]} for name in SCORES}
+    asked = [name for name in (*SELECTIONS, SAME_LABELS) if doc.get(f"{name}_demonstrations")]
+    options = [Option(option["label"], option["text"]) for option in doc["options"]]
+    found: dict[str, ByScore] = {}
+    for number, (template, gold) in enumerate(zip(doc["templates"], doc["answers"], strict=True)):
+        of_template = results[number * len(asked) : (number + 1) * len(asked)]
+        scored = {
+            selection: answers.score(
+                answer, gold, options, doc["answer_label"], labels_shown=template in SHOW_LABELS
+            )
+            for selection, answer in zip(asked, of_template, strict=True)
+        }
+        found[template] = by_score(scored)
+    return found
 
 
-class Pair(float):
-    """A document's value in one view, with the score under each selection.
-
-    Attributes:
-        random: The score after random demonstrations.
-        concept: The score after concept-sharing demonstrations.
-        sample: The document's id.
-        cluster: For standard errors.
-    """
-
-    random: float
-    concept: float
-    sample: str
-    cluster: str
-
-    def __new__(
-        cls, value: float, random: float, concept: float, sample: str, cluster: str
-    ) -> "Pair":
-        """Takes the view's value, then the attributes."""
-        self = super().__new__(cls, value)
-        self.random, self.concept, self.sample, self.cluster = random, concept, sample, cluster
-        return self
-
-    def __reduce__(self) -> tuple[type["Pair"], tuple[float, float, float, str, str]]:
-        # lm-eval's processes pickle their values to send them to each other.
-        return (Pair, (float(self), self.random, self.concept, self.sample, self.cluster))
+def by_score(by_selection: Mapping[str, Mapping[str, float]]) -> ByScore:
+    """Turns selections of scores into scores of selections."""
+    names = dict.fromkeys(name for scores in by_selection.values() for name in scores)
+    return {
+        name: {selection: scores[name] for selection, scores in by_selection.items()}
+        for name in names
+    }
 
 
 def values(
-    doc: Mapping[str, Any],
-    scores: Mapping[str, Mapping[str, float]],
-    concepts: Sequence[str],
-) -> dict[str, Pair | None]:
+    doc: Mapping[str, Any], scores: Mapping[str, ByScore], layout: Layout
+) -> dict[str, float | ByTemplate | None]:
     """One document's value of every metric of :func:`metric_list`.
 
     Args:
         doc: With ``id``, and ``concept``, the cluster of its errors.
-        scores: The result of :func:`process_results`.
-        concepts: Those with metrics of their own; the value is None for all but the document's
-            concept.
+        scores: By template, then by score (also those of :mod:`.copying`), then by selection.
+        layout: The task's.
     """
-    found: dict[str, Pair | None] = {}
-    for score in SCORES:
-        random, concept = scores[score][RANDOM], scores[score][CONCEPT]
-        seen = {RANDOM: random, CONCEPT: concept, GAIN: concept - random}
-        # Not a mean over documents: the aggregation uses the scores behind the value.
-        seen[ERROR_CHANGE] = random - concept
-        bases = ("", PAPER) if score in BOOTSTRAPPED else ("",)
-        for view, value in seen.items():
-            pair = Pair(value, random, concept, doc["id"], doc["concept"])
-            for base in bases:
-                for end in ("", STDERR, LOW, HIGH):
-                    found[f"{view}/{score}{base}{end}"] = pair
-        for name in concepts if score in BOOTSTRAPPED else ():
-            for view in (RANDOM, CONCEPT, GAIN):
-                # Within one concept every document is its own cluster.
-                own = Pair(seen[view], random, concept, doc["id"], doc["id"])
-                mine = own if name == doc["concept"] else None
-                metric = f"{view}/{score}:{label(name)}"
-                found |= {metric: mine, metric + STDERR: mine}
-    return found
+    found: dict[str, dict[str, Any]] = {template: {} for template in scores}
+    for template, by_name in scores.items():
+        for name, by_selection in by_name.items():
+            views = layout.views(name)
+            for view, point in points(by_selection, doc["id"], doc["concept"], views).items():
+                found[template] |= dict.fromkeys(_names(view, name), point)
+            # Within one concept every document is its own cluster.
+            own = points(by_selection, doc["id"], doc["id"], OF_CONCEPTS)
+            for concept in layout.concepts if name in BOOTSTRAPPED else ():
+                for view in OF_CONCEPTS:
+                    metric = f"{view}/{name}:{label(concept)}"
+                    mine = own[view] if concept == doc["concept"] else None
+                    found[template] |= {metric: mine, metric + STDERR: mine}
+    if len(scores) == 1:
+        return next(iter(found.values()))
+    return _by_template(found, {name: one[ROUGE_L][CONCEPT] for name, one in scores.items()})
+
+
+def _by_template(
+    found: Mapping[str, Mapping[str, Any]], deciding: Mapping[str, float]
+) -> dict[str, float | ByTemplate | None]:
+    both: dict[str, float | ByTemplate | None] = {}
+    for name in next(iter(found.values())):
+        under = {template: own[name] for template, own in found.items()}
+        both[name] = ByTemplate({t: v for t, v in under.items() if v is not None}, deciding)
+        if ":" not in name:
+            both |= {_at(name, template): value for template, value in under.items()}
+    return both | {f"{IS_BEST}@{name}": ByTemplate({}, deciding, name) for name in found}
+
+
+def _at(name: str, template: str) -> str:
+    """A metric's name for one template; endings stay at the end."""
+    end = next((end for end in (STDERR, LOW, HIGH) if name.endswith(end)), "")
+    return f"{name.removesuffix(end)}@{template}{end}"
+
+
+def _names(view: str, score: str) -> list[str]:
+    if score in copying.SCORES:
+        return [f"{view}/{score}{end}" for end in ("", STDERR)]
+    bases = ("", PAPER) if score in BOOTSTRAPPED else ("",)
+    return [f"{view}/{score}{base}{end}" for base in bases for end in intervals.ENDS]
 
 
 def concepts_with_enough(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """The concepts that have metrics of their own, in alphabetical order."""
     counts = Counter(row["concept"] for row in rows)
-    return tuple(sorted(name for name, count in counts.items() if name and count >= ENOUGH))
+    return tuple(
+        sorted(name for name, count in counts.items() if name and count >= intervals.ENOUGH)
+    )
 
 
 def label(concept: str) -> str:
@@ -164,174 +164,57 @@ def label(concept: str) -> str:
     return concept.replace("/", "&").replace(",", ";")
 
 
-def metric_list(concepts: Sequence[str]) -> list[dict[str, Any]]:
-    """lm-eval's ``metric_list``, with metrics for each of these concepts."""
+def metric_list(layout: Layout) -> list[dict[str, Any]]:
+    """lm-eval's ``metric_list``."""
+    if len(layout.templates) == 1:
+        return _entries(layout, "", "")
+    entries = _entries(layout, intervals.BEST, "")
+    for template in layout.templates:
+        entries += _entries(layout, "", template)
+    return entries + [
+        _entry(f"{IS_BEST}@{template}", intervals.IS_BEST) for template in layout.templates
+    ]
+
+
+def _entries(layout: Layout, best: str, template: str) -> list[dict[str, Any]]:
+    """The metrics of the only template, of the best one, or of the one that is named."""
     entries: list[dict[str, Any]] = []
-    for score in SCORES:
-        for view in VIEWS:
+    for score in (*answers.SCORES, *copying.SCORES):
+        for view in layout.views(score):
             kind = "change" if view == ERROR_CHANGE else "mean"
+            on_all = intervals.ON_ALL.format(best=best, kind=kind)
             name = f"{view}/{score}"
             if view == ERROR_CHANGE:
-                ends: tuple[str, ...] = ("", STDERR, LOW, HIGH)
+                entries += [_entry(name + end, on_all + end) for end in intervals.ENDS]
             else:
-                entries += metric_entries([name])
-                ends = (LOW, HIGH)
-            entries += [_entry(name + end, f"{_ON_ALL}{kind}{end}", view) for end in ends]
+                entries += _mean(name, best)
+                bounds = (LOW, HIGH) if score in answers.SCORES else ()
+                entries += [_entry(name + end, on_all + end) for end in bounds]
             if score in BOOTSTRAPPED:
-                entries += [
-                    _entry(f"{name}{PAPER}{end}", f"{_BOOTSTRAP}{kind}{end}", view)
-                    for end in _OF_BOOTSTRAP
-                ]
-        if score in BOOTSTRAPPED:
+                drawn = intervals.BOOTSTRAP.format(best=best, draws=layout.draws)
+                entries += [_entry(f"{name}{PAPER}{end}", drawn + end) for end in intervals.ENDS]
+        if score in BOOTSTRAPPED and not template:
             entries += [
-                _entry(f"{view}/{score}:{label(concept)}{end}", _BY_CONCEPT + end, view)
-                for concept in concepts
-                for view in (RANDOM, CONCEPT, GAIN)
+                _entry(
+                    f"{view}/{score}:{label(concept)}{end}",
+                    intervals.BY_CONCEPT.format(best=best) + end,
+                )
+                for concept in layout.concepts
+                for view in OF_CONCEPTS
                 for end in ("", STDERR)
             ]
+    if template:
+        return [{**entry, "metric": _at(entry["metric"], template)} for entry in entries]
     return entries
 
 
-def _entry(name: str, aggregation: str, view: str) -> dict[str, Any]:
-    better = view != ERROR_CHANGE and not name.endswith(STDERR)
+def _mean(name: str, best: str) -> list[dict[str, Any]]:
+    if not best:
+        return metric_entries([name])
+    mean = intervals.MEAN.format(best=best)
+    return [_entry(name, mean), _entry(name + STDERR, mean + STDERR)]
+
+
+def _entry(name: str, aggregation: str) -> dict[str, Any]:
+    better = not name.startswith(f"{ERROR_CHANGE}/") and not name.endswith(STDERR)
     return {"metric": name, "aggregation": aggregation, "higher_is_better": better}
-
-
-def change(pairs: Iterable[Pair]) -> float | None:
-    """The relative change of error: (1 - concept) / (1 - random) - 1, of the mean scores.
-
-    Negative if concept-sharing demonstrations help; None if there is no error to change.
-    """
-    pairs = list(pairs)
-    before = math.fsum(1 - pair.random for pair in pairs)
-    return math.fsum(1 - pair.concept for pair in pairs) / before - 1 if before else None
-
-
-def mean_uncertainty(pairs: Iterable[Pair]) -> Uncertainty | None:
-    """Standard error and interval of the mean of a view, by resampling concepts."""
-    return _clustered(pairs, lambda pair: (float(pair), 1.0), _ratio)
-
-
-def change_uncertainty(pairs: Iterable[Pair]) -> Uncertainty | None:
-    """Standard error and interval of :func:`change`, by resampling concepts."""
-    return _clustered(pairs, lambda pair: (1 - pair.concept, 1 - pair.random), _ratio_change)
-
-
-def _ratio(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """First column by second; NaN where the second is 0."""
-    import numpy as np
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios: NDArray[np.float64] = np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)
-    return ratios
-
-
-def _ratio_change(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    return _ratio(sums) - 1
-
-
-def _clustered(
-    pairs: Iterable[Pair], parts: Callable[[Pair], tuple[float, float]], statistic: "Statistic"
-) -> Uncertainty | None:
-    return cluster_bootstrap(_totals((pair.cluster, parts(pair)) for pair in pairs), statistic)
-
-
-def _totals(rows: Iterable[tuple[str, tuple[float, float]]]) -> Totals:
-    import numpy as np
-
-    members: dict[str, list[tuple[float, float]]] = {}
-    for cluster, parts in rows:
-        members.setdefault(cluster, []).append(parts)
-    return {
-        cluster: np.array([math.fsum(column) for column in zip(*own, strict=True)])
-        for cluster, own in members.items()
-    }
-
-
-def _logged_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:
-    """Errors under both selections: ``error_change/rouge_l`` from ``concept/`` and ``random/``."""
-    score = metric.partition("/")[2]
-    rows = []
-    for sample, cluster in zip(samples, clusters, strict=True):
-        concept, random = (sample.scores[f"{view}/{score}"] for view in (CONCEPT, RANDOM))
-        if concept is not None and random is not None:
-            rows.append((cluster, (1 - concept, 1 - random)))
-    return _totals(rows)
-
-
-LOGGED_CHANGE = SampleStatistic(_logged_totals, _ratio_change)
-"""The change of error from logged samples; the card names it for ``lm-eval-ext compare``."""
-
-
-def paper_bootstrap(pairs: Iterable[Pair], *, of_change: bool) -> "NDArray[np.float64] | None":
-    """The paper's bootstrap: 200 times, the metric of 100 samples drawn with replacement.
-
-    The same samples are drawn for every view, so each gain compares the same samples.
-
-    Returns:
-        200 values, or fewer if some are undefined; None if fewer than two are left.
-    """
-    import numpy as np
-
-    # Sorted, so that the draw does not depend on the order of lm-eval's processes.
-    ordered: Sequence[Pair] = sorted(pairs, key=lambda pair: pair.sample)
-    if len(ordered) < 2:  # noqa: PLR2004
-        return None
-    drawn = np.random.default_rng(0).integers(len(ordered), size=(PAPER_REPEATS, PAPER_SAMPLES))
-    if of_change:
-        after = np.array([1 - pair.concept for pair in ordered])[drawn].sum(axis=1)
-        before = np.array([1 - pair.random for pair in ordered])[drawn].sum(axis=1)
-        figures = _ratio(np.stack([after, before], axis=1)) - 1
-    else:
-        figures = np.array([float(pair) for pair in ordered])[drawn].mean(axis=1)
-    defined: NDArray[np.float64] = figures[~np.isnan(figures)]
-    return defined if len(defined) > 1 else None
-
-
-def _quantile(figures: Any, share: float) -> float:
-    import numpy as np
-
-    return float(np.quantile(figures, share))
-
-
-_OF_BOOTSTRAP: dict[str, Callable[[Any], float]] = {
-    "": lambda figures: _quantile(figures, 0.5),
-    STDERR: lambda figures: float(figures.std(ddof=1)),
-    LOW: lambda figures: _quantile(figures, 0.025),
-    HIGH: lambda figures: _quantile(figures, 0.975),
-}
-
-# Aggregations go into lm-eval's registry by name, since results files show a function's source.
-_ON_ALL, _BOOTSTRAP = "lm_eval_ext_paired_", "lm_eval_ext_100x200_"
-_BY_CONCEPT = "lm_eval_ext_mean_of_enough"
-
-
-def _register_bootstrap(kind: str) -> None:
-    bootstrap = once(functools.partial(paper_bootstrap, of_change=kind == "change"))
-
-    def register(end: str, part: Callable[[Any], float]) -> None:
-        def figure(pairs: list[Pair]) -> float | None:
-            figures = bootstrap(pairs)
-            return None if figures is None else part(figures)
-
-        register_statistic(f"{_BOOTSTRAP}{kind}{end}", figure)
-
-    for end, part in _OF_BOOTSTRAP.items():
-        register(end, part)
-
-
-def _mean_of_enough(pairs: list[Pair]) -> float | None:
-    return math.fsum(pairs) / len(pairs) if len(pairs) >= ENOUGH else None
-
-
-def _error_of_enough(pairs: list[Pair]) -> float | None:
-    return clustered_standard_error(pairs) if len(pairs) >= ENOUGH else None
-
-
-register_uncertainty(f"{_ON_ALL}mean", mean_uncertainty)
-register_uncertainty(f"{_ON_ALL}change", change_uncertainty)
-register_statistic(f"{_ON_ALL}change", change)
-_register_bootstrap("mean")
-_register_bootstrap("change")
-register_statistic(_BY_CONCEPT, _mean_of_enough)
-register_statistic(_BY_CONCEPT + STDERR, _error_of_enough)

@@ -5,47 +5,88 @@ from typing import Any
 
 from datasets import Dataset
 
-from lm_eval_ext.benchmarks.conceptual import fewshot, openbookqa, score
-from lm_eval_ext.benchmarks.conceptual.fewshot import SELECTIONS, Rules
+from lm_eval_ext.benchmarks.conceptual import copying, fewshot, glue, openbookqa, score
+from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS, Rules
 from lm_eval_ext.benchmarks.conceptual.load import DEFAULT_PIPELINE
-from lm_eval_ext.benchmarks.conceptual.prompt import framed, with_facts
+from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, templates_of, with_facts
+from lm_eval_ext.harness import signature
 from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
+from lm_eval_ext.log import get_logger
+
+_log = get_logger(__name__)
+
+OF_DOCUMENT = ("id", "input", "answer", "concept", "concepts", "answers", "options", "answer_label")
+"""Columns of a sample that its document has, too."""
 
 
 class ConceptualTask(FewshotTask):
-    """Asks each document twice: with random and with concept-sharing demonstrations."""
+    """Asks each document with random and with concept-sharing demonstrations.
+
+    With a control it asks a third time, and with several templates as often for each.
+    """
 
     def prepare(self, config: Mapping[str, Any]) -> None:
-        """Finds the concepts that have metrics of their own."""
+        """Finds the templates, and the concepts that have metrics of their own."""
+        dataset, control = (self.options[f"conceptual_{key}"] for key in ("dataset", "control"))
         self._rules = Rules(
-            by_overlap=self.options["conceptual_dataset"] == "worldtree",
+            by_overlap=dataset == "worldtree",
             max_words=self.options["conceptual_max_words"],
+            min_overlap=self.options["conceptual_min_overlap"],
+            separator=glue.SEPARATOR if dataset == "glue" else "",
+            control=control == "labels",
         )
-        rows = self.dataset["test"]
+        self._selections = (*SELECTIONS, SAME_LABELS) if self._rules.control else SELECTIONS
+        rows = self.dataset["test"].to_list()
         self._rows: Mapping[str, dict[str, Any]] = {row["id"]: row for row in rows}
         # WorldTree's concepts are facts. Each explains many samples only in part, so none gets
         # metrics of its own.
-        self._concepts = (
-            () if self._rules.by_overlap else score.concepts_with_enough(self._rows.values())
+        self._layout = score.Layout(
+            concepts=()
+            if self._rules.by_overlap
+            else score.concepts_with_enough(self._rows.values()),
+            templates=tuple(templates_of(dataset, self.options["conceptual_template"])),
+            control=self._rules.control,
+            draws=self.options["conceptual_bootstrap"],
         )
 
     def metrics(self) -> list[dict[str, Any]]:
         """Returns the metric list, which depends on the concepts."""
-        return score.metric_list(self._concepts)
+        return score.metric_list(self._layout)
 
     def sign(self, own: dict[str, str]) -> None:
-        """Adds the version of the spaCy pipeline that found the concepts."""
+        """Adds what the options leave open.
+
+        That is the default's template by name, a digest of all inputs and answers, and the version
+        of the spaCy pipeline that found the concepts.
+        """
+        names = "+".join(self._layout.templates)
+        own["template"] = (
+            f"best of {names}" if self.options["conceptual_template"] == ALL else names
+        )
+        shown = sorted([row["id"], row["inputs"], row["answers"]] for row in self._rows.values())
+        own["inputs"] = signature.digest(shown)
         if self.options["conceptual_dataset"] == "openbookqa":
             named = self.options["conceptual_pipeline"] or DEFAULT_PIPELINE
             own["pipeline"] = openbookqa.find(named).label
 
+    def dump_config(self) -> dict[str, Any]:
+        """What lm-eval writes into the results file; with a digest of who is shown what."""
+        dumped = super().dump_config()
+        shown = sorted(
+            [doc["id"], *(doc[f"{name}_demonstrations"] for name in self._selections)]
+            for doc in self.chosen.documents.to_list()
+        )
+        dumped["metadata"][signature.METADATA_KEY]["demonstrations"] = signature.digest(shown)
+        return dumped
+
     def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
         """Makes documents of the samples that have k demonstrations under both selections."""
-        rows = list(samples)
+        rows = samples.to_list()
         chosen, left_out = fewshot.choose(rows, self._rules, k, seed)
         made = [
-            {key: row[key] for key in ("id", "input", "answer", "concept", "concepts")}
-            | fewshot.columns(chosen[row["id"]])
+            {key: row[key] for key in OF_DOCUMENT}
+            | {"templates": list(self._layout.templates)}
+            | fewshot.columns(chosen[row["id"]], self._selections)
             for row in rows
             if row["id"] in chosen
         ]
@@ -53,23 +94,36 @@ class ConceptualTask(FewshotTask):
             long = [doc["id"] for doc in made if self._words(doc) > self._rules.max_words]
             made = [doc for doc in made if doc["id"] not in set(long)]
             left_out |= {fewshot.TOO_LONG: long} if long else {}
+        if without := sum(not doc.get(f"{SAME_LABELS}_demonstrations", True) for doc in made):
+            _log.warning(
+                "%s: %d samples have no demonstrations of other concepts with the same labels, and "
+                "are in no metric of that control",
+                self.config.task,
+                without,
+            )
         return Chosen(Dataset.from_list(made), left_out)
 
     def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
-        """The sample after its random and after its concept-sharing demonstrations."""
-        return [self._prompt(doc, doc[f"{name}_demonstrations"]) for name in SELECTIONS]
+        """The sample by each template, after the demonstrations of each selection."""
+        return [
+            self._prompt(doc, doc[f"{name}_demonstrations"], number)
+            for number in range(len(self._layout.templates))
+            for name in self._asked(doc)
+        ]
 
-    def _prompt(self, doc: Mapping[str, Any], shown: Sequence[str]) -> Prompt:
+    def _asked(self, doc: Mapping[str, Any]) -> list[str]:
+        return [name for name in self._selections if doc[f"{name}_demonstrations"]]
+
+    def _prompt(self, doc: Mapping[str, Any], shown: Sequence[str], template: int) -> Prompt:
         rows = [self._rows[name] for name in shown]
-        facts = dict.fromkeys(
-            fact for row in [*rows, self._rows[doc["id"]]] for fact in row["facts"]
-        )
-        turns = [Turn(framed(row["input"]), row["answer"]) for row in rows]
+        own = self._rows[doc["id"]]
+        facts = dict.fromkeys(fact for row in [*rows, own] for fact in row["facts"])
+        turns = [Turn(framed(row["inputs"][template]), row["answers"][template]) for row in rows]
         turns[0] = Turn(with_facts(facts, turns[0].input), turns[0].answer)
-        return Prompt(tuple(turns), framed(doc["input"]))
+        return Prompt(tuple(turns), framed(own["inputs"][template]))
 
     def _words(self, doc: dict[str, Any]) -> int:
-        """Distinct words of the longer of both prompts."""
+        """Distinct words of the longest of all prompts."""
         return max(
             fewshot.distinct_words(
                 prompt.input,
@@ -79,5 +133,18 @@ class ConceptualTask(FewshotTask):
         )
 
     def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> dict[str, Any]:
-        """Makes lm-eval's metrics of the scores under both selections."""
-        return dict(score.values(doc, super().score(doc, answers), self._concepts))
+        """Makes lm-eval's metrics of the model's scores, and of the stand-ins' that copy."""
+        scored = super().score(doc, answers)
+        for number, template in enumerate(self._layout.templates):
+            copied = {
+                name: copying.scores(
+                    doc["answers"][number],
+                    [
+                        self._rows[shown]["answers"][number]
+                        for shown in doc[f"{name}_demonstrations"]
+                    ],
+                )
+                for name in self._asked(doc)
+            }
+            scored[template] = {**scored[template], **score.by_score(copied)}
+        return dict(score.values(doc, scored, self._layout))

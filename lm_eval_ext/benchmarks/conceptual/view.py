@@ -1,11 +1,15 @@
-"""How reports show a sample: both answers, and why each demonstration was chosen."""
+"""How reports show a sample: all answers, and why each demonstration was chosen."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
-_SELECTIONS = {"random": "at random", "concept": "sharing a concept"}
+_SELECTIONS = {
+    "random": "at random",
+    "concept": "sharing a concept",
+    "same_labels": "of other concepts with the same labels",
+}
 
 
 def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
@@ -27,6 +31,7 @@ def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
                     ),
                 )
                 for name, words in _SELECTIONS.items()
+                if doc.get(f"{name}_demonstrations")
             ),
         )
         for doc in docs
@@ -36,14 +41,21 @@ def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """The answer after each selection."""
-    del docs
+    """The answer after each selection, for each template."""
     return [
         AnswerView(
-            "\n".join(
-                f"after demonstrations {words}: {answer}"
-                for words, answer in zip(_SELECTIONS.values(), one, strict=False)
-            )
+            "\n".join(f"{asked}: {answer}" for asked, answer in zip(_asked(doc), one, strict=False))
         )
-        for one in answers
+        for doc, one in zip(docs, answers, strict=True)
+    ]
+
+
+def _asked(doc: Mapping[str, Any]) -> list[str]:
+    """What each request asks, in words."""
+    templates = doc.get("templates") or [""]
+    return [
+        f"{f'{template}, ' if len(templates) > 1 else ''}after demonstrations {words}"
+        for template in templates
+        for name, words in _SELECTIONS.items()
+        if doc.get(f"{name}_demonstrations")
     ]

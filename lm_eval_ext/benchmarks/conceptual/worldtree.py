@@ -1,20 +1,22 @@
 """WorldTree 2.1: science questions, each explained by facts from tables; and its archive.
 
-Peculiarities of the format: quotes are ordinary characters; columns with SKIP in their name are
-not part of a fact; a uid can be in several rows, of which the first counts; a question can lack
-an explanation; keys are A to E or 1 to 4.
+Peculiarities of the format: the questions are quoted CSV, while in the tables quotes are ordinary
+characters; columns with SKIP in their name are not part of a fact; a uid can be in several rows, of
+which the first counts; a question can lack an explanation; keys are A to E or 1 to 4.
 
 No checksum is published for the archive. Its size and SHA-256 are recorded beside it at the first
 download, and an archive that differs later is an error. (All other downloads have a declared
 checksum, see :mod:`lm_eval_ext.data`.)
 """
 
+import csv
 import hashlib
 import json
 import re
 import sys
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -66,7 +68,7 @@ def read(folder: Folder) -> list[Sample]:
     facts = read_facts(folder)
     samples = []
     unknown: set[str] = set()
-    for place, row in _table(folder, QUESTIONS):
+    for place, row in _table(folder, QUESTIONS, quoted=True):
         try:
             explanation = row["explanation"].split()
             if not explanation:
@@ -153,7 +155,7 @@ def read_facts(folder: Folder) -> dict[str, str]:
     return facts
 
 
-def _table(folder: Folder, name: str) -> list[tuple[str, dict[str, str]]]:
+def _table(folder: Folder, name: str, *, quoted: bool = False) -> list[tuple[str, dict[str, str]]]:
     """The rows of a table by column name, each after its place (for messages)."""
     file = folder.joinpath(name)
     if not file.is_file():
@@ -162,17 +164,29 @@ def _table(folder: Folder, name: str) -> list[tuple[str, dict[str, str]]]:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{file}: cannot be read ({error}); download the archive again") from None
-    header, *lines = text.replace("\r\n", "\n").split("\n")
-    columns = _unique(header.split("\t"))
+    lines = text.replace("\r\n", "\n").split("\n")
+    split = (
+        _unquoted(lines) if quoted else ((n, line.split("\t")) for n, line in enumerate(lines, 1))
+    )
+    columns = _unique(next(split)[1])
     rows = []
-    for number, line in enumerate(lines, start=2):
-        if line.strip():
-            cells = line.split("\t")
-            cells += [""] * (len(columns) - len(cells))
-            if len(cells) > len(columns) and any(cells[len(columns) :]):
-                raise DataError(f"{file}:{number}: {len(cells)} cells under {len(columns)} columns")
-            rows.append((f"{file}:{number}", dict(zip(columns, cells, strict=False))))
+    for number, cells in split:
+        if any("\t" in cell for cell in cells):
+            raise DataError(f"{file}:{number}: a quote is not closed; download the archive again")
+        if len(cells) > len(columns) and any(cells[len(columns) :]):
+            raise DataError(f"{file}:{number}: {len(cells)} cells under {len(columns)} columns")
+        if any(cell.strip() for cell in cells):
+            filled = [*cells, *[""] * (len(columns) - len(cells))]
+            rows.append((f"{file}:{number}", dict(zip(columns, filled, strict=False))))
     return rows
+
+
+def _unquoted(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Numbers and cells of the rows of quoted CSV."""
+    # The reader takes a lone carriage return for the end of a row.
+    reader = csv.reader((line.replace("\r", " ") + "\n" for line in lines), "excel-tab")
+    for cells in reader:
+        yield reader.line_num, cells
 
 
 def _unique(columns: list[str]) -> list[str]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from lm_eval_ext.benchmarks.diner.files import read_json
+from lm_eval_ext.benchmarks.diner.script import NOT_CHINESE, simplified
 from lm_eval_ext.errors import DataError
 
 KINDS = ("food", "action", "flavour")
@@ -60,7 +62,7 @@ class Glossary:
             DataError: It cannot be read, or is not a glossary in JSON.
         """
         try:
-            content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
+            content = read_json(path)
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{path}: not a glossary ({error}); it must be {_LEGAL}") from error
         try:
@@ -69,23 +71,28 @@ class Glossary:
             raise DataError(f"{path}: {error}") from error
 
     @classmethod
-    def of(cls, mapping: Mapping[str, Mapping[str, str]]) -> "Glossary":
-        """Builds a glossary from ``{kind: {word: class}}``; raises DataError if it is not one."""
+    def of(cls, mapping: object) -> "Glossary":
+        """Builds a glossary from ``{kind: {word: class}}``; raises DataError if it is not one.
+
+        Words and classes become simplified characters, as names and answers do.
+        """
         if not isinstance(mapping, Mapping) or set(mapping) != set(KINDS):
             raise DataError(f"a glossary must be {_LEGAL}")
         components: dict[str, Component] = {}
         for kind in KINDS:
             if not isinstance(mapping[kind], Mapping):
                 raise DataError(f"{kind!r} in the glossary is not an object; it must be {_LEGAL}")
-            for word, name in mapping[kind].items():
-                _check(word, kind)
+            for given, name in mapping[kind].items():
+                _check(given, kind)
                 _check(name, kind)
-                if word in components:
+                word, component = simplified(given), Component(kind, simplified(name))
+                known = components.setdefault(word, component)
+                if known != component:
                     raise DataError(
-                        f"the glossary has {word!r} as {components[word].kind} and as {kind}; a "
-                        "word has only one class: remove one of them"
+                        f"the glossary has {word!r} as {known.kind} {known.name!r} and as {kind} "
+                        f"{component.name!r} (simplified characters); a word has only one class: "
+                        "remove one of them"
                     )
-                components[word] = Component(kind, name)
         if not components:
             raise DataError(f"the glossary has no words; it must be {_LEGAL}")
         return cls(components)
@@ -148,16 +155,6 @@ def _check(word: object, kind: str) -> None:
         )
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """For ``json``, which would silently keep only the last of two equal keys."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"{twice!r} occurs twice")
-    return found
-
-
 _PAIRS = ("(（﹙:)）﹚", "[［:]］", "{｛:}｝", "<＜〈:>＞〉", "【〖〔〘〚︻:】〗〕〙〛︼")  # noqa: RUF001
 """Opening and closing brackets of each shape; recipe authors mix ASCII and full-width ones.
 
@@ -180,11 +177,6 @@ BRACKETED = _pattern()
 
 NESTING = 3
 """How often :data:`BRACKETED` is removed; of brackets nested deeper, the content stays."""
-
-_CHINESE = "〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # noqa: RUF001
-CHINESE = f"[{_CHINESE}]"
-NOT_CHINESE = f"[^{_CHINESE}]+"
-"""Letters, digits, punctuation, emojis, kana and spaces among them."""
 
 _BRACKETED = re.compile(BRACKETED)
 _NOT_CHINESE = re.compile(NOT_CHINESE)

@@ -1,14 +1,15 @@
 """Loads DiNeR's documents from the published files, from ``diner build``'s, or from mini."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.diner import extract, mini, prompt
+from lm_eval_ext.benchmarks.diner import mini, prompt
+from lm_eval_ext.benchmarks.diner.component_answers import read_answers
+from lm_eval_ext.benchmarks.diner.files import read_json
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.in_context import SELECTIONS
 from lm_eval_ext.benchmarks.diner.records import Categories, Recipe, Split, split_of
@@ -35,6 +36,9 @@ GLOSSARY = "glossary.json"
 NAME, COMPONENTS, COMPOSITIONAL = "name", "components", "cp"
 ASKS = (NAME, COMPONENTS, COMPOSITIONAL)
 
+MOST = 2**64
+"""Upper limit of whole numbers."""
+
 OTHER = "other"
 """Of a test name that is in none of the paper's generalization categories."""
 
@@ -50,6 +54,7 @@ def dataset(
     diner_dir: str | None = None,
     diner_ask: str = NAME,
     diner_components_file: str | None = None,
+    diner_wording: str = prompt.OURS,
     diner_demonstrations: str | None = None,
     diner_per_dish: int = 0,
     diner_draw_seed: int = 0,
@@ -65,9 +70,11 @@ def dataset(
         diner_ask: What to ask for: the ``name``, the ``components``, or both (``cp``).
         diner_components_file: For ``cp``: lm-eval's log of a model's answers to
             ``diner_components``, which prompts then state before the question.
+        diner_wording: Whose component questions: ``ours``, or the ``authors``', which their
+            fine-tuned models know.
         diner_demonstrations: How in-context demonstrations are chosen; None: none are shown.
         diner_per_dish: Recipes per dish, drawn at random; 0: all.
-        diner_draw_seed: The seed for drawing them.
+        diner_draw_seed: The seed for drawing them, a whole number.
 
     Raises:
         OptionError: A value is illegal, or a library is not installed.
@@ -80,14 +87,16 @@ def dataset(
             raise OptionError(
                 f"diner_{option} is {path!r}; write a path as a string, or leave it out"
             )
-    _check(diner_ask, diner_components_file, diner_demonstrations, diner_per_dish)
+    _check(diner_ask, diner_components_file, diner_demonstrations)
+    _check_wording(diner_wording, diner_ask, diner_components_file)
+    _check_draw(diner_per_dish, diner_draw_seed)
     split, info = read(diner_corpus, diner_split, diner_dir)
     parsed = [recipe for recipe in split.test if split.glossary.parse(recipe.name)]
     left_out = {UNPARSED: [r.id for r in split.test if not split.glossary.parse(r.name)]}
     asked = drawn(parsed, diner_per_dish, diner_draw_seed)
-    given: Mapping[str, Mapping[str, str]] | None = None
+    given: Mapping[str, Mapping[str, Sequence[str]]] | None = None
     if diner_components_file is not None:
-        given = extract.read_answers(Path(diner_components_file).expanduser(), asked)
+        given = read_answers(Path(diner_components_file).expanduser(), asked)
         left_out[UNANSWERED] = [recipe.id for recipe in asked if recipe.id not in given]
         asked = [recipe for recipe in asked if recipe.id in given]
     if not asked:
@@ -102,7 +111,7 @@ def dataset(
             "instruction": recipe.instruction,
             "answer": recipe.name,
             "category": categories.of(split.glossary.parse(recipe.name) or ()) or OTHER,
-            **_prompts(recipe, diner_ask, given),
+            **_prompts(recipe, diner_ask, diner_wording, given),
         }
         for recipe in asked
     ]
@@ -112,9 +121,7 @@ def dataset(
     return DatasetDict({"test": Dataset.from_list(rows, info=info)})
 
 
-def _check(
-    ask: str, components_file: str | None, demonstrations: str | None, per_dish: int
-) -> None:
+def _check(ask: str, components_file: str | None, demonstrations: str | None) -> None:
     if ask not in ASKS:
         raise OptionError(f"diner_ask is {ask!r}; use {', '.join(ASKS)}")
     if components_file is not None and ask != COMPOSITIONAL:
@@ -127,8 +134,30 @@ def _check(
         )
     if demonstrations is not None:
         check_installed()
-    if isinstance(per_dish, bool) or not isinstance(per_dish, int) or per_dish < 0:
-        raise OptionError(f"diner_per_dish is {per_dish!r}; use 0 (all), 1 or more")
+
+
+def _check_wording(wording: str, ask: str, components_file: str | None) -> None:
+    if wording not in prompt.WORDINGS:
+        raise OptionError(f"diner_wording is {wording!r}; use {' or '.join(prompt.WORDINGS)}")
+    if wording != prompt.OURS and ask == NAME:
+        raise OptionError(
+            "diner_wording is only for diner_components and diner_cp; leave it out: the question "
+            "for the name is the authors' anyway"
+        )
+    if wording == prompt.AUTHORS and ask == COMPOSITIONAL and components_file is None:
+        raise OptionError(
+            "diner_wording authors states components that a model found before: name its answers "
+            "with diner_components_file, or use ours"
+        )
+
+
+def _check_draw(per_dish: int, seed: int) -> None:
+    for option, value, legal in (
+        ("per_dish", per_dish, "0 (all), 1 or more"),
+        ("draw_seed", seed, "a whole number from 0 to 2**64 - 1"),
+    ):
+        if type(value) is not int or not 0 <= value < MOST:
+            raise OptionError(f"diner_{option} is {value!r}; use {legal}")
 
 
 def split_for(options: Mapping[str, Any]) -> Split:
@@ -155,16 +184,20 @@ def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:
 
 
 def _prompts(
-    recipe: Recipe, wanted: str, given: Mapping[str, Mapping[str, str]] | None
+    recipe: Recipe,
+    wanted: str,
+    wording: str,
+    given: Mapping[str, Mapping[str, Sequence[str]]] | None,
 ) -> dict[str, Any]:
     """The columns with prompts."""
     if wanted == NAME:
         return {"input": prompt.name_prompt(recipe.instruction)}
     if wanted == COMPONENTS:
-        return {"context": prompt.component_prompts(recipe.instruction)}
+        return {"context": prompt.component_prompts(recipe.instruction, wording)}
     if given is None:
         return {"input": prompt.one_prompt(recipe.instruction)}
-    return {"input": prompt.given_components_prompt(recipe.instruction, given[recipe.id])}
+    text = prompt.given_components_prompt(recipe.instruction, given[recipe.id], wording)
+    return {"input": text}
 
 
 def read(corpus: str, split: str, folder: str | None) -> "tuple[Split, DatasetInfo]":
@@ -226,7 +259,9 @@ def _kept(data: tuple[Path, int, int], glossary: tuple[Path, int, int]) -> Split
     """Reads files of this size and time; cached, as several tasks of a run need the same 125 MB."""
     path = data[0]
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON ({error}); fetch or build it again") from error
+        raise DataError(
+            f"{path}: not JSON as it must be ({error}); fetch or build it again"
+        ) from error
     return split_of(content, Glossary.read(glossary[0]), str(path))

@@ -1,12 +1,12 @@
 """Prompts about a recipe.
 
 :data:`NAME_QUESTION` and the quotation marks around the instruction are the authors'; all other
-wording is ours.
+wording is ours, except under ``authors``: models that they fine-tuned know only these questions.
 """
 
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 NAME_QUESTION = "这个菜谱的菜名是什么？"
@@ -25,6 +25,12 @@ COMPONENT_QUESTIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+OURS, AUTHORS = "ours", "authors"
+WORDINGS = (OURS, AUTHORS)
+"""Whose component questions are asked, and whose form states components before the name."""
+
+_AUTHORS_SUBJECTS = {"action": "主要操作", "flavour": "主要风味", "food": "主要食材"}
+
 LABELS: Mapping[str, str] = MappingProxyType(
     {"action": "烹饪方法", "flavour": "味道", "food": "主料或形式"}
 )
@@ -38,19 +44,31 @@ def name_prompt(instruction: str) -> str:
     return f"{_quoted(instruction)} {NAME_QUESTION}"
 
 
-def component_prompts(instruction: str) -> list[str]:
+def component_prompts(instruction: str, wording: str) -> list[str]:
     """Asks for the components: one prompt for each of :data:`ASKED_KINDS`."""
-    return [f"{_quoted(instruction)} {COMPONENT_QUESTIONS[kind]}" for kind in ASKED_KINDS]
+    questions = {kind: f"{_authors(kind)}什么？" for kind in ASKED_KINDS}
+    questions = questions if wording == AUTHORS else dict(COMPONENT_QUESTIONS)
+    return [f"{_quoted(instruction)} {questions[kind]}" for kind in ASKED_KINDS]
 
 
-def given_components_prompt(instruction: str, components: Mapping[str, str]) -> str:
+def given_components_prompt(
+    instruction: str, components: Mapping[str, Sequence[str]], wording: str
+) -> str:
     """Asks for the name after stating components, by kind, that the model answered earlier.
 
-    Empty components are not mentioned, as in the authors' code.
+    Kinds without components are not mentioned, as in the authors' code.
     """
-    found = [f"{LABELS[kind]}：{components[kind]}" for kind in ASKED_KINDS if components[kind]]
-    stated = f"{'；'.join(found)}。" if found else ""
+    found = {kind: components[kind] for kind in ASKED_KINDS if components[kind]}
+    if wording == AUTHORS:
+        stated = "".join(f"{_authors(kind)}{','.join(some)}," for kind, some in found.items())
+    else:
+        stated = "；".join(f"{LABELS[kind]}：{'、'.join(some)}" for kind, some in found.items())
+        stated += "。" if stated else ""
     return f"{_quoted(instruction)} {stated}{NAME_QUESTION}"
+
+
+def _authors(kind: str) -> str:
+    return f"这个菜谱的{_AUTHORS_SUBJECTS[kind]}是"
 
 
 def one_prompt(instruction: str) -> str:

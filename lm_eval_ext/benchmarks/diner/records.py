@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import combinations
 
 from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary
+from lm_eval_ext.benchmarks.diner.script import simplified
 from lm_eval_ext.errors import DataError
 
 TRAIN, VALID, TEST = "train", "valid", "test"
@@ -25,7 +26,7 @@ class Recipe:
     Attributes:
         id: Unique in its split: the part and the recipe's number in it.
         instruction: The steps, in Chinese.
-        name: The gold name.
+        name: The gold name, in simplified characters.
     """
 
     id: str
@@ -99,7 +100,7 @@ def _recipes(content: object, part: str, place: str) -> tuple[Recipe, ...]:
     _check(instructions, "instruction", f"{place}: {part}")
     _check(names, "name", f"{place}: {part}")
     return tuple(
-        Recipe(f"{part}-{number}", instruction, name)
+        Recipe(f"{part}-{number}", instruction, simplified(name))
         for number, (instruction, name) in enumerate(zip(instructions, names, strict=True))
     )
 

@@ -1,8 +1,9 @@
 """DiNeR's metrics: a predicted dish name compared with the gold name (paper, section 5.1).
 
 Names are compared as sets of components. ``micro_f1`` is the paper's score, computed from counts
-summed over all recipes; ``mean_f1``, the mean of the recipes' own F1, is what the authors' code
-computes. Counts are exact fractions, so the order of the recipes does not matter.
+summed over all recipes; ``mean_f1`` is the mean of the recipes' own F1, and ``mean_f1_authors``
+the same with 0 for predictions that do not parse, as the authors' code computes it. Counts are
+exact fractions, so the order of the recipes does not matter.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.benchmarks.diner.extract import components_in
+from lm_eval_ext.benchmarks.diner.component_answers import components_in
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 from lm_eval_ext.harness.metrics import (
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-MICRO, MEAN, EXACT = "micro_f1", "mean_f1", "exact_match"
+MICRO, MEAN, MEAN_AUTHORS, EXACT = "micro_f1", "mean_f1", "mean_f1_authors", "exact_match"
 UNPARSED, NO_ANSWER = "unparsed", "no_answer"
 """Shares of answers: the name does not parse; there is no name."""
 
@@ -148,7 +149,7 @@ def name_metrics(categories: Sequence[str]) -> list[dict[str, Any]]:
         categories: Generalization categories of the documents; each has metrics of its own.
     """
     parts = [MICRO, *(f"{MICRO}:{part}" for part in (*KINDS, *categories))]
-    means = [MEAN, EXACT, *(f"{EXACT}:{part}" for part in categories)]
+    means = [MEAN, MEAN_AUTHORS, EXACT, *(f"{EXACT}:{part}" for part in categories)]
     return [
         *_micro_entries(parts),
         *metric_entries(means),
@@ -172,10 +173,12 @@ def name(
     }
     # Synonyms are the same component, but not the same name.
     exact = float(gold == prediction)
+    parsed = glossary.parse(prediction) is not None
     means = {
         MEAN: found.f1,
+        MEAN_AUTHORS: found.f1 if parsed else 0.0,
         EXACT: exact,
-        UNPARSED: float(glossary.parse(prediction) is None),
+        UNPARSED: float(not parsed),
         NO_ANSWER: float(not prediction),
     }
     parts = {f"{EXACT}:{one}": exact for one in categories if one == category}
@@ -193,6 +196,7 @@ def component_metrics() -> list[dict[str, Any]]:
     parts = ["", *(f":{kind}" for kind in ASKED_KINDS)]
     return [
         *_micro_entries(MICRO + part for part in parts),
+        *metric_entries([MEAN_AUTHORS]),
         *metric_entries(metric + part for metric in (MEAN, EXACT) for part in parts),
     ]
 
@@ -202,20 +206,22 @@ def components(gold: str, answers: Sequence[str], glossary: Glossary) -> dict[st
 
     The components in an answer are compared with all gold components of the kind asked for. If
     the gold name has none of that kind, an answer without components is right: its F1 is 1, and
-    it changes no micro F1. Answers are in the order of ``ASKED_KINDS``.
+    it changes no micro F1. Answers are in the order of ``ASKED_KINDS``; for ``mean_f1_authors`` the
+    question that a component is the answer to does not matter.
     """
     parsed = glossary.parse(gold) or ()
     found: dict[str, Counts] = {}
     means: dict[str, float] = {}
-    for kind, answer in zip(ASKED_KINDS, answers, strict=True):
+    named = dict(zip(ASKED_KINDS, (components_in(one, glossary) for one in answers), strict=True))
+    for kind, given in named.items():
         wanted = {component for component in parsed if component.kind == kind}
-        given = components_in(answer, glossary)
         found[kind] = set_counts(wanted, given)
         means[f"{MEAN}:{kind}"] = found[kind].f1 if wanted or given else 1.0
         means[f"{EXACT}:{kind}"] = float(wanted == given)
     total = reduce(add, found.values())
     means[MEAN] = sum(means[f"{MEAN}:{kind}"] for kind in ASKED_KINDS) / len(ASKED_KINDS)
     means[EXACT] = min(means[f"{EXACT}:{kind}"] for kind in ASKED_KINDS)
+    means[MEAN_AUTHORS] = set_counts(parsed, set().union(*named.values())).f1
     micro = {MICRO: total, **{f"{MICRO}:{kind}": one for kind, one in found.items()}}
     scored = {**_micro_results(micro, gold), **document_results(means, gold)}
     return {entry["metric"]: scored[entry["metric"]] for entry in component_metrics()}
@@ -252,7 +258,7 @@ def micro_f1(documents: Iterable[Counts]) -> float | None:
 
 
 def mean_f1(documents: Iterable[Counts]) -> float | None:
-    """The authors' code's score: the mean of the documents' F1; None without a document."""
+    """The mean of the documents' F1; None without a document."""
     scores = [one.exact_f1 for one in documents]
     return float(sum(scores, Fraction(0)) / len(scores)) if scores else None
 

@@ -8,7 +8,8 @@ from datasets import Dataset
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner import load, score
-from lm_eval_ext.benchmarks.diner.extract import name_after_components, name_of
+from lm_eval_ext.benchmarks.diner.component_answers import name_after_components
+from lm_eval_ext.benchmarks.diner.extract import name_of
 from lm_eval_ext.benchmarks.diner.in_context import INSTRUCTION, ORACLE, choose
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe
@@ -42,7 +43,7 @@ class NameTask(ExtTask):
                     "its own; leave it out"
                 )
         self.split = load.split_for(self.options)
-        present = set(self.dataset["test"]["category"])
+        present = set(self.dataset["test"]["category"][:])
         self._categories = [one for one in (*CATEGORIES, load.OTHER) if one in present]
 
     def metrics(self) -> list[dict[str, Any]]:

@@ -20,6 +20,9 @@ FOUR_CONTEXTS = ("pos_neg", "pos_pos", "neg_pos", "neg_neg")
 SIX_CONTEXTS = ("pos_neg", "two_neg", "pos_pos", "neg_pos", "neg_two", "neg_neg")
 """Contexts in the order of the stimulus files; the six are those of experiment ``two``."""
 
+FAMILIES = ("affirmative_negation", "know_doubt", "managed_failed")
+"""LIEDER's sentence families; the paper's figures 1 to 6 are of the first alone (appendix B)."""
+
 
 @dataclass(frozen=True)
 class Sentence:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval_ext.benchmarks.lieder.records import NONREFERENTIAL, Experiment
+from lm_eval_ext.benchmarks.lieder import mini
+from lm_eval_ext.benchmarks.lieder.records import FAMILIES, NONREFERENTIAL, Experiment
 from lm_eval_ext.harness.metrics import document_results, metric_entries
 
 DIRECT, RELATIVE = "direct", "relative"
@@ -154,17 +155,37 @@ def score(logprobs: Mapping[str, float], experiment: Experiment) -> dict[str, fl
     return {**scores, UNDEFINED: undefined / len(logprobs)}
 
 
+def families_of(experiment: Experiment) -> tuple[str, ...]:
+    """The sentence families of an experiment."""
+    return tuple(mini.FAMILIES) if experiment == "mini" else FAMILIES
+
+
+def of_family(name: str, family: str) -> str:
+    """The metric that is another one over a single family: ``direct/mean:know_doubt``."""
+    return f"{name}:{family}"
+
+
 def process_results(doc: dict[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
-    """lm-eval's hook: scores a document; standard errors are clustered by item."""
+    """lm-eval's hook: scores a document, overall and in its family.
+
+    Metrics of other families are None. Standard errors are clustered by item.
+    """
     logprobs = {
         condition: float(logprob)
         for condition, (logprob, _is_greedy) in zip(doc["condition"], results, strict=True)
     }
-    return document_results(score(logprobs, doc["experiment"]), cluster=doc["item"])
+    scores: dict[str, float | None] = {**score(logprobs, doc["experiment"])}
+    by_family = {
+        of_family(name, family): value if family == doc["family"] else None
+        for family in families_of(doc["experiment"])
+        for name, value in scores.items()
+        if name != UNDEFINED
+    }
+    return document_results({**scores, **by_family}, cluster=doc["item"])
 
 
 def metric_list(lieder_experiment: Experiment = "base", **_: Any) -> list[dict[str, Any]]:
-    """lm-eval's hook: the metrics of an experiment, named as :func:`score` names them."""
+    """lm-eval's hook: the metrics of an experiment, named as :func:`process_results` names them."""
     comparisons = comparisons_of(lieder_experiment)
     none_correct = dict.fromkeys((comparison.name for comparison in comparisons), False)
     names = [
@@ -172,4 +193,10 @@ def metric_list(lieder_experiment: Experiment = "base", **_: Any) -> list[dict[s
         for metric in metrics_of(lieder_experiment)
         for name in summarise(none_correct, comparisons)
     ]
-    return [*metric_entries(names), *metric_entries([UNDEFINED], higher_is_better=False)]
+    return [
+        *metric_entries(names),
+        *metric_entries([UNDEFINED], higher_is_better=False),
+        *metric_entries(
+            of_family(name, family) for family in families_of(lieder_experiment) for name in names
+        ),
+    ]

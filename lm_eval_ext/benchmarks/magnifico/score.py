@@ -113,7 +113,7 @@ class Scopes:
 
     def __init__(self, documents: Mapping[str, Sequence[str]]) -> None:
         """Takes the documents' columns ``form``, ``category`` and ``interpretation``."""
-        columns = {key: documents[key] for key in ("form", "category", "interpretation")}
+        columns = {key: documents[key][:] for key in ("form", "category", "interpretation")}
         seen = {key: list(dict.fromkeys(column)) for key, column in columns.items()}
         self._forms = [form for form in seen["form"] if form != BASE]
         # The only form or category would repeat the overall metric.

@@ -51,7 +51,7 @@ def asked(task: Any, limit: int | None = None) -> dict[str, str]:
 def rows_of(**options: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What may be shown, and the samples."""
     loaded = in_context.dataset(**options)
-    return list(loaded["train"]), list(loaded["test"])
+    return loaded["train"].to_list(), loaded["test"].to_list()
 
 
 TRAINING, SAMPLES = rows_of(cogs_corpus="mini")

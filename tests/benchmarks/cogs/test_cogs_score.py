@@ -157,7 +157,7 @@ class Run:
             include_defaults=False, include_path=tasks_folder(), metadata=metadata
         )
         self.task = manager.load(name)["tasks"][name]
-        self.docs = list(self.task.eval_docs)
+        self.docs = self.task.eval_docs.to_list()
 
     def __call__(self, answers: list[str]) -> dict[str, Any]:
         raw: dict[tuple[str, str], list[Any]] = defaultdict(list)

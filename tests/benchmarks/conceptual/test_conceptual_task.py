@@ -12,7 +12,7 @@ from lm_eval.tasks import TaskManager
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.conceptual import fewshot, load
 from lm_eval_ext.benchmarks.conceptual.fewshot import TOO_FEW, TOO_LONG, Rules
-from lm_eval_ext.benchmarks.conceptual.prompt import TEMPLATES, template_of, with_facts
+from lm_eval_ext.benchmarks.conceptual.prompt import ALL, TEMPLATES, templates_of, with_facts
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
 from lm_eval_ext.errors import DataError, OptionError
 
@@ -198,14 +198,16 @@ def test_the_answers_of_a_template_differ_by_label() -> None:
         }
         assert len(answers) == 3, name
     assert TEMPLATES["mini"]["letter"](CHOICE)[1] == "B"
-    assert template_of("glue", None) is TEMPLATES["glue"]["follows"]
+    assert templates_of("glue", None) == {"follows": TEMPLATES["glue"]["follows"]}
+    assert templates_of("glue", ALL) is TEMPLATES["glue"]
 
 
 def test_a_template_is_named_by_metadata_and_signed() -> None:
     task = mini(conceptual_template="letter")
     assert {row["answer"] for row in task.dataset["test"]} == set("ABCD")
     own, plain = (t.dump_config()["metadata"]["signature"] for t in (task, mini()))
-    assert {key for key in own if own[key] != plain[key]} == {"template"}
+    assert {key for key in own if own[key] != plain[key]} == {"template", "inputs"}
+    assert (own["template"], plain["template"]) == ("letter", "options")
 
 
 def test_facts_stand_before_the_first_demonstration(monkeypatch: pytest.MonkeyPatch) -> None:

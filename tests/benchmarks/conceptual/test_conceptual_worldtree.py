@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.benchmarks.conceptual import fewshot, load, worldtree
-from lm_eval_ext.benchmarks.conceptual.fewshot import Rules
+from lm_eval_ext.benchmarks.conceptual.fewshot import TOO_FEW, Rules
 from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.errors import DataError
 
@@ -23,6 +23,8 @@ QUESTIONS = [
     ("Q3", "E", "f2|CENTRAL", 'Who said "no? (A) a (B) b (C) c (D) d (E) e "quoted', "Challenge"),
     ("Q4", "B", "", "What has no reason? (A) this (B) that", "Easy"),
     ("Q5", "B", "f3|CENTRAL f9|CENTRAL", "Which grade (A) is best? (A) one (B) two", "Easy"),
+    # Quoted, since quotes are in them.
+    ("Q6", "B", "f3|CENTRAL", '"He said ""why? (A) ""a"" (B) Compound"""', "Easy"),
 ]
 TABLES = {
     # A quote that is a character, a column that is no text, and columns that are called alike.
@@ -70,7 +72,7 @@ def test_every_trap_of_the_format(folder: Path, caplog: pytest.LogCaptureFixture
         "f3": 'tea is "warm',
     }
     samples = {sample.id: sample for sample in worldtree.read(folder)}
-    assert list(samples) == ["Q1", "Q2", "Q3", "Q5"], "Q4 has no explanation"
+    assert list(samples) == ["Q1", "Q2", "Q3", "Q5", "Q6"], "Q4 has no explanation"
     assert samples["Q1"].concepts == {"f1", "f2"}
     assert samples["Q1"].facts == ("nobody thinks of it", "ice is a kind of cold thing")
     assert (samples["Q1"].question, samples["Q1"].answer) == ("What is hot?", "fire")
@@ -78,6 +80,8 @@ def test_every_trap_of_the_format(folder: Path, caplog: pytest.LogCaptureFixture
     assert samples["Q2"].question == "What is (very) cold?"
     assert samples["Q3"].answer == 'e "quoted'
     assert samples["Q3"].question == 'Who said "no?'
+    assert samples["Q6"].question == 'He said "why?', "as CSV has it"
+    assert [option.text for option in samples["Q6"].options] == ['"a"', 'Compound"']
     assert samples["Q5"].question == "Which grade (A) is best?"
     assert samples["Q5"].facts == ('tea is "warm',), "f9 stands in no table"
     assert samples["Q5"].concepts == {"f3", "f9"}
@@ -123,6 +127,14 @@ def test_a_key_without_option_is_named(folder: Path) -> None:
         worldtree.read(folder)
 
 
+def test_a_quote_that_nobody_closes_is_named(folder: Path) -> None:
+    """It would swallow the rest of the file."""
+    file = folder / worldtree.QUESTIONS
+    file.write_text(file.read_text().replace("What is hot?", '"What is hot?').replace('""', "'"))
+    with pytest.raises(DataError, match="a quote is not closed"):
+        worldtree.read(folder)
+
+
 @pytest.mark.parametrize("missing", [worldtree.QUESTIONS, worldtree.TABLES])
 def test_a_missing_part_is_named(folder: Path, missing: str) -> None:
     (folder / missing).rename(folder / "elsewhere")
@@ -136,9 +148,45 @@ def test_overlap_decides_and_facts_are_loaded(
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(folder.parents[2]))
     rows = list(load.dataset(conceptual_dataset="worldtree")["test"])
     chosen, _ = fewshot.choose(rows, Rules(True, 0), 1, 0)
-    assert chosen["Q5"]["concept"].ids == ("Q2",)
+    assert chosen["Q5"]["concept"].ids[0] in {"Q2", "Q6"}
     assert chosen["Q5"]["concept"].picked[0].why == "shares 1 of 2: f3"
     assert {row["id"]: row["facts"] for row in rows}["Q1"][0] == "nobody thinks of it"
+
+
+def test_at_overlap_zero_the_paper_has_2204_of_2206(tmp_path: Path) -> None:
+    """551 clusters of four; with at least one fact in common, fewer samples have companions.
+
+    The files are as large as WorldTree's: 2,206 explained questions, and one without explanation.
+    Questions of a kind share a fact with the others of the kind, and a tenth shares with nobody.
+    """
+    top = tmp_path / worldtree.NAME
+    (top / worldtree.TABLES).mkdir(parents=True)
+    (top / "questions").mkdir()
+    kinds = [f"alone{n}" if n % 10 == 0 else f"kind{n % 60}" for n in range(2206)]
+    rows = [
+        f"Q{n}\tA\t{kind}|CENTRAL own{n}|LEXGLUE\tWhat is {n}? (A) it (B) {n}\tEasy"
+        for n, kind in enumerate(kinds)
+    ]
+    rows.append("Q2206\tA\t\tWhat has no reason? (A) this (B) that\tEasy")
+    (top / worldtree.QUESTIONS).write_text("\n".join([QUESTION_COLUMNS, *rows]) + "\n")
+    facts = sorted({*kinds, *(f"own{n}" for n in range(2206))})
+    table = ["FACT\t[SKIP] UID", *(f"{fact} holds\t{fact}" for fact in facts)]
+    (top / worldtree.TABLES / "FACTS.tsv").write_text("\n".join(table) + "\n")
+    samples = worldtree.read(top)
+    rows_of = [
+        {"id": s.id, "copy_key": s.copy_key, "concepts": sorted(s.concepts)} for s in samples
+    ]
+    assert len(samples) == 2206
+    chosen, left_out = fewshot.choose(rows_of, Rules(True, 0, min_overlap=0), 3, 1234)
+    assert (len(chosen), len(left_out[TOO_FEW])) == (2204, 2)
+    clusters = {frozenset((name, *one["concept"].ids)) for name, one in chosen.items()}
+    assert len(clusters) == 551, "disjoint, each sample in its own"
+    concepts = {s.id: s.concepts for s in samples}
+    together = sum(len(frozenset.union(*map(concepts.__getitem__, one))) == 5 for one in clusters)
+    assert 551 / 2 < together < 551, "four of a kind, but who shares with nobody takes anybody"
+    some = fewshot.choose(rows_of, Rules(True, 0), 3, 1234)[0]
+    assert len(some) == sum(not kind.startswith("alone") for kind in kinds)
+    assert fewshot.choose(rows_of, Rules(True, 0, min_overlap=2), 3, 1234)[0] == {}
 
 
 @pytest.fixture
@@ -163,7 +211,7 @@ def test_the_first_download_shows_terms_and_later_ones_are_compared_with_it(
     monkeypatch.setenv("LM_EVAL_EXT_MIRROR", mirror)
     first = worldtree.get()
     assert "non-commercial" in capsys.readouterr().err
-    assert [s.id for s in worldtree.read(first.content)] == ["Q1", "Q2", "Q3", "Q5"]
+    assert [s.id for s in worldtree.read(first.content)] == ["Q1", "Q2", "Q3", "Q5", "Q6"]
     assert worldtree.get().sha256 == first.sha256
     assert capsys.readouterr().err == "", "terms are shown once"
     packed = worldtree.cache_dir() / "data" / worldtree.FOLDER / f"{worldtree.NAME}.zip"

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from answer_families import FOUND, STAYS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,6 +85,22 @@ def test_real_names_come_back_as_they_are(diner_names: list[str], published: Glo
     assert len(names) > 500
     assert [name for name in names if name_of(name) != name] == []
     assert [name for name in names if name_of(f"这个菜谱的菜名是“{name}”。") != name] == []
+
+
+@pytest.mark.parametrize("family", FOUND)
+def test_every_form_of_a_family_gives_every_name(family: str, diner_names: list[str]) -> None:
+    embedded = sorted({name for part in mini.split("tmcd").values() for name in part["names"]})
+    real = [name for title in diner_names[::10] if (name := clean_name(title)) and name_of(name)]
+    names = [*embedded, "叫花鸡", "可乐鸡翅", *(name for name in real if name_of(name) == name)]
+    answers = [(form.format(name), name) for form in FOUND[family] for name in names]
+    wrong = [(answer, name_of(answer)) for answer, name in answers if name_of(answer) != name]
+    assert len(names) > 100
+    assert (len(answers) - len(wrong)) / len(answers) == 1, wrong[:3]
+
+
+def test_what_only_looks_like_an_announcement_is_none() -> None:
+    wrong = {answer: name_of(answer) for answer, name in STAYS.items() if name_of(answer) != name}
+    assert (len(STAYS) - len(wrong)) / len(STAYS) == 1, wrong
 
 
 def test_every_published_word_comes_back_as_it_is(published: Glossary) -> None:

@@ -120,7 +120,7 @@ EMPTY: dict[str, dict[str, str]] = {"food": {}, "action": {}, "flavour": {}}
         (EMPTY | {"food": {"鸡": 1}}, "1 under 'food'"),
         (EMPTY | {"food": {"": "鸡"}}, "'' under 'food'"),
         (EMPTY | {"food": {"鸡 肉": "鸡"}}, "'鸡 肉' under 'food'"),
-        (EMPTY | {"food": {"卤": "卤"}, "action": {"卤": "卤"}}, "'卤' as food and as action"),
+        (EMPTY | {"food": {"卤": "卤"}, "action": {"卤": "卤"}}, "'卤' as food '卤' and as action"),
     ],
 )
 def test_what_is_no_glossary_is_refused(content: Any, message: str, tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import opencc
 import pytest
 import yaml
 from support import diner_own
 
-from lm_eval_ext.benchmarks.diner import load
+from lm_eval_ext.benchmarks.diner import load, score
+from lm_eval_ext.benchmarks.diner.extract import name_of
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.records import Recipe, split_of
 from lm_eval_ext.data import sources
@@ -62,6 +64,58 @@ def test_names_that_do_not_parse_are_left_out_and_named(tmp_path: Path) -> None:
     dataset = load.dataset(diner_dir=str(diner_own.write(tmp_path, changed=changed)))
     assert provenance.left_out(dataset) == {load.UNPARSED: ["test-1"]}
     assert "test-1" not in dataset["test"]["id"]
+
+
+@pytest.mark.parametrize("sides", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 1, 1)])
+def test_scripts_do_not_make_an_answer_wrong(tmp_path: Path, sides: tuple[int, int, int]) -> None:
+    """Glossary, gold names and answers, each in traditional or in simplified characters."""
+    traditional = opencc.OpenCC("s2t").convert
+    words, names, answered = sides
+    changed = diner_own.content()
+    if names:
+        for part in changed.values():
+            part["names"] = [traditional(name) for name in part["names"]]
+    folder = diner_own.write(tmp_path, changed=changed)
+    if words:
+        file = folder / "glossary.json"
+        file.write_text(traditional(json.dumps(diner_own.GLOSSARY, ensure_ascii=False)), "utf-8")
+    glossary = load.read(load.PUBLISHED, load.TMCD, str(folder))[0].glossary
+    assert glossary.digest == Glossary.of(diner_own.GLOSSARY).digest
+    found = rows(folder)
+    assert sorted(row["answer"] for row in found) == sorted(name for name, _ in diner_own.TEST)
+    for row in found:
+        answer = traditional(row["answer"]) if answered else row["answer"]
+        scored = score.name(row["answer"], "", name_of(answer), glossary, [])
+        assert (scored["exact_match"], scored["mean_f1"]) == (1, 1)
+        kinds = score.components(row["answer"], ["", "", answer], glossary)
+        assert kinds["micro_f1:food"] > 0
+
+
+@pytest.mark.parametrize("name", ["tmcd_data.json", "glossary.json"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: "\ufeff" + text, "byte order mark: save it as UTF-8 without one"),
+        (lambda text: text.replace("{", '{"x": 1, "x": 2, ', 1), "the key 'x' occurs twice"),
+        (lambda text: text[:-2], "line 1 column"),
+    ],
+)
+def test_a_file_that_was_edited_badly(
+    tmp_path: Path, name: str, change: Callable[[str], str], message: str
+) -> None:
+    folder = diner_own.write(tmp_path)
+    text = json.dumps(json.loads((folder / name).read_text(encoding="utf-8")), ensure_ascii=False)
+    (folder / name).write_text(change(text), encoding="utf-8")
+    with pytest.raises(DataError, match=message) as caught:
+        rows(folder)
+    assert str(folder / name) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_words_that_differ_in_script_only_need_one_class() -> None:
+    Glossary.of({"food": {"麵": "面", "面": "麵"}, "action": {}, "flavour": {}})
+    with pytest.raises(DataError, match="has '面' as food '面' and as food '粉'"):
+        Glossary.of({"food": {"麵": "面", "面": "粉"}, "action": {}, "flavour": {}})
 
 
 def test_recipes_per_dish(tmp_path: Path) -> None:
@@ -148,6 +202,13 @@ def test_no_json_is_refused(tmp_path: Path) -> None:
         ({"diner_demonstrations": "x"}, "diner_demonstrations is 'x'; use instruction or oracle"),
         ({"diner_per_dish": -1}, "diner_per_dish is -1"),
         ({"diner_per_dish": True}, "diner_per_dish is True"),
+        *(
+            ({"diner_draw_seed": seed}, f"diner_draw_seed is {seed!r}; use a whole number")
+            for seed in (-1, 1.5, "1", None, False, 2**64)
+        ),
+        ({"diner_wording": "x"}, "diner_wording is 'x'; use ours or authors"),
+        ({"diner_wording": "authors"}, "only for diner_components and diner_cp"),
+        ({"diner_ask": "cp", "diner_wording": "authors"}, "with diner_components_file, or use"),
         ({"diner_components_file": "x"}, "diner_components_file is only for diner_cp"),
         (
             {"diner_corpus": "mini", "diner_dir": "x"},

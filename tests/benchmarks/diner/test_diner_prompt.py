@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answer_families import COMPONENTS, NO_COMPONENTS
 from hypothesis import given
 from hypothesis import strategies as st
 from support import diner_own
 
-from lm_eval_ext.benchmarks.diner import extract, load, prompt
-from lm_eval_ext.benchmarks.diner.extract import (
+from lm_eval_ext.benchmarks.diner import component_answers, load, mini, prompt
+from lm_eval_ext.benchmarks.diner.component_answers import (
     UNKNOWN,
     components_in,
     name_after_components,
-    name_of,
     parts,
 )
+from lm_eval_ext.benchmarks.diner.extract import name_of
 from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary
 from lm_eval_ext.benchmarks.diner.records import Recipe
 from lm_eval_ext.errors import DataError, OptionError
@@ -33,7 +34,7 @@ def test_the_name_is_asked_as_the_authors_do() -> None:
 
 
 def test_component_prompts_differ_in_their_question_only() -> None:
-    asked = prompt.component_prompts("切好，炒熟。")
+    asked = prompt.component_prompts("切好，炒熟。", prompt.OURS)
     assert len(set(asked)) == len(asked) == 3
     assert all(text.startswith("“切好，炒熟。” ") and prompt.NONE in text for text in asked)
     for kind, text in zip(prompt.ASKED_KINDS, asked, strict=True):
@@ -41,12 +42,27 @@ def test_component_prompts_differ_in_their_question_only() -> None:
 
 
 def test_given_components_stand_before_the_question() -> None:
-    components = {"action": "炒", "flavour": "", "food": "鸡蛋、番茄"}
-    assert prompt.given_components_prompt("做熟。", components) == (
+    components = {"action": ["炒"], "flavour": [], "food": ["鸡蛋", "番茄"]}
+    assert prompt.given_components_prompt("做熟。", components, prompt.OURS) == (
         "“做熟。” 烹饪方法：炒；主料或形式：鸡蛋、番茄。这个菜谱的菜名是什么？"
     )
-    nothing = dict.fromkeys(prompt.ASKED_KINDS, "")
-    assert prompt.given_components_prompt("做熟。", nothing) == prompt.name_prompt("做熟。")
+    nothing: dict[str, tuple[str, ...]] = dict.fromkeys(prompt.ASKED_KINDS, ())
+    for wording in prompt.WORDINGS:
+        text = prompt.given_components_prompt("做熟。", nothing, wording)
+        assert text == prompt.name_prompt("做熟。")
+
+
+def test_the_authors_models_are_asked_as_they_were_trained() -> None:
+    """Their questions, order and commas (dataset.py of their repository)."""
+    assert prompt.component_prompts("做熟。", prompt.AUTHORS) == [
+        "“做熟。” 这个菜谱的主要操作是什么？",
+        "“做熟。” 这个菜谱的主要风味是什么？",
+        "“做熟。” 这个菜谱的主要食材是什么？",
+    ]
+    components = {"action": ["炒"], "flavour": [], "food": ["鸡蛋", "番茄"]}
+    assert prompt.given_components_prompt("做熟。", components, prompt.AUTHORS) == (
+        "“做熟。” 这个菜谱的主要操作是炒,这个菜谱的主要食材是鸡蛋,番茄,这个菜谱的菜名是什么？"
+    )
 
 
 def test_one_prompt_begins_the_first_line() -> None:
@@ -123,6 +139,30 @@ def test_the_components_of_an_answer(answer: str, expected: set[Component]) -> N
     assert components_in(answer, GLOSSARY) == expected
 
 
+@pytest.mark.parametrize("kind", COMPONENTS)
+def test_a_component_with_the_word_for_its_kind_is_that_component(
+    kind: str, published: Glossary
+) -> None:
+    words = sorted(mini.glossary().as_dict()[kind])
+    pairs = [(mini.glossary(), word) for word in words]
+    pairs += [(published, word) for word in sorted(published.as_dict()[kind])]
+    answers = [(form.format(word), word, by) for form in COMPONENTS[kind] for by, word in pairs]
+    wrong = [
+        answer
+        for answer, word, glossary in answers
+        if components_in(answer, glossary) != set(glossary.parse(word) or ())
+    ]
+    assert (len(answers) - len(wrong)) / len(answers) == 1, wrong
+
+
+def test_such_words_make_no_component_of_what_is_none() -> None:
+    found = {answer: components_in(answer, GLOSSARY) for answer in NO_COMPONENTS}
+    wrong = {
+        answer: named for answer, named in found.items() if {one.kind for one in named} != {UNKNOWN}
+    }
+    assert (len(found) - len(wrong)) / len(found) == 1, wrong
+
+
 LINES = {
     "炒\n味道：无\n主料或形式：鸡蛋\n菜名：炒鸡蛋": "炒鸡蛋",
     "炒\n味道：无\n主料或形式：鸡蛋\n菜名: 炒鸡蛋\n\n谢谢": "炒鸡蛋",
@@ -168,6 +208,11 @@ def test_earlier_answers_stand_in_the_prompts(tmp_path: Path) -> None:
         "test-0": f"“{texts[0]}” 烹饪方法：红烧；主料或形式：洋芋、糖。这个菜谱的菜名是什么？",
         "test-2": f"“{texts[2]}” 味道：麻辣；主料或形式：豆腐。这个菜谱的菜名是什么？",
     }
+    options = {"diner_components_file": str(file), "diner_wording": "authors"}
+    authors = load.dataset(diner_dir=str(folder), diner_ask="cp", **options)["test"]
+    assert next(row["input"] for row in authors if row["id"] == "test-0") == (
+        f"“{texts[0]}” 这个菜谱的主要操作是红烧,这个菜谱的主要食材是洋芋,糖,这个菜谱的菜名是什么？"
+    )
     named = provenance.left_out(dataset)
     assert sorted(named[load.UNANSWERED]) == ["test-1", "test-3", "test-4"]
 
@@ -175,26 +220,30 @@ def test_earlier_answers_stand_in_the_prompts(tmp_path: Path) -> None:
 def test_answers_that_were_not_recorded_are_no_answers(tmp_path: Path) -> None:
     file = logged(tmp_path, {"test-0": ["红烧", PLACEHOLDER, "土豆"], "test-2": ["", "", ""]})
     recipes = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
-    assert extract.read_answers(file, recipes) == {"test-2": dict.fromkeys(prompt.ASKED_KINDS, "")}
+    assert component_answers.read_answers(file, recipes) == {
+        "test-2": dict.fromkeys(prompt.ASKED_KINDS, ())
+    }
 
 
 def test_files_that_are_no_such_answers(tmp_path: Path) -> None:
     recipes = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
     with pytest.raises(OptionError, match=r"none\.jsonl does not exist; name the file samples"):
-        extract.read_answers(tmp_path / "none.jsonl", recipes)
+        component_answers.read_answers(tmp_path / "none.jsonl", recipes)
     with pytest.raises(OptionError, match="has no answers about these recipes"):
-        extract.read_answers(logged(tmp_path, {"test-1": ["", "", ""]}), recipes[:1])
+        component_answers.read_answers(logged(tmp_path, {"test-1": ["", "", ""]}), recipes[:1])
     other = [Recipe("test-1", "另一种做法。", "炒牛肉")]
     with pytest.raises(DataError, match="line 1: test-1 is a different recipe in this log"):
-        extract.read_answers(logged(tmp_path, {"test-1": ["", "", ""]}), other)
+        component_answers.read_answers(logged(tmp_path, {"test-1": ["", "", ""]}), other)
     for broken in (["a"], ["a", "b", 3], "abc"):
         with pytest.raises(DataError, match="line 1: not a logged answer to 3 component questions"):
-            extract.read_answers(logged(tmp_path, {"test-1": []}, filtered_resps=broken), recipes)
+            component_answers.read_answers(
+                logged(tmp_path, {"test-1": []}, filtered_resps=broken), recipes
+            )
     file = tmp_path / "samples.jsonl"
     file.write_text("[1]\n")
     with pytest.raises(DataError, match="line 1: not a logged answer"):
-        extract.read_answers(file, recipes)
+        component_answers.read_answers(file, recipes)
     for broken_bytes in (b"{\n", b"\xff\xfe{}\n", "{}".encode("utf-16")):
         file.write_bytes(broken_bytes)
         with pytest.raises(DataError, match="line 1: not JSON"):
-            extract.read_answers(file, recipes)
+            component_answers.read_answers(file, recipes)

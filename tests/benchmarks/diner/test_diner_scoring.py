@@ -14,6 +14,7 @@ from lm_eval_ext.benchmarks.diner.score import (
     Counts,
     _f1_of_sums,
     component_metrics,
+    components,
     counts,
     counts_by_kind,
     mean_f1,
@@ -112,6 +113,32 @@ def test_a_gold_name_that_does_not_parse_is_refused(gold: str) -> None:
     for count in (counts, counts_by_kind):
         with pytest.raises(ValueError, match="does not parse"):
             count(gold, "红烧牛肉", mini.glossary())
+
+
+@pytest.mark.parametrize(
+    ("prediction", "ours", "authors"),
+    [
+        ("番茄炒蛋", 1.0, 1.0),
+        ("番茄", 0.5, 0.5),
+        # All three components are found in what does not parse: 6/7.5, and nothing.
+        ("西红柿炒蛋花", 0.8, 0.0),
+        ("", 0.0, 0.0),
+    ],
+)
+def test_the_authors_mean_gives_nothing_to_what_does_not_parse(
+    prediction: str, ours: float, authors: float
+) -> None:
+    scored = name("番茄炒蛋", "AddOne", prediction, mini.glossary(), ["AddOne"])
+    assert (scored["mean_f1"], scored["mean_f1_authors"]) == (ours, authors)
+
+
+def test_the_authors_mean_takes_the_answers_about_components_together() -> None:
+    # Three are right, and one flavour is too many: 6/7. Each answer's F1 is 1, 0 and 1.
+    scored = components("番茄炒蛋", ["炒", "麻辣", "番茄、鸡蛋"], mini.glossary())
+    assert (scored["mean_f1"], scored["mean_f1_authors"]) == (2 / 3, 6 / 7)
+    # It does not matter to them which question is answered: 番茄 counts, and once.
+    scored = components("番茄炒蛋", ["炒", "番茄", "番茄"], mini.glossary())
+    assert (scored["mean_f1"], scored["mean_f1_authors"]) == (pytest.approx(5 / 9), 0.8)
 
 
 def test_sets_of_components() -> None:

@@ -4,13 +4,18 @@ The corpus, XiaChuFang (Liu et al. 2022), has one JSON object per line, of which
 ``recipeInstructions`` and ``recipeIngredient`` are used. This is the only pass over all recipes.
 """
 
+import codecs
 import gzip
 import json
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from lm_eval_ext.atomic import atomic_path, sha256_of
 from lm_eval_ext.benchmarks.diner.build.engine import Engine, first_line, literal, only
-from lm_eval_ext.benchmarks.diner.glossary import BRACKETED, NESTING, NOT_CHINESE
+from lm_eval_ext.benchmarks.diner.glossary import BRACKETED, NESTING
+from lm_eval_ext.benchmarks.diner.script import NOT_CHINESE
 from lm_eval_ext.errors import DataError
 
 CLEANING_VERSION = 1
@@ -20,6 +25,10 @@ SPACE = r"[\s\p{Z}\p{Cc}]+"
 UNENDED = r"([^\p{P}\p{S}])$"
 
 LISTS = ("recipeInstructions", "recipeIngredient")
+KEYS = ("name", *LISTS)
+
+MOST_MIB = 16
+"""Size of a line that the database is sure to read."""
 
 
 def clean_name_sql(column: str) -> str:
@@ -56,7 +65,8 @@ def clean(engine: Engine, corpus: Path, folder: Path) -> tuple[Path, str]:
                     "(FORMAT parquet, COMPRESSION zstd)",
                     title="Reading the corpus",
                 )
-        except duckdb.Error as error:
+        except (duckdb.Error, UnicodeDecodeError) as error:
+            # The second is the database's when its message quotes half a character.
             raise DataError(_explain(corpus, error)) from error
     return path, digest
 
@@ -75,6 +85,7 @@ def _select(corpus: Path) -> str:
                    list_filter({steps}, lambda s: s <> '') AS steps
             FROM read_json(
                 {only(corpus)}, format = 'newline_delimited', hive_partitioning = false,
+                maximum_object_size = {MOST_MIB << 20},
                 columns = {{name: 'VARCHAR', recipeIngredient: 'VARCHAR[]',
                             recipeInstructions: 'VARCHAR[]'}}
             )
@@ -96,29 +107,45 @@ def _explain(corpus: Path, error: BaseException) -> str:
     try:
         with gzip.open(corpus) if corpus.suffix == ".gz" else corpus.open("rb") as lines:
             for number, line in enumerate(lines, 1):
-                if line.strip() and (wrong := _wrong(line)):
+                if line.strip() and (wrong := next(_complaints(line), None)):
                     return (
-                        f"{corpus}, line {number}: {wrong}; each line must be a JSON object with "
-                        '"name" (text), "recipeIngredient" and "recipeInstructions" (lists of text)'
+                        f"{corpus}, line {number}: {wrong}; each line must be a JSON object in "
+                        f'UTF-8, of up to {MOST_MIB} MiB, with "name" (text), "recipeIngredient" '
+                        'and "recipeInstructions" (lists of text) once each'
                     )
     except (OSError, EOFError) as unread:
         return f"cannot read the corpus {corpus}: {unread}"
     return f"cannot read the corpus {corpus}: {first_line(error)}"
 
 
-def _wrong(line: bytes) -> str | None:
+def _complaints(line: bytes) -> Iterator[str]:
+    """What is wrong with a line; only the first complaint is sound."""
+    if line.startswith(codecs.BOM_UTF8):
+        yield "it begins with a byte order mark"
+    if len(line) > MOST_MIB << 20:
+        yield f"it has {len(line) / 2**20:.1f} MiB"
+    outermost: list[tuple[str, Any]] = []
+
+    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        outermost[:] = pairs
+        return dict(pairs)
+
+    found: Any = None
     try:
-        found = json.loads(line.decode("utf-8"))
+        found = json.loads(line.decode("utf-8"), object_pairs_hook=read)
         json.dumps(found, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError):
-        return "it is not JSON in UTF-8"
+        yield "it is not JSON in UTF-8"
     if not isinstance(found, dict):
-        return "it is not a JSON object"
+        yield "it is not a JSON object"
+    keys = Counter(key for key, _ in outermost)
+    yield from (f'"{key}" occurs twice' for key in KEYS if keys[key] > 1)
     if not isinstance(found.get("name"), str | None):
-        return '"name" is not a text'
+        yield '"name" is not a text'
     for key in LISTS:
         value = found.get(key)
+        if isinstance(value, str):
+            yield f'"{key}" is one text, not a list of texts'
         texts = isinstance(value, list) and all(isinstance(item, str | None) for item in value)
         if not texts and value is not None:
-            return f'"{key}" is not a list of texts'
-    return None
+            yield f'"{key}" is not a list of texts'

@@ -14,6 +14,7 @@ from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.diner.build import recipes, report, tmcd
 from lm_eval_ext.benchmarks.diner.build.corpus import clean
 from lm_eval_ext.benchmarks.diner.build.derive import derive
+from lm_eval_ext.benchmarks.diner.build.divergence import COMPOUNDS, WHOLE
 from lm_eval_ext.benchmarks.diner.build.engine import MEMORY_GIB, Engine, first_line
 from lm_eval_ext.benchmarks.diner.build.report import as_markdown
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Glossary
@@ -21,7 +22,7 @@ from lm_eval_ext.errors import DataError, OptionError
 
 Report = dict[str, Any]
 
-VERSION = 1
+VERSION = 2
 """To be raised when the same corpus and options give another dataset."""
 
 WORK = ".work"
@@ -43,6 +44,7 @@ class Options:
 
     Attributes:
         divergence: The search for the TMCD split stops here; above 0, at most 1.
+        compounds: What it counts as a compound; one of ``COMPOUNDS``.
         proportion: The share of training recipes to keep; above 0, at most 1.
         seed: Of both splits.
         memory_gib: DuckDB's memory limit.
@@ -52,6 +54,7 @@ class Options:
     proportion: float = 1.0
     seed: int = 0
     memory_gib: float = MEMORY_GIB
+    compounds: str = WHOLE
 
     def __post_init__(self) -> None:
         """Raises OptionError if a value is illegal."""
@@ -60,6 +63,8 @@ class Options:
                 f"--divergence {self.divergence}: use a number above 0 and up to 1; the paper has "
                 "0.98, 0.8 and 0.6"
             )
+        if self.compounds not in COMPOUNDS:
+            raise OptionError(f"--compounds {self.compounds}: use {', '.join(COMPOUNDS)}")
         if not 0 < self.proportion <= 1:
             raise OptionError(
                 f"--proportion {self.proportion}: use a number above 0 and up to 1; the paper has "
@@ -141,15 +146,16 @@ def _make(
     Raises:
         DataError: There are no dish names, none parses, or none can be tested.
     """
-    counted, (read, titled, titles) = recipes.title_counts(engine, table)
+    recipes.simplify(engine, table)
+    counted, (read, titled, titles) = recipes.title_counts(engine)
     if not counted:
         raise DataError(
             f"there are no dish names: no title occurs {recipes.MIN_OCCURRENCES} times in "
             f"{read:,} recipes ({titled:,} have a title in Chinese); use a larger corpus"
         )
-    glossary = given or derive(counted, recipes.ingredients(engine, table, counted))
+    glossary = given or derive(counted, recipes.ingredients(engine, counted))
     parsed = {name: found for name in sorted(counted) if (found := glossary.parse(name))}
-    collected = _collect(engine, table, parsed, len(counted))
+    collected = _collect(engine, parsed, len(counted))
     names = {name: parsed[name] for name in collected}
     kept = {name: n for name, (n, _) in collected.items()}
     with_name = sum(counted[name] for name in parsed)
@@ -161,6 +167,7 @@ def _make(
     return {
         "options": {
             "divergence": options.divergence,
+            "compounds": options.compounds,
             "proportion": options.proportion,
             "seed": options.seed,
         },
@@ -190,12 +197,10 @@ def _make(
     }
 
 
-def _collect(
-    engine: Engine, table: Path, parsed: tmcd.Names, dish_names: int
-) -> dict[str, tuple[int, int]]:
+def _collect(engine: Engine, parsed: tmcd.Names, dish_names: int) -> dict[str, tuple[int, int]]:
     if not parsed:
         raise DataError(f"none of {dish_names:,} dish names parses; use another glossary")
-    collected = recipes.collect(engine, table, parsed)
+    collected = recipes.collect(engine, parsed)
     if not collected:
         raise DataError(
             f"no recipe of {len(parsed):,} dish names has an instruction of "
@@ -213,10 +218,13 @@ def _split(engine: Engine, names: tmcd.Names, new: Path, options: Options) -> Re
         recipes.write(engine, split, new / f"{split}_data.json")
     return {
         "splits": {
-            split: {**report.split_statistics(names, *sides[split]), "recipes": sizes[split]}
+            split: {
+                **report.split_statistics(names, *sides[split]),
+                "recipes": sizes[split],
+                "categories": report.categories(names, *sides[split]),
+            }
             for split in recipes.SPLITS
         },
-        "categories": report.categories(names, *sides[recipes.TMCD]),
         "course": list(found.course),
     }
 
@@ -231,7 +239,13 @@ def _search(names: tmcd.Names, options: Options) -> tmcd.Split:
             bar.set_postfix_str(f"divergence {reached:.4f}", refresh=False)
             bar.update()
 
-        return tmcd.split(names, target=options.divergence, seed=options.seed, progress=show)
+        return tmcd.split(
+            names,
+            target=options.divergence,
+            compounds=options.compounds,
+            seed=options.seed,
+            progress=show,
+        )
 
 
 def _described(glossary: Glossary, source: str) -> Report:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from lm_eval_ext.benchmarks.diner import retrieval
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Glossary, clean_name
+from lm_eval_ext.benchmarks.diner.script import simplified
 from lm_eval_ext.errors import DataError
 
 FEWEST = 5
@@ -41,7 +42,7 @@ def derive(names: Iterable[str], ingredients: Iterable[str]) -> Glossary:
             if kind is not None:
                 tagged.setdefault(word, Counter())[kind] += 1
     for entry in sorted(set(ingredients)):
-        for word, tag in cut(clean_name(entry)):
+        for word, tag in cut(simplified(clean_name(entry))):
             if tag.startswith("n"):
                 tagged.setdefault(word, Counter())[FOOD] += 0
     occurring = _occurrences(tagged, names)

@@ -4,14 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lm_eval_ext.benchmarks.diner.build import divergence
+from lm_eval_ext.benchmarks.diner.build import comparison, divergence
+from lm_eval_ext.benchmarks.diner.build.comparison import NO_CATEGORY, markdown_table
+from lm_eval_ext.benchmarks.diner.build.divergence import PAIRS
 from lm_eval_ext.benchmarks.diner.build.tmcd import Names
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component
-from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories
-
-NO_CATEGORY = "none"
-
-PAIR = 2
+from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories, Split
 
 
 def forms(names: Names, recipes: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -39,33 +37,55 @@ def categories(names: Names, train: Iterable[str], test: Iterable[str]) -> dict[
     return {category: found[category] for category in (*CATEGORIES, NO_CATEGORY)}
 
 
+def described(split: Split) -> dict[str, Any]:
+    """What the table of :mod:`.comparison` shows, of a split that was read from its files.
+
+    Names that do not parse count for nothing but their recipes.
+    """
+    used = sorted({recipe.name for recipe in (*split.train, *split.test)})
+    names = {name: found for name in used if (found := split.glossary.parse(name))}
+    sides = [{one.name for one in side} & names.keys() for side in (split.train, split.test)]
+    return {
+        **split_statistics(names, *sides),
+        "recipes": {"train": len(split.train), "valid": 0, "test": len(split.test)},
+        "categories": categories(names, *sides),
+    }
+
+
 def split_statistics(names: Names, train: Iterable[str], test: Iterable[str]) -> dict[str, Any]:
     """Table 4 and the numbers of section 3.4; each name counts once on each side.
 
     Returns:
-        Counts of [training, test]; ``divergence`` of compounds and ``atom_divergence`` of
-        components; ``shared_compounds``, the share of different test compounds that occur in
-        training, and ``shared_occurrences``, the same with each compound counted as often as it
-        occurs in test; ``missing``, the test components that training lacks; ``in_training``, the
-        mean number of training names with a test component.
+        Counts of [training, test]; ``atom_divergence`` of components; ``missing``, the test
+        components that training lacks, and ``once``, the number of those that one training name
+        has; ``in_training``, the mean number of training names with a test component; and
+        ``compounds``, with what each of ``COMPOUNDS`` would give: ``different`` ones,
+        ``divergence``, ``shared``, the share of different test compounds that occur in training,
+        and ``shared_occurrences``, the same with each counted as often as it occurs in test.
     """
     parsed = [[names[name] for name in sorted(side)] for side in (train, test)]
     atoms = [Counter(part for name in side for part in set(name)) for side in parsed]
-    counts = [divergence.count(side) for side in parsed]
-    shared = [compound for compound in counts[1] if compound in counts[0]]
     return {
         "dishes": [len(side) for side in parsed],
         "components": [len(side) for side in atoms],
-        "compounds": [len(side) for side in counts],
-        "pairs": [sum(len(compound) == PAIR for compound in side) for side in counts],
-        "divergence": divergence.divergence(*counts),
+        "compounds": {which: _compounds(parsed, which) for which in divergence.COMPOUNDS},
         "atom_divergence": divergence.divergence(*atoms, alpha=divergence.ATOM_ALPHA),
-        "shared_compounds": _ratio(len(shared), len(counts[1])),
+        "missing": sorted(atom.name for atom in atoms[1] if atom not in atoms[0]),
+        "once": sum(atoms[0][atom] == 1 for atom in atoms[1]),
+        "in_training": _ratio(sum(atoms[0][atom] for atom in atoms[1]), len(atoms[1])),
+    }
+
+
+def _compounds(sides: Sequence[Iterable[Sequence[Component]]], which: str) -> dict[str, Any]:
+    counts = [divergence.count(side, which) for side in sides]
+    shared = [compound for compound in counts[1] if compound in counts[0]]
+    return {
+        "different": [len(side) for side in counts],
+        "divergence": divergence.divergence(*counts),
+        "shared": _ratio(len(shared), len(counts[1])),
         "shared_occurrences": _ratio(
             sum(counts[1][compound] for compound in shared), sum(counts[1].values())
         ),
-        "missing": sorted(atom.name for atom in atoms[1] if atom not in atoms[0]),
-        "in_training": _ratio(sum(atoms[0][atom] for atom in atoms[1]), len(atoms[1])),
     }
 
 
@@ -86,51 +106,38 @@ def as_markdown(report: Mapping[str, Any]) -> str:
         f"Glossary: {report['glossary']['source']}, digest `{report['glossary']['digest']}`. "
         f"Seed {options['seed']}, proportion of the training part {options['proportion']}.",
         "## Recipes and names",
-        _table(("step", "number"), [(key.replace("_", " "), n) for key, n in kept.items()]),
+        markdown_table(("step", "number"), [(key.replace("_", " "), n) for key, n in kept.items()]),
         f"{report['characters']:.1f} characters and {report['steps']:.1f} steps per recipe, "
-        f"{report['recipes_per_dish']:.1f} recipes per dish.",
+        f"{report['recipes_per_dish']:.1f} recipes per dish (paper, section 3.4: 180, 8.3, 58.8).",
         "## Combination forms (table 3)",
-        _table(
+        markdown_table(
             ("form", "dishes", "recipes"),
             [(row["form"], row["dishes"], row["recipes"]) for row in report["forms"]],
         ),
-        "## Splits (table 4)",
-        _splits(report["splits"]),
-        "## Generalization categories of the TMCD split (table 2)",
-        _table(("category", "dishes"), list(report["categories"].items())),
+        "## Splits beside the paper's (tables 2 and 4)",
+        f"The search went by the divergence of compounds: {options['compounds']}. The paper does "
+        "not make clear which compounds its figures count.",
+        comparison.table(report["splits"]),
         "## Divergence while the search ran",
-        _verdict(options["divergence"], report["course"]),
-        _table(("exchange", "divergence"), _thinned(report["course"])),
+        verdict(options, report["course"]),
+        markdown_table(("exchange", "divergence"), _thinned(report["course"])),
     ]
     if report["unparsed"]:
         parts += [
             "## Most frequent names that do not parse",
-            _table(("name", "recipes"), report["unparsed"]),
+            markdown_table(("name", "recipes"), report["unparsed"]),
         ]
     return "\n\n".join(parts) + "\n"
 
 
-def _splits(splits: Mapping[str, Mapping[str, Any]]) -> str:
-    rows: list[tuple[object, ...]] = []
-    for split, found in splits.items():
-        for key in ("dishes", "components", "compounds", "pairs"):
-            train, test = found[key]
-            rows.append((split, key, f"{train:,}", "", f"{test:,}"))
-        recipes = found["recipes"]
-        rows.append((split, "recipes", *(f"{n:,}" for n in recipes.values())))
-        rows.append((split, "compound divergence", "", "", f"{found['divergence']:.4f}"))
-        rows.append((split, "component divergence", "", "", f"{found['atom_divergence']:.4f}"))
-        rows.append((split, "compounds seen", "", "", f"{100 * found['shared_compounds']:.2f} %"))
-        rows.append((split, "training names per component", "", "", f"{found['in_training']:.1f}"))
-        rows.append((split, "components not in training", "", "", len(found["missing"])))
-    return _table(("split", "", "train (names: with valid)", "valid", "test"), rows)
-
-
-def _verdict(target: float, course: Sequence[float]) -> str:
+def verdict(options: Mapping[str, Any], course: Sequence[float]) -> str:
+    """Whether a search reached its target, in a sentence."""
+    target = options["divergence"]
     if course[0] >= target:
+        lower = "" if options["compounds"] == PAIRS else f"; --compounds {PAIRS} starts lower"
         return (
             f"Asked for {target}; the division that the search starts from has "
-            f"{course[0]:.4f} already and was taken as it is."
+            f"{course[0]:.4f} already and was taken as it is, names divided at random{lower}."
         )
     if course[-1] >= target:
         return f"Asked for {target}; reached {course[-1]:.4f} and stopped there."
@@ -144,12 +151,3 @@ def _thinned(course: Sequence[float]) -> list[tuple[int, str]]:
     step = max(1, -(-len(course) // COURSE_POINTS))
     places = sorted({*range(0, len(course), step), len(course) - 1})
     return [(place, f"{course[place]:.4f}") for place in places]
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
-
-
-def _cell(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)

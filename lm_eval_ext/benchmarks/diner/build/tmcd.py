@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lm_eval_ext.benchmarks.diner.build.divergence import DECIMALS, Partition
+from lm_eval_ext.benchmarks.diner.build.divergence import DECIMALS, WHOLE, Partition
 from lm_eval_ext.benchmarks.diner.glossary import Component
 from lm_eval_ext.errors import DataError
 
@@ -56,6 +56,7 @@ def split(
     names: Names,
     *,
     target: float,
+    compounds: str = WHOLE,
     seed: int = 0,
     ratio: float = RATIO,
     progress: Callable[[float], None] | None = None,
@@ -63,15 +64,17 @@ def split(
     """Divides names so that the compounds of training and test diverge.
 
     The search stops at the divergence ``target``; 1 searches for the maximum. The initial divisions
-    depend on the seed, but not on the order of the names. ``progress`` is called with the
-    divergence after each swap.
+    depend on the seed, but not on the order of the names. ``compounds`` is one of
+    :data:`~lm_eval_ext.benchmarks.diner.build.divergence.COMPOUNDS`; ``progress`` is called with
+    the divergence after each swap.
 
     Raises:
         DataError: No name can be in test.
     """
     best: Split | None = None
     for attempt in range(ATTEMPTS):
-        found = _search(names, target, random.Random(f"{seed}:{attempt}"), ratio, progress)
+        rng = random.Random(f"{seed}:{attempt}")
+        found = _search(names, target, rng, compounds=compounds, ratio=ratio, progress=progress)
         if best is None or found.divergence > best.divergence:
             best = found
         if best.reached:
@@ -84,14 +87,15 @@ def _search(
     names: Names,
     target: float,
     rng: random.Random,
+    *,
+    compounds: str,
     ratio: float,
     progress: Callable[[float], None] | None,
 ) -> Split:
     order = sorted(names)
     rng.shuffle(order)
-    partition = Partition(
-        [names[name] for name in order], _start([names[name] for name in order], ratio)
-    )
+    listed = [names[name] for name in order]
+    partition = Partition(listed, _start(listed, ratio), compounds)
     if not partition.in_test.any():
         raise DataError(
             f"none of {len(order):,} dish names can be in test: each has one component, or one "

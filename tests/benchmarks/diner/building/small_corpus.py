@@ -14,6 +14,9 @@ SHORT, REPEATS = 2, 3
 UNPARSED, RARE, SINGLE, UNTITLED = 6, 3, 400, 7
 
 
+DIGITS = str.maketrans("0123456789", "零一二三四五六七八九")
+
+
 def recipe(title: object, *steps: str) -> dict[str, Any]:
     """A recipe in the corpus's format."""
     return {
@@ -47,7 +50,8 @@ def recipes(seed: int = 0) -> list[dict[str, Any]]:
         found += [recipe(f"怪{'怪' * n}猪肉", *_steps(script, rng, k)) for k in range(20)]
     for name in drawn[DISHES:]:
         found += [recipe(name, *_steps(script, rng, n)) for n in range(19)]
-    found += [recipe(f"怪菜{chr(0x4E00 + n)}鱼", "煮一煮") for n in range(SINGLE)]
+    numbers = (str(n).translate(DIGITS) for n in range(SINGLE))
+    found += [recipe(f"怪菜{number}鱼", "煮一煮") for number in numbers]
     found += [recipe(title, "煮一煮") for title in (None, "", "DIY", "(汤)", "ケーキ", "!", " ")]
     rng.shuffle(found)
     return found
@@ -62,7 +66,7 @@ def write(path: Path, found: list[dict[str, Any]]) -> Path:
 
 def glossary(path: Path) -> Path:
     """Writes the glossary under which the names parse."""
-    path.write_text(json.dumps(corpus_script().glossary()), encoding="utf-8")
+    path.write_text(json.dumps(corpus_script().glossary(), ensure_ascii=False), encoding="utf-8")
     return path
 
 

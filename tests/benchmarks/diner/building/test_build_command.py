@@ -28,11 +28,18 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 
 
 def test_a_build(cli: Cli, given: tuple[str, ...], tmp_path: Path) -> None:
-    done = cli(*given, "--out", str(tmp_path / "out"), "--divergence", "0.8", "--seed", "3")
+    done = cli(*given, "--out", str(tmp_path / "out"), "--divergence", "0.8", "--seed", "3",
+        "--compounds", "pairs")  # fmt: skip
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    assert report["options"] == {"divergence": 0.8, "proportion": 1.0, "seed": 3}
+    assert report["options"] == {
+        "divergence": 0.8, "compounds": "pairs", "proportion": 1.0, "seed": 3,
+    }  # fmt: skip
     assert f"{report['kept']['recipes']:,} recipes of {small.DISHES} dishes" in done.stdout
+    assert "Asked for 0.8; the division that the search starts from has" in done.stdout
+    shown = cli("diner", "report", str(tmp_path / "out"))
+    table = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert shown.stdout in table
     # No bars: it is no terminal.
     assert done.stderr == ""
 
@@ -42,6 +49,7 @@ def test_a_build(cli: Cli, given: tuple[str, ...], tmp_path: Path) -> None:
     [
         (("--corpus", "nowhere.jsonl"), "cannot read the corpus nowhere.jsonl: No such file"),
         (("--divergence", "7"), "--divergence 7.0: use a number above 0 and up to 1"),
+        (("--compounds", "x"), "--compounds x: use whole, pairs, subsets"),
         (("--proportion", "0"), "--proportion 0.0: use a number above 0 and up to 1"),
         (("--memory", "-1"), "--memory -1.0: use a number of GiB above 0"),
         (("--derive-glossary",), "name one of --glossary FILE and --derive-glossary"),

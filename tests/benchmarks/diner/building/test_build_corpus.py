@@ -76,8 +76,9 @@ def test_the_names_of_folders_are_no_columns(engine: Engine, tmp_path: Path, fol
     row = {"name": title, "recipeInstructions": [text]}
     (place / "corpus.jsonl").write_text(f"{json.dumps(row)}\n" * 20, encoding="utf-8")
     table, _ = corpus.clean(engine, place / "corpus.jsonl", place)
-    assert recipes.title_counts(engine, table) == ({title: 20}, (20, 20, 1))
-    assert recipes.collect(engine, table, [title]) == {title: (1, 20)}
+    recipes.simplify(engine, table)
+    assert recipes.title_counts(engine) == ({title: 20}, (20, 20, 1))
+    assert recipes.collect(engine, [title]) == {title: (1, 20)}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -168,7 +169,14 @@ def test_a_broken_gzip_file(engine: Engine, tmp_path: Path) -> None:
         (r'{"name": "\ud800"}', "it is not JSON in UTF-8"),
         ("[1, 2]", "it is not a JSON object"),
         ('"汤"', "it is not a JSON object"),
-        ('{"name": "汤", "recipeInstructions": "煮"}', '"recipeInstructions" is not a list of'),
+        ('{"name": "汤", "recipeInstructions": "煮"}', '"recipeInstructions" is one text, not a'),
+        ('{"name": "汤", "recipeInstructions": "[煮]"}', '"recipeInstructions" is one text, not a'),
+        ('{"name": "汤", "recipeIngredient": ""}', '"recipeIngredient" is one text, not a'),
+        ('\ufeff{"name": "汤"}', "it begins with a byte order mark"),
+        ('{"name": "汤", "name": "肉"}', '"name" occurs twice'),
+        ('{"recipeIngredient": null, "recipeIngredient": []}', '"recipeIngredient" occurs twice'),
+        # The database cuts its message within a character.
+        ('{"name":"a","name":"b","recipeInstructions":["切煮"]}', '"name" occurs twice'),
         ('{"name": "汤", "recipeInstructions": {"a": 1}}', '"recipeInstructions" is not a list'),
     ],
 )
@@ -182,6 +190,21 @@ def test_the_wrong_line_is_named(
     assert f"corpus.jsonl, line {before + 1}: {message}" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.glob("cleaned-*.parquet"))
+
+
+@pytest.mark.slow
+def test_an_object_that_is_too_large(engine: Engine, tmp_path: Path) -> None:
+    """The database reads objects of up to twice its limit, whatever the limit."""
+    large = json.dumps({"recipeInstructions": ["a" * (33 << 20)]})
+    with pytest.raises(DataError, match=r"line 2: it has 33\.0 MiB; .* of up to 16 MiB"):
+        cleaned(engine, tmp_path, {"name": "汤"}, large)
+    assert not list(tmp_path.glob("cleaned-*.parquet"))
+
+
+def test_equal_keys_that_are_not_used_are_no_error(engine: Engine, tmp_path: Path) -> None:
+    assert (
+        len(cleaned(engine, tmp_path, '{"name": "汤", "x": 1, "x": {"name": 1, "name": 2}}')) == 1
+    )
 
 
 def test_bytes_that_are_no_text(engine: Engine, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import opencc
 import pytest
 import small_corpus as small
 
@@ -59,6 +60,22 @@ def test_counts_are_those_that_were_planted(built: Path) -> None:
     }
 
 
+def test_traditional_titles_and_glossary_give_the_same_dataset(built: Path, tmp_path: Path) -> None:
+    """Every other recipe and all words of the glossary in traditional characters."""
+    script = opencc.OpenCC("s2t")
+    found = small.recipes()
+    for one in found[::2]:
+        one["name"] = one["name"] and script.convert(one["name"])
+    words = script.convert((built / "words.json").read_text(encoding="utf-8"))
+    (tmp_path / "words.json").write_text(words, encoding="utf-8")
+    corpus = small.write(tmp_path / "corpus.jsonl", found)
+    build_dataset(corpus, tmp_path / "out", tmp_path / "words.json", OPTIONS)
+    first, other = contents(built / "out"), contents(tmp_path / "out")
+    assert {name for name in FILES if first[name] != other[name]} == {"report.json", "report.md"}
+    for key in ("kept", "splits", "unparsed"):
+        assert read(tmp_path / "out", "report.json")[key] == read(built / "out", "report.json")[key]
+
+
 @pytest.mark.parametrize("split", ["tmcd", "random"])
 def test_every_recipe_is_in_one_part(built: Path, split: str) -> None:
     data = read(built / "out", f"{split}_data.json")
@@ -105,19 +122,19 @@ def test_the_report_says_what_the_files_hold(built: Path, split: str) -> None:
             frozenset(part for bit, part in enumerate(sorted(name)) if mask >> bit & 1)
             for name in side.values()
             for mask in range(2 ** len(name))
-            if mask.bit_count() > 1
+            if mask.bit_count() == len(name) > 1
         )
         for side in sides
     ]
-    assert found["compounds"] == [len(side) for side in held]
-    assert found["pairs"] == [sum(len(compound) == 2 for compound in side) for side in held]
+    whole = found["compounds"]["whole"]
+    assert whole["different"] == [len(side) for side in held]
     shared = held[0].keys() & held[1].keys()
-    assert found["shared_compounds"] == pytest.approx(len(shared) / len(held[1]), abs=1e-15)
+    assert whole["shared"] == pytest.approx(len(shared) / len(held[1]), abs=1e-15)
     again = 1 - sum(
         (held[0][c] / held[0].total()) ** 0.1 * (held[1][c] / held[1].total()) ** 0.9
         for c in sorted(shared, key=sorted)
     )
-    assert found["divergence"] == pytest.approx(again, abs=1e-12, rel=0)
+    assert whole["divergence"] == pytest.approx(again, abs=1e-12, rel=0)
     missing = set().union(*sides[1].values()) - set().union(*sides[0].values())
     assert found["missing"] == sorted(part.name for part in missing)
     forms = Counter(tuple(sorted(Counter(part.kind for part in name).items()))
@@ -126,9 +143,9 @@ def test_the_report_says_what_the_files_hold(built: Path, split: str) -> None:
         assert not missing
         assert sorted(row["dishes"] for row in report["forms"]) == sorted(forms.values())
         assert report["course"][-1] == pytest.approx(again, abs=1e-12, rel=0)
-        known = Categories(sides[0].values())
-        counted = Counter(known.of(name) or "none" for name in sides[1].values())
-        assert {key: n for key, n in report["categories"].items() if n} == counted
+    known = Categories(sides[0].values())
+    counted = Counter(known.of(name) or "none" for name in sides[1].values())
+    assert {key: n for key, n in found["categories"].items() if n} == counted
 
 
 def test_the_loader_takes_the_files(built: Path) -> None:
@@ -192,7 +209,7 @@ def test_the_report_of_a_small_proportion_counts_what_is_left(built: Path, tmp_p
     assert report["splits"]["tmcd"]["dishes"][0] < before[0]
     known = Categories(parsed["tmcd"][0])
     counted = Counter(known.of(name) or "none" for name in parsed["tmcd"][1])
-    assert {key: n for key, n in report["categories"].items() if n} == counted
+    assert {key: n for key, n in report["splits"]["tmcd"]["categories"].items() if n} == counted
 
 
 def test_another_seed_gives_other_splits(built: Path, tmp_path: Path) -> None:
@@ -270,10 +287,27 @@ def test_options_that_are_not_legal(options: dict[str, float]) -> None:
         Options(**options)
 
 
+def test_compounds_that_are_not_legal() -> None:
+    with pytest.raises(OptionError, match="--compounds triples: use whole, pairs, subsets"):
+        Options(compounds="triples")
+
+
+@pytest.mark.parametrize("which", divergence.COMPOUNDS)
+def test_the_search_goes_by_the_compounds_asked_for(
+    built: Path, tmp_path: Path, which: str
+) -> None:
+    shutil.copytree(built / "out", tmp_path / "out")
+    options = Options(divergence=0.9, compounds=which, memory_gib=0.5)
+    report = build_dataset(built / "corpus.jsonl", tmp_path / "out", built / "words.json", options)
+    found = report["splits"]["tmcd"]["compounds"][which]["divergence"]
+    assert report["options"]["compounds"] == which
+    assert report["course"][-1] == pytest.approx(found, abs=1e-12, rel=0)
+
+
 def test_the_divergence_that_is_out_of_reach_is_told(built: Path, tmp_path: Path) -> None:
     shutil.copytree(built / "out", tmp_path / "out")
     for target in (0.01, 1.0):
-        options = Options(divergence=target, memory_gib=0.5)
+        options = Options(divergence=target, compounds="pairs", memory_gib=0.5)
         report = build_dataset(
             built / "corpus.jsonl", tmp_path / "out", built / "words.json", options
         )

@@ -2,8 +2,10 @@
 
 import pytest
 
-from lm_eval_ext.benchmarks.diner.build import divergence, report
+from lm_eval_ext.benchmarks.diner import load
+from lm_eval_ext.benchmarks.diner.build import comparison, divergence, report
 from lm_eval_ext.benchmarks.diner.glossary import Component
+from lm_eval_ext.benchmarks.diner.records import CATEGORIES
 
 BEEF, EGG, TOFU = (Component("food", name) for name in ("beef", "egg", "tofu"))
 FRY, STEW = Component("action", "fry"), Component("action", "stew")
@@ -34,15 +36,21 @@ def test_the_sides_of_a_split() -> None:
     # Test compounds: spicy+fry, spicy+beef, all three, fry+tofu once each; fry+beef twice.
     assert found["dishes"] == [4, 3]
     assert found["components"] == [4, 4]
-    assert found["compounds"] == [2, 5]
-    assert found["pairs"] == [2, 4]
-    assert found["shared_compounds"] == 1 / 5
-    assert found["shared_occurrences"] == 2 / 6
+    subsets, pairs, whole = (found["compounds"][one] for one in ("subsets", "pairs", "whole"))
+    assert subsets["different"] == [2, 5]
+    assert pairs["different"] == [2, 4]
+    # Of the whole sets, spicy+fry+beef, fry+tofu and fry+beef, only the last is in training.
+    assert whole["different"] == [2, 3]
+    assert (whole["shared"], whole["shared_occurrences"]) == (1 / 3, 1 / 3)
+    assert subsets["shared"] == 1 / 5
+    assert subsets["shared_occurrences"] == 2 / 6
     assert found["missing"] == ["spicy", "tofu"]
     # Training names with beef, fry, spicy and tofu: 2, 2, 0, 0.
     assert found["in_training"] == 4 / 4
     # Only fry+beef is shared: 2 of 3 in training, 2 of 6 in test.
-    assert found["divergence"] == pytest.approx(1 - (2 / 3) ** 0.1 * (2 / 6) ** 0.9)
+    assert subsets["divergence"] == pytest.approx(1 - (2 / 3) ** 0.1 * (2 / 6) ** 0.9)
+    assert pairs["divergence"] == pytest.approx(1 - (2 / 3) ** 0.1 * (2 / 5) ** 0.9)
+    assert whole["divergence"] == pytest.approx(1 - (2 / 3) ** 0.1 * (1 / 3) ** 0.9)
     # Components in training: beef 2, fry 2, stew 1, egg 2 of 7; in test: beef 2, fry 3 of 7.
     atoms = (2 / 7 * 2 / 7) ** 0.5 + (2 / 7 * 3 / 7) ** 0.5
     assert found["atom_divergence"] == pytest.approx(1 - atoms)
@@ -51,13 +59,15 @@ def test_the_sides_of_a_split() -> None:
 def test_a_mean_over_test_components_only() -> None:
     found = report.split_statistics(NAMES, ["fried beef", "stewed egg"], ["egg"])
     assert found["in_training"] == 1
-    assert (found["shared_compounds"], found["divergence"]) == (0, 1)
+    for one in found["compounds"].values():
+        assert (one["shared"], one["divergence"]) == (0, 1)
 
 
 def test_shared_compounds_count_as_often_as_test_has_them() -> None:
     test = ["fried beef", "beef, fried, beef", "fried tofu"]
     found = report.split_statistics(NAMES, ["fried beef"], test)
-    assert (found["shared_compounds"], found["shared_occurrences"]) == (1 / 2, 2 / 3)
+    found = found["compounds"]["whole"]
+    assert (found["shared"], found["shared_occurrences"]) == (1 / 2, 2 / 3)
 
 
 def test_equal_sides_do_not_diverge_below_zero() -> None:
@@ -70,7 +80,7 @@ def test_equal_sides_do_not_diverge_below_zero() -> None:
 @pytest.mark.parametrize(
     ("target", "course", "message"),
     [
-        (0.5, [0.5, 0.7], "has 0.5000 already and was taken as it is"),
+        (0.5, [0.5, 0.7], "has 0.5000 already and was taken as it is, names divided at random."),
         (0.7, [0.5, 0.7], "reached 0.7000 and stopped there"),
         (0.8, [0.5, 0.7], "NOT reached: 0.7000 is the most"),
     ],
@@ -96,19 +106,19 @@ def markdown(target: float, course: list[float]) -> str:
     split = {
         **report.split_statistics(NAMES, train, test),
         "recipes": {"train": 1200, "valid": 3, "test": 4},
+        "categories": report.categories(NAMES, train, test),
     }
     return report.as_markdown(
         {
             "corpus": {"file": "corpus.jsonl", "sha256": "abc"},
             "glossary": {"source": "given", "digest": "def"},
-            "options": {"divergence": target, "seed": 0, "proportion": 1.0},
+            "options": {"divergence": target, "compounds": "pairs", "seed": 0, "proportion": 1.0},
             "kept": {"dish_names": 1234},
             "characters": 1.0,
             "steps": 2.0,
             "recipes_per_dish": 3.0,
             "forms": [],
             "splits": {"tmcd": split},
-            "categories": {"AddOne": 1},
             "course": course,
             "unparsed": [],
         }
@@ -119,10 +129,39 @@ def test_the_table_of_splits() -> None:
     text = markdown(0.9, [0.5])
     for row in (
         "| dish names | 1,234 |",
-        "| tmcd | pairs | 2 |  | 3 |",
-        "| tmcd | recipes | 1,200 | 3 | 4 |",
-        "| tmcd | compounds seen |  |  | 25.00 % |",
-        "| tmcd | training names per component |  |  | 0.7 |",
-        "| tmcd | components not in training |  |  | 1 |",
+        "|  | paper, TMCD | tmcd |",
+        "| dishes | 3,109 / 694 | 3 / 2 |",
+        "| recipes | 187,520 / 37,861 | 1,203 / 4 |",
+        "| components | 479 / 383 | 4 / 3 |",
+        # Spicy is missing; fry and beef are in one training name each: 2 of 3 components.
+        "| test components that training lacks | 0 | 1 |",
+        "| test components in one training dish only |  | 2 |",
+        "| training dishes per test component | 19.3 | 0.7 |",
+        "| compounds (whole): different ones per dish | 0.75 / 0.89 | 0.67 / 1.00 |",
+        "| compounds (pairs): different ones per dish | 0.75 / 0.89 | 0.67 / 1.50 |",
+        "| compounds (subsets): test compounds in training | 0.67 % | 25.00 % |",
+        # Fried beef is known as it is, and spicy not at all.
+        "| RecoTwo | 89.2 % | 0.0 % |",
+        "| none | 0.0 % | 100.0 % |",
+        "| distance of these shares from the paper's | 0.00 | 1.00 |",
     ):
         assert row in text
+
+
+def test_the_distance_of_a_mix() -> None:
+    assert comparison.distance(comparison.PAPER_CATEGORIES) == 0
+    half = {one: 2 * n for one, n in comparison.PAPER_CATEGORIES.items()}
+    assert comparison.distance(half) == 0
+    assert comparison.distance({"none": 7}) == 1
+    # 43/694 and 11/694 are missing and 54/694 too many are RecoThree.
+    assert comparison.distance({"RecoTwo": 619, "RecoThree": 75}) == pytest.approx(54 / 694)
+
+
+def test_a_split_that_is_read_has_the_figures_of_its_build() -> None:
+    """The embedded split has all four categories, and every test component in training."""
+    split, _ = load.read(load.MINI, load.TMCD, None)
+    found = report.described(split)
+    assert found["recipes"] == {"train": len(split.train), "valid": 0, "test": len(split.test)}
+    assert found["dishes"][1] == len({one.name for one in split.test})
+    assert found["missing"] == []
+    assert all(found["categories"][one] for one in CATEGORIES)

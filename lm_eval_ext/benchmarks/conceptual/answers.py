@@ -1,0 +1,124 @@
+"""Scores of one answer: ROUGE-L as in the paper, and whether it is the right answer."""
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from lm_eval_ext.benchmarks.conceptual.records import Option, plain, words
+
+ROUGE_L, ROUGE_L_F1, ACCURACY = "rouge_l", "rouge_l_f1", "accuracy"
+SCORES = (ROUGE_L, ROUGE_L_F1, ACCURACY)
+
+MOST_CHARACTERS = 20_000
+"""Longest part of an answer that is compared; the cost of ROUGE-L grows with it."""
+
+_LABELLED = re.compile(r"""[\s("'\[*]*(\w)(?:[\s)\]}.,:*"'-]+)(.+)""", re.DOTALL)
+"""A label, something that ends it, and the text behind it: ``(B) ice`` or ``B. ice``."""
+
+_ALONE = re.compile(r"""[\W_]*(\w)[^\w+=/<>-]*""")
+"""A label alone; behind it no sign, which may be an option's text."""
+
+
+def score(
+    answer: str,
+    gold: str,
+    options: Sequence[Option] = (),
+    right: str = "",
+    *,
+    labels_shown: bool = False,
+) -> dict[str, float]:
+    """Compares any text that a model wrote with the right answer.
+
+    Args:
+        answer: What the model wrote.
+        gold: The right answer, as the template words it.
+        options: Of a question with options, so that an answer may name the right one otherwise
+            than the template does.
+        right: The label of the right option.
+        labels_shown: Whether the prompt shows the options' labels.
+
+    Returns:
+        ``rouge_l``: recall of ROUGE-L with Porter stemming, as in the paper; that is the share
+        of the gold's words that the answer has in the same order (why recall:
+        ``docs/fidelity.md``). ``rouge_l_f1``: F1, which a long answer does not raise.
+        ``accuracy``: 1.0 if the whole answer is the right one, by :func:`is_right`.
+    """
+    answer = answer.strip()[:MOST_CHARACTERS]
+    rouge = _scorer().score(gold, answer)["rougeL"]
+    return {
+        ROUGE_L: float(rouge.recall),
+        ROUGE_L_F1: float(rouge.fmeasure),
+        ACCURACY: float(is_right(answer, gold, options, right, labels_shown=labels_shown)),
+    }
+
+
+def is_right(
+    answer: str,
+    gold: str,
+    options: Sequence[Option] = (),
+    right: str = "",
+    *,
+    labels_shown: bool = False,
+) -> bool:
+    """Whether the whole answer is the right one, regardless of case and punctuation.
+
+    It is, too, if it names the right option in another way than the template does: by its text, by
+    its label where the prompt shows labels, or by both. A label before another option's text is
+    wrong. Where an answer is both one option's text and another one's label, what the template asks
+    for decides.
+    """
+    if gold == right:
+        asked = [option.label for option in options if _is_label(answer, option.label)]
+    else:
+        asked = [option.label for option in options if _same(answer, option.text)]
+        if _same(answer, gold):
+            return True
+    named = asked or [
+        option.label for option in options if _names(answer, option, labels_shown=labels_shown)
+    ]
+    return bool(named) and all(label == right for label in named)
+
+
+def _names(answer: str, option: Option, *, labels_shown: bool) -> bool:
+    if _same(answer, option.text) or (labels_shown and _is_label(answer, option.label)):
+        return True
+    labelled = _LABELLED.fullmatch(answer)
+    return (
+        labelled is not None
+        and _same(labelled[1], option.label)
+        and _same(labelled[2], option.text)
+    )
+
+
+def _is_label(answer: str, label: str) -> bool:
+    alone = _ALONE.fullmatch(answer)
+    return alone is not None and _same(alone[1], label)
+
+
+def _same(answer: str, gold: str) -> bool:
+    # A gold such as "+" has no words, like an empty answer.
+    return plain(answer) == plain(gold) if plain(gold) else answer.strip() == gold.strip()
+
+
+class _Tokenizer:
+    """rouge-score's own, which drops every letter beyond a to z, extended to other letters."""
+
+    def __init__(self) -> None:
+        from rouge_score.tokenizers import DefaultTokenizer
+
+        self._own = DefaultTokenizer(use_stemmer=True)
+
+    def tokenize(self, text: str) -> list[str]:
+        return [
+            token
+            for word in words(text)
+            for token in (self._own.tokenize(word) if word.isascii() else [word])
+        ]
+
+
+@functools.cache
+def _scorer() -> Any:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(["rougeL"], tokenizer=_Tokenizer())

@@ -1,0 +1,180 @@
+"""What answers to the component questions say, and earlier answers in lm-eval's log.
+
+:func:`parts` reads one answer: of its first sentence that is no question, what stands between
+commas, after 是, 为, 叫 or a colon, without brackets, quotation marks and other punctuation. An
+answer says that there is no such component by 无, by 没有 at its beginning or end, or by 没有特别
+and similar phrases anywhere. :func:`components_in` finds their components, also those of 麻辣味
+and 蒸法. :func:`name_after_components` reads the four lines of compositional prompting,
+:func:`read_answers` a log.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.benchmarks.diner.extract import plain
+from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary, clean_name
+from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS, LABELS, NAME_LABEL
+from lm_eval_ext.benchmarks.diner.records import Recipe
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness.missing import was_missing
+
+UNKNOWN = "unknown"
+"""Kind of a component that the glossary lacks, which is never right."""
+
+_QUESTIONS = re.compile(r"(?:[^。!?\n]*\?[\"”」]*\s*)*")
+_SENTENCE_END = re.compile(r"[。!?\n]")
+_BETWEEN = re.compile(r"[,、;/|+\s]+")
+_JOINED = re.compile(r"以及|[和与及]")
+_BEFORE = re.compile(r"^.*(?:是|为(?!主)|叫做?(?!花)|:)")
+_NOTHING = re.compile(
+    r"^(?:无|空|没|暂无|无明显.*|不明显|没有.*|.*没有|.*没有(?:特别|明显|突出|什么).*"
+    r"|none|null|n/?a|no)?$",
+    re.IGNORECASE,
+)
+_NAME_LINE = re.compile(rf"{NAME_LABEL}[^\n:：]{{0,6}}[:：]")  # noqa: RUF001
+
+
+def parts(answer: str) -> tuple[str, ...]:
+    """The components that an answer lists, in its words; empty if it says that there is none."""
+    text = plain(answer).strip()
+    asked = _QUESTIONS.match(text)
+    sentence = _SENTENCE_END.split(text[asked.end() if asked else 0 :], maxsplit=1)[0]
+    if _NOTHING.match(sentence):
+        return ()
+    found = (_bare(_BEFORE.sub("", part)) for part in _BETWEEN.split(sentence))
+    return tuple(dict.fromkeys(part for part in found if not _NOTHING.match(part)))
+
+
+def _bare(text: str) -> str:
+    """The Chinese characters, or the text without punctuation around it if it has none."""
+    return clean_name(text) or text.strip("\"'“”「」.()[]")
+
+
+def components_in(answer: str, glossary: Glossary) -> set[Component]:
+    """The components of an answer, of all kinds.
+
+    Parts are parsed like names: a full dish name as an answer about the action gives the right
+    action and some wrong foods. A part that does not parse is divided at 和, 与 and 及; a piece
+    that still does not parse is one wrong component, unless it is a flavour with a word for taste
+    (麻辣味, 酸甜口味) or an action with one for method (蒸法, 炒制).
+    """
+    found: set[Component] = set()
+    for part in parts(answer):
+        parsed = glossary.parse(part)
+        for piece in (part,) if parsed else filter(None, _JOINED.split(part)):
+            named = glossary.parse(piece) or _without_kind(piece, glossary)
+            found.update(named or (Component(UNKNOWN, piece),))
+    return found
+
+
+_AROUND = r"^(?:采用|使用|以|用|偏)?(.+?){}(?:为主)?$"
+_KIND_WORDS = (
+    *((kind, re.compile(_AROUND.format(""))) for kind in ("flavour", "action")),
+    ("flavour", re.compile(_AROUND.format("的?(?:味道?|口味|风味|味型|滋味|口感)"))),
+    (
+        "action",
+        re.compile(_AROUND.format("的?(?:烹饪|烹调|烹制|制作)?(?:方法|方式|手法|技法|做法|法|制)")),
+    ),
+)
+
+
+def _without_kind(text: str, glossary: Glossary) -> tuple[Component, ...]:
+    """The components of a text without the word that names their kind, all of this kind."""
+    for kind, pattern in _KIND_WORDS:
+        bare = pattern.fullmatch(text)
+        found = (bare and glossary.parse(bare[1])) or ()
+        if found and all(one.kind == kind for one in found):
+            return found
+    return ()
+
+
+def name_after_components(answer: str) -> str:
+    """The part of a four-line answer that contains the name; "" if there is none.
+
+    It is the text after the last 菜名 with a colon, or else the last line, unless that line
+    states components.
+    """
+    text = plain(answer)
+    labelled = list(_NAME_LINE.finditer(text))
+    if labelled:
+        return text[labelled[-1].end() :]
+    lines = [line for line in text.splitlines() if line.strip()]
+    last = lines[-1] if lines else ""
+    return "" if any(label in last for label in LABELS.values()) else last
+
+
+WANTED = (
+    "name the file samples_diner_components_*.jsonl that lm_eval --tasks diner_components "
+    "--log_samples wrote"
+)
+
+
+def read_answers(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Reads a model's answers to the component questions about recipes from lm-eval's log.
+
+    Returns:
+        Components by recipe id and kind, in the model's words. Recipes without answers in the log
+        are missing.
+
+    Raises:
+        OptionError: There is no such file, or it has no answer about any of the recipes.
+        DataError: A line is not a logged answer, or its recipe differs from ours of the same id.
+    """
+    if not file.is_file():
+        raise OptionError(f"diner_components_file: {file} does not exist; {WANTED}")
+    wanted = {recipe.id: recipe for recipe in recipes}
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for place, row in _rows(file):
+        doc, responses = _checked(row, place)
+        recipe = wanted.get(doc["id"])
+        if recipe is None or any(was_missing(response) for response in responses):
+            continue
+        if recipe.instruction != doc.get("instruction"):
+            raise DataError(
+                f"{place}: {doc['id']} is a different recipe in this log; run both tasks on the "
+                "same data"
+            )
+        found[recipe.id] = {
+            kind: parts(response) for kind, response in zip(ASKED_KINDS, responses, strict=True)
+        }
+    if not found:
+        raise OptionError(
+            f"diner_components_file: {file} has no answers about these recipes; {WANTED} on the "
+            "same data"
+        )
+    return found
+
+
+def _rows(file: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        lines = file.open("rb")
+    except OSError as error:
+        raise OptionError(
+            f"diner_components_file: cannot read {file}: {error.strerror}; {WANTED}"
+        ) from error
+    with lines:
+        for number, line in enumerate(lines, start=1):
+            place = f"{file}, line {number}"
+            try:
+                yield place, json.loads(line.decode("utf-8"))
+            except (ValueError, RecursionError):
+                raise DataError(f"{place}: not JSON; {WANTED}") from None
+
+
+def _checked(row: Any, place: str) -> tuple[Mapping[str, Any], Sequence[str]]:
+    doc = row.get("doc") if isinstance(row, dict) else None
+    responses = row.get("filtered_resps") if isinstance(row, dict) else None
+    if (
+        not isinstance(doc, dict)
+        or not isinstance(doc.get("id"), str)
+        or not isinstance(responses, list)
+        or len(responses) != len(ASKED_KINDS)
+        or not all(isinstance(response, str) for response in responses)
+    ):
+        raise DataError(
+            f"{place}: not a logged answer to {len(ASKED_KINDS)} component questions; {WANTED}"
+        )
+    return doc, responses

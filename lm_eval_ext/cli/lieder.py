@@ -1,0 +1,132 @@
+"""``lm-eval-ext lieder``: the paper's tests, on logged runs."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from lm_eval_ext.benchmarks.lieder.effects import Effect, Finding, Runs
+    from lm_eval_ext.compare.reading import Model
+
+app = typer.Typer(help="LIEDER: the paper's tests of an effect on accuracy.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """LIEDER: the paper's tests of an effect on accuracy."""
+
+
+@app.command("test")
+def test(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="RESULTS", help="Results files or folders, with samples."),
+    ],
+    *,
+    effect: Annotated[
+        str,
+        typer.Option(help="version, distance, or all: those that the results have tasks for."),
+    ] = "all",
+    family: Annotated[
+        str, typer.Option(help="A sentence family, or all; the paper's main text has the default.")
+    ] = "affirmative_negation",
+    metric: Annotated[str, typer.Option(help="direct or relative.")] = "direct",
+    alpha: Annotated[float, typer.Option(help="Intervals have the level 1 - alpha.")] = 0.05,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Test VERSION (experiment 2 against 1) and DISTANCE, with mixed models and by item."""
+    from rich.console import Console
+
+    from lm_eval_ext.benchmarks.lieder.effects import ALL, EFFECTS, analyse
+    from lm_eval_ext.benchmarks.lieder.records import FAMILIES
+    from lm_eval_ext.benchmarks.lieder.score import DIRECT, RELATIVE
+    from lm_eval_ext.compare.reading import read_joined
+    from lm_eval_ext.errors import OptionError
+
+    for option, value, legal in (
+        ("--effect", effect, (*EFFECTS, ALL)),
+        ("--family", family, (*FAMILIES, ALL)),
+        ("--metric", metric, (DIRECT, RELATIVE)),
+    ):
+        if value not in legal:
+            raise OptionError(f"{option} {value} is none of {', '.join(legal)}")
+    if not 0 < alpha < 1:
+        raise OptionError(f"--alpha {alpha:g} must lie between 0 and 1, such as 0.05")
+    models = read_joined(paths)
+    wanted = [one for name, one in EFFECTS.items() if effect in (name, ALL)]
+    there = [one for one in wanted if any(set(one.tasks) <= model.runs.keys() for model in models)]
+    if not there:
+        needed = "; or ".join(" and ".join(one.tasks) for one in wanted)
+        raise OptionError(
+            f"no model in these results has {needed}. Runs of one model under two names need one "
+            "display_name (model.yaml); or answer recorded files of one model in one run (--tasks "
+            "lieder, --model_args path=DIR/*_MODEL.responses.jsonl,conflict=first)"
+        )
+    found = [
+        row
+        for one in there
+        for row in analyse(one, _samples(models, one), family=family, metric=metric, alpha=alpha)
+    ]
+    if as_json:
+        asked = {"family": family, "metric": metric, "alpha": alpha}
+        typer.echo(json.dumps({**asked, "tests": [asdict(row) for row in found]}, indent=2))
+        return
+    console = Console(markup=False, highlight=False, emoji=False)
+    for one in there:
+        console.print(f"{one.name}: {one.meaning}, {family}, {metric} metric")
+        console.print(_table([row for row in found if row.effect == one.name], alpha))
+    console.print("Estimates are differences in accuracy; of logistic models, in log-odds.")
+
+
+def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
+    """The samples of the models that have the effect's tasks, on documents that all of them have.
+
+    Raises:
+        RefusedError: If their prompts or signatures differ.
+        DataError: If samples are missing.
+    """
+    from lm_eval_ext.compare.align import align
+
+    having = [model for model in models if set(effect.tasks) <= model.runs.keys()]
+    aligned = {
+        task: align(task, {model.label: model.runs[task] for model in having}).samples
+        for task in effect.tasks
+    }
+    return {
+        model.label: {
+            task: next(iter(aligned[task][model.label].values())) for task in effect.tasks
+        }
+        for model in having
+    }
+
+
+def _table(rows: "Sequence[Finding]", alpha: float) -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("models", overflow="fold", min_width=12)
+    table.add_column("test", no_wrap=True)
+    for name in ("estimate", f"{1 - alpha:.0%} interval", "p", "items"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        who = row.model if row.models == 1 else f"{row.model} ({row.models})"
+        estimate = "none" if row.estimate is None else f"{row.estimate:+.3f}"
+        interval = "" if row.low is None else f"[{row.low:+.3f}, {row.high:+.3f}]"
+        cells = (who, row.test, estimate, interval, _p(row.p), str(row.items))
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _p(p: float | None) -> str:
+    least = 1e-4
+    if p is None:
+        return ""
+    return f"{p:.4f}" if p >= least else f"<{least:.4f}"
