@@ -25,6 +25,9 @@ _NEAREST = 8
 """Compared values nearest to the number, of which one becomes the target."""
 _REPAIRS = 4
 """Tries to restore the targets of a table."""
+_STEPS = 8
+"""Changes to a row until it equals the number that depends on it."""
+_PASSES = 3
 _SOLUTIONS = 10
 """Lists of whole numbers that are tried."""
 _LARGEST = 2.0**50
@@ -38,6 +41,8 @@ _BEYOND = 0.2
 """Values outside the column's present range are allowed."""
 _ELSEWHERE = 0.3
 """A new row has any value instead of one close to the number."""
+_MET = 0.6
+"""A row is put where the number is; otherwise the number is moved to a row."""
 _TOWARDS = 0.5
 """Further rows pull the number towards its target."""
 _ANY_ROW = 0.3
@@ -86,6 +91,9 @@ def add_target(builder: RowBuilder) -> None:
     if _is_spread(builder, target):
         _reach_whole(builder, target)
         return
+    if rng.random() < _MET:
+        _meet(builder, target)
+        return
     if rng.random() < _EVEN:  # otherwise an existing row may serve
         builder.build(target.scope, _at(builder, target))
     others = [
@@ -94,6 +102,39 @@ def add_target(builder: RowBuilder) -> None:
         if t.table == target.table and t.sql != target.sql
     ]
     _reach(builder, [_retargeted(builder, target), *_some_retargeted(builder, others)])
+
+
+def _meet(builder: RowBuilder, target: AggregateTarget) -> None:
+    """Adds a row whose own value equals the number, which may depend on the row.
+
+    A row at the average hardly moves it, so a few steps suffice. Numbers over rows of another
+    kind stay as they are.
+    """
+    compared = target.compared.unnest()
+    grouped = isinstance(compared, exp.AggFunc)
+    cell = builder.query.cell((compared.this if grouped else compared).unnest(), target.scope)
+    if cell is None:
+        raise RefusedError("no column is compared")
+    shape = builder.shapes[target.query.table_of(cell), cell[2]]
+    number = _number(builder, target.sql)
+    presets: Values = {cell: _plain(shape.rounded(number))}
+    if grouped:
+        presets |= builder.fresh_groups(target.scope)
+    start = len(builder.inserter.added)
+    builder.build(target.scope, presets)
+    name = target.query.table_of(cell)
+    rows = [a for a in builder.inserter.added[start:] if a.table.name.lower() == name]
+    for _ in range(_STEPS if rows else 0):
+        number = _number(builder, target.sql)
+        if (builder.inserter.read(rows[0]) or {}).get(cell[2]) == number:
+            builder.attempt.new_targets.append(replace(target, target=number))
+            return
+        builder.inserter.update(rows[0], cell[2], _plain(shape.rounded(number)))
+    raise RefusedError("no row at the number")
+
+
+def _plain(number: float) -> int | float:
+    return int(number) if float(number).is_integer() else number
 
 
 def _at(builder: RowBuilder, target: AggregateTarget) -> Values:
@@ -124,6 +165,8 @@ def restore_targets(builder: RowBuilder, tables: set[str]) -> None:
                 spreads = [t for t in wanted if _is_spread(builder, t)]
                 if spreads:
                     _reach_whole(builder, builder.rng.choice(spreads))
+                elif left % 2:
+                    _meet_all(builder, wanted)
                 else:
                     _reach(builder, _some_retargeted(builder, wanted))
                 break
@@ -134,6 +177,20 @@ def restore_targets(builder: RowBuilder, tables: set[str]) -> None:
                     raise
             finally:
                 connection.execute("RELEASE reach")
+
+
+def _meet_all(builder: RowBuilder, targets: list[AggregateTarget]) -> None:
+    """Adds a row at each number that has left its target, until none has."""
+    now = {target.sql: target for target in targets}
+    for _ in range(_PASSES):
+        moved = [target for target in now.values() if _number(builder, target.sql) != target.target]
+        if not moved:
+            builder.attempt.new_targets += now.values()
+            return
+        for target in moved:
+            _meet(builder.on(target.query), target)
+            now[target.sql] = builder.attempt.new_targets[-1]
+    raise RefusedError("numbers move each other")
 
 
 def _is_spread(builder: RowBuilder, goal: AggregateTarget) -> bool:
@@ -215,7 +272,7 @@ def _reach(builder: RowBuilder, goals: list[AggregateTarget]) -> None:
     def set_and_ask(values: list[float]) -> list[float]:
         for (row, column), shape, value in zip(rows, shapes, values, strict=True):
             near = shape.rounded(value)
-            builder.inserter.update(row, column, int(near) if near.is_integer() else near)
+            builder.inserter.update(row, column, _plain(near))
         return [_number(builder, goal.sql) - goal.target for goal in goals]
 
     # A new largest value would change the answer to many golds.

@@ -20,7 +20,7 @@ from lm_eval_ext.sql.distill.hints import (
     takes_the_first,
 )
 from lm_eval_ext.sql.distill.inserting import RefusedError, placeholder
-from lm_eval_ext.sql.distill.query import Query, Scope
+from lm_eval_ext.sql.distill.query import Cell, Query, Scope
 from lm_eval_ext.sql.distill.scratch_db import NoResultError
 from lm_eval_ext.sql.distill.values import compares, fresh, nearby, satisfying
 from lm_eval_ext.sql.parsing import to_sql
@@ -38,6 +38,8 @@ _SHARED = (0.0, 0.3, 0.6)
 _FRONT = 0.1
 _FRONT_IF_FIRST_COUNTS = 0.35
 """New rows are put before all others; the second, if a subquery's first row decides."""
+_NEW_RESULTS = 0.25
+"""Results have values that no row has: results are compared as sets."""
 _EXISTS_BUILT = 0.7
 """Rows are built for EXISTS, or rows that just fail for NOT EXISTS."""
 _MEMBERS_READ = 0.7
@@ -65,6 +67,7 @@ class RowBuilder:
         self.shapes = attempt.shapes
         self.runner = attempt.runner
         self._share_bound = self.rng.choice(_SHARED)
+        self._new_results = self.rng.random() < _NEW_RESULTS
         self.sampler = ValueSampler(query, attempt)
         front = _FRONT_IF_FIRST_COUNTS if query.cached("first", takes_the_first) else _FRONT
         self.inserter.front = self.rng.random() < front
@@ -126,13 +129,14 @@ class RowBuilder:
         found: Values = {}
         for group in scope.groups:
             cell = self.query.cell(group.unnest(), scope)
-            if cell is not None:
-                table = self.schema[self.query.table_of(cell)]
-                shape = self.shapes[self.query.table_of(cell), cell[2]]
-                value = fresh(self.runner.connection, table, table[cell[2]], shape)
-                if value is not None:
-                    found[cell] = value
+            if cell is not None and (value := self._fresh(cell)) is not None:
+                found[cell] = value
         return found
+
+    def _fresh(self, cell: Cell) -> Value:
+        name = self.query.table_of(cell)
+        table = self.schema[name]
+        return fresh(self.runner.connection, table, table[cell[2]], self.shapes[name, cell[2]])
 
     def values(self, query: exp.Expr) -> list[Value]:
         """Returns the first column of a subquery; empty if it does not run on its own."""
@@ -321,10 +325,14 @@ class RowBuilder:
             row.setdefault(name_of, placeholder(column, shape))
             row[name_of] = shape.scatter(row[name_of], self.rng)
         cells = self.query.cells_in(scope, alias)
+        shown = {cell for output in scope.outputs for cell in self.query.cells(output, scope)}
         pinned = set()
         for cell in cells:
             if assignment.known(cell):
                 row[cell[2]] = assignment.get(cell)
+                pinned.add(cell[2])
+            elif self._new_results and cell in shown and (new := self._fresh(cell)) is not None:
+                row[cell[2]] = new
                 pinned.add(cell[2])
             else:
                 row[cell[2]] = self.sampler.vary(cell, row.get(cell[2]))

@@ -29,6 +29,10 @@ many for each round in which none helped it."""
 _RELAXED = (0, 1, 1, 2, 2)
 """What fits a column in each round, see :attr:`.shapes.Shape.relaxed`."""
 
+_MORE = 12
+_MOST = 5_000
+"""Rounds in addition, and proposals in all of them: most databases have few golds left by then."""
+
 _MENDING = 8
 """Tries to change rows that help a gold and harm others."""
 _TARGETS = 0.7
@@ -55,7 +59,7 @@ class Search:
     """Adds rows to a database until its golds are distinguished from their near misses.
 
     ``cases`` must come in an order that does not depend on how golds were given. ``added`` counts
-    rows per table.
+    rows per table, ``proposed`` the proposals.
     """
 
     scratch_db: ScratchDb
@@ -63,13 +67,17 @@ class Search:
     cases: Sequence[Case]
     originals: OriginalRows
     shapes: Shapes
+    seed: int = 0
 
     def __post_init__(self) -> None:
+        # Rows that satisfy many conditions also serve golds with fewer.
+        self.cases = sorted(self.cases, key=lambda case: (-len(case.misses), case.gold))
         self.added: dict[str, int] = {}
         self._changes: dict[str, int] = {}
         self._seen: dict[str, int] = {}
         self._harms: Counter[str] = Counter()
         self._helped = 0
+        self.proposed = 0
         self._hopeless: Counter[str] = Counter()
         self._pools = Pools(self.scratch_db.connection, self.schema, self.shapes)
         self._targets: dict[str, AggregateTarget] = {}
@@ -84,6 +92,12 @@ class Search:
                 if case.open or case.empty or (case.lacking and number < _FOR_CUTS):
                     self._improve(case, tries, number)
                 progress(1)
+        most = self.proposed + _MOST
+        for number in range(len(ROUNDS), len(ROUNDS) + _MORE):
+            for case in self.cases:
+                self._refresh(case)
+                if (case.open or case.empty) and self.proposed < most:
+                    self._improve(case, ROUNDS[-1], number)
         for case in self.cases:
             self._refresh(case)
 
@@ -95,13 +109,14 @@ class Search:
             self._seen[case.gold] = now
 
     def _improve(self, case: Case, tries: int, number: int) -> None:
-        rng = random.Random(f"{number} {case.gold}")
+        rng = random.Random(f"{self.seed} {number} {case.gold}")
         helped = self._helped
         tries = max(ROUNDS[0], tries >> self._hopeless[case.gold])
         left = tries
         end = self.scratch_db.runner.work + tries * _WORK_PER_TRY
         while left > 0 and case.lacking and self.scratch_db.runner.work < end:
             left -= 1
+            self.proposed += 1
             if self._try(case, rng, careful=number > 0):
                 left = tries
                 end = self.scratch_db.runner.work + tries * _WORK_PER_TRY
