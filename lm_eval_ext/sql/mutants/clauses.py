@@ -15,7 +15,7 @@ KINDS = {
     "group_dropped": "a SELECT without its GROUP BY (where SQLite takes it so)",
     "order_flipped": "ASC for DESC and the other way round, in one sort term",
     "distinct_dropped": "SELECT for SELECT DISTINCT",
-    "distinct_added": "SELECT DISTINCT for SELECT, in the outermost query",
+    "distinct_added": "SELECT DISTINCT for SELECT, in the outermost query, but for LIMIT 1",
     "limit_raised": "LIMIT n + 1 for LIMIT n",
     "limit_lowered": "LIMIT n - 1 for LIMIT n, if n is above 1",
     "limit_dropped": "a query without its LIMIT (and OFFSET)",

@@ -96,7 +96,7 @@ CONDITION_RULES: tuple[Rule, ...] = (
 VALUE_KINDS = {
     "min_max_swapped": "MAX for MIN and MIN for MAX",
     "aggregate_swapped": "SUM for AVG, AVG for SUM; and of numbers also MAX for AVG, AVG for MAX, "
-    "COUNT for SUM, SUM for COUNT",
+    "COUNT for SUM, SUM for COUNT; everywhere in a SELECT",
     "count_distinct_dropped": "COUNT(x) for COUNT(DISTINCT x), likewise in other aggregates",
     "count_distinct_added": "COUNT(DISTINCT x) for COUNT(x)",
     "arithmetic_swapped": "+ for -, - for +",
