@@ -23,8 +23,11 @@ from lm_eval_ext.sql.distill.shipped import pack
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.xdist_group("populated")]
 
-MOST_TIES = 0.02
+MOST_TIES = 0.015
 """Share of plausible-form golds that may tie with a near miss not proven to be equivalent."""
+
+MOST_BROKEN = 0.003
+"""Share of rewrites that may be judged wrong."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,22 @@ def test_ties_and_empties(built: Built) -> None:
     summary = f"{len(tied)} of {len(reports)} golds tie ({dict(kinds)}), {undecided} undecided"
     warnings.warn(summary, stacklevel=1)
     assert len(tied) <= MOST_TIES * len(reports), summary
-    assert [report.gold for report in reports if report.empty == "not filled"] == []
+    # IS NULL on a column that rewrites of other golds rely on never to be NULL.
+    empty = [report.gold for report in reports if report.empty == "not filled"]
+    assert len(empty) == sum("department_id IS NULL" in gold for gold in empty) <= 1
     assert undecided <= len(reports) // 100
+
+
+def test_right_queries_stay_right(built: Built) -> None:
+    """Rewrites keep the gold's result, no LIMIT cuts a new tie, every value fits its column."""
+    golds = [gold for report in built.reports.values() for gold in report.golds]
+    written = sum(sum(gold.rewrites.values()) for gold in golds)
+    broken = sum(len(gold.broken) for gold in golds)
+    assert broken <= MOST_BROKEN * written > 25, f"{broken} of {written} rewrites"
+    assert sum(gold.new_cut_ties for gold in golds) == 0
+    values = sum((Counter(report.values) for report in built.reports.values()), Counter[str]())
+    assert sum(values.values()) > 10_000
+    assert values["malformed"] == 0 and values["usual"] > 0.97 * sum(values.values()), values
 
 
 @pytest.mark.slow
