@@ -282,7 +282,7 @@ def count(reports: Mapping[str, Report], corpus: Corpus, forms: Collection[Form]
         new_cut_ties=sum(bool(gold.new_cut_ties) for gold in ran),
         kinds=dict(sorted(kinds.items())),
         rules={rule: (written[rule], wrong[rule]) for rule in sorted(written)},
-        values=sum((Counter(report.values) for report in reports.values()), Counter()),
+        values=dict(sum((Counter(r.values) for r in reports.values()), Counter())),
     )
 
 
