@@ -5,9 +5,9 @@ added rows (paper, appendix B.1, after Zhong et al. 2020, "Semantic Evaluation f
 Distilled Test Suites") and did not publish them. Here rows are made anew, from the golds' own
 conditions.
 
-Reading order: :mod:`.report` and :mod:`.batch` need only the standard library; :mod:`.build` is
-the search, :mod:`.proposals` what it tries, :mod:`.row_builder` how rows come to satisfy a
-condition. To populate or examine one database, import :mod:`.build`.
+Reading order: :mod:`.report` and :mod:`.batch` need only the standard library; :mod:`.search` adds
+rows, :mod:`.proposals` is what it tries, :mod:`.row_builder` how rows come to satisfy a condition,
+:mod:`.shapes` what their values may be. To populate or examine one database, import :mod:`.build`.
 """
 
 from lm_eval_ext.sql.distill.batch import populate_all

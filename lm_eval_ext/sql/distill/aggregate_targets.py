@@ -6,8 +6,6 @@ numbers around it, so some value gives the exact bits.
 """
 
 import math
-import random
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -17,7 +15,7 @@ from lm_eval_ext.sql.distill.hints import operator_of
 from lm_eval_ext.sql.distill.inserting import Added, RefusedError
 from lm_eval_ext.sql.distill.query import Query, Scope
 from lm_eval_ext.sql.distill.row_builder import RowBuilder
-from lm_eval_ext.sql.distill.whole_targets import extended
+from lm_eval_ext.sql.distill.solving import extended, solve
 from lm_eval_ext.sql.parsing import parts_of, to_sql
 from lm_eval_ext.sql.values import Value
 
@@ -47,12 +45,6 @@ _TOWARDS = 0.5
 """Further rows pull the number towards its target."""
 _ANY_ROW = 0.3
 """Values of rows that do not satisfy the other conditions become targets as well."""
-
-_NEWTON = 8
-_ROUNDS = _NEWTON + 80
-_NEAR = 1e-9
-"""Relative errors from which random changes can find the last bits."""
-_SINGULAR = 2.0**-60
 
 
 def comparisons(query: Query) -> list[AggregateTarget]:
@@ -333,84 +325,3 @@ def _values_compared(target: AggregateTarget) -> str:
         select.set("where", exp.Where(this=exp.and_(*others)) if others else None)
     select.set("expressions", [target.compared.copy()])
     return to_sql(select)
-
-
-def solve(
-    ask: Callable[[list[float]], list[float]],
-    x: list[float],
-    limits: Sequence[tuple[float, float]],
-    units: Sequence[float],
-    rng: random.Random,
-) -> list[float]:
-    """Finds values at which all errors are exactly zero: by Newton's method, then at random.
-
-    Args:
-        ask: Returns the errors at given values, one per value.
-        x: The start.
-        limits: The smallest and largest permitted value of each.
-        units: The steps that ``ask`` rounds each value to; 0 if it does not.
-        rng: Draws changes of the last bits.
-
-    Raises:
-        RefusedError: None were found.
-    """
-    errors = ask(x)
-    slopes: list[list[float]] = []
-    for number in range(_ROUNDS):
-        if not any(errors):
-            return x
-        if number < _NEWTON:
-            slopes = _slopes(ask, x, limits, units, errors)
-        elif number == _NEWTON and (
-            max(map(abs, errors)) > _NEAR * max(map(abs, x)) + 2 * sum(units) or min(units) >= 1
-        ):
-            break
-        step = _linear(slopes, errors)
-        x = [value - move for value, move in zip(x, step, strict=True)]
-        if number >= _NEWTON:  # Newton's steps get no nearer: the last bits, at random
-            x = [
-                v
-                + rng.uniform(-1, 1) * (3 * unit or max(abs(v), 1.0) * 2.0 ** -rng.randint(44, 52))
-                for v, unit in zip(x, units, strict=True)
-            ]
-        x = [min(max(v, low), high) for v, (low, high) in zip(x, limits, strict=True)]
-        errors = ask(x)
-    if any(errors):
-        raise RefusedError("no values reach the targets")
-    return x
-
-
-def _slopes(
-    ask: Callable[[list[float]], list[float]],
-    x: list[float],
-    limits: Sequence[tuple[float, float]],
-    units: Sequence[float],
-    errors: list[float],
-) -> list[list[float]]:
-    """Returns the derivatives of each error by each value, a row per error."""
-    columns = []
-    for i in range(len(x)):
-        h = max(max(abs(x[i]), 1.0) * 2.0**-10, units[i])
-        h = -h if x[i] + h > limits[i][1] else h
-        moved = ask([value + h * (i == j) for j, value in enumerate(x)])
-        columns.append([(m - e) / h for m, e in zip(moved, errors, strict=True)])
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _linear(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """Solves a small system of linear equations by Gaussian elimination."""
-    n = len(right)
-    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
-    for i in range(n):
-        best = max(range(i, n), key=lambda k: abs(rows[k][i]))
-        rows[i], rows[best] = rows[best], rows[i]
-        if abs(rows[i][i]) < _SINGULAR:
-            raise RefusedError("the numbers do not depend on the rows")
-        for k in range(n):
-            if k != i:
-                factor = rows[k][i] / rows[i][i]
-                rows[k] = [a - factor * b for a, b in zip(rows[k], rows[i], strict=True)]
-    found = [row[n] / row[i] if row[i] else math.inf for i, row in enumerate(rows)]
-    if not all(map(math.isfinite, found)):
-        raise RefusedError("the numbers do not depend on the rows")
-    return found

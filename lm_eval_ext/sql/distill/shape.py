@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Literal
 
-from lm_eval_ext.sql.distill.moments import Format
+from lm_eval_ext.sql.distill.formats import Format, next_text, pattern_of
 from lm_eval_ext.sql.mutants.expressions import other_string
 from lm_eval_ext.sql.values import Value
 
@@ -318,7 +318,7 @@ class Shape:
         if isinstance(value, int | float) and abs(value) < _LARGEST:
             return value + by
         if isinstance(value, str) and self.kind in ("code", "text"):
-            return _next_text(value, by, wide=not self.exact)
+            return next_text(value, by, wide=not self.exact)
         return value
 
 
@@ -343,27 +343,3 @@ _TRIED = 5
 
 _ENDINGS = ("a", "e", "o", "er", "en", "is", "in", "ar", "ton", "son", "ley", "ette")
 """Make a new text of an old one."""
-
-
-def _next_text(text: str, by: int, *, wide: bool) -> str:
-    """Counts a text's last number up or down, else its last letter; a word gets a letter more."""
-    digits = re.search(r"\d+(?=\D*$)", text)
-    if digits is not None:
-        number = int(digits[0]) + by
-        written = str(number).zfill(len(digits[0]))
-        if number >= 0 and (wide or len(written) == len(digits[0])):
-            return text[: digits.start()] + written + text[digits.end() :]
-        return text
-    if wide:
-        return text + "a" if by > 0 else text[:-1]
-    last = text[-1:]
-    following = chr(ord(last) + by) if last else ""
-    same = last.isascii() and following.isalpha() and last.isupper() == following.isupper()
-    return text[:-1] + following if same else text
-
-
-@lru_cache(maxsize=1 << 16)
-def pattern_of(text: str, *, exact: bool) -> str:
-    """Returns a text with A for letters and 9 for digits; unless exact, one for a run of them."""
-    plain = re.sub(r"[^\W\d_]", "A", re.sub(r"\d", "9", text))
-    return plain if exact else re.sub(r"(A+)", "A", re.sub(r"(9+)", "9", plain))

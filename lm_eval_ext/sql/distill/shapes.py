@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lm_eval_ext.sql.distill.moments import FORMATS
-from lm_eval_ext.sql.distill.shape import DECIMALS, NOTHING, Kind, Shape, pattern_of
+from lm_eval_ext.sql.distill.formats import FORMATS, pattern_of
+from lm_eval_ext.sql.distill.shape import DECIMALS, NOTHING, Kind, Shape
 from lm_eval_ext.sql.rewrites import Need
 from lm_eval_ext.sql.schema import Column, Schema, Table
 from lm_eval_ext.sql.values import Value, quoted

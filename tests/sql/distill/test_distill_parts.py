@@ -4,20 +4,21 @@ import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from distill_cases import GOLDS, SHOP, write
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm_eval_ext.sql.compare import ReferenceExpected
-from lm_eval_ext.sql.distill.aggregate_targets import solve
 from lm_eval_ext.sql.distill.build import populate
 from lm_eval_ext.sql.distill.inserting import RefusedError
 from lm_eval_ext.sql.distill.original_rows import OriginalRows
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
 from lm_eval_ext.sql.distill.shapes import Shapes
+from lm_eval_ext.sql.distill.solving import extended, solve
 from lm_eval_ext.sql.distill.values import above, below, compares, is_like, matching
 from lm_eval_ext.sql.mutants import KINDS, near_misses
 from lm_eval_ext.sql.schema import read_schema
@@ -217,3 +218,20 @@ def test_no_row_has_a_number_that_equals_a_text(towns: OriginalRows) -> None:
     assert towns.always_empty(NUMBERS) is None
     assert towns.always_empty(NUMBERS.replace("AND people <>", "OR people =")) is None
     assert towns.always_empty("SELECT count(*) FROM town WHERE people = 'few'") is None
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(1, 9_000), min_size=3, max_size=40, unique=True), st.integers(0, 99))
+def test_whole_numbers_whose_mean_less_deviation_is_among_them(
+    values: list[int], seed: int
+) -> None:
+    for added in extended(values, random.Random(seed))[:3]:
+        numbers = [*values, *added]
+        mean = Fraction(sum(numbers), len(numbers))
+        variance = sum((number - mean) ** 2 for number in numbers) / (len(numbers) - 1)
+        assert (mean - added[0]) ** 2 == variance and mean >= added[0]
+
+
+def test_whole_numbers_are_found_for_ages_and_for_large_numbers() -> None:
+    for values in ([17, 18, 18, 19, 20, 20, 21, 22, 23, 26] * 3, list(range(300, 9_000, 431))):
+        assert any(extended(values, random.Random(seed)) for seed in range(40))

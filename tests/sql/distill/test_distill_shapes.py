@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from lm_eval_ext.sql.distill.build import populate
 from lm_eval_ext.sql.distill.cuts import cuts_of, tied
-from lm_eval_ext.sql.distill.moments import FORMATS
+from lm_eval_ext.sql.distill.formats import FORMATS, pattern_of
 from lm_eval_ext.sql.distill.query import Query
 from lm_eval_ext.sql.distill.scratch_db import Runner
-from lm_eval_ext.sql.distill.shape import Shape, pattern_of
+from lm_eval_ext.sql.distill.shape import Shape
 from lm_eval_ext.sql.distill.shapes import Shapes, shape_of
 from lm_eval_ext.sql.parsing import parse
 from lm_eval_ext.sql.schema import Column, read_schema, schema_of

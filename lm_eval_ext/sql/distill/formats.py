@@ -1,8 +1,9 @@
-"""Ways to write dates and times."""
+"""Ways to write dates, times and codes."""
 
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from lm_eval_ext.sql.values import Value
 
@@ -53,3 +54,27 @@ FORMATS = (
     Format(r"(?P<year>1[89]\d\d|20\d\d)(?P<month>\d\d)(?P<day>\d\d)", "{0:%Y%m%d}", _A_DAY),
 )
 """The first one that all of a column's values are written in is the column's."""
+
+
+def next_text(text: str, by: int, *, wide: bool) -> str:
+    """Counts a text's last number up or down, else its last letter; a word gets a letter more."""
+    digits = re.search(r"\d+(?=\D*$)", text)
+    if digits is not None:
+        number = int(digits[0]) + by
+        written = str(number).zfill(len(digits[0]))
+        if number >= 0 and (wide or len(written) == len(digits[0])):
+            return text[: digits.start()] + written + text[digits.end() :]
+        return text
+    if wide:
+        return text + "a" if by > 0 else text[:-1]
+    last = text[-1:]
+    following = chr(ord(last) + by) if last else ""
+    same = last.isascii() and following.isalpha() and last.isupper() == following.isupper()
+    return text[:-1] + following if same else text
+
+
+@lru_cache(maxsize=1 << 16)
+def pattern_of(text: str, *, exact: bool) -> str:
+    """Returns a text with A for letters and 9 for digits; unless exact, one for a run of them."""
+    plain = re.sub(r"[^\W\d_]", "A", re.sub(r"\d", "9", text))
+    return plain if exact else re.sub(r"(A+)", "A", re.sub(r"(9+)", "9", plain))
