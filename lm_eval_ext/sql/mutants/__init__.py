@@ -5,7 +5,8 @@ does not distinguish that mistake from the correct answer (MAGNIFICo, appendix B
 2020, "Semantic Evaluation for Text-to-SQL with Distilled Test Suites").
 
 Excluded on purpose: ORDER BY dropped (the remaining order depends on SQLite's plan, so that no
-data distinguishes the two reliably), changed conditions of joins, and other columns or tables.
+data distinguishes the two reliably), DISTINCT added before LIMIT 1 (it asks for the same row),
+changed conditions of joins, and other columns or tables.
 """
 
 from collections.abc import Mapping

@@ -73,8 +73,8 @@ def distinct_toggled(node: exp.Expr, schema: Schema) -> Iterator[Change]:
     new = node.copy()
     if node.args.get("distinct") is None:
         # In a subquery it changes nothing (IN, EXISTS, set operations), or matters only if the
-        # first rows of a derived table are equal. The first row alone is the same, unless rows tie
-        # for it: then SQLite takes any.
+        # first rows of a derived table are equal. Of the first row alone it is no mistake, though
+        # SQLite may give another one, as it drops equal results before it sorts.
         if node.parent is None and not _first_only(node):
             new.set("distinct", exp.Distinct())
             yield Change("distinct_added", new, "SELECT -> SELECT DISTINCT")

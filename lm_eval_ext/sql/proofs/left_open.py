@@ -47,50 +47,6 @@ def open_distinct_rows(select: exp.Select, schema: Schema) -> bool:
     return (differ or _shows_groups(select, facts)) and drop(select, "distinct")
 
 
-@simplification("only the first row counts" + TIES)
-def open_distinct_first(select: exp.Select, schema: Schema) -> bool:
-    """DISTINCT where only the first row counts, and equal rows have equal sort terms.
-
-    SQLite drops duplicates before it sorts: of two equal rows with different sort terms it keeps
-    the one that it reads first, which is not always the one that would be sorted first.
-    """
-    if select.args.get("distinct") is None or not _first_row_counts(select):
-        return False
-    order = select.args.get("order")
-    terms = [term.this for term in order.expressions] if order is not None else []
-    facts = facts_of(select, schema)
-    return all(_is_shown(term, facts) for term in terms) and drop(select, "distinct")
-
-
-def _first_row_counts(select: exp.Select) -> bool:
-    limit = limit_of(select)
-    if limit is not None:
-        return limit == 1
-    if place_of(select) == "scalar":
-        return True
-    outer = passed_on_by(select)
-    return outer is not None and limit_of(outer) == 1 and not outer.args.get("order")
-
-
-def _is_shown(term: exp.Expr, facts: Facts) -> bool:
-    """Whether rows of the same results have the same sort term."""
-    if isinstance(term, exp.Literal):
-        return True  # the number of a result, or a constant
-    if isinstance(term, exp.Column) and not term.table and facts.hides(term.name):
-        return True  # a result by its alias
-    if _is_result(term, facts):
-        return True
-    given, name = facts.selected_names(), facts.name(term)
-    if name is None or name in given:
-        return name is not None
-    if facts.select.args.get("group") is not None:
-        groups = facts.group_names()
-        given &= set() if groups is None else facts.fixed(groups)
-        if groups is None or name not in facts.fixed(groups):
-            return False
-    return name in facts.fixed(given)
-
-
 def _shows_groups(select: exp.Select, facts: Facts) -> bool:
     """Whether the results hold all terms of GROUP BY."""
     group = select.args.get("group")
@@ -273,7 +229,6 @@ def _follows(asked: exp.Expr, facts: Facts, known: list[exp.Expr], given: list[B
 
 SIMPLIFICATIONS = (
     open_distinct_rows,
-    open_distinct_first,
     open_inner_limit,
     open_constant_term,
     open_existence,

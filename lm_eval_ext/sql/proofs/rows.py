@@ -19,8 +19,6 @@ from lm_eval_ext.sql.proofs.places import (
 )
 from lm_eval_ext.sql.schema import Schema
 
-_PAIR = 2
-"""Rows of which, if DISTINCT drops one, the other is the same."""
 
 _EXACT = 2**31
 """Averages of equal integers below this bound are exact."""
@@ -91,17 +89,6 @@ def limit_beyond(select: exp.Select, schema: Schema) -> bool:
         return False
     most = most_rows(select, schema)
     return most is not None and most <= limit and drop(select, "limit")
-
-
-@simplification("of two equal rows either one is the first")
-def distinct_pair(select: exp.Select, schema: Schema) -> bool:
-    """DISTINCT before LIMIT 1 of at most two rows."""
-    if select.args.get("distinct") is None or limit_of(select) != 1:
-        return False
-    most = most_rows(select, schema)
-    if most is None or most > _PAIR or not has_exact_results(select, schema):
-        return False
-    return drop(select, "distinct")
 
 
 @simplification("only the first row of the subquery counts anyway")
@@ -329,7 +316,6 @@ def _is_integer(name: Name, facts: Facts) -> bool:
 SIMPLIFICATIONS = (
     single_row,
     limit_beyond,
-    distinct_pair,
     scalar_limit,
     unordered_place,
     distinct_rows,
