@@ -60,6 +60,7 @@ class Shape:
         never_null: Whether it is a key, or a rewrite relies on it.
         unique: Whether a rewrite relies on it that no value is there twice.
         scattered: Whether nearly every row has a value of its own.
+        differing: Whether it holds texts, a different one in every row.
         positive: Whether it is a key whose numbers are above 0.
     """
 
@@ -76,6 +77,7 @@ class Shape:
     never_null: bool = False
     unique: bool = False
     scattered: bool = False
+    differing: bool = False
     positive: bool = False
     _neighbours: dict[Any, tuple[Value, ...]] = field(default_factory=dict, repr=False)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lm_eval_ext.sql.distill.formats import FORMATS, pattern_of
-from lm_eval_ext.sql.distill.shape import DECIMALS, NOTHING, Kind, Shape
+from lm_eval_ext.sql.distill.shape import DECIMALS, LEVELS, NOTHING, Kind, Shape
 from lm_eval_ext.sql.rewrites import Need
 from lm_eval_ext.sql.schema import Column, Schema, Table
 from lm_eval_ext.sql.values import Value, quoted
@@ -136,12 +136,16 @@ class Shapes(Mapping[tuple[str, str], Shape]):
             self._shapes[key].name(constants)
 
     def promised_unique(self, table: Table) -> list[tuple[str, ...]]:
-        """Returns the columns whose values must differ because rewrites rely on it."""
+        """Returns the columns whose values must differ now.
+
+        Rewrites rely on it, or they are names that the original has once each.
+        """
         name = table.name.lower()
         return [
             (column.name,)
             for column in table.columns
-            if (shape := self._shapes.get((name, column.name.lower()))) is not None and shape.unique
+            if (shape := self._shapes.get((name, column.name.lower()))) is not None
+            and (shape.unique or (shape.differing and shape.relaxed < LEVELS - 1))
         ]
 
     def relax(self, level: int) -> None:
@@ -185,4 +189,5 @@ class Shapes(Mapping[tuple[str, str], Shape]):
             shape.never_null = column.not_null
             alike = shape.kind in ("category", "code", "other")
             shape.scattered = not alike and len(values) >= max(_FEW, _OWN * full)
+            shape.differing = shape.kind == "text" and len(values) == full >= _FEW
             self._shapes[table.name.lower(), column.name.lower()] = shape

@@ -23,8 +23,9 @@ from lm_eval_ext.sql.distill.shipped import pack
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.xdist_group("populated")]
 
-MOST_TIES = 0.015
-"""Share of plausible-form golds that may tie with a near miss not proven to be equivalent."""
+MOST_TIES = 0.016
+"""Share of plausible-form golds that may tie with a near miss not proven to be equivalent; over all
+forms it is 0.014."""
 
 MOST_BROKEN = 0.003
 """Share of rewrites that may be judged wrong."""
