@@ -9,7 +9,9 @@ from lm_eval_ext.leaderboard.board import Rank
 from lm_eval_ext.results.files import Score
 
 
-def tested_ranks(systems: Systems, *, higher: bool = True, alpha: float = 0.05) -> dict[str, Rank]:
+def ranks_by_tests(
+    systems: Systems, *, higher: bool = True, alpha: float = 0.05
+) -> dict[str, Rank]:
     """Ranks models by the tests that ``lm-eval-ext compare`` makes of the same models.
 
     Every pair is tested, and Holm's method adjusts for all pairs. A model's rank is one more
@@ -27,7 +29,7 @@ def tested_ranks(systems: Systems, *, higher: bool = True, alpha: float = 0.05) 
     return _ranks(labels, [values[name] or 0.0 for name in labels], different, higher=higher)
 
 
-def interval_ranks(scores: Mapping[str, Score], *, higher: bool = True) -> dict[str, Rank]:
+def ranks_by_intervals(scores: Mapping[str, Score], *, higher: bool = True) -> dict[str, Rank]:
     """Ranks models by their intervals: one is better if the two do not overlap.
 
     For runs without samples. It finds fewer differences than a paired test would. Models without a

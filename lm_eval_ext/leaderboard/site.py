@@ -17,7 +17,7 @@ from lm_eval_ext.compare.systems import Systems, lacking
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, samples, tables
 from lm_eval_ext.leaderboard.board import Board, Rank, TaskBoard, collect
-from lm_eval_ext.leaderboard.ranks import interval_ranks, tested_ranks
+from lm_eval_ext.leaderboard.ranks import ranks_by_intervals, ranks_by_tests
 from lm_eval_ext.leaderboard.samples import CHUNK, Logged, SampleFiles, read
 from lm_eval_ext.leaderboard.tables import Table, number
 from lm_eval_ext.log import get_logger
@@ -201,8 +201,8 @@ def _ranks(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Rank]:
     if systems is not None and all(
         task.statistic or _is_mean(systems, label, score.value) for label, score in scores.items()
     ):
-        return tested_ranks(systems, higher=higher)
-    return interval_ranks(scores, higher=higher)
+        return ranks_by_tests(systems, higher=higher)
+    return ranks_by_intervals(scores, higher=higher)
 
 
 def _systems(task: TaskBoard, logged: Mapping[str, Logged]) -> Systems | None:

@@ -138,7 +138,8 @@ def raised(sizes: Iterable[int]) -> float:
     clusters of one size that is the (G-1)/G that the standard error allows for.
     """
     found = list(sizes)
-    squares, cubes = (sum((size / sum(found)) ** power for size in found) for power in (2, 3))
+    total = sum(found)
+    squares, cubes = (math.fsum((size / total) ** power for size in found) for power in (2, 3))
     if squares * LEAST_EFFECTIVE > 1:
         return 1.0  # where there is no interval anyway
     return (len(found) - 1) / len(found) / (1 + squares - 2 * cubes / squares)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from lm_eval_ext.compare.systems import Systems
 from lm_eval_ext.leaderboard.board import Rank
-from lm_eval_ext.leaderboard.ranks import interval_ranks, tested_ranks
+from lm_eval_ext.leaderboard.ranks import ranks_by_intervals, ranks_by_tests
 from lm_eval_ext.results.files import Score
 from lm_eval_ext.results.samples import Sample
 
@@ -39,7 +39,7 @@ def drawn(skills: dict[str, float], clusters: int, seed: int, each: int = 5) -> 
 @pytest.mark.parametrize("seed", range(5))
 def test_two_models_are_apart_where_their_difference_is_significant(seed: int) -> None:
     both = drawn({"a": 0.58, "b": 0.5}, clusters=30, seed=seed)
-    ranks = tested_ranks(both)
+    ranks = ranks_by_tests(both)
     found = both.difference("a", "b", 0.05)
     assert found.p is not None
     apart = found.p < 0.05
@@ -49,10 +49,10 @@ def test_two_models_are_apart_where_their_difference_is_significant(seed: int) -
 
 def test_clear_differences_are_ranks_and_holm_guards_many_pairs() -> None:
     scored = drawn({"best": 0.8, "middle": 0.5, "worst": 0.2}, clusters=200, seed=1)
-    assert tested_ranks(scored) == {
+    assert ranks_by_tests(scored) == {
         "best": Rank(1, tied=False), "middle": Rank(2, tied=False), "worst": Rank(3, tied=False),
     }  # fmt: skip
-    assert tested_ranks(scored, higher=False)["worst"] == Rank(1, tied=False)
+    assert ranks_by_tests(scored, higher=False)["worst"] == Rank(1, tied=False)
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_equal_models_are_rarely_told_apart() -> None:
     false = sum(
         any(
             rank.best > 1
-            for rank in tested_ranks(
+            for rank in ranks_by_tests(
                 drawn({str(number): 0.5 for number in range(8)}, clusters=14, seed=seed)
             ).values()
         )
@@ -80,21 +80,21 @@ def test_documents_in_another_order_change_nothing() -> None:
         {label: [own[place] for place in order] for label, own in scored.samples.items()},
         [scored.clusters[place] for place in order],
     )
-    assert tested_ranks(other) == tested_ranks(scored)
+    assert ranks_by_tests(other) == ranks_by_tests(scored)
 
 
 @pytest.mark.parametrize("clusters", [1, 2, 5, 6])
 def test_better_in_all_of_a_few_clusters_is_no_proof(clusters: int) -> None:
     names = [str(place % clusters) for place in range(60)]
-    ranks = tested_ranks(systems({"x": [1.0] * 60, "y": [0.5] * 60}, names))
+    ranks = ranks_by_tests(systems({"x": [1.0] * 60, "y": [0.5] * 60}, names))
     assert ranks["x"] == Rank(1, tied=clusters < 6)
     assert ranks["y"] == Rank(1 if clusters < 6 else 2, tied=clusters < 6)
 
 
 def test_edges() -> None:
-    assert tested_ranks(systems({}, [])) == {}
+    assert ranks_by_tests(systems({}, [])) == {}
     same = systems({"x": [1.0, 0.0, 1.0], "y": [1.0, 0.0, 1.0]}, ["a", "b", "c"])
-    assert set(tested_ranks(same).values()) == {Rank(1, tied=True)}
+    assert set(ranks_by_tests(same).values()) == {Rank(1, tied=True)}
 
 
 intervals = st.tuples(st.floats(0, 1), st.floats(0, 0.5))
@@ -106,7 +106,7 @@ def test_ranks_by_intervals(figures: dict[str, tuple[float, float]]) -> None:
         label: Score(value, None, (value - width, value + width))
         for label, (value, width) in figures.items()
     }
-    ranks = interval_ranks(scores)
+    ranks = ranks_by_intervals(scores)
     for label, (value, width) in figures.items():
         better = sum(other - spread > value + width for other, spread in figures.values())
         assert ranks[label].best == better + 1
@@ -119,6 +119,8 @@ def test_ranks_by_intervals(figures: dict[str, tuple[float, float]]) -> None:
 
 
 def test_scores_without_a_value_or_an_interval() -> None:
-    ranks = interval_ranks({"x": Score(None, None), "y": Score(0.5, None), "z": Score(0.6, 0.001)})
+    ranks = ranks_by_intervals(
+        {"x": Score(None, None), "y": Score(0.5, None), "z": Score(0.6, 0.001)}
+    )
     assert "x" not in ranks
     assert ranks["y"] == ranks["z"] == Rank(1, tied=True)

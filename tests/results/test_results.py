@@ -223,11 +223,14 @@ def test_the_text_of_a_model_name_is_shown_as_text(tmp_path: Path) -> None:
 
 def test_a_task_that_is_not_ours_shows_all_it_has(tmp_path: Path) -> None:
     file = a_file(
-        tmp_path, results={"arc": {"acc,none": 0.5, "acc_stderr,none": 0.1}}, configs={"arc": {}}
+        tmp_path,
+        results={"arc": {"acc,none": 0.5, "acc_stderr,none": 0.1}},
+        configs={"arc": {}},
+        **{"n-samples": {"arc": {"original": 46, "effective": 46}}},
     )
     text = shown(file)
     assert "arc" in text
-    assert "0.500 [0.299, 0.701]" in text, "46 documents that count as independent"
+    assert "0.500 [0.295, 0.705]" in text, "46 documents that count as independent"
 
 
 def test_the_list_of_tasks(cli: Callable[..., Any]) -> None:

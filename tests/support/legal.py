@@ -11,6 +11,8 @@ from lm_eval_ext.harness.names import INTERVALS, RANGE
 
 TOLERANCE = 1e-12
 PERCENT = ("relative_performance",)
+DIFFERENCES = ("gain/", "difference/")
+UNLIMITED = ("error_change/", "true_positives", "predicted", "gold")
 
 
 def check(low: Any, high: Any, value: float, limits: Iterable[float | None], what: str) -> None:
@@ -49,9 +51,9 @@ def check_pairs(pairs: Iterable[Mapping[str, Any]]) -> int:
     for pair in pairs:
         if pair["low"] is not None:
             most = 100.0 if any(name in pair["metric"] for name in PERCENT) else 1.0
-            if pair["metric"].startswith("gain/"):
+            if pair["metric"].startswith(DIFFERENCES):
                 most = 2.0
-            limits = (None, None) if pair["metric"].startswith("error_change/") else (-most, most)
+            limits = (None, None) if pair["metric"].startswith(UNLIMITED) else (-most, most)
             check(pair["low"], pair["high"], pair["difference"], limits, str(pair))
             count += 1
     return count
