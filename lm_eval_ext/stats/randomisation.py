@@ -90,12 +90,10 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
     It is 1.0 where there are no such documents.
     """
-    from scipy import stats
+    from scipy import special
 
-    discordant = only_first + only_second
-    if not discordant:
-        return 1.0
-    return float(stats.binomtest(only_first, discordant, 0.5).pvalue)
+    fewer, discordant = min(only_first, only_second), only_first + only_second
+    return min(1.0, 2 * float(special.bdtr(fewer, discordant, 0.5)))
 
 
 def sign_flips(sums: "NDArray[np.float64]", *, seed: int = 0) -> list[float]:
