@@ -1,8 +1,8 @@
 """Micro F1: the counts of components behind it, its error, and how samples give it again.
 
 Micro F1 comes from counts summed over all recipes (paper, section 5.1). Counts are exact
-fractions, so the order of the recipes does not matter. They are logged for each recipe as metrics of their own: with them
-``lm-eval-ext compare`` computes micro F1 for any set of recipes.
+fractions, so the order of the recipes does not matter. They are logged for each recipe as metrics
+of their own: with them ``lm-eval-ext compare`` computes micro F1 for any set of recipes.
 """
 
 import math
