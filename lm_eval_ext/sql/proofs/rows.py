@@ -19,7 +19,6 @@ from lm_eval_ext.sql.proofs.places import (
 )
 from lm_eval_ext.sql.schema import Schema
 
-
 _EXACT = 2**31
 """Averages of equal integers below this bound are exact."""
 
