@@ -1,32 +1,22 @@
-"""Statistics of many samples, beside lm-eval's own bootstrap and well-known libraries."""
+"""Statistics of many samples, beside well-known libraries."""
 
 import math
-import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from bench.rows import DifferError, Row, Times, in_turn
 
 SIZES = (1_000, 10_000, 100_000)
 PER_CLUSTER = 20
-RESAMPLES = 200
-"""lm-eval's bootstrap takes minutes for the usual 1,000."""
-
-CLOSE = 0.35
-"""Largest relative difference of two bootstraps of 200 resamples: five standard deviations."""
-
 P_CLOSE = 0.02
 """Largest difference of two p from 20,000 draws: four standard deviations or more."""
 
-ALONE = "DISABLE_MULTIPROC"
-"""Switches off lm-eval's pool of processes, which would get all 200 resamples in one piece."""
-
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields rows for three statistics, at three sizes each."""
+    """Yields rows for two statistics, at three sizes each."""
     sizes = [max(100, round(size * share)) for size in SIZES]
-    for measure in (clustered_error, bootstrap_of_a_ratio, paired_test):
+    for measure in (clustered_error, paired_test):
         measure(100, 1)  # imports what it needs
         for size in sizes:
             yield measure(size, rounds)
@@ -61,43 +51,13 @@ def clustered_error(size: int, rounds: int) -> Row:
     return row("clustered standard error of a mean", size, "statsmodels", measured, 1e-9)
 
 
-def bootstrap_of_a_ratio(size: int, rounds: int) -> Row:
-    """The standard error of a ratio of sums, such as a micro F1; every sample a cluster."""
-    import numpy as np
-    from lm_eval.api.metrics import bootstrap_stderr
-
-    from lm_eval_ext.stats import cluster_bootstrap
-
-    rng = random.Random(size)
-    pairs = [(float(rng.randrange(5)), 5.0 + rng.randrange(3)) for _ in range(size)]
-
-    def ratio(drawn: Sequence[tuple[float, float]]) -> float:
-        return sum(hits for hits, _ in drawn) / sum(all_ for _, all_ in drawn)
-
-    def theirs() -> float:
-        return float(bootstrap_stderr(ratio, pairs, RESAMPLES))
-
-    def ours() -> float:
-        totals = {f"{place:06}": np.array(pair) for place, pair in enumerate(pairs)}
-        found = cluster_bootstrap(totals, lambda s: s[:, 0] / s[:, 1], iterations=RESAMPLES)
-        assert found is not None
-        return found.stderr
-
-    os.environ[ALONE] = "1"
-    try:
-        measured = in_turn(rounds, theirs, ours)
-    finally:
-        del os.environ[ALONE]
-    work = f"bootstrap of a ratio of sums, {RESAMPLES} resamples"
-    return row(work, size, "lm-eval's bootstrap_stderr", measured, CLOSE)
-
-
 def paired_test(size: int, rounds: int) -> Row:
     """Difference of two systems, its interval and its test, by clusters."""
     import numpy as np
     from scipy import stats
 
-    from lm_eval_ext.stats.paired import DRAWS, paired_difference
+    from lm_eval_ext.stats.paired import paired_difference
+    from lm_eval_ext.stats.randomisation import DRAWS
 
     first, clusters = samples(size, seed=1)
     second, _ = samples(size, seed=2)

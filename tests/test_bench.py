@@ -145,5 +145,5 @@ def test_a_small_run_prints_ratios_and_says_what_it_cannot_measure(
     assert not ended.value.code
     said = capsys.readouterr()
     table = [line for line in said.out.splitlines() if line.startswith("|")]
-    assert len([line for line in table if "lm-eval's bootstrap_stderr" in line]) == 3
+    assert len([line for line in table if "scipy's permutation_test" in line]) == 3
     assert "sql: not measured: it needs the original data" in said.err

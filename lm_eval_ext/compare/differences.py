@@ -5,18 +5,18 @@ Several models are compared on each task, or two tasks of one benchmark within e
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import replace
 
 from lm_eval_ext.compare.align import Aligned, RefusedError, align, align_tasks, clusters_of
 from lm_eval_ext.compare.metrics import Metric, choose_metrics, how_to_recompute
 from lm_eval_ext.compare.reading import Model
 from lm_eval_ext.compare.report import Pair, Refusal, Report, Settings, Table
+from lm_eval_ext.compare.systems import Systems, adjusted, lacking
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.samples import Sample, SampleStatistic
-from lm_eval_ext.stats.bootstrap import paired_cluster_bootstrap
-from lm_eval_ext.stats.paired import Difference, holm, letters, paired_difference
+from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
+from lm_eval_ext.stats.paired import letters
 
 
 def compare(models: Sequence[Model], tasks: Sequence[str], settings: Settings) -> Report:
@@ -74,16 +74,20 @@ def table_of(
     ]
     names = list(samples)
     by_name = dict(zip(names, zip(*scored, strict=True), strict=False)) if scored else {}
+    if scored and not isinstance(how, str):
+        every = [sample for row in scored for sample in row]
+        if missing := lacking(how, metric.key, every):
+            how = f"no test: the samples lack {', '.join(missing)}; run again to log it"
     if isinstance(how, str) or not scored:
         note = how if isinstance(how, str) else "no document has a score in all runs"
         empty = dict.fromkeys(names)
         return Table(task, metric.name, len(scored), 0, "", empty, {}, [], note)
     unit, clusters = clusters_of(task, by_name[names[0]])
-    metric_samples = _MetricSamples(metric.key, by_name, clusters, how, settings)
-    values = {name: metric_samples.value(name) for name in names}
+    systems = Systems(metric.key, by_name, clusters, how, metric.limits, settings.seed)
+    values = {name: systems.value(name) for name in names}
     ranked = sorted(names, key=lambda name: _order(values[name], metric))
-    pairs = adjusted(
-        [Pair(a, b, metric_samples.difference(a, b)) for a, b in combinations(names, 2)]
+    pairs = _adjusted(
+        [Pair(a, b, systems.difference(a, b, settings.alpha)) for a, b in systems.pairs()]
     )
     return Table(
         task=task,
@@ -94,58 +98,22 @@ def table_of(
         values={name: values[name] for name in ranked},
         groups=_groups(ranked, pairs, settings.alpha),
         pairs=pairs,
-        note="" if len(set(clusters)) > 1 else "no test: fewer than two clusters",
+        note=_few(len(set(clusters))),
     )
 
 
-@dataclass(frozen=True)
-class _MetricSamples:
-    """The samples of every system on the same documents, to compute one metric from."""
-
-    key: str
-    samples: Mapping[str, Sequence[Sample]]
-    clusters: Sequence[str]
-    statistic: SampleStatistic | None
-    settings: Settings
-
-    def value(self, name: str) -> float | None:
-        if self.statistic is None:
-            scores = self._scores(name)
-            return math.fsum(scores) / len(scores)
-        totals = self.statistic.totals(self.samples[name], self.key, self.clusters)
-        (value,) = self.statistic.statistic(sum(totals.values())[None])  # type: ignore[index]
-        return None if math.isnan(value) else float(value)
-
-    def difference(self, first: str, second: str) -> Difference:
-        if self.statistic is None:
-            return paired_difference(
-                self._scores(first),
-                self._scores(second),
-                self.clusters,
-                alpha=self.settings.alpha,
-                seed=self.settings.seed,
-            )
-        one, two = (
-            self.statistic.totals(self.samples[name], self.key, self.clusters)
-            for name in (first, second)
-        )
-        found = paired_cluster_bootstrap(
-            one, two, self.statistic.statistic, alpha=self.settings.alpha, seed=self.settings.seed
-        )
-        return Difference(math.nan) if found is None else found
-
-    def _scores(self, name: str) -> list[float]:
-        found = (sample.scores[self.key] for sample in self.samples[name])
-        return [score for score in found if score is not None]
-
-
-def adjusted(pairs: Sequence[Pair]) -> list[Pair]:
+def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs with p-values that Holm's method adjusts for all of them."""
-    tested = [pair.difference.p for pair in pairs if pair.difference.p is not None]
-    found = iter(holm(tested))
-    return [
-        pair if pair.difference.p is None else replace(pair, p_holm=next(found)) for pair in pairs
-    ]
+    found = adjusted([pair.difference.p for pair in pairs])
+    return [replace(pair, p_holm=p) for pair, p in zip(pairs, found, strict=True)]
+
+
+def _few(clusters: int) -> str:
+    if clusters < 2:  # noqa: PLR2004
+        return "no test: fewer than two clusters"
+    if clusters < LEAST_CLUSTERS:
+        return f"no interval: fewer than {LEAST_CLUSTERS} clusters, whose p is never below 0.05"
+    return ""
 
 
 def _order(value: float | None, metric: Metric) -> tuple[bool, float]:
@@ -248,7 +216,7 @@ def _tables(
         samples = {task: of_model.samples[task][metric.filter] for task in tasks}
         table = table_of(tasks[0], metric, samples, how, settings)
         found.append(replace(table, task=f"{tasks[0]}, {tasks[1]} · {model.label}"))
-    pairs = iter(adjusted([pair for table in found for pair in table.pairs]))
+    pairs = iter(_adjusted([pair for table in found for pair in table.pairs]))
     # Letters belong to the systems of one table, and here p-values are adjusted over several.
     found = [replace(table, pairs=[next(pairs) for _ in table.pairs], groups={}) for table in found]
     if means and len(models) > 1:

@@ -5,11 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pkgutil import resolve_name
+from typing import Any
 
 from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.harness.names import RANGE
 from lm_eval_ext.results.files import ResultsFile, variant_and_name
-from lm_eval_ext.results.samples import Sample, SampleStatistic
+from lm_eval_ext.results.samples import Sample, SampleStatistic, finite
+from lm_eval_ext.stats.intervals import NO_LIMITS, Limits
+
+_BOTH = 2
+"""Bounds of a range."""
 
 SAME = 1e-9
 """Values that differ by less are equal but for rounding."""
@@ -23,6 +29,7 @@ class Metric:
     key: str
     filter: str
     higher_is_better: bool
+    limits: Limits = NO_LIMITS
 
 
 def choose_metrics(
@@ -53,7 +60,7 @@ def choose_metrics(
         fitting = [name for name in names if any(name in found for found in fits.values())]
     better = results.content.get("higher_is_better", {}).get(task) or {}
     return [
-        Metric(name, key, filter_name, better.get(key) is not False)
+        Metric(name, key, filter_name, better.get(key) is not False, limits_of(task, results, key))
         for name in fitting
         for key, filter_name in [_parts(name, filters)]
         if filter_name in filters
@@ -74,14 +81,24 @@ def _parts(name: str, filters: Sequence[str]) -> tuple[str, str]:
     return name, filters[0]
 
 
+def _entry(task: str, results: ResultsFile, key: str) -> Mapping[str, Any]:
+    """A metric's entry in the ``metric_list`` of a results file; {} if it has none."""
+    listed = results.content["configs"].get(task, {}).get("metric_list") or []
+    found = (one for one in listed if isinstance(one, Mapping) and one.get("metric") == key)
+    return next(found, {})
+
+
 def aggregation_of(task: str, results: ResultsFile, key: str) -> str | None:
     """A metric's aggregation, by its name in lm-eval's registry; None if the file has none."""
-    listed = results.content["configs"].get(task, {}).get("metric_list") or []
-    for entry in listed:
-        if isinstance(entry, Mapping) and entry.get("metric") == key:
-            name = entry.get("aggregation")
-            return None if name is None else str(name)
-    return None
+    name = _entry(task, results, key).get("aggregation")
+    return None if name is None else str(name)
+
+
+def limits_of(task: str, results: ResultsFile, key: str) -> Limits:
+    """A metric's least and largest legal value; those that the file does not name are None."""
+    bounds = _entry(task, results, key).get(RANGE)
+    low, high = bounds if isinstance(bounds, list) and len(bounds) == _BOTH else NO_LIMITS
+    return finite(low), finite(high)
 
 
 def statistic_of(aggregation: str | None) -> SampleStatistic | None:

@@ -83,7 +83,7 @@ class Report:
 SHARED_COLUMNS = ("task", "metric", "documents", "clusters", "unit")
 PAIR_COLUMNS = (
     *SHARED_COLUMNS, "first", "second", "value_first", "value_second", "difference", "stderr",
-    "low", "high", "p", "p_holm", "test",
+    "low", "high", "method", "p", "p_holm", "test",
 )  # fmt: skip
 """Columns of the CSV output."""
 
@@ -210,7 +210,7 @@ def pair_row(table: Table, pair: Pair) -> dict[str, Any]:
         "value_first": table.values[pair.first],
         "value_second": table.values[pair.second],
         "difference": None if math.isnan(found.value) else found.value,
-        **{key: getattr(found, key) for key in ("stderr", "low", "high", "p")},
+        **{key: getattr(found, key) for key in ("stderr", "low", "high", "method", "p")},
         "p_holm": pair.p_holm,
         "test": found.test,
     }

@@ -1,11 +1,12 @@
-"""Metrics in lm-eval's format, with clustered standard errors.
+"""Metrics in lm-eval's format, with clustered standard errors and intervals.
 
 lm-eval computes standard errors only for aggregations of its own, and takes documents for
 independent. A metric called ``NAME_stderr``, listed after ``NAME``, overwrites lm-eval's value in
-that column (docs/statistics.md).
+that column (docs/statistics.md). The column holds a number; the interval goes into the results
+file with the task's metadata (:mod:`.noting`).
 
 Averages come from :func:`metric_entries` and :func:`document_results`. Metrics that aren't
-averages are registered with :func:`register_statistic` and :func:`register_uncertainty`. All have
+averages are registered with :func:`register_statistic` and :func:`register_estimate`. All have
 the same value to the last digit in whatever order the documents arrive, and a name in lm-eval's
 registry: results files would show the source code of a function.
 """
@@ -16,10 +17,11 @@ from typing import Any, TypeVar
 
 from lm_eval.api.registry import register_aggregation
 
-from lm_eval_ext.harness.names import HIGH, LOW, NONE, STDERR
-from lm_eval_ext.stats import Clustered, ClusteredValue, Uncertainty, clustered_standard_error
+from lm_eval_ext.harness.names import NONE, RANGE, STDERR
+from lm_eval_ext.stats import Clustered, ClusteredValue, Estimate, clustered_standard_error
+from lm_eval_ext.stats.intervals import UNIT, Limits, mean_estimate
 
-__all__ = ["HIGH", "LOW", "NONE", "STDERR", "document_results", "metric_entries"]
+__all__ = ["NONE", "STDERR", "document_results", "metric_entries"]
 
 MEAN = "lm_eval_ext_mean"
 CLUSTERED_STDERR = "lm_eval_ext_clustered_stderr"
@@ -43,19 +45,28 @@ def _aggregate_stderr(values: Iterable[Clustered | None]) -> float | str:
     return NONE if error is None else error
 
 
-def metric_entries(names: Iterable[str], *, higher_is_better: bool = True) -> list[dict[str, Any]]:
-    """Returns the ``metric_list`` for these metrics and their standard errors."""
+def metric_entries(
+    names: Iterable[str], *, higher_is_better: bool = True, limits: Limits = UNIT
+) -> list[dict[str, Any]]:
+    """Returns the ``metric_list`` for these means and their standard errors.
+
+    ``limits`` are the least and the largest legal value; shares and F1 need none given.
+    """
     entries: list[dict[str, Any]] = []
     for name in names:
         entries += [
-            {"metric": name, "aggregation": MEAN, "higher_is_better": higher_is_better},
-            {
-                "metric": name + STDERR,
-                "aggregation": CLUSTERED_STDERR,
-                "higher_is_better": False,
-            },
+            entry(name, MEAN, higher_is_better=higher_is_better, limits=limits),
+            entry(name + STDERR, CLUSTERED_STDERR, higher_is_better=False),
         ]
     return entries
+
+
+def entry(
+    name: str, aggregation: str, *, higher_is_better: bool, limits: Limits | None = None
+) -> dict[str, Any]:
+    """One entry of a ``metric_list``."""
+    made = {"metric": name, "aggregation": aggregation, "higher_is_better": higher_is_better}
+    return made if limits is None else {**made, RANGE: list(limits)}
 
 
 def document_results(
@@ -96,27 +107,29 @@ def register_statistic(name: str, statistic: Callable[[Values], float | None]) -
     register_aggregation(name)(aggregate)
 
 
-def register_uncertainty(name: str, uncertainty: Callable[[Values], Uncertainty | None]) -> None:
-    """Registers the standard error and the bounds of the interval of a statistic.
+def _mean_estimate(values: Values) -> Estimate | None:
+    """None for scores without clusters, which a user's own function may give."""
+    return mean_estimate(values) if all(hasattr(one, "cluster") for one in values) else None
 
-    lm-eval asks for the three one after the other; they are computed once.
+
+ESTIMATES: dict[str, Callable[[Values], Estimate | None]] = {MEAN: _mean_estimate}
+"""By aggregation: what the interval is made from."""
+
+
+def register_estimate(name: str, estimate: Callable[[Values], Estimate | None]) -> None:
+    """Registers the standard error of a statistic, and what its interval is made from.
 
     Args:
-        name: The statistic's; the three names get the suffixes of :mod:`.names`.
-        uncertainty: Computes all three; None where they are undefined.
+        name: The statistic's; the standard error's has the suffix of :mod:`.names`.
+        estimate: Computes it; None where it is undefined.
     """
-    remembered = once(uncertainty)
+    ESTIMATES[name] = remembered = once(estimate)
 
-    def register(ending: str, part: Callable[[Uncertainty], float]) -> None:
-        def statistic(values: Values) -> float | None:
-            found = remembered(values)
-            return None if found is None else part(found)
+    def stderr(values: Values) -> float | None:
+        found = remembered(values)
+        return None if found is None else found.stderr
 
-        register_statistic(name + ending, statistic)
-
-    register(STDERR, lambda found: found.stderr)
-    register(LOW, lambda found: found.low)
-    register(HIGH, lambda found: found.high)
+    register_statistic(name + STDERR, stderr)
 
 
 def once(function: Callable[[Values], Result]) -> Callable[[Values], Result]:

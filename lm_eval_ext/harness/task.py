@@ -27,10 +27,9 @@ from lm_eval.api.registry import register_filter
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.tasks._yaml_loader import load_yaml
 
-from lm_eval_ext.harness import metrics as _metrics  # noqa: F401 (registers the aggregations)
-from lm_eval_ext.harness import missing, provenance, signature
+from lm_eval_ext.harness import missing, noting, provenance, signature
 from lm_eval_ext.harness.loading import Loader
-from lm_eval_ext.harness.names import NOT_SCORABLE
+from lm_eval_ext.harness.names import INTERVALS, NOT_SCORABLE
 
 FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""
@@ -66,6 +65,8 @@ class ExtTask(ConfigurableTask):
         if callable(config.get("metric_list")):
             config["metric_list"] = config["metric_list"](**metadata)
         config["metric_list"] = self.metrics() or config.get("metric_list")
+        self._noted: noting.Noted = {}
+        self._noting: dict[str, noting.Aggregation] | None = None
         super().__init__(config=config)
         # As the file has them: --predict_only and --gen_kwargs replace them later.
         self._functions = {key: config.get(key) for key in FUNCTIONS}
@@ -171,7 +172,17 @@ class ExtTask(ConfigurableTask):
         dumped["metadata"] = {**(dumped.get("metadata") or {}), signature.METADATA_KEY: signed}
         if named := self.not_scorable():
             dumped["metadata"][NOT_SCORABLE] = named
+        if self._noted:
+            filters = [one.name for one in self._filters]
+            dumped["metadata"][INTERVALS] = noting.by_filter(self._noted, filters)
         return dumped
+
+    def aggregation(self) -> dict[str, noting.Aggregation]:
+        """The aggregations, which also note intervals for the results file."""
+        if self._noting is None:
+            entries = self.config.metric_list or []
+            self._noting = noting.noting(super().aggregation(), entries, self._noted)
+        return self._noting
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **_: Any) -> None:
         """Nothing is left to do: the documents were loaded before lm-eval asks for them."""

@@ -9,9 +9,10 @@ from pathlib import Path
 from lm_eval_ext.cards import Card, Reference, card_of, cards
 from lm_eval_ext.compare import reading
 from lm_eval_ext.compare.align import FREE, parts_of
+from lm_eval_ext.compare.metrics import aggregation_of, statistic_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import ResultsFile, Score, model_file, variant_and_name
-from lm_eval_ext.results.samples import samples_file
+from lm_eval_ext.results.samples import SampleStatistic, samples_file
 from lm_eval_ext.text import one_line
 
 
@@ -61,6 +62,7 @@ class TaskBoard:
         benchmark: Its benchmark's name, or "" if the task isn't ours.
         leading: The metric that stands for the task in the overview.
         lower: The metrics for which lower is better.
+        statistic: How samples give the leading metric; None for the average of their scores.
         runs: By the model's label.
         ranks: By the model's label, on the leading metric; only of comparable runs.
     """
@@ -69,6 +71,7 @@ class TaskBoard:
     benchmark: str
     leading: str
     lower: frozenset[str] = frozenset()
+    statistic: SampleStatistic | None = None
     runs: dict[str, Run] = field(default_factory=dict)
     ranks: dict[str, Rank] = field(default_factory=dict)
 
@@ -157,6 +160,7 @@ def _task_board(task: str, models: Sequence[reading.Model]) -> TaskBoard:
             for metric in run.scores(task)
             if better.get(metric.partition(",")[0]) is False
         ),
+        statistic=statistic_of(aggregation_of(task, some, leading)),
         runs={
             label: Run(
                 scores=run.scores(task),

@@ -42,6 +42,7 @@ def csv(tables: Sequence[Table]) -> str:
             "value": cell.value,
             "low": cell.low,
             "high": cell.high,
+            "method": cell.method,
             "rank": cell.rank.best if cell.rank else None,
             "note": cell.note,
         }

@@ -6,16 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.cards import cards
 from lm_eval_ext.compare.align import clusters_of
+from lm_eval_ext.compare.systems import Systems, lacking
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, samples, tables
 from lm_eval_ext.leaderboard.board import Board, Rank, TaskBoard, collect
-from lm_eval_ext.leaderboard.ranks import Scored, interval_ranks, paired_ranks
+from lm_eval_ext.leaderboard.ranks import ranks_by_intervals, ranks_by_tests
 from lm_eval_ext.leaderboard.samples import CHUNK, Logged, SampleFiles, read
 from lm_eval_ext.leaderboard.tables import Table, number
 from lm_eval_ext.log import get_logger
@@ -179,55 +181,59 @@ def _metrics(task: TaskBoard) -> list[str]:
 def _logged(task: TaskBoard) -> dict[str, Logged]:
     """The samples of comparable runs; documents only from the first."""
     found: dict[str, Logged] = {}
+    needed = task.statistic.needs(task.leading) if task.statistic else ()
     for label, run in task.runs.items():
         if run.samples is not None and run.comparable:
             first = next(iter(found.values()), None)
-            found[label] = read(run.samples, tuple(_metrics(task)), first=first)
+            found[label] = read(run.samples, (*_metrics(task), *needed), first=first)
     return found
 
 
 def _ranks(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Rank]:
-    """By paired tests where all runs have samples whose mean is the metric; else by intervals."""
-    runs = {label: run for label, run in task.runs.items() if run.comparable}
-    scored = _scored(task, logged)
+    """By tests where all runs have samples that give the metric; else by intervals."""
     scores = {
-        label: run.scores[task.leading] for label, run in runs.items() if task.leading in run.scores
+        label: run.scores[task.leading]
+        for label, run in task.runs.items()
+        if run.comparable and task.leading in run.scores
     }
     higher = task.leading not in task.lower
-    if scored.keys() == runs.keys() and all(
-        _is_mean(scored[label], score.value) for label, score in scores.items()
+    systems = _systems(task, logged) if scores.keys() == logged.keys() else None
+    if systems is not None and all(
+        task.statistic or _is_mean(systems, label, score.value) for label, score in scores.items()
     ):
-        return paired_ranks(scored, higher=higher)
-    return interval_ranks(scores, higher=higher)
+        return ranks_by_tests(systems, higher=higher)
+    return ranks_by_intervals(scores, higher=higher)
 
 
-def _scored(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Scored]:
-    """The scores of all models on the documents that all of them have."""
-    if not logged:
-        return {}
-    first = next(iter(logged.values()))
+def _systems(task: TaskBoard, logged: Mapping[str, Logged]) -> Systems | None:
+    """All models on the documents that all of them have; None if these cannot be tested."""
+    first = next(iter(logged.values()), Logged())
     keys: list[Key] = [
         key
         for key in first.asked
         if all(one.scores.get(key, {}).get(task.leading) is not None for one in logged.values())
     ]
-    if not keys:
-        return {}
-    rows = [Sample(key, first.asked[key].doc, "", "", {}) for key in keys]
-    try:
-        _, clusters = clusters_of(task.name, rows)
-    except DataError as error:  # samples of an earlier version of the task
-        _log.warning("%s; ranked by intervals", error)
-        return {}
-    return {
-        label: Scored([one.scores[key][task.leading] or 0.0 for key in keys], clusters)
+    samples = {
+        label: [Sample(key, first.asked[key].doc, "", "", _known(one.scores[key])) for key in keys]
         for label, one in logged.items()
     }
+    if not keys or lacking(task.statistic, task.leading, [*chain(*samples.values())]):
+        return None
+    try:
+        _, clusters = clusters_of(task.name, next(iter(samples.values())))
+    except DataError as error:  # samples of an earlier version of the task
+        _log.warning("%s; ranked by intervals", error)
+        return None
+    return Systems(task.leading, samples, clusters, task.statistic)
 
 
-def _is_mean(scored: Scored, value: float | None) -> bool:
-    mean = sum(scored.values) / len(scored.values)
-    return value is not None and abs(mean - value) < _SAME
+def _known(scores: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: score for name, score in scores.items() if score is not None}
+
+
+def _is_mean(systems: Systems, label: str, value: float | None) -> bool:
+    mean = systems.value(label)
+    return value is not None and mean is not None and abs(mean - value) < _SAME
 
 
 def _with_bar(tasks: Sequence[TaskBoard], progress: bool | None) -> Iterator[TaskBoard]:  # noqa: FBT001

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from lm_eval_ext.cards import PART, Card, Figure
 from lm_eval_ext.leaderboard.board import Board, Rank, Run, TaskBoard, plain_name, published_value
-from lm_eval_ext.leaderboard.ranks import interval_of
 from lm_eval_ext.results.files import Score, variant_and_name
 
 _MOST_AS_SHARE = 1.5
@@ -25,12 +24,14 @@ def number(value: float, *, like: float | None = None, sign: bool = False) -> st
 class Cell:
     """A value in a table, with the published value of the same model.
 
-    ``low`` and ``high`` are its 95 % interval; ``note`` says why it cannot be compared.
+    ``low`` and ``high`` are its 95 % interval, made with ``method``; ``note`` says why it cannot
+    be compared.
     """
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    method: str | None = None
     rank: Rank | None = None
     published: float | None = None
     note: str = ""
@@ -215,8 +216,8 @@ def _cell(run: Run | None, metric: str, rank: Rank | None = None) -> Cell:
         return Cell()
     if score.value is not None and not math.isfinite(score.value):
         return Cell(note=f"not a finite number ({score.value})")
-    low, high = interval_of(score) or (None, None)
-    return Cell(score.value, low, high, rank, note=_note(run, score))
+    low, high = score.interval or (None, None)
+    return Cell(score.value, low, high, score.method, rank, note=_note(run, score))
 
 
 def _note(run: Run, score: Score) -> str:

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import signature
-from lm_eval_ext.harness.names import HIGH, LOW, NONE, NOT_SCORABLE, STDERR
+from lm_eval_ext.harness.names import HIGH, INTERVALS, LOW, NONE, NOT_SCORABLE, STDERR
+from lm_eval_ext.stats.intervals import interval_of_independent
 from lm_eval_ext.text import one_line
 
 VARIANT = "/"
@@ -25,11 +26,16 @@ def variant_and_name(metric: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Score:
-    """One metric's value, standard error and interval (None where there is none)."""
+    """One metric's value, standard error, 95 % interval and method (None where there is none).
+
+    ``clusters`` are those of the documents that the metric is about, if they are known.
+    """
 
     value: float | None
     stderr: float | None
     interval: tuple[float, float] | None = None
+    method: str | None = None
+    clusters: int | None = None
 
 
 class _Content(BaseModel):
@@ -73,19 +79,57 @@ class ResultsFile:
             and (isinstance(value, (int, float)) or value == NONE)
         }
         filters = {name.partition(",")[2] for name in values}
-        scores = {}
-        for name in values:
-            metric, _, filter_name = name.partition(",")
-            value, stderr, low, high = (
-                float(found) if isinstance(found, (int, float)) else None
-                for found in (
-                    entries.get(f"{metric}{ending},{filter_name}")
-                    for ending in ("", STDERR, LOW, HIGH)
-                )
+        return {
+            one_line(name.partition(",")[0] if len(filters) == 1 else name): self._score(task, name)
+            for name in values
+        }
+
+    def _score(self, task: str, name: str) -> Score:
+        """A metric's score, with the interval that the task noted beside it.
+
+        Results of ours without notes are of an older version, whose intervals were too narrow.
+        """
+        metric, _, filter_name = name.partition(",")
+        value, stderr, low, high = (
+            float(found) if isinstance(found, (int, float)) else None
+            for found in (
+                self.content["results"][task].get(f"{metric}{ending},{filter_name}")
+                for ending in ("", STDERR, LOW, HIGH)
             )
-            interval = None if low is None or high is None else (low, high)
-            scores[one_line(metric if len(filters) == 1 else name)] = Score(value, stderr, interval)
-        return scores
+        )
+        noted = self._noted(task)
+        if noted is None:
+            return self._independent(task, value, stderr)
+        own = noted.get(name) or {}
+        if low is not None and high is not None:
+            return Score(value, stderr, (low, high), "own", own.get("clusters"))
+        bounds = (float(own["low"]), float(own["high"])) if "low" in own else None
+        return Score(value, stderr, bounds, own.get("method"), own.get("clusters"))
+
+    def _independent(self, task: str, value: float | None, stderr: float | None) -> Score:
+        """With the interval of independent documents, if the task isn't ours."""
+        if value is None or stderr is None or self._is_ours(task):
+            return Score(value, stderr)
+        found = interval_of_independent(value, stderr, self.documents(task)[0])
+        return (
+            Score(value, stderr, (found.low, found.high), found.method)
+            if found
+            else Score(value, stderr)
+        )
+
+    def _metadata(self, task: str) -> Mapping[str, Any]:
+        return self.content["configs"][task].get("metadata") or {}
+
+    def _noted(self, task: str) -> Mapping[str, Any] | None:
+        found: Mapping[str, Any] | None = self._metadata(task).get(INTERVALS)
+        return found
+
+    def _is_ours(self, task: str) -> bool:
+        return signature.METADATA_KEY in self._metadata(task)
+
+    def lacks_intervals(self, task: str) -> bool:
+        """Whether the file is of an older version, which noted no clusters."""
+        return self._is_ours(task) and self._noted(task) is None
 
     def documents(self, task: str) -> tuple[int, int]:
         """The number of documents that were scored, and that the task has."""
@@ -94,8 +138,7 @@ class ResultsFile:
 
     def not_scorable(self, task: str) -> dict[str, list[str]]:
         """By cause, the ids of examples that could not be scored and are in no metric."""
-        metadata = self.content["configs"][task].get("metadata") or {}
-        named = metadata.get(NOT_SCORABLE) or {}
+        named = self._metadata(task).get(NOT_SCORABLE) or {}
         return {
             one_line(str(cause)): [one_line(str(i)) for i in ids] for cause, ids in named.items()
         }

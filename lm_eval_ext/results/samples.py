@@ -63,10 +63,12 @@ class SampleStatistic:
         totals: From samples, the metric's name and each sample's cluster to sums by cluster.
         statistic: From total sums, with an axis of resamples in front, to the metric's values
             (NaN: undefined).
+        needs: From the metric's name to the other metrics that samples must have for it.
     """
 
     totals: Callable[[Sequence[Sample], str, Sequence[str]], Totals]
     statistic: "Callable[[NDArray[np.float64]], NDArray[np.float64]]"
+    needs: Callable[[str], tuple[str, ...]] = lambda _: ()
 
 
 def samples_file(results: ResultsFile, task: str) -> Path:

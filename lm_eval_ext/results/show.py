@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lm_eval_ext.cards import Card, card_of
 from lm_eval_ext.harness.names import NONE
 from lm_eval_ext.results.files import VARIANT, ResultsFile, Score, variant_and_name
+from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -41,7 +42,11 @@ def tables(
                 or card.whole_and_part(variant_and_name(metric)[1])[0] in card.headline
             ]
             yield _table(task, scores, shown, card)
-            yield Text(f" {_notes(scores, len(scores) - len(shown), card)}", style="dim")
+            told = {metric: scores[metric] for metric in shown}
+            notes = _notes(told, len(scores) - len(shown), card)
+            if results.lacks_intervals(task):
+                notes += "; no intervals: this file is of a version that noted no clusters"
+            yield Text(f" {notes}", style="dim")
         else:
             yield Text(" no document was scored", style="dim")
         for cause, ids in results.not_scorable(task).items():
@@ -54,10 +59,13 @@ def _notes(scores: Mapping[str, Score], hidden: int, card: Card | None) -> str:
     notes = []
     if card and card.chance is not None:
         notes.append(f"chance {card.chance:g}")
-    if card:
-        notes.append(f"± one standard error, clustered by {card.cluster.unit}")
+    by = f", clustered by {card.cluster.unit}" if card else ""
     if any(score.interval for score in scores.values()):
-        notes.append("in brackets the 95 % interval")
+        notes.append(f"in brackets the 95 % interval{by}")
+    if any(score.interval is None and score.stderr is not None for score in scores.values()):
+        notes.append(f"± one standard error{by}")
+        if any((score.clusters or LEAST_CLUSTERS) < LEAST_CLUSTERS for score in scores.values()):
+            notes.append(f"no interval from fewer than {LEAST_CLUSTERS} clusters")
     if hidden:
         notes.append(f"{hidden} more with --all")
     return "; ".join(notes)

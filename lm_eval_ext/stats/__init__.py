@@ -1,12 +1,15 @@
 """Statistics of numbers in clusters, independent of benchmarks and of lm-eval."""
 
-from lm_eval_ext.stats.bootstrap import Uncertainty, cluster_bootstrap
 from lm_eval_ext.stats.clustered import Clustered, ClusteredValue, clustered_standard_error
+from lm_eval_ext.stats.intervals import Estimate, Interval, Limits, interval, mean_estimate
 
 __all__ = [
     "Clustered",
     "ClusteredValue",
-    "Uncertainty",
-    "cluster_bootstrap",
+    "Estimate",
+    "Interval",
+    "Limits",
     "clustered_standard_error",
+    "interval",
+    "mean_estimate",
 ]

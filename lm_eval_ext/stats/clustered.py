@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Protocol
 
-LEAST_CLUSTERS = 2
-"""With fewer there is no variance between clusters, and so no error and no test."""
+_TWO = 2
+"""With fewer clusters there is no variance between them, and so no error."""
 
 
 class Clustered(Protocol):
@@ -62,7 +62,7 @@ def clustered_standard_error(values: Iterable[Clustered]) -> float | None:
     for score in scores:
         deviations[score.cluster].append(float(score) - mean)
     groups = len(deviations)
-    if groups < LEAST_CLUSTERS:
+    if groups < _TWO:
         return None
     squares = math.fsum(math.fsum(cluster) ** 2 for cluster in deviations.values())
     return math.sqrt(groups / (groups - 1) * squares) / len(scores)

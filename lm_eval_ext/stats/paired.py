@@ -7,30 +7,29 @@ are adjusted p-values, and groups of systems that are not significantly differen
 """
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from lm_eval_ext.stats.clustered import ClusteredValue, clustered_standard_error
+from lm_eval_ext.stats.clustered import ClusteredValue
+from lm_eval_ext.stats.intervals import (
+    NO_LIMITS,
+    Estimate,
+    Interval,
+    Limits,
+    Method,
+    interval,
+    jackknife,
+    mean_estimate,
+)
+from lm_eval_ext.stats.randomisation import Test, difference_of, paired_tests, swap_test
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
-Test = Literal["mcnemar", "sign-flip", "swap"]
-
-EXACT_UP_TO = 16
-"""For up to so many clusters that differ, all 2**k assignments of signs are tried."""
-
-DRAWS = 20_000
-"""Assignments that are drawn where there are more: p is good to about 0.003 at 0.05."""
-
-_CHUNK = 500_000
-"""Signs in memory at a time."""
-
-_TIE = 1e-9
-"""Sums that differ by less, relatively, are equal but for rounding."""
+    from lm_eval_ext.stats.randomisation import Statistic
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,7 @@ class Difference:
     stderr: float | None = None
     low: float | None = None
     high: float | None = None
+    method: Method | None = None
     p: float | None = None
     test: Test | None = None
 
@@ -53,15 +53,15 @@ def paired_difference(
     second: Sequence[float],
     clusters: Sequence[str],
     *,
+    limits: Limits = NO_LIMITS,
     alpha: float = 0.05,
     seed: int = 0,
 ) -> Difference:
     """Compares the means of two systems on the same documents.
 
-    The interval is value ± t · SE, with the clustered standard error of the documents'
-    differences and Student's t with as many degrees of freedom as there are clusters, less
-    one. The test is McNemar's, exact, if all scores are 0 or 1 and no cluster has two
-    documents; otherwise :func:`sign_flip` on the clusters' sums.
+    ``limits`` are those of the difference. The interval is that of the documents' differences
+    (:func:`~lm_eval_ext.stats.intervals.interval`), the test
+    :func:`~lm_eval_ext.stats.randomisation.paired_tests`.
 
     Returns:
         Only the value for fewer than two clusters.
@@ -69,108 +69,76 @@ def paired_difference(
     Raises:
         ValueError: If there is no document, or the three do not have the same length.
     """
-    from scipy import stats
-
-    pairs = list(zip(first, second, strict=True))
     differences = [
-        ClusteredValue(a - b, cluster) for (a, b), cluster in zip(pairs, clusters, strict=True)
+        ClusteredValue(a - b, cluster)
+        for a, b, cluster in zip(first, second, clusters, strict=True)
     ]
     if not differences:
         raise ValueError("no documents to compare")
     value = math.fsum(differences) / len(differences)
-    stderr = clustered_standard_error(differences)
-    if stderr is None:
+    estimate = mean_estimate(differences)
+    if estimate is None:
         return Difference(value)
-    groups = len(set(clusters))
-    reach = float(stats.t.ppf(1 - alpha / 2, groups - 1)) * stderr
-    binary = all(score in (0.0, 1.0) for pair in pairs for score in pair)
-    if binary and groups == len(pairs):
-        test: Test = "mcnemar"
-        p = mcnemar(sum(d > 0 for d in differences), sum(d < 0 for d in differences))
-    else:
-        test = "sign-flip"
-        p = sign_flip(cluster_sums(differences), seed=seed)
-    return Difference(value, stderr, value - reach, value + reach, p, test)
+    ((p, test),) = paired_tests([first, second], clusters, seed=seed)
+    return _difference(value, estimate, interval(estimate, limits, alpha=alpha), p, test)
 
 
-def cluster_sums(differences: Sequence[ClusteredValue]) -> list[float]:
-    """The sum of the differences of each cluster, in the order of the clusters' names."""
-    members: dict[str, list[float]] = {}
-    for difference in differences:
-        members.setdefault(difference.cluster, []).append(difference)
-    return [math.fsum(members[name]) for name in sorted(members)]
-
-
-def mcnemar(only_first: int, only_second: int) -> float:
-    """McNemar's exact test (1947), two-sided, on the documents that one system alone gets right.
-
-    It is 1.0 where there are no such documents.
-    """
-    from scipy import stats
-
-    discordant = only_first + only_second
-    if not discordant:
-        return 1.0
-    return float(stats.binomtest(only_first, discordant, 0.5).pvalue)
-
-
-def sign_flip(sums: Sequence[float], *, seed: int = 0) -> float:
-    """Fisher's randomisation test for paired differences, of the sum of each cluster.
-
-    If two systems are alike, which is called the first is arbitrary in every cluster, so all
-    signs are equally likely. The p is the share of assignments whose total is at least as far from
-    0 as the observed one: of all assignments for up to ``EXACT_UP_TO`` clusters that differ,
-    otherwise of ``DRAWS`` random ones and the observed one (Phipson and Smyth 2010).
-    """
-    import numpy as np
-
-    moved = np.array(sorted(value for value in sums if value), dtype=np.float64)
-    if not len(moved):
-        return 1.0
-
-    def totals(codes: "NDArray[np.int8]") -> "NDArray[np.float64]":
-        return (1.0 - 2.0 * codes) @ moved
-
-    return randomisation_p(totals, len(moved), math.fsum(moved), seed=seed)
-
-
-def randomisation_p(
-    totals: "Callable[[NDArray[np.int8]], NDArray[np.float64]]",
-    clusters: int,
-    observed: float,
+def paired_statistic(
+    first: "Mapping[str, NDArray[np.float64]]",
+    second: "Mapping[str, NDArray[np.float64]]",
+    statistic: "Statistic",
+    clusters: Sequence[str],
     *,
+    limits: Limits = NO_LIMITS,
+    alpha: float = 0.05,
     seed: int = 0,
-) -> float:
-    """The p-value: the share of assignments whose total is at least as far from 0 as observed.
+) -> Difference:
+    """Compares two systems on a metric that is a function of sums over clusters.
 
-    Args:
-        totals: From assignments to totals. An assignment is a row, with 1 for each cluster whose
-            two systems are exchanged. An undefined total counts as extreme.
-        clusters: The number of clusters that differ.
-        observed: The total where no systems are exchanged.
-        seed: Of the draws, where not all assignments are tried.
+    ``first``, ``second`` and ``statistic`` are those of
+    :func:`~lm_eval_ext.stats.randomisation.swap_test`, which is the test; ``clusters`` those
+    of the documents. The standard error is that of the jackknife, both systems without the
+    same cluster.
+
+    Returns:
+        NaN for a value that is undefined; None for what else could not be computed.
+
+    Raises:
+        ValueError: If the two do not have the same clusters.
     """
     import numpy as np
 
-    least = abs(observed) * (1 - _TIE)
-    rows = max(1, _CHUNK // clusters)
+    p = swap_test(first, second, statistic, seed=seed)
+    both = {name: np.stack([first[name], second[name]]) for name in first}
+    total = sum(both.values())
+    value = float(difference_of(np.asarray(total)[None], statistic)[0])
+    estimate = jackknife(both, lambda sums: difference_of(sums, statistic), Counter(clusters))
+    found = interval(estimate, limits, alpha=alpha)
+    return _difference(value, estimate, found, p, "swap" if p is not None else None)
 
-    def count_extreme(codes: "NDArray[np.int8]") -> int:
-        return int(np.sum(~(np.abs(totals(codes)) < least)))
 
-    found = 0
-    if clusters <= EXACT_UP_TO:
-        # Exchanging all clusters only changes the sign, so one cluster can be fixed.
-        count = 1 << (clusters - 1)
-        for start in range(0, count, rows):
-            numbers = np.arange(start, min(start + rows, count))[:, None]
-            found += count_extreme((numbers >> np.arange(clusters) & 1).astype(np.int8))
-        return found / count
-    rng = np.random.default_rng(seed)
-    for start in range(0, DRAWS, rows):
-        size = (min(rows, DRAWS - start), clusters)
-        found += count_extreme(rng.integers(0, 2, size=size, dtype=np.int8))
-    return (1 + found) / (1 + DRAWS)
+def _difference(
+    value: float,
+    estimate: Estimate | None,
+    found: Interval | None,
+    p: float | None,
+    test: Test | None,
+) -> Difference:
+    return Difference(
+        value,
+        estimate.stderr if estimate else None,
+        found.low if found else None,
+        found.high if found else None,
+        found.method if found else None,
+        p,
+        test,
+    )
+
+
+def difference_limits(limits: Limits) -> Limits:
+    """The limits of a difference of two values within ``limits``."""
+    low, high = limits
+    return NO_LIMITS if low is None or high is None else (low - high, high - low)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

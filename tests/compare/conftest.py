@@ -14,7 +14,7 @@ from lm_eval_ext.results.samples import samples_file
 
 TASKS = (
     "lieder_mini", "cogs_mini_gen", "cogs_mini_id", "cogs_mini_overestimation", "conceptual_mini",
-    "magnifico_mini",
+    "magnifico_mini", "diner_mini_name",
 )  # fmt: skip
 
 

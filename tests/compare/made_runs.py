@@ -10,6 +10,7 @@ from lm_eval import simple_evaluate
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 from lm_eval.loggers import EvaluationTracker
+from support import legal
 
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.compare.report import Settings
@@ -73,6 +74,7 @@ def make(
     tracker.save_results_aggregated(results=results, samples=samples)
     for task in results["configs"]:
         tracker.save_results_samples(task_name=task, samples=samples[task])
+    legal.check_folder(folder)
     return folder
 
 
@@ -83,6 +85,7 @@ def compared(*paths: Path, settings: Settings = EVERYTHING, **options: Any) -> d
     text, refused = run(paths, settings, format_="json", **options)
     assert not refused
     content: dict[str, Any] = json.loads(text)
+    legal.check_pairs(content["pairs"])
     return content
 
 

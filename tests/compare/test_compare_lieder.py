@@ -6,19 +6,21 @@ from pathlib import Path
 
 import pytest
 from made_runs import compared, results_in
+from support import legal
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.compare.differences import POOLED
 from lm_eval_ext.compare.report import Settings
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.leaderboard.site import build
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="session")
 def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The authors' recorded runs of three models on experiments 1 and 2."""
+    """The authors' recorded runs of three models on all experiments."""
     from lm_eval import simple_evaluate
     from lm_eval.loggers import EvaluationTracker
 
@@ -28,7 +30,7 @@ def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
         for model in ("gpt2", "llama2_7B", "babbage-002"):
-            for experiment in ("base", "diff"):
+            for experiment in ("base", "diff", "two"):
                 name = f"{experiment}_{model}.responses.jsonl"
                 target = folder / experiment / model
                 target.mkdir(parents=True)
@@ -124,3 +126,20 @@ def test_what_cannot_be_tested_is_one_line(
     done = CliRunner().invoke(app, ["lieder", "test", str(recorded_lieder / "base"), *options])
     assert isinstance(done.exception, OptionError)
     assert message in str(done.exception)
+
+
+def test_no_interval_leaves_its_legal_range_anywhere(recorded_lieder: Path, tmp_path: Path) -> None:
+    """All recorded runs: in results files, on the page, and in comparisons; all have a width."""
+    count = legal.check_folder(recorded_lieder)
+    values = [
+        value
+        for file in recorded_lieder.rglob("results_*.json")
+        for name, value in json.loads(file.read_text())["results"].popitem()[1].items()
+        if "," in name and "_stderr," not in name
+    ]
+    assert count == len(values) > 400, "each metric of each run"
+    build([recorded_lieder], tmp_path, with_samples=False)
+    assert legal.check_table((tmp_path / "tables" / "leaderboard.csv").read_text()) > 300
+    for experiment in ("base", "diff", "two"):
+        pairs = compared(recorded_lieder / experiment, settings=Settings(("*",)))["pairs"]
+        assert legal.check_pairs(pairs) == len(pairs)

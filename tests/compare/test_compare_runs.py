@@ -15,6 +15,8 @@ from lm_eval_ext.compare.command import run
 from lm_eval_ext.compare.metrics import statistic_of
 from lm_eval_ext.compare.report import Settings
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.leaderboard.board import collect
+from lm_eval_ext.leaderboard.site import build
 from lm_eval_ext.results.samples import SampleStatistic, read_samples
 from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
 
@@ -63,7 +65,8 @@ def test_statistics_of_cards_are_there_and_are_used() -> None:
 
     named = {name for card in cards().values() for name in card.statistics}
     assert named == {
-        "magnifico_relative_performance", "magnifico_average_accuracy", "lm_eval_ext_paired_change"
+        "magnifico_relative_performance", "magnifico_average_accuracy", "lm_eval_ext_paired_change",
+        "diner_micro_f1",
     }  # fmt: skip
     for name in named:
         assert isinstance(statistic_of(name), SampleStatistic)
@@ -172,10 +175,13 @@ def test_metrics_that_are_not_averages(runs: Path) -> None:
     """Relative performance and the change of error are recomputed; the paper's bootstrap is not."""
     found = compared(runs / "good", runs / "poor")
     tests = {row["metric"]: row["test"] for row in found["pairs"]}
-    assert tests["populated/relative_performance"] == tests["error_change/rouge_l"] == "swap"
+    swapped = ("populated/relative_performance", "error_change/rouge_l", "micro_f1")
+    assert {tests[metric] for metric in swapped} == {"swap"}
     notes = {note["metric"]: note["note"] for note in found["notes"]}
     assert notes["gain/rouge_l_100x200"].startswith("no test")
-    assert not set(notes) & set(tests)
+    untested = {name for name, note in notes.items() if note.startswith("no test")}
+    assert untested and not untested & set(tests)
+    assert notes["difference/structural"].startswith("no interval: fewer than 6 clusters")
 
 
 @pytest.mark.parametrize(
@@ -247,3 +253,48 @@ def test_written_files_are_whole(runs: Path, tmp_path: Path, cli: Callable[..., 
     refused = cli("compare", str(runs / "good"))
     assert refused.returncode == 1
     assert refused.stderr.startswith("lm-eval-ext: error: one model alone")
+
+
+def test_ranks_and_compare_say_the_same(runs: Path, tmp_path: Path) -> None:
+    """On every task's leading metric, whatever it is: a mean, a ratio or a micro F1."""
+    board = collect([runs])
+    build([runs], tmp_path, with_samples=False)
+    table = list(csv.DictReader(io.StringIO((tmp_path / "tables/leaderboard.csv").read_text())))
+    ranked = {
+        (row["column"].partition(" · ")[0].rpartition("/")[2], row["model"]): int(
+            float(row["rank"])
+        )
+        for row in table
+        if row["table"] == "All tasks"
+    }
+    apart = 0
+    for task in board.tasks:
+        found = compared(runs, tasks=task.name, settings=Settings((task.leading,)))
+        better = dict.fromkeys(task.runs, 0)
+        for pair in found["pairs"]:
+            if pair["p_holm"] is not None and pair["p_holm"] < 0.05:
+                first_wins = (pair["difference"] > 0) is (task.leading not in task.lower)
+                better[pair["second"] if first_wins else pair["first"]] += 1
+                apart += 1
+        assert {name: count + 1 for name, count in better.items()} == {
+            name: ranked[task.name, name] for name in better
+        }, task.name
+    assert apart > 5
+    assert {"micro_f1", "populated/relative_performance"} <= {task.leading for task in board.tasks}
+
+
+def test_micro_f1_of_older_samples_offers_no_test(changed: Callable[..., Path], runs: Path) -> None:
+    """Which have no counts."""
+
+    def without_counts(_: int, row: dict[str, Any]) -> dict[str, Any]:
+        kept = [
+            name for name in row["metrics"] if name.partition(":")[0] not in ("gold", "predicted")
+        ]
+        return {**row, "metrics": kept}
+
+    folder = changed(edit_row=without_counts, task="diner_mini_name")
+    found = compared(
+        folder, runs / "poor", tasks="diner_mini_name", settings=Settings(("micro_f1",))
+    )
+    assert found["pairs"] == []
+    assert "the samples lack predicted, gold" in found["notes"][0]["note"]

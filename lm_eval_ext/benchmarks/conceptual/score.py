@@ -22,8 +22,9 @@ from lm_eval_ext.benchmarks.conceptual.points import (
 )
 from lm_eval_ext.benchmarks.conceptual.prompt import SHOW_LABELS
 from lm_eval_ext.benchmarks.conceptual.records import Option
-from lm_eval_ext.harness.metrics import metric_entries
+from lm_eval_ext.harness.metrics import entry, metric_entries
 from lm_eval_ext.harness.names import HIGH, LOW, STDERR
+from lm_eval_ext.stats.intervals import DIFFERENCE, UNIT, Limits
 
 BOOTSTRAPPED = (ROUGE_L, ACCURACY)
 """Scores that also have the paper's bootstrap and figures per concept."""
@@ -147,8 +148,10 @@ def _at(name: str, template: str) -> str:
 def _names(view: str, score: str) -> list[str]:
     if score in copying.SCORES:
         return [f"{view}/{score}{end}" for end in ("", STDERR)]
-    bases = ("", PAPER) if score in BOOTSTRAPPED else ("",)
-    return [f"{view}/{score}{base}{end}" for base in bases for end in intervals.ENDS]
+    names = [f"{view}/{score}{end}" for end in ("", STDERR)]
+    if score in BOOTSTRAPPED:
+        names += [f"{view}/{score}{PAPER}{end}" for end in intervals.ENDS]
+    return names
 
 
 def concepts_with_enough(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -181,15 +184,12 @@ def _entries(layout: Layout, best: str, template: str) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = []
     for score in (*answers.SCORES, *copying.SCORES):
         for view in layout.views(score):
-            kind = "change" if view == ERROR_CHANGE else "mean"
-            on_all = intervals.ON_ALL.format(best=best, kind=kind)
             name = f"{view}/{score}"
             if view == ERROR_CHANGE:
-                entries += [_entry(name + end, on_all + end) for end in intervals.ENDS]
+                change = intervals.CHANGE.format(best=best)
+                entries += [_entry(name + end, change + end) for end in ("", STDERR)]
             else:
                 entries += _mean(name, best)
-                bounds = (LOW, HIGH) if score in answers.SCORES else ()
-                entries += [_entry(name + end, on_all + end) for end in bounds]
             if score in BOOTSTRAPPED:
                 drawn = intervals.BOOTSTRAP.format(best=best, draws=layout.draws)
                 entries += [_entry(f"{name}{PAPER}{end}", drawn + end) for end in intervals.ENDS]
@@ -210,11 +210,20 @@ def _entries(layout: Layout, best: str, template: str) -> list[dict[str, Any]]:
 
 def _mean(name: str, best: str) -> list[dict[str, Any]]:
     if not best:
-        return metric_entries([name])
+        return metric_entries([name], limits=_limits(name))
     mean = intervals.MEAN.format(best=best)
     return [_entry(name, mean), _entry(name + STDERR, mean + STDERR)]
 
 
 def _entry(name: str, aggregation: str) -> dict[str, Any]:
     better = not name.startswith(f"{ERROR_CHANGE}/") and not name.endswith(STDERR)
-    return {"metric": name, "aggregation": aggregation, "higher_is_better": better}
+    limits = None if name.endswith((STDERR, LOW, HIGH)) else _limits(name)
+    return entry(name, aggregation, higher_is_better=better, limits=limits)
+
+
+def _limits(name: str) -> Limits:
+    """The legal values of a metric, by its view: a share, a difference, or a change of error."""
+    view = name.partition("/")[0]
+    if view == ERROR_CHANGE:
+        return (-1.0, None)
+    return DIFFERENCE if view in VIEWS and not sum(VIEWS[view].values()) else UNIT

@@ -1,72 +1,35 @@
 """DiNeR's metrics: a predicted dish name compared with the gold name (paper, section 5.1).
 
-Names are compared as sets of components. ``micro_f1`` is the paper's score, computed from counts
-summed over all recipes; ``mean_f1`` is the mean of the recipes' own F1, and ``mean_f1_authors``
-the same with 0 for predictions that do not parse, as the authors' code computes it. Counts are
-exact fractions, so the order of the recipes does not matter.
+Names are compared as sets of components; :mod:`.counts` makes micro F1 of what they have in common.
+``mean_f1`` is the mean of the recipes' own F1, and ``mean_f1_authors`` the same with 0 for
+predictions that do not parse, as the authors' code computes it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval_ext.benchmarks.diner.component_answers import components_in
+from lm_eval_ext.benchmarks.diner.counts import (
+    MICRO,
+    Counts,
+    count_entries,
+    count_results,
+    micro_entries,
+    micro_results,
+)
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
-from lm_eval_ext.harness.metrics import (
-    HIGH,
-    LOW,
-    STDERR,
-    document_results,
-    metric_entries,
-    register_statistic,
-    register_uncertainty,
-)
-from lm_eval_ext.stats import Uncertainty, cluster_bootstrap
+from lm_eval_ext.harness.metrics import STDERR, document_results, metric_entries
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-
-MICRO, MEAN, MEAN_AUTHORS, EXACT = "micro_f1", "mean_f1", "mean_f1_authors", "exact_match"
+MEAN, MEAN_AUTHORS, EXACT = "mean_f1", "mean_f1_authors", "exact_match"
 UNPARSED, NO_ANSWER = "unparsed", "no_answer"
 """Shares of answers: the name does not parse; there is no name."""
 
 
 # Comparing two names.
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Numbers of components, of one recipe or summed over several.
-
-    Attributes:
-        tp: True positives: gold components that the prediction has.
-        predicted: Components of the prediction; a fraction where the number is estimated.
-        gold: Components of the gold name.
-    """
-
-    tp: int
-    predicted: Fraction
-    gold: int
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(self.tp + other.tp, self.predicted + other.predicted, self.gold + other.gold)
-
-    @property
-    def exact_f1(self) -> Fraction:
-        """2 TP / (predicted + gold), the harmonic mean of precision and recall; 0 for 0/0."""
-        total = self.predicted + self.gold
-        return Fraction(2 * self.tp) / total if total else Fraction(0)
-
-    @property
-    def f1(self) -> float:
-        """F1 as a float, from 0 to 1."""
-        return float(self.exact_f1)
 
 
 def counts(gold: str, prediction: str, glossary: Glossary) -> Counts:
@@ -151,9 +114,10 @@ def name_metrics(categories: Sequence[str]) -> list[dict[str, Any]]:
     parts = [MICRO, *(f"{MICRO}:{part}" for part in (*KINDS, *categories))]
     means = [MEAN, MEAN_AUTHORS, EXACT, *(f"{EXACT}:{part}" for part in categories)]
     return [
-        *_micro_entries(parts),
+        *micro_entries(parts),
         *metric_entries(means),
         *metric_entries([UNPARSED, NO_ANSWER], higher_is_better=False),
+        *count_entries(KINDS),
     ]
 
 
@@ -184,9 +148,10 @@ def name(
     parts = {f"{EXACT}:{one}": exact for one in categories if one == category}
     other = [f"{EXACT}:{one}" for one in categories if one != category]
     scored: dict[str, Any] = {
-        **_micro_results(micro, gold),
+        **micro_results(micro, gold),
         **document_results({**means, **parts}, gold),
         **{metric + ending: None for metric in other for ending in ("", STDERR)},
+        **count_results(found, by_kind, gold),
     }
     return {entry["metric"]: scored[entry["metric"]] for entry in name_metrics(categories)}
 
@@ -195,9 +160,10 @@ def component_metrics() -> list[dict[str, Any]]:
     """lm-eval's ``metric_list`` for the component questions, in the order of :func:`components`."""
     parts = ["", *(f":{kind}" for kind in ASKED_KINDS)]
     return [
-        *_micro_entries(MICRO + part for part in parts),
+        *micro_entries(MICRO + part for part in parts),
         *metric_entries([MEAN_AUTHORS]),
         *metric_entries(metric + part for metric in (MEAN, EXACT) for part in parts),
+        *count_entries(ASKED_KINDS),
     ]
 
 
@@ -223,7 +189,11 @@ def components(gold: str, answers: Sequence[str], glossary: Glossary) -> dict[st
     means[EXACT] = min(means[f"{EXACT}:{kind}"] for kind in ASKED_KINDS)
     means[MEAN_AUTHORS] = set_counts(parsed, set().union(*named.values())).f1
     micro = {MICRO: total, **{f"{MICRO}:{kind}": one for kind, one in found.items()}}
-    scored = {**_micro_results(micro, gold), **document_results(means, gold)}
+    scored = {
+        **micro_results(micro, gold),
+        **document_results(means, gold),
+        **count_results(total, found, gold),
+    }
     return {entry["metric"]: scored[entry["metric"]] for entry in component_metrics()}
 
 
@@ -246,105 +216,3 @@ def by_glossary(
         return components(doc["answer"], results, glossary)
     (predicted,) = results
     return name(doc["answer"], doc["category"], predicted, glossary, categories)
-
-
-# Aggregating over documents.
-
-
-def micro_f1(documents: Iterable[Counts]) -> float | None:
-    """The paper's score: F1 of the counts summed over documents; None without a document."""
-    found = list(documents)
-    return reduce(add, found).f1 if found else None
-
-
-def mean_f1(documents: Iterable[Counts]) -> float | None:
-    """The mean of the documents' F1; None without a document."""
-    scores = [one.exact_f1 for one in documents]
-    return float(sum(scores, Fraction(0)) / len(scores)) if scores else None
-
-
-def micro_f1_uncertainty(documents: Iterable[tuple[str, Counts]]) -> Uncertainty | None:
-    """Standard error and confidence interval of the micro F1, by a bootstrap over dishes.
-
-    Args:
-        documents: Each with its cluster, the dish: recipes of one dish are not independent.
-
-    Returns:
-        None for fewer than two dishes.
-    """
-    import numpy as np
-
-    clusters: dict[str, Counts] = {}
-    for dish, one in documents:
-        clusters[dish] = clusters[dish] + one if dish in clusters else one
-    totals = {
-        dish: np.array([one.tp, one.predicted, one.gold], dtype=np.float64)
-        for dish, one in clusters.items()
-    }
-    return cluster_bootstrap(totals, _f1_of_sums)
-
-
-def _f1_of_sums(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Micro F1 from sums of shape (..., 3): TP, predicted, gold; NaN for 0/0."""
-    import numpy as np
-
-    tp, predicted, gold = np.moveaxis(sums, -1, 0)
-    total = predicted + gold
-    values: NDArray[np.float64] = 2 * tp / np.where(total > 0, total, np.nan)
-    return values
-
-
-class Counted(float):
-    """The F1 of one answer, with the counts that it comes from and its dish.
-
-    A float, so that lm-eval's logs and JSON take it as one.
-    """
-
-    counts: Counts
-    cluster: str
-
-    def __new__(cls, found: Counts, cluster: str) -> "Counted":
-        """Takes the counts and, as cluster, the gold name."""
-        self = super().__new__(cls, found.f1)
-        self.counts, self.cluster = found, cluster
-        return self
-
-    def __reduce__(self) -> tuple[type["Counted"], tuple[Counts, str]]:
-        """For pickling: ranks send their scores to each other."""
-        return (Counted, (self.counts, self.cluster))
-
-
-_AGGREGATION = "diner_micro_f1"
-_ENDINGS = ("", STDERR, LOW, HIGH)
-
-
-def _micro_entries(names: Iterable[str]) -> list[dict[str, Any]]:
-    return [
-        {
-            "metric": name + ending,
-            "aggregation": _AGGREGATION + ending,
-            "higher_is_better": ending != STDERR,
-        }
-        for name in names
-        for ending in _ENDINGS
-    ]
-
-
-def _micro_results(found: Mapping[str, Counts | None], dish: str) -> dict[str, Any]:
-    return {
-        name + ending: None if one is None else Counted(one, dish)
-        for name, one in found.items()
-        for ending in _ENDINGS
-    }
-
-
-def _not_empty(values: Iterable[Counted]) -> list[Counted]:
-    """The values with any gold or predicted component; the others do not change the micro F1."""
-    return [value for value in values if value.counts.gold or value.counts.predicted]
-
-
-register_statistic(_AGGREGATION, lambda values: micro_f1(one.counts for one in _not_empty(values)))
-register_uncertainty(
-    _AGGREGATION,
-    lambda values: micro_f1_uncertainty((one.cluster, one.counts) for one in _not_empty(values)),
-)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import VARIANT
 from lm_eval_ext.results.samples import Sample
+from lm_eval_ext.stats.intervals import DIFFERENCE
 from lm_eval_ext.stats.mixed import Coefficient, mixed_linear, mixed_logistic
 from lm_eval_ext.stats.paired import paired_difference
 
@@ -168,6 +169,7 @@ def _sign_flip(
         [pair.first for pair in pairs],
         [pair.second for pair in pairs],
         [pair.item for pair in pairs],
+        limits=DIFFERENCE,
         alpha=alpha,
         seed=seed,
     )

@@ -16,7 +16,8 @@ from lm_eval_ext.harness.names import NONE
 from lm_eval_ext.harness.signature import METADATA_KEY
 from lm_eval_ext.results.files import ResultsFile, find
 from lm_eval_ext.results.samples import Sample, read_samples
-from lm_eval_ext.stats import Uncertainty, cluster_bootstrap
+from lm_eval_ext.stats import Interval, interval
+from lm_eval_ext.stats.intervals import jackknife
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +46,7 @@ class Row:
         here: Relative performance at the position.
         end: Relative performance at the end.
         relative: 100 x ``here`` / ``end``; None where one is undefined or ``end`` is 0.
-        uncertainty: Of ``relative``, resampling databases.
+        interval: The 95 % interval of ``relative``, clustered by database.
     """
 
     model: str
@@ -56,7 +57,7 @@ class Row:
     here: float | None
     end: float | None
     relative: float | None
-    uncertainty: Uncertainty | None
+    interval: Interval | None
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def _compared(model: str, position: str, here: _Run, end: _Run) -> list[Row]:
             ratio = None
             if values[0] is not None and values[1]:
                 ratio = 100 * values[0] / values[1]
-            spread = None if ratio is None else _uncertainty(*both)
+            spread = None if ratio is None else _interval(*both)
             rows.append(
                 Row(model, end.task, position, database, form, values[0], values[1], ratio, spread)
             )
@@ -144,15 +145,15 @@ def _outcomes(samples: Sequence[Sample], metric: str) -> list[score.Outcome]:
     return score.logged_outcomes(samples, metric, clusters)
 
 
-def _uncertainty(here: Sequence[score.Outcome], end: Sequence[score.Outcome]) -> Uncertainty | None:
-    """Of the ratio: both positions on the same drawn databases."""
+def _interval(here: Sequence[score.Outcome], end: Sequence[score.Outcome]) -> Interval | None:
+    """Of the ratio: both positions without the same databases."""
     import numpy as np
 
     tables = [score.tabulate(outcomes)[1] for outcomes in (here, end)]
     totals = {
         name: np.array([table[name] for table in tables], dtype=np.float64) for name in tables[0]
     }
-    return cluster_bootstrap(totals, _ratio)
+    return interval(jackknife(totals, _ratio, score.sizes_of(end)), (0.0, None))
 
 
 def _ratio(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
@@ -173,12 +174,12 @@ def as_text(rows: Iterable[Row]) -> str:
         if (row.model, row.task) != last:
             last = (row.model, row.task)
             lines += [f"{row.model}: {row.task}, relative to the end"]
-        interval = ""
-        if row.uncertainty is not None:
-            interval = f" [{row.uncertainty.low:.2f}, {row.uncertainty.high:.2f}]"
+        bounds = ""
+        if row.interval is not None:
+            bounds = f" [{row.interval.low:.2f}, {row.interval.high:.2f}]"
         lines.append(
             f"  {row.position:<5} {row.database:<9} {row.form:<11} {_number(row.relative)}"
-            f"{interval} ({_number(row.here)} / {_number(row.end)})"
+            f"{bounds} ({_number(row.here)} / {_number(row.end)})"
         )
     return "\n".join(lines)
 

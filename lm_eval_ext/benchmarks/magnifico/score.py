@@ -10,22 +10,22 @@ rows distinguish more wrong queries from right ones. Names of metrics begin with
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.benchmarks.magnifico.records import BASE
 from lm_eval_ext.harness.metrics import (
-    HIGH,
-    LOW,
     STDERR,
+    entry,
     metric_entries,
+    register_estimate,
     register_statistic,
-    register_uncertainty,
 )
 from lm_eval_ext.results.samples import Sample, SampleStatistic, Totals
 from lm_eval_ext.sql import Status
-from lm_eval_ext.stats import Uncertainty, cluster_bootstrap
+from lm_eval_ext.stats.intervals import UNIT, Estimate, Limits, jackknife
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,6 +53,9 @@ FAILURES: Mapping[str, Status] = MappingProxyType(
 _RELATIVE = "magnifico_relative_performance"
 _AVERAGE = "magnifico_average_accuracy"
 _Row = Sequence[int]
+
+PERCENT: Limits = (0.0, 100.0)
+"""Legal values of relative performance."""
 
 LEAST_BASE_ACCURACY = 0.05
 """Interpretations with a lower EX_base are left out."""
@@ -125,7 +128,6 @@ class Scopes:
         self._parts: dict[str, Callable[[Mapping[str, str]], bool]] = {RELATIVE: lambda _: True}
         for key, name in parts:
             self._parts[f"{RELATIVE}:{name}"] = _within(key, name)
-        self._bounded = [name for name in self._parts if self._is_headline(name)]
         self._shares: dict[str, Callable[[Mapping[str, str]], bool]] = {
             BASE: lambda doc: doc["form"] == BASE,
             NOVEL: lambda doc: doc["form"] != BASE,
@@ -134,33 +136,15 @@ class Scopes:
             for form in self._forms:
                 self._shares[form] = _exactly(form)
 
-    def _is_headline(self, name: str) -> bool:
-        return name == RELATIVE or name.partition(":")[2] in self._forms
-
     def metric_list(self) -> list[dict[str, Any]]:
         """lm-eval's ``metric_list``, in the order of :meth:`metrics`."""
         entries: list[dict[str, Any]] = []
         for database in DATABASES:
             for name in self._parts:
-                endings = ["", STDERR, *((LOW, HIGH) if name in self._bounded else ())]
-                entries += [
-                    {
-                        "metric": f"{database}/{name}{ending}",
-                        "aggregation": _RELATIVE + ending,
-                        "higher_is_better": ending != STDERR,
-                    }
-                    for ending in endings
-                ]
+                entries += _with_stderr(f"{database}/{name}", _RELATIVE, PERCENT)
             entries += metric_entries(f"{database}/{ACCURACY}:{name}" for name in self._shares)
-            entries += [
-                {
-                    "metric": f"{database}/{AVERAGE}:{name}{ending}",
-                    "aggregation": _AVERAGE + ending,
-                    "higher_is_better": not ending,
-                }
-                for name in self._shares
-                for ending in ("", STDERR)
-            ]
+            for name in self._shares:
+                entries += _with_stderr(f"{database}/{AVERAGE}:{name}", _AVERAGE, UNIT)
             entries += metric_entries(
                 (f"{database}/{name}" for name in FAILURES), higher_is_better=False
             )
@@ -179,21 +163,27 @@ class Scopes:
 
         results: dict[str, Outcome | None] = {}
 
-        def put(name: str, value: Outcome | None, *endings: str) -> None:
-            results.update(dict.fromkeys((name, *(name + end for end in endings)), value))
+        def put(name: str, value: Outcome | None) -> None:
+            results.update({name: value, name + STDERR: value})
 
         for database in DATABASES:
             correct = outcome(statuses[database] == "correct")
             for name, within in self._parts.items():
-                bounds = (LOW, HIGH) if name in self._bounded else ()
-                put(f"{database}/{name}", correct if within(doc) else None, STDERR, *bounds)
+                put(f"{database}/{name}", correct if within(doc) else None)
             for metric in (ACCURACY, AVERAGE):
                 for name, within in self._shares.items():
-                    put(f"{database}/{metric}:{name}", correct if within(doc) else None, STDERR)
+                    put(f"{database}/{metric}:{name}", correct if within(doc) else None)
             for name, status in FAILURES.items():
-                put(f"{database}/{name}", outcome(statuses[database] == status), STDERR)
-        put(NO_QUERY, outcome(not query_found), STDERR)
+                put(f"{database}/{name}", outcome(statuses[database] == status))
+        put(NO_QUERY, outcome(not query_found))
         return results
+
+
+def _with_stderr(name: str, aggregation: str, limits: Limits) -> list[dict[str, Any]]:
+    return [
+        entry(name, aggregation, higher_is_better=True, limits=limits),
+        entry(name + STDERR, aggregation + STDERR, higher_is_better=False),
+    ]
 
 
 def _within(key: str, name: str) -> Callable[[Mapping[str, str]], bool]:
@@ -236,17 +226,21 @@ def average_accuracy(outcomes: Iterable[Outcome]) -> float | None:
     return math.fsum(shares) / len(shares) if shares else None
 
 
-def uncertainty(outcomes: Iterable[Outcome]) -> Uncertainty | None:
-    """Standard error and interval of :func:`relative_performance`, by a bootstrap over databases.
-
-    None for fewer than two databases, or if most resamples have no value.
-    """
-    return cluster_bootstrap(_totals(outcomes), relative_of)
+def estimate(outcomes: Iterable[Outcome]) -> Estimate | None:
+    """:func:`relative_performance` and its error, by leaving out each database in turn."""
+    scored = list(outcomes)
+    return jackknife(_totals(scored), relative_of, sizes_of(scored))
 
 
-def average_uncertainty(outcomes: Iterable[Outcome]) -> Uncertainty | None:
-    """As :func:`uncertainty`, of :func:`average_accuracy`."""
-    return cluster_bootstrap(_group_totals(outcomes), average_of)
+def average_estimate(outcomes: Iterable[Outcome]) -> Estimate | None:
+    """As :func:`estimate`, of :func:`average_accuracy`."""
+    scored = list(outcomes)
+    return jackknife(_group_totals(scored), average_of, sizes_of(scored))
+
+
+def sizes_of(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
+    """The number of answers by cluster."""
+    return Counter(one.cluster for one in outcomes)
 
 
 def _totals(outcomes: Iterable[Outcome]) -> Totals:
@@ -340,9 +334,9 @@ def tabulate(outcomes: Iterable[Outcome]) -> tuple[list[_Row], dict[str, list[_R
 
 
 register_statistic(_RELATIVE, relative_performance)
-register_uncertainty(_RELATIVE, uncertainty)
+register_estimate(_RELATIVE, estimate)
 register_statistic(_AVERAGE, average_accuracy)
-register_uncertainty(_AVERAGE, average_uncertainty)
+register_estimate(_AVERAGE, average_estimate)
 
 LOGGED_RELATIVE_PERFORMANCE = SampleStatistic(_logged_totals, relative_of)
 LOGGED_AVERAGE_ACCURACY = SampleStatistic(_logged_group_totals, average_of)

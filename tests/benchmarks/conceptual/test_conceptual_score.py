@@ -65,8 +65,6 @@ def test_the_figures_are_what_arithmetic_says() -> None:
     assert found["concept/accuracy"] == 0.625
     assert found["gain/accuracy"] == 0.125
     assert found["error_change/accuracy"] == pytest.approx((1 - 0.625) / (1 - 0.5) - 1)
-    low, high = (found[f"gain/accuracy_ci95_{end}"] for end in ("low", "high"))
-    assert low < 0.125 < high
     assert found["gain/accuracy:c0"] == "N/A", "one document is not enough"
 
 
@@ -79,7 +77,7 @@ def test_a_concept_with_enough_documents_has_figures() -> None:
 
 def test_without_error_there_is_no_change_of_it() -> None:
     found = figures(documents((1.0, 1.0), (1.0, 0.5), (1.0, 1.0), (1.0, 0.0)))
-    for ending in ("", "_stderr", "_ci95_low", "_ci95_high", "_100x200", "_100x200_stderr"):
+    for ending in ("", "_stderr", "_100x200", "_100x200_stderr"):
         assert found[f"error_change/rouge_l{ending}"] == "N/A"
     assert found["gain/rouge_l"] == -0.375
 
@@ -90,7 +88,7 @@ def test_constant_scores_have_intervals_of_no_width(random: float, concept: floa
     assert scored[0]["error_change/rouge_l"] == random - concept, "what lm-eval logs"
     found = figures(scored)
     for view, value in (("gain", concept - random), ("error_change", -0.5)):
-        for ending in ("_ci95_low", "_ci95_high", "_100x200", "_100x200_ci95_low"):
+        for ending in ("", "_100x200", "_100x200_ci95_low", "_100x200_ci95_high"):
             assert found[f"{view}/rouge_l{ending}"] == pytest.approx(value), (view, ending)
 
 

@@ -9,21 +9,25 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lm_eval_ext.benchmarks.diner import mini
+from lm_eval_ext.benchmarks.diner.counts import (
+    Counts,
+    f1_of_sums,
+    mean_f1,
+    micro_f1,
+    micro_f1_estimate,
+)
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary
 from lm_eval_ext.benchmarks.diner.score import (
-    Counts,
-    _f1_of_sums,
     component_metrics,
     components,
     counts,
     counts_by_kind,
-    mean_f1,
-    micro_f1,
-    micro_f1_uncertainty,
     name,
     name_metrics,
     set_counts,
 )
+from lm_eval_ext.stats import interval
+from lm_eval_ext.stats.intervals import UNIT
 
 # Words of the embedded glossary: food 番茄=西红柿 鸡蛋=蛋 土豆=马铃薯 牛肉 茄子 豆腐 鸡肉=鸡
 # 鱼=鱼片 香菇=冬菇 粥 饭 鸡翅; action 炒=小炒 炖 烤 红烧; flavour 麻辣 糖醋.
@@ -218,29 +222,31 @@ def test_the_order_of_documents_changes_nothing(
     random.shuffle(turned)
     for figure in (micro_f1, mean_f1):
         assert figure(one for _, one in documents) == figure(one for _, one in turned)
-    assert micro_f1_uncertainty(documents) == micro_f1_uncertainty(turned)
+    assert micro_f1_estimate(documents) == micro_f1_estimate(turned)
 
 
 def test_the_spread_clusters_by_dish() -> None:
     right, wrong = Counts(2, F(2), 2), Counts(0, F(2), 2)
-    assert micro_f1_uncertainty([]) is None
-    assert micro_f1_uncertainty([("鱼", right), ("鱼", wrong)]) is None
-    same = micro_f1_uncertainty([("鱼", right), ("饭", right)])
+    assert micro_f1_estimate([]) is None
+    assert micro_f1_estimate([("鱼", right), ("鱼", wrong)]) is None
+    same = micro_f1_estimate([("鱼", right), ("饭", right)])
     assert same is not None
-    assert (same.stderr, same.low, same.high) == (0, 1, 1)
+    assert (same.value, same.stderr) == (1, 0)
     dishes = [(str(number), right if number % 2 else wrong) for number in range(40)]
-    alone, tenfold = micro_f1_uncertainty(dishes), micro_f1_uncertainty(dishes * 10)
+    alone, tenfold = micro_f1_estimate(dishes), micro_f1_estimate(dishes * 10)
     assert alone is not None and tenfold is not None
     # Ten equal recipes of a dish tell no more than one.
     assert alone.stderr == pytest.approx(tenfold.stderr, abs=1e-12)
     # F1 is here the share of right dishes: sqrt(1/2 * 1/2 / 40).
     assert alone.stderr == pytest.approx((0.25 / 40) ** 0.5, rel=0.1)
-    assert alone.low < 0.5 < alone.high
+    found = interval(alone, UNIT)
+    assert found is not None
+    assert found.low < 0.5 < found.high
 
 
 def test_resampled_sums_have_the_same_f1() -> None:
     sums = np.array([[3, 4, 5], [0, 0, 1], [0, 0, 0]], dtype=float)
-    assert _f1_of_sums(sums) == pytest.approx([6 / 9, 0, np.nan], nan_ok=True)
+    assert f1_of_sums(sums) == pytest.approx([6 / 9, 0, np.nan], nan_ok=True)
 
 
 def test_the_direction_of_metrics() -> None:

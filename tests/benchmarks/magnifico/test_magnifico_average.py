@@ -11,8 +11,8 @@ from lm_eval_ext.benchmarks.magnifico.score import (
     LOGGED_AVERAGE_ACCURACY,
     Outcome,
     average_accuracy,
+    average_estimate,
     average_of,
-    average_uncertainty,
 )
 from lm_eval_ext.results.samples import Sample
 
@@ -49,7 +49,7 @@ def test_the_order_of_documents_changes_nothing(scored: list[Outcome], rng: rand
     shuffled = list(scored)
     rng.shuffle(shuffled)
     assert average_accuracy(shuffled) == average_accuracy(scored)
-    assert average_uncertainty(shuffled) == average_uncertainty(scored)
+    assert average_estimate(shuffled) == average_estimate(scored)
 
 
 @given(runs())
@@ -68,18 +68,18 @@ def test_logged_samples_give_the_same_value(scored: list[Outcome]) -> None:
     assert found == pytest.approx(value)
 
 
-def test_a_group_that_no_resample_has_does_not_count() -> None:
+def test_a_group_without_answers_does_not_count() -> None:
     sums = np.array([[(1, 2), (0, 0)], [(1, 2), (3, 3)], [(0, 0), (0, 0)]], dtype=float)
     assert average_of(sums) == pytest.approx([0.5, 0.75, np.nan], nan_ok=True)
 
 
-def test_the_error_resamples_databases() -> None:
+def test_the_error_leaves_out_databases() -> None:
     one = [*outcomes("a", "base", 8, 10, "u"), *outcomes("b", "base", 4, 10, "u")]
-    assert average_uncertainty(one) is None
+    assert average_estimate(one) is None
     alike = [*one, *outcomes("a", "base", 8, 10, "v"), *outcomes("b", "base", 4, 10, "v")]
-    found = average_uncertainty(alike)
+    found = average_estimate(alike)
     assert found is not None
     assert found.stderr == pytest.approx(0, abs=1e-12)
-    other = average_uncertainty([*one, *outcomes("a", "base", 0, 10, "v")])
+    other = average_estimate([*one, *outcomes("a", "base", 0, 10, "v")])
     assert other is not None
     assert other.stderr > 0.1

@@ -47,7 +47,7 @@ def write(
         for number, (form, n) in enumerate((f, n) for f in FORMS for n in range(count)):
             doc = {
                 "id": f"tall/{n}/{form}", "interpretation": "tall", "form": form,
-                "db_id": f"Yard{n % 3}",
+                "db_id": f"Yard{n % 7}",
             }  # fmt: skip
             row = {
                 "doc_id": number, "doc": doc, "target": "", "filter": "query", "resps": [[""]],
@@ -82,17 +82,16 @@ def test_a_position_is_relative_to_the_end(tmp_path: Path) -> None:
     assert found(rows, "start", "all").relative == pytest.approx(100 * 50 / 75)
     # More than at the end is shown as such.
     assert found(rows, "mid", "plausible").relative == 200
-    assert start.uncertainty is not None
-    assert start.uncertainty.low <= 50 <= start.uncertainty.high
+    assert start.interval is not None
+    assert 0 <= start.interval.low <= 50 <= start.interval.high
 
 
-def test_the_same_answers_are_100_without_uncertainty(tmp_path: Path) -> None:
+def test_the_same_answers_are_100_and_have_no_interval(tmp_path: Path) -> None:
     write(tmp_path / "a", "end", first(4, 8))
     write(tmp_path / "b", "mid", first(4, 8))
     for row in positions.compare(tmp_path):
         assert row.relative == 100
-        assert row.uncertainty is not None
-        assert (row.uncertainty.low, row.uncertainty.high) == pytest.approx((100, 100))
+        assert row.interval is None
 
 
 def test_an_end_of_zero_has_no_ratio(tmp_path: Path) -> None:

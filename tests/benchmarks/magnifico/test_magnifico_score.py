@@ -8,7 +8,7 @@ import pytest
 from lm_eval_ext.benchmarks.magnifico.score import Outcome, Scopes, by_execution, tabulate
 from lm_eval_ext.sql import Status
 
-ENDINGS = ("", "_stderr", "_ci95_low", "_ci95_high")
+ENDINGS = ("", "_stderr")
 
 
 def columns(*rows: tuple[str, str, str]) -> dict[str, list[str]]:
@@ -31,10 +31,6 @@ def names_of(documents: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def both(*names: str) -> list[str]:
-    return [name + ending for name in names for ending in ENDINGS[:2]]
-
-
-def bounded(*names: str) -> list[str]:
     return [name + ending for name in names for ending in ENDINGS]
 
 
@@ -42,7 +38,7 @@ def test_the_metrics_of_a_task_with_everything() -> None:
     expected = []
     for database in ("populated/", "original/"):
         relative = f"{database}relative_performance"
-        expected += bounded(relative, f"{relative}:plausible", f"{relative}:foreign")
+        expected += both(relative, f"{relative}:plausible", f"{relative}:foreign")
         expected += both(*(f"{relative}:{part}" for part in ("basic", "column")))
         expected += both(*(f"{relative}:{part}" for part in ("maximum", "height")))
         for accuracy in (f"{database}execution_accuracy", f"{database}average_execution_accuracy"):
@@ -57,7 +53,7 @@ def test_a_single_form_or_category_has_no_metrics_of_its_own() -> None:
     expected = []
     for database in ("populated/", "original/"):
         relative = f"{database}relative_performance"
-        expected += [*bounded(relative), *both(f"{relative}:maximum")]
+        expected += [*both(relative), *both(f"{relative}:maximum")]
         for accuracy in (f"{database}execution_accuracy", f"{database}average_execution_accuracy"):
             expected += both(*(f"{accuracy}:{part}" for part in ("base", "novel")))
         expected += both(*(database + cause for cause in ("error", "timeout", "too_large")))
@@ -69,9 +65,10 @@ def test_the_direction_and_the_aggregation_of_a_metric() -> None:
     for ending in ENDINGS:
         entry = entries[f"original/relative_performance:foreign{ending}"]
         assert entry["aggregation"] == f"magnifico_relative_performance{ending}"
-        assert entry["higher_is_better"] == (ending != "_stderr")
+        assert entry["higher_is_better"] == (not ending)
+        assert entry.get("range") == (None if ending else [0, 100])
     assert entries["populated/execution_accuracy:base"]["higher_is_better"]
-    for ending in ENDINGS[:2]:
+    for ending in ENDINGS:
         entry = entries[f"original/average_execution_accuracy:foreign{ending}"]
         assert entry["aggregation"] == f"magnifico_average_accuracy{ending}"
         assert entry["higher_is_better"] == (not ending)

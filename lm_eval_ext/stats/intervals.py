@@ -1,0 +1,274 @@
+"""The one place that decides on intervals, for every number that is shown (docs/statistics.md).
+
+Few clusters, uneven clusters and rates near 0 or 1 make the usual interval, value ± 1.96 standard
+errors, too narrow or lead it out of the legal range. Here
+
+- quantiles are those of Student's t with one degree of freedom fewer than *effective* clusters,
+  G* = n² / Σ n_c² for clusters of n_c documents (Carter, Schnepel and Steigerwald 2017); clusters
+  of one size are all effective;
+- what has a legal range from 0 up (rates, other means, F1, relative performance) gets Wilson's
+  score interval with the effective sample size, as in surveys (Korn and Graubard 1998; Dean and
+  Pagano 2015): it never leaves the range, and has a width at 0 and at 1;
+- differences, and what has no upper limit, get value ± t · SE, cut off at the legal limits;
+- the design effect, which a few clusters show badly, is estimated as if one had seen half an
+  answer more that differs from the others, and with it its whole cluster. So it approaches the
+  size of a cluster where answers hardly differ, and at 0 of n and n of n clusters count, not
+  documents;
+- below :data:`LEAST_CLUSTERS` clusters there is no interval.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from lm_eval_ext.stats.clustered import Clustered, clustered_standard_error
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+LEVEL = 0.95
+
+LEAST_CLUSTERS = 6
+"""Clusters below which there is no interval. Five that all point one way have a p of 0.06 in an
+exact test, and intervals from so few say next to nothing (docs/statistics.md)."""
+
+LEAST_EFFECTIVE = 2.0
+"""The same for effective clusters: where one holds nearly all documents, the others do not help."""
+
+HALF = 0.5
+"""Of an answer, that the design effect is estimated with in addition (Jeffreys' half)."""
+
+Method = Literal["wilson", "t"]
+
+Limits: TypeAlias = tuple[float | None, float | None]
+"""The least and the largest legal value; None: there is no limit."""
+
+UNIT: Limits = (0.0, 1.0)
+DIFFERENCE: Limits = (-1.0, 1.0)
+NO_LIMITS: Limits = (None, None)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and what its interval depends on.
+
+    Attributes:
+        value: A mean or another statistic.
+        stderr: Its standard error, clustered.
+        documents: The number of documents.
+        clusters: The number of clusters they come from.
+        effective: The number of clusters of one size that would say as much.
+        variance: Of single documents; None for a statistic that isn't a mean.
+        tail: Their fourth central moment by their variance: the squared distance of the documents
+            that differ most. (1 where a few of many answers are wrong.)
+        uneven: By how much the squared error has to be raised for clusters of several sizes.
+    """
+
+    value: float
+    stderr: float
+    documents: int
+    clusters: int
+    effective: float
+    variance: float | None = None
+    tail: float = 0.0
+    uneven: float = 1.0
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval, and the method that it is made with."""
+
+    low: float
+    high: float
+    method: Method
+
+
+def mean_estimate(values: Iterable[Clustered]) -> Estimate | None:
+    """The mean of documents' scores; None for fewer than two clusters.
+
+    Sums are exact, so the order of the documents changes nothing.
+    """
+    scores = list(values)
+    stderr = clustered_standard_error(scores)
+    if stderr is None:
+        return None
+    count = len(scores)
+    mean = math.fsum(map(float, scores)) / count
+    squares = [(float(score) - mean) ** 2 for score in scores]
+    total = math.fsum(squares)
+    if total <= count * (_ROUNDING * max(abs(mean), 1.0)) ** 2:
+        total = stderr = 0.0
+    tail = math.fsum(square * square for square in squares) / total if total else 0.0
+    sizes: dict[str, int] = {}
+    for score in scores:
+        sizes[score.cluster] = sizes.get(score.cluster, 0) + 1
+    each = sizes.values()
+    return Estimate(
+        mean,
+        stderr,
+        count,
+        len(sizes),
+        effective_clusters(each),
+        total / count,
+        tail,
+        raised(each),
+    )
+
+
+_ROUNDING = 1e-12
+"""Relative deviations below this come from rounding."""
+
+
+def effective_clusters(sizes: Iterable[int]) -> float:
+    """n² / Σ n_c²: as many clusters as there are if all have one size, else fewer."""
+    found = list(sizes)
+    return sum(found) ** 2 / sum(size * size for size in found)
+
+
+def raised(sizes: Iterable[int]) -> float:
+    """By how much the clustered squared error is too small, for clusters of several sizes.
+
+    The large clusters pull the mean to themselves. If the documents of a cluster are alike, the
+    expected sum of squares is smaller by 1 + Σw² - 2 Σw³/Σw², with shares w of all documents; for
+    clusters of one size that is the (G-1)/G that the standard error allows for.
+    """
+    found = list(sizes)
+    total = sum(found)
+    squares, cubes = (math.fsum((size / total) ** power for size in found) for power in (2, 3))
+    if squares * LEAST_EFFECTIVE > 1:
+        return 1.0  # where there is no interval anyway
+    return (len(found) - 1) / len(found) / (1 + squares - 2 * cubes / squares)
+
+
+def jackknife(
+    totals: "Mapping[str, NDArray[np.float64]]", statistic: "Statistic", sizes: Mapping[str, int]
+) -> Estimate | None:
+    """A statistic of sums over clusters, with the standard error of the delete-one jackknife.
+
+    Args:
+        totals: By cluster, the sums that the statistic needs: arrays of one shape.
+        statistic: From sums over clusters, with one axis in front, to values (NaN: undefined).
+        sizes: By cluster, the number of documents.
+
+    Returns:
+        None for fewer than two clusters, or if the statistic is undefined, with all clusters or
+        with one left out.
+    """
+    import numpy as np
+
+    if len(totals) < 2:  # noqa: PLR2004
+        return None
+    names = sorted(totals)
+    stacked = np.stack([totals[name] for name in names])
+    whole: Any = stacked.sum(axis=0)
+    values = statistic(np.concatenate([whole[None], whole[None] - stacked]))
+    if not np.isfinite(values).all():
+        return None
+    count = len(names)
+    left_out = values[1:] - values[1:].mean()
+    stderr = math.sqrt((count - 1) / count * float(left_out @ left_out))
+    documents = [sizes[name] for name in names]
+    return Estimate(float(values[0]), stderr, sum(documents), count, effective_clusters(documents))
+
+
+def interval(
+    estimate: Estimate | None, limits: Limits = NO_LIMITS, *, alpha: float = 1 - LEVEL
+) -> Interval | None:
+    """The interval of an estimate; None where none can be had.
+
+    Args:
+        estimate: From one of the functions above.
+        limits: Of legal values. From 0 to a limit: Wilson's interval; otherwise t.
+        alpha: The interval covers the truth in a share of 1 - alpha.
+    """
+    if estimate is None or not math.isfinite(estimate.value + estimate.stderr):
+        return None
+    if estimate.clusters < LEAST_CLUSTERS or estimate.effective < LEAST_EFFECTIVE:
+        return None
+    quantile = _t(round(estimate.effective, 9) - 1, alpha)
+    low, high = limits
+    if low == 0 and high is not None:
+        return _wilson(estimate, high, quantile)
+    return _student(estimate, low, high, quantile)
+
+
+def interval_of_independent(value: float, stderr: float, documents: int) -> Interval | None:
+    """The interval of a mean of documents that are taken for independent, as lm-eval takes them.
+
+    That scores are 0 or 1, and the mean a rate, shows in the standard error; of other scores the
+    legal range is unknown.
+    """
+    if documents < LEAST_CLUSTERS:
+        return None
+    rate = value * (1 - value)
+    is_rate = 0 <= value <= 1 and math.isclose(stderr**2 * (documents - 1), rate, abs_tol=1e-9)
+    variance = rate if is_rate else stderr**2 * (documents - 1)
+    tail = 1 - 3 * rate if is_rate else 3 * variance
+    estimate = Estimate(value, stderr, documents, documents, float(documents), variance, tail)
+    return interval(estimate, UNIT if is_rate else NO_LIMITS)
+
+
+@lru_cache(maxsize=4096)
+def _t(degrees: float, alpha: float) -> float:
+    from scipy import special
+
+    return float(special.stdtrit(degrees, 1 - alpha / 2))
+
+
+def _wilson(estimate: Estimate, high: float, quantile: float) -> Interval:
+    share = min(max(estimate.value / high, 0.0), 1.0)
+    one_answer = share * (1 - share)
+    if not one_answer or estimate.variance == 0:
+        informative = estimate.effective
+    else:
+        informative = one_answer / (_squared_error(estimate, high) / high**2)
+    ratio = quantile**2 / informative
+    centre = (share + ratio / 2) / (1 + ratio)
+    reach = math.sqrt(ratio * one_answer + ratio**2 / 4) / (1 + ratio)
+    # At the ends the bound is the value itself, but for rounding.
+    bottom = 0.0 if share == 0 else max(centre - reach, 0.0)
+    top = 1.0 if share == 1 else min(centre + reach, 1.0)
+    return Interval(high * bottom, high * top, "wilson")
+
+
+def _squared_error(estimate: Estimate, high: float) -> float:
+    """The squared standard error with the design effect that half an answer more shows."""
+    squared = estimate.stderr**2 * estimate.uneven
+    if estimate.variance is None:
+        share = estimate.value / high
+        one_answer = share * (1 - share) * high**2
+        answers = min(one_answer / squared, estimate.documents) if squared else estimate.documents
+        rare = answers * min(share, 1 - share)
+        return (rare * squared + HALF * one_answer / estimate.effective) / (rare + HALF)
+    independent = estimate.variance / estimate.documents
+    rare = estimate.documents * estimate.variance / estimate.tail
+    rare /= max(squared / independent, 1.0)
+    return (rare * squared + HALF * estimate.variance / estimate.effective) / (rare + HALF)
+
+
+def _student(
+    estimate: Estimate, low: float | None, high: float | None, quantile: float
+) -> Interval | None:
+    bounded = low is not None and high is not None
+    # What one answer can change, where no answer differs.
+    unit = ((high - low) / 2) ** 2 if low is not None and high is not None else 0.0
+    half_an_answer = HALF / (estimate.documents * estimate.effective)
+    if estimate.variance is None:
+        squared = estimate.stderr**2 + half_an_answer * unit
+    elif estimate.variance:
+        squared = _squared_error(estimate, 1.0)
+        squared *= 1 + HALF * estimate.tail / (estimate.variance * estimate.documents)
+    else:
+        squared = half_an_answer * unit
+    if not squared and not bounded:
+        return None
+    reach = quantile * math.sqrt(squared)
+    bottom, top = estimate.value - reach, estimate.value + reach
+    return Interval(
+        bottom if low is None else max(bottom, low), top if high is None else min(top, high), "t"
+    )

@@ -1,0 +1,199 @@
+"""Intervals: legal, with a width, as libraries have them where they can, and as the page says."""
+
+import math
+import random
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from support import legal
+
+from lm_eval_ext.stats import ClusteredValue, clustered_standard_error, interval, mean_estimate
+from lm_eval_ext.stats.intervals import (
+    DIFFERENCE,
+    LEAST_CLUSTERS,
+    NO_LIMITS,
+    UNIT,
+    Estimate,
+    effective_clusters,
+    interval_of_independent,
+    jackknife,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def values(scores: list[float], size: int) -> list[ClusteredValue]:
+    return [ClusteredValue(score, str(place // size)) for place, score in enumerate(scores)]
+
+
+def made(scores: list[float], size: int = 1, limits: Any = UNIT) -> Any:
+    return interval(mean_estimate(values(scores, size)), limits)
+
+
+numbers = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1))
+clustered = st.lists(st.tuples(numbers, st.sampled_from("abcdefgh")), min_size=1, max_size=40)
+
+
+@given(clustered, st.randoms())
+def test_any_scores_have_a_legal_interval(rows: list[Any], rng: random.Random) -> None:
+    """Or none; and the order of documents changes nothing."""
+    scores = [ClusteredValue(*row) for row in rows]
+    estimate = mean_estimate(scores)
+    differences = [ClusteredValue(2 * score - 1, score.cluster) for score in scores]
+    for each, limits in ((scores, UNIT), (differences, DIFFERENCE)):
+        estimate = mean_estimate(each)
+        found = interval(estimate, limits)
+        assert (found is None) == (len({one.cluster for one in each}) < LEAST_CLUSTERS)
+        if found and estimate:
+            legal.check(found.low, found.high, estimate.value, limits, str(rows))
+            rng.shuffle(each)
+            assert interval(mean_estimate(each), limits) == found
+
+
+@pytest.mark.parametrize(("size", "low"), [(1, 0.9222), (3, 0.7789), (8, 0.4759)])
+def test_all_right_counts_clusters(size: int, low: float) -> None:
+    """48 of 48: Wilson's interval of as many right answers as there are clusters, with t for z."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    count = 48 // size
+    alpha = 2 * stats.norm.sf(stats.t.ppf(0.975, count - 1))
+    expected = proportion_confint(count, count, alpha, method="wilson")
+    found = made([1.0] * 48, size)
+    assert (found.low, found.high) == pytest.approx(expected)
+    assert found.low == pytest.approx(low, abs=1e-4)
+    wrong = made([0.0] * 48, size)
+    assert (wrong.low, wrong.high) == pytest.approx((1 - found.high, 1 - found.low))
+
+
+def test_more_right_answers_raise_the_interval() -> None:
+    """But for the last: 48 of 48 do not show that answers of one cluster differ, as 47 do."""
+    lows = [made([1.0] * right + [0.0] * (48 - right), 3).low for right in range(24, 49)]
+    assert lows[:-1] == sorted(lows[:-1])
+    assert lows[-2] - 0.06 < lows[-1] < lows[-2]
+
+
+def test_many_independent_answers_are_wilsons() -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
+    for right in (300, 700, 950):
+        expected = proportion_confint(right, 1000, method="wilson")
+        found = made([1.0] * right + [0.0] * (1000 - right))
+        assert (found.low, found.high) == pytest.approx(expected, abs=2e-4)
+
+
+def test_many_differences_are_students() -> None:
+    drawn = np.random.default_rng(2).normal(0.3, 0.2, size=400)
+    expected = stats.ttest_1samp(drawn, 0).confidence_interval(0.95)
+    found = made(list(drawn), limits=NO_LIMITS)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=2e-4)
+    assert found.method == "t"
+
+
+def test_few_clusters_have_none() -> None:
+    scores = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]
+    assert made(scores[:5]) is None
+    assert made(scores) is not None
+    assert made(scores * 8, 16) is None, "48 documents of three clusters"
+    assert made([0.25] * 12, limits=NO_LIMITS) is None, "what varies not at all, without a range"
+    one_large = [ClusteredValue(n % 2, "large" if n > 6 else str(n)) for n in range(400)]
+    assert interval(mean_estimate(one_large), UNIT) is None
+
+
+def test_uneven_clusters_count_as_fewer() -> None:
+    assert effective_clusters([7, 7, 7]) == 3
+    assert effective_clusters([30, 1, 1]) == pytest.approx(32 * 32 / 902)
+    rng = np.random.default_rng(3)
+    scores = [float(one) for one in rng.integers(0, 2, size=120)]
+    even = made(scores, 6)
+    uneven = interval(
+        mean_estimate(
+            ClusteredValue(score, str(min(place // 2, 19))) for place, score in enumerate(scores)
+        ),
+        UNIT,
+    )
+    assert uneven is not None
+    assert uneven.high - uneven.low > even.high - even.low
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12))
+def test_the_jackknife_of_a_mean_is_its_standard_error(rows: list[tuple[int, int]]) -> None:
+    totals = {str(place): np.array([sum(row), 2.0]) for place, row in enumerate(rows)}
+    found = jackknife(totals, lambda sums: sums[:, 0] / sums[:, 1], dict.fromkeys(totals, 2))
+    scores = [ClusteredValue(one, str(place)) for place, row in enumerate(rows) for one in row]
+    assert found is not None
+    assert found.value == pytest.approx(math.fsum(scores) / len(scores))
+    assert found.stderr == pytest.approx(clustered_standard_error(scores), abs=1e-12)
+    assert (found.documents, found.clusters) == (2 * len(rows), len(rows))
+
+
+def test_a_statistic_that_needs_a_cluster_has_no_error() -> None:
+    totals = {"a": np.array([1.0]), "b": np.array([0.0]), "c": np.array([0.0])}
+
+    def share(sums: Any) -> Any:
+        with np.errstate(invalid="ignore"):
+            return sums[:, 0] / sums[:, 0]
+
+    assert jackknife(totals, share, dict.fromkeys(totals, 1)) is None
+    assert jackknife({"a": np.ones(1)}, share, {"a": 1}) is None
+
+
+@pytest.mark.parametrize("value", [0.0, 0.2, 50.0, 99.9, 100.0])
+@pytest.mark.parametrize("stderr", [0.0, 0.5, 30.0])
+def test_statistics_are_legal_too(value: float, stderr: float) -> None:
+    estimate = Estimate(value, stderr, 90, 9, 7.5)
+    for limits in ((0.0, 100.0), (-100.0, 100.0)):
+        found = interval(estimate, limits)
+        assert found is not None
+        legal.check(found.low, found.high, value, limits, f"{value} {stderr}")
+
+
+def test_independent_documents_of_other_tasks() -> None:
+    """A rate shows in its standard error; other means may have any range."""
+    scores = [1.0] * 36 + [0.0] * 4
+    error = math.sqrt(0.9 * 0.1 / 39)
+    assert interval_of_independent(0.9, error, 40) == made(scores)
+    perplexity = interval_of_independent(0.9, 0.3, 40)
+    assert perplexity is not None
+    assert (perplexity.method, perplexity.high > 1) == ("t", True)
+    assert interval_of_independent(0.9, error, 5) is None
+    assert interval_of_independent(12.0, 0.0, 40) is None
+
+
+@pytest.fixture(scope="module")
+def coverage() -> Any:
+    spec = spec_from_file_location("docs_coverage", ROOT / "docs" / "coverage.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    __import__("sys").modules[spec.name] = module  # its dataclass looks itself up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_simulation_makes_the_same_estimates(coverage: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(coverage, "RUNS", 2)
+    sizes = [3, 1, 4, 2]
+    plus, minus = np.array([[2, 1, 0, 0], [0, 0, 0, 0]]), np.array([[0, 0, 1, 2], [0, 0, 0, 0]])
+    counts = {1.0: plus, -1.0: minus, 0.0: np.array(sizes) - plus - minus}
+    for run, found in enumerate(coverage.estimates(counts, sizes)):
+        scores = [
+            ClusteredValue(score, str(place))
+            for score, count in counts.items()
+            for place, times in enumerate(count[run])
+            for _ in range(times)
+        ]
+        expected = mean_estimate(scores)
+        assert expected is not None
+        assert vars(found) == pytest.approx(vars(expected), abs=1e-12)
+
+
+@pytest.mark.slow
+def test_the_page_shows_the_coverage_of_this_code(coverage: Any) -> None:
+    """One row of the table, simulated again; ``python docs/coverage.py`` writes all of them."""
+    assert coverage.check((ROOT / "docs" / "statistics.md").read_text()) == []

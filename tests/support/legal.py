@@ -1,0 +1,68 @@
+"""Every interval that a test writes: within its legal range, around its value, and with a width."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.harness.names import INTERVALS, RANGE
+
+TOLERANCE = 1e-12
+PERCENT = ("relative_performance",)
+DIFFERENCES = ("gain/", "difference/")
+UNLIMITED = ("error_change/", "true_positives", "predicted", "gold")
+
+
+def check(low: Any, high: Any, value: float, limits: Iterable[float | None], what: str) -> None:
+    """Asserts it of one interval."""
+    least, most = limits
+    assert low < high, what
+    assert low - TOLERANCE <= value <= high + TOLERANCE, what
+    assert least is None or low >= least, what
+    assert most is None or high <= most, what
+
+
+def check_results(content: Mapping[str, Any]) -> int:
+    """Asserts it of a results file; returns how many intervals it has."""
+    count = 0
+    for task, config in content["configs"].items():
+        noted = (config.get("metadata") or {}).get(INTERVALS) or {}
+        limits = {one["metric"]: one.get(RANGE) for one in config.get("metric_list") or []}
+        for name, found in noted.items():
+            if "low" in found:
+                metric = name.partition(",")[0]
+                assert limits[metric] is not None, f"{task} {name} has no legal range"
+                value = content["results"][task][name]
+                check(found["low"], found["high"], value, limits[metric], f"{task} {name}")
+                count += 1
+    return count
+
+
+def check_folder(folder: Path) -> int:
+    """Asserts it of all results files below a folder; returns how many intervals they have."""
+    return sum(check_results(json.loads(file.read_text())) for file in folder.rglob("results_*"))
+
+
+def check_pairs(pairs: Iterable[Mapping[str, Any]]) -> int:
+    """Asserts it of what ``compare`` writes as JSON; returns how many intervals there are."""
+    count = 0
+    for pair in pairs:
+        if pair["low"] is not None:
+            most = 100.0 if any(name in pair["metric"] for name in PERCENT) else 1.0
+            if pair["metric"].startswith(DIFFERENCES):
+                most = 2.0
+            limits = (None, None) if pair["metric"].startswith(UNLIMITED) else (-most, most)
+            check(pair["low"], pair["high"], pair["difference"], limits, str(pair))
+            count += 1
+    return count
+
+
+def check_table(text: str) -> int:
+    """Asserts it of the leaderboard's CSV of rates; returns how many intervals there are."""
+    rows = [row for row in csv.DictReader(io.StringIO(text)) if row["low"]]
+    for row in rows:
+        low, high, value = (float(row[key]) for key in ("low", "high", "value"))
+        check(low, high, value, (0.0, 1.0), str(row))
+    return len(rows)
