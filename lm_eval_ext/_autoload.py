@@ -228,23 +228,29 @@ def _reads(source: str, group: str) -> bool:
 
 
 def _check_before_model(evaluate_config: ModuleType) -> None:
-    """Wraps the command line's task selection: our tasks' data are checked right after it."""
+    """Wraps the command line's task selection: our tasks' keys and data are checked after it."""
     original = evaluate_config.EvaluatorConfig.process_tasks
     if getattr(original, "lm_eval_ext", False):
         return
 
-    def process_tasks(self: Any, *args: Any, **kwargs: Any) -> Any:
-        manager = original(self, *args, **kwargs)
+    def check(module: str, function: str, *args: Any) -> None:
         from importlib import import_module
 
         users_error = import_module("lm_eval_ext.errors").LmEvalExtError
         try:
-            preflight = import_module("lm_eval_ext.harness.preflight")
-            preflight.check(manager, self.tasks, self.num_fewshot)
+            getattr(import_module(f"lm_eval_ext.harness.{module}"), function)(*args)
         except users_error:
             raise
         except Exception as error:  # noqa: BLE001 (a bug in the check must not stop a run)
             _say(evaluate_config.__name__, error)
+
+    def process_tasks(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            manager = original(self, *args, **kwargs)
+        except ValueError as error:
+            check("model_arguments", "explain_tasks", error)
+            raise
+        check("preflight", "check_run", manager, self)
         return manager
 
     process_tasks.lm_eval_ext = True  # type: ignore[attr-defined]
@@ -253,9 +259,21 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
 
 def _guard_command_line(harness: ModuleType) -> None:
     """Wraps the command line itself: one-line errors with exit status 1, and shorter tables."""
-    original = harness.HarnessCLI.execute
+    original, parse = harness.HarnessCLI.execute, harness.HarnessCLI.parse_args
     if getattr(original, "lm_eval_ext", False):
         return
+
+    def parse_args(self: Any) -> Any:
+        from importlib import import_module
+
+        errors = import_module("lm_eval_ext.errors")
+        with errors.one_line_errors():
+            try:
+                return parse(self)
+            except ValueError as error:
+                if not str(error).startswith("Invalid JSON"):
+                    raise
+                raise errors.OptionError(f"an argument is not as it must be: {error}") from None
 
     def execute(self: Any, args: Any) -> None:
         from importlib import import_module
@@ -267,6 +285,7 @@ def _guard_command_line(harness: ModuleType) -> None:
 
     execute.lm_eval_ext = True  # type: ignore[attr-defined]
     harness.HarnessCLI.execute = execute
+    harness.HarnessCLI.parse_args = parse_args
 
 
 _HOOKS: dict[str, tuple[Callable[[ModuleType], None], str]] = {

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.harness import keys
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -34,6 +34,7 @@ class Loader:
             for name, parameter in inspect.signature(function).parameters.items()
         }
         self._kept: dict[str, DatasetDict] = {}
+        keys.declare(prefix, self._defaults)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Loader":
         """Itself: lm-eval copies configurations deeply, and a copy would load again."""
@@ -43,15 +44,10 @@ class Loader:
         """The function's arguments under this metadata, defaults included.
 
         Raises:
-            OptionError: For a key of the benchmark's prefix that the function does not
-                declare, such as a typing error.
+            OptionError: For a key that looks like the benchmark's and is none of its keys. One
+                that only another of its loading functions takes is right: a run may have both.
         """
-        unknown = [k for k in metadata if k.startswith(self.prefix) and k not in self._defaults]
-        if unknown:
-            raise OptionError(
-                f"unknown metadata key {', '.join(sorted(unknown))}; "
-                f"keys that start with {self.prefix} are: {', '.join(self._defaults)}"
-            )
+        keys.check_own(metadata.keys() - self._defaults.keys(), self.prefix)
         return {name: metadata.get(name, default) for name, default in self._defaults.items()}
 
     def __call__(self, **metadata: Any) -> "DatasetDict":

@@ -1,63 +1,210 @@
-"""Loads the documents of our tasks before lm-eval loads the model.
+"""Checks a run before lm-eval loads the model: its tasks' names, keys, data, the model's arguments.
 
 lm-eval loads the model first and the tasks' data second, so that a missing file would show only
 after the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` calls
-:func:`check` in between.
+:func:`check_run` in between.
 """
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lm_eval.tasks._yaml_loader import load_yaml
 
+from lm_eval_ext.cards import TaskFacts, card_of
+from lm_eval_ext.data import local_copy
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.harness import keys, model_arguments
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.task import ExtTask
+from lm_eval_ext.log import get_logger
+
+_log = get_logger(__name__)
 
 YAML_PATH = "__yaml_path__"
 """The key under which a configuration of the index has its file; functions are names there."""
 
+SKIP = "LM_EVAL_EXT_SKIP_MISSING"
+"""Environment variable: 1 leaves out tasks without data instead of ending the run."""
 
-def check(manager: Any, tasks: Iterable[Any], num_fewshot: int | None = None) -> None:
+_SHOWN = 4
+"""Names of tasks in a message."""
+
+
+def check_run(manager: Any, config: Any) -> None:
+    """Checks what ``lm_eval run`` is asked for, where a task of ours is among it.
+
+    Args:
+        manager: lm-eval's ``TaskManager``.
+        config: lm-eval's ``EvaluatorConfig``; loses the tasks without data if that was asked for.
+
+    Raises:
+        LmEvalExtError: As :func:`check` and :mod:`.model_arguments`.
+    """
+    configs = (one for _, one in _leaves(manager.task_index, config.tasks))
+    if not any("lm_eval_ext." in str(one.get("custom_dataset")) for one in configs):
+        return
+    arguments = config.model_args if isinstance(config.model_args, dict) else {}
+    model_arguments.check_names(config.model, arguments)
+    given = [
+        key
+        for key, value in (config.metadata or {}).items()
+        if key not in arguments or arguments[key] != value
+    ]
+    skip = os.environ.get(SKIP, "").strip().lower() in ("1", "true", "yes", "on")
+    config.tasks = check(manager, config.tasks, config.num_fewshot, given=given, skip=skip)
+    model_arguments.check_spelling(config.model, arguments)
+
+
+def check(
+    manager: Any,
+    tasks: Iterable[Any],
+    num_fewshot: int | None = None,
+    *,
+    given: Iterable[str] = (),
+    skip: bool = False,
+) -> list[Any]:
     """Loads the documents of every task of ours among ``tasks`` (lm-eval finds them cached).
 
     Args:
         manager: lm-eval's ``TaskManager``.
         tasks: What the user asked for: names of tasks, groups and tags, or configurations.
         num_fewshot: The user's number of demonstrations; None leaves it to the tasks.
+        given: The keys of ``--metadata`` itself; :func:`.keys.check_run` checks them.
+        skip: Whether tasks without data are left out, with a warning.
+
+    Returns:
+        The tasks, without those left out. A group or tag that loses a task is replaced by the
+        others, since its average would be over another set.
 
     Raises:
         LmEvalExtError: As the benchmark's loading function, or the task's class about the number
             of demonstrations.
+        DataError: Data are missing; every task is named that lacks them.
     """
-    for config in _leaf_configs(manager.task_index, tasks):
-        function: Any = config.get("custom_dataset")
-        kind: Any = config.get("class")
-        if isinstance(function, str) and "lm_eval_ext." in function and YAML_PATH in config:
-            resolved = load_yaml(config[YAML_PATH], resolve_func=True)
-            function, kind = resolved["custom_dataset"], resolved.get("class")
-        if isinstance(function, Loader):
-            if num_fewshot is not None and isinstance(kind, type) and issubclass(kind, ExtTask):
-                kind.check_num_fewshot(str(config.get("task")), num_fewshot)
-            own = config.get("metadata")
-            metadata = {**(own if isinstance(own, dict) else {}), **(manager.metadata or {})}
-            function(**metadata, **(config.get("dataset_kwargs") or {}))
+    tasks = list(tasks)
+    found: list[tuple[str, Loader, dict[str, Any]]] = []
+    resolved: dict[str, dict[str, Any]] = {}
+    others = False
+    for _, config in _leaves(manager.task_index, tasks):
+        loader, kind = _loader(config, resolved)
+        if loader is None:
+            others = True
+            continue
+        name = str(config.get("task"))
+        if num_fewshot is not None and isinstance(kind, type) and issubclass(kind, ExtTask):
+            kind.check_num_fewshot(name, num_fewshot)
+        own = config.get("metadata")
+        metadata = {**(own if isinstance(own, dict) else {}), **(manager.metadata or {})}
+        found.append((name, loader, {**metadata, **(config.get("dataset_kwargs") or {})}))
+    chosen = tuple(dict.fromkeys(loader.prefix for _, loader, _ in found))
+    keys.check_run(given, chosen, others=others)
+    problems = _load(found)
+    if not problems:
+        return tasks
+    left = [one for task in tasks for one in _without(manager.task_index, task, problems)]
+    if not skip or not left:
+        raise DataError(_missing(problems, len(found)))
+    _log.warning("%s: left out, as %s asks: %s", ", ".join(problems), SKIP, _first(problems))
+    return left
 
 
-def _leaf_configs(index: dict[str, Any], tasks: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Yields one configuration per task, groups and tags opened."""
+def _loader(
+    config: Mapping[str, Any], resolved: dict[str, dict[str, Any]]
+) -> tuple[Loader | None, Any]:
+    """A task's loading function, None if it is not ours, and its class."""
+    function: Any = config.get("custom_dataset")
+    kind: Any = config.get("class")
+    if isinstance(function, str) and "lm_eval_ext." in function and YAML_PATH in config:
+        path = str(config[YAML_PATH])
+        if path not in resolved:
+            resolved[path] = load_yaml(config[YAML_PATH], resolve_func=True)
+        function, kind = resolved[path]["custom_dataset"], resolved[path].get("class")
+    return (function if isinstance(function, Loader) else None), kind
+
+
+def _load(found: Iterable[tuple[str, Loader, dict[str, Any]]]) -> dict[str, DataError]:
+    """Loads documents; returns why tasks have none.
+
+    First those whose files are not all there, so that a problem shows before others take their
+    time; and of a source that cannot be fetched no task tries again.
+    """
+    problems: dict[str, DataError] = {}
+    failed: dict[tuple[str, ...], DataError] = {}
+    for name, loader, metadata in sorted(found, key=lambda one: _complete(one[0])):
+        sources = _sources(name)
+        try:
+            if sources in failed:
+                raise failed[sources]
+            loader(**metadata)
+        except DataError as error:
+            problems[name] = error
+            if sources and not _complete(name):
+                failed[sources] = error
+    return problems
+
+
+def _facts(task: str) -> TaskFacts | None:
+    card = card_of(task)
+    return card.tasks[task] if card else None
+
+
+def _sources(task: str) -> tuple[str, ...]:
+    facts = _facts(task)
+    return facts.sources if facts else ()
+
+
+def _complete(task: str) -> bool:
+    facts = _facts(task)
+    return facts is None or facts.available
+
+
+def _missing(problems: Mapping[str, DataError], count: int) -> str:
+    """One line: which tasks, why, how to get the data, and what runs without them."""
+    names = ", ".join(list(problems)[:_SHOWN])
+    if len(problems) > _SHOWN:
+        names += f" and {len(problems) - _SHOWN} more"
+    absent = [task for task in problems if not _complete(task)]
+    sources = dict.fromkeys(one for task in absent for one in _sources(task))
+    minis = dict.fromkeys(f"{card.name}_mini" for task in absent if (card := card_of(task)))
+    remedies = [_first(problems)]
+    if sources and local_copy() is None:
+        remedies.append(f"fetch them with lm-eval-ext data fetch {' '.join(sources)}")
+    if minis:
+        remedies.append(f"or use {', '.join(minis)}, which need none")
+    if len(problems) < count:
+        remedies.append(f"or set {SKIP}=1 to leave out what cannot be loaded")
+    if count > 1:
+        names = f"{len(problems)} of {count} tasks cannot be loaded ({names})"
+    return f"{names}: {'; '.join(remedies)}"
+
+
+def _first(problems: Mapping[str, DataError]) -> str:
+    return str(next(iter(problems.values()))).rstrip(".")
+
+
+def _without(index: dict[str, Any], task: Any, left_out: Mapping[str, Any]) -> list[Any]:
+    """A task as asked for; one that stands for several, without those left out."""
+    leaves = list(_leaves(index, [task]))
+    kept = [spec for spec, config in leaves if str(config.get("task")) not in left_out]
+    return [task] if len(kept) == len(leaves) else kept
+
+
+def _leaves(index: dict[str, Any], tasks: Iterable[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yields each task as it was asked for, and its configuration; groups and tags are opened."""
     for task in tasks:
         config = dict(task) if isinstance(task, dict) else {"task": task}
         name = config.get("group", config.get("task"))
         entry = index.get(name) if isinstance(name, str) else None
         if entry is not None:
             if entry.tags and entry.cfg is None:  # a tag
-                yield from _leaf_configs(index, sorted(entry.tags))
+                yield from _leaves(index, sorted(entry.tags))
                 continue
             config = {**(entry.cfg or {}), **config, YAML_PATH: entry.yaml_path}
             if not isinstance(task.get("task") if isinstance(task, dict) else None, list):
                 config["task"] = (entry.cfg or {}).get("task", config.get("task"))
         members = config.get("task")
         if isinstance(members, list):
-            yield from _leaf_configs(index, members)
+            yield from _leaves(index, members)
         else:
-            yield config
+            yield task, config

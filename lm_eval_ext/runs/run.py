@@ -10,7 +10,14 @@ from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
-from lm_eval_ext.results.files import MODEL_FILE, ResultsFile, find_all, identity, metadata_of
+from lm_eval_ext.results.files import (
+    MODEL_FILE,
+    ResultsFile,
+    arguments_of,
+    find_all,
+    identity,
+    metadata_of,
+)
 from lm_eval_ext.runs.key import missing, run_key, write_key
 from lm_eval_ext.runs.model_files import ModelFile, read_model_files
 from lm_eval_ext.runs.process import evaluate, reason
@@ -80,7 +87,8 @@ def _select_all(models: Sequence[ModelFile], tasks: str) -> dict[str, Selection]
         include_path = _include_path(model)
         if include_path not in found:
             found[include_path] = select(tasks, [include_path] if include_path else [])
-        found[include_path].check(metadata_of(model.settings))
+        given = arguments_of(model.settings, "metadata")
+        found[include_path].check(metadata_of(model.settings), given)
     return found
 
 

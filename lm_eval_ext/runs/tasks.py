@@ -7,7 +7,7 @@ any task, so it is resolved with the whole index.
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -36,15 +36,19 @@ class Selection:
     own_only: bool
     manager: Any
 
-    def check(self, metadata: Mapping[str, Any]) -> None:
+    def check(self, metadata: Mapping[str, Any], given: Iterable[str] = ()) -> None:
         """Loads the documents of our tasks, as a run with this metadata does.
+
+        Args:
+            metadata: What tasks get: the model's arguments and ``metadata``.
+            given: The keys of ``metadata`` alone, whose spelling is checked.
 
         Raises:
             LmEvalExtError: If data are missing or broken, or an option of a task is wrong.
         """
         from lm_eval_ext.harness import preflight
 
-        preflight.check(self._with(metadata), list(self.requested))
+        preflight.check(self._with(metadata), list(self.requested), given=given)
 
     def facts(self, metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """What is known of each task before it is run, as JSON-like values.

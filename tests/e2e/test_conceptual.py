@@ -152,7 +152,7 @@ def test_no_demonstrations_is_one_line_before_the_model_is_touched(
     lm_eval: Callable[..., Any], task: str
 ) -> None:
     done = lm_eval("--tasks", task, "--num_fewshot", "0", "--model", "hf",
-                   "--model_args", "pretrained=/no/such/model")  # fmt: skip
+                   "--model_args", "pretrained=no-such/model")  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1] == (
         f"lm-eval-ext: error: {task} is asked with demonstrations: give --num_fewshot 1 or more, "
@@ -165,7 +165,7 @@ def test_a_missing_pipeline_is_one_line_before_the_model_is_touched(
     lm_eval: Callable[..., Any], tmp_path: Path
 ) -> None:
     done = lm_eval("--tasks", "conceptual_openbookqa", "--model", "hf",
-                   "--model_args", "pretrained=/no/such/model",
+                   "--model_args", "pretrained=no-such/model",
                    "--metadata", '{"conceptual_pipeline": "en_not_there"}',
                    env=own_openbookqa(tmp_path))  # fmt: skip
     assert done.returncode == 1

@@ -47,7 +47,7 @@ def test_a_loader_loads_again_when_the_data_move(monkeypatch: pytest.MonkeyPatch
 
 def test_a_loader_names_unknown_keys_and_takes_any_value() -> None:
     dataset, _ = a_loader()
-    with pytest.raises(OptionError, match=r"unknown metadata key toy_sed; .*toy_size, toy_seed"):
+    with pytest.raises(OptionError, match=r"key toy_sed .nearest: toy_seed.; .*toy_size, toy_seed"):
         dataset(toy_sed=1)
     assert len(dataset(toy_seed=[1, {"a": 2}])["test"]) == 2, "unhashable values are no problem"
 
