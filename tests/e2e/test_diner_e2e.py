@@ -14,6 +14,7 @@ from support.tiny import few_tokens
 
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.diner import mini
+from lm_eval_ext.benchmarks.diner.counts import GOLD, PREDICTED, TP
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 from lm_eval_ext.harness.metrics import STDERR
 
@@ -74,14 +75,18 @@ def gold_lines(doc: dict[str, Any], _: int) -> str:
 
 
 def figures(done: Any, name: str) -> dict[str, Any]:
-    """The metrics of a task, without their filter and without errors and bounds."""
+    """The metrics of a task, without their filter, and without errors and counts."""
     assert done.returncode == 0, done.stderr[-3000:]
     metrics = {
         key.partition(",")[0]: value
         for key, value in done.results()["results"][name].items()
         if "," in key
     }
-    return {key: value for key, value in metrics.items() if not key.endswith(STDERR)}
+    return {
+        key: value
+        for key, value in metrics.items()
+        if not key.endswith(STDERR) and key.partition(":")[0] not in (TP, PREDICTED, GOLD)
+    }
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])

@@ -98,8 +98,9 @@ def test_only_the_populated_copy_sees_some_mistakes(
     name = "relative_performance:salary_more_than,query"
     accuracy = "execution_accuracy:base,query"
     assert results[f"original/{accuracy}"] > results[f"populated/{accuracy}"]
-    # Wrong on base and novel alike, wherever it is seen: the ratio says little, the accuracy much.
-    assert results[f"populated/{name}"] == "N/A"
+    # One of 18 interpretations is nearly lost; its ratio says little, being wrong on both sides.
+    average = "average_execution_accuracy:base,query"
+    assert results[f"original/{average}"] == 1 and results[f"populated/{average}"] < 0.96
     assert results[f"original/{name}"] == pytest.approx(100)
     named = done.results()["configs"]["magnifico_direct_plausible"]["metadata"]["not_scorable"]
     assert len(named["database_missing"]) == 42
