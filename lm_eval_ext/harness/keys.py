@@ -104,7 +104,13 @@ def check_own(given: Iterable[object], prefix: str) -> None:
         raise OptionError(_refused(wrong, [prefix]))
 
 
-def check_run(given: Iterable[object], chosen: Collection[str], *, others: bool) -> None:
+def check_run(
+    given: Iterable[object],
+    chosen: Collection[str],
+    *,
+    others: bool,
+    taken: Collection[str] | None = None,
+) -> None:
     """Refuses misspelt keys of a run, and warns of those that no chosen task uses.
 
     Args:
@@ -112,6 +118,8 @@ def check_run(given: Iterable[object], chosen: Collection[str], *, others: bool)
         chosen: Prefixes of the chosen tasks' benchmarks.
         others: Whether tasks of others are chosen too. To these a key may belong that looks like
             one of a benchmark that is not chosen, or like one without its prefix.
+        taken: The keys that the chosen tasks' loading functions take; by default all keys of the
+            chosen benchmarks.
 
     Raises:
         OptionError: As :func:`check_own`; also for a key without its benchmark's prefix.
@@ -123,6 +131,8 @@ def check_run(given: Iterable[object], chosen: Collection[str], *, others: bool)
     wrong, unused = {}, []
     for key in names:
         if key in legal:
+            if taken is not None and key not in taken:
+                unused.append(key)
             continue
         near = nearest(key, chosen if others else prefixes())
         bare = [prefix + key for prefix in chosen if prefix + key in legal]

@@ -4,7 +4,7 @@ import functools
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.harness import keys
@@ -39,6 +39,11 @@ class Loader:
     def __deepcopy__(self, memo: dict[int, Any]) -> "Loader":
         """Itself: lm-eval copies configurations deeply, and a copy would load again."""
         return self
+
+    @property
+    def keys(self) -> Collection[str]:
+        """The metadata keys that the function takes."""
+        return self._defaults.keys()
 
     def options(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """The function's arguments under this metadata, defaults included.

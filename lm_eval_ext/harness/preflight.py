@@ -98,7 +98,8 @@ def check(
         metadata = {**(own if isinstance(own, dict) else {}), **(manager.metadata or {})}
         found.append((name, loader, {**metadata, **(config.get("dataset_kwargs") or {})}))
     chosen = tuple(dict.fromkeys(loader.prefix for _, loader, _ in found))
-    keys.check_run(given, chosen, others=others)
+    taken = {key for _, loader, _ in found for key in loader.keys}
+    keys.check_run(given, chosen, others=others, taken=taken)
     problems = _load(found)
     if not problems:
         return tasks

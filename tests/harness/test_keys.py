@@ -126,6 +126,24 @@ def test_a_legal_key_that_no_task_uses_is_named_once(caplog: pytest.LogCaptureFi
     ]
 
 
+def test_a_key_of_another_loading_function_of_the_benchmark_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """COGS in context asks without prefix and separator; the other tasks take both."""
+    given_ = {
+        "cogs_separator": " =>",
+        "cogs_seed": 7,
+        "cogs_lexicon": "fresh",
+        "cogs_shape": "cvcv_short",
+    }
+    tasks = ["cogs_mini_icl_gen"]
+    with caplog.at_level(logging.WARNING):
+        assert check(own_manager([], given_), tasks, given=given_) == tasks
+    assert [one.getMessage() for one in caplog.records] == [
+        "--metadata cogs_separator: no chosen task uses it"
+    ]
+
+
 def test_a_key_that_one_of_the_tasks_uses_is_right_for_all() -> None:
     """Only COGS in context knows cogs_cover; the other loading functions take no notice."""
     given_ = {"cogs_cover": "sample", "lieder_experiment": "mini"}

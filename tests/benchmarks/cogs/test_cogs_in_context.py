@@ -249,7 +249,7 @@ def test_a_substituted_lexicon_leaves_no_key_word_and_no_choice_changed() -> Non
     ("options", "message"),
     [
         ({"cogs_cover": "test"}, "cogs_cover: no 'test'; use train or sample"),
-        ({"cogs_separator": " =>"}, "unknown metadata key cogs_separator"),
+        ({"cogs_separatr": " =>"}, "unknown metadata key cogs_separatr .nearest: cogs_separator"),
         ({"cogs_split": "dev"}, "cogs_split: no 'dev'"),
     ],
 )
