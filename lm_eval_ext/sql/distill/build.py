@@ -24,8 +24,9 @@ from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 _SEARCHES = 4
 _MOST_SPENT = 10_000
 _WORK_PER_PROPOSAL = 6
-"""Searches with other random numbers while golds are left, and the cost after which there is no
-further one, in proposals and in units of :attr:`Runner.work`. The best one counts."""
+"""Searches with other random numbers while golds tie or are empty, and the cost after which there
+is no further one, in proposals and in units of :attr:`Runner.work`. The best one counts. Rewrites
+that are still judged wrong are no reason for another search: none has ever saved one."""
 
 Progress = Callable[[int, int], None]
 """Called with the work done and the total."""
@@ -70,7 +71,7 @@ def populate(
         spent += cost
         if best is None or _left(report) < _left(best):
             best = report
-        if not any(_left(best)):
+        if not _left(best)[0]:
             break
     assert best is not None
     return best
