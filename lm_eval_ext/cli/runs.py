@@ -19,12 +19,25 @@ def run(
     more: Annotated[
         list[Path] | None, typer.Argument(metavar="FILE", help="More files, as for --models.")
     ] = None,
+    *,
     limit: Annotated[
         float | None,
         typer.Option(help="Number of documents per task, or below 1 a share of them."),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what is missing, and evaluate nothing.")
+    ] = False,
+    list_: Annotated[
+        bool,
+        typer.Option(
+            "--list", help="The same as JSON lines, each with the command that evaluates a model."
+        ),
+    ] = False,
 ) -> None:
     """Evaluate models on the tasks that they have no results of yet."""
+    if dry_run or list_:
+        _print_missing([*models, *(more or [])], tasks, output, limit, as_json=list_)
+        return
     from rich.console import Console
     from rich.text import Text
 
@@ -45,6 +58,24 @@ def run(
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command continues where this one ended", err=True)
         raise typer.Exit(130) from None
+
+
+def _print_missing(
+    models: list[Path], tasks: str, output: Path, limit: float | None, *, as_json: bool
+) -> None:
+    import json
+
+    from lm_eval_ext.runs.run import missing_work
+
+    found = missing_work(models, tasks, output, limit)
+    for one in found:
+        if as_json:
+            typer.echo(json.dumps(one, ensure_ascii=False))
+        else:
+            known = f" ({one['present']} are there)" if one["present"] else ""
+            typer.echo(f"{one['model']}: {', '.join(one['tasks'])}{known}")
+    if not as_json:
+        typer.echo(f"{len(found)} models to evaluate" if found else "nothing to do")
 
 
 def compare(

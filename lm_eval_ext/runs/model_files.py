@@ -1,6 +1,6 @@
 """Models' files: read, with every key and value checked before anything runs.
 
-The keys are lm-eval's own options and three of ours. Names and types of options come from
+The keys are lm-eval's own options and four of ours. Names and types of options come from
 lm-eval itself (its configuration class and its argument parser), so a newer lm-eval brings its
 own.
 """
@@ -25,9 +25,23 @@ OWN: Mapping[str, str] = MappingProxyType(
         "display_name": "what tables call the model",
         "notes": "anything worth knowing",
         "launcher": "a command that starts several processes, such as accelerate launch",
+        "resources": "what a scheduler has to give: gpus, memory, time and the like",
     }
 )
-"""Keys of ours, all of them texts."""
+"""Keys of ours, texts but for the last."""
+
+RESOURCES: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {
+        "gpus": (int,),
+        "cpus": (int,),
+        "memory": (str,),
+        "time": (str, int),
+        "partition": (str,),
+        "account": (str,),
+        "extra": (dict,),
+    }
+)
+"""Keys of ``resources`` and their types."""
 
 SET_BY_RUN = frozenset(
     ("config", "tasks", "limit", "samples", "output_path", "log_samples", "use_cache",
@@ -104,10 +118,27 @@ def problem_with_value(key: str, value: Any) -> str | None:
 
 
 def _problem_with_own(key: str, value: Any) -> str | None:
+    if key == "resources":
+        return _problem_with_resources(value)
     if not isinstance(value, str):
         return f"{key} must be text, not {_shown(value)}"
     if key == "launcher" and not _is_command(value):
         return f"launcher must be a command with closed quotes, not {_shown(value)}"
+    return None
+
+
+def _problem_with_resources(value: Any) -> str | None:
+    known = ", ".join(RESOURCES)
+    if not isinstance(value, dict):
+        return f"resources must be a mapping with keys of {known}, not {_shown(value)}"
+    for key, one in value.items():
+        if key not in RESOURCES:
+            return f"resources: unknown key {_shown(key)}; use {known}"
+        if isinstance(one, bool) or not isinstance(one, RESOURCES[key]):
+            hint = " or ".join(_described(kind) for kind in RESOURCES[key])
+            return f"resources: {key} must be {hint}, not {_shown(one)}"
+        if isinstance(one, int) and one < 0:
+            return f"resources: {key} must be 0 or more, not {one}"
     return None
 
 
@@ -177,6 +208,7 @@ class ModelFile:
     name: str
     display_name: str
     launcher: str
+    resources: dict[str, Any]
     settings: dict[str, Any]
 
 
@@ -251,6 +283,7 @@ def _read(file: Path) -> ModelFile:
         name=file.stem,
         display_name=one_line(content.get("display_name") or file.stem),
         launcher=content.get("launcher") or "",
+        resources=content.get("resources") or {},
         settings=settings,
     )
 

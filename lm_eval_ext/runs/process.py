@@ -17,6 +17,13 @@ _POLL_S = 0.5
 _TAIL = 64_000
 """Bytes at the end of a log in which an error is looked for."""
 
+_OF_A_RANK = re.compile(
+    r"(LOCAL_|GROUP_|ROLE_|NODE_)?(RANK|WORLD_SIZE)|ROLE_NAME|MASTER_(ADDR|PORT)|TORCHELASTIC_\w+"
+    r"|ACCELERATE_\w+|OMPI_COMM_WORLD_\w+|OMPI_UNIVERSE_SIZE|PMI_\w+|PMIX_\w+|MV2_COMM_WORLD_\w+"
+)
+"""Variables that say which of several processes a process is. A job that starts ``run`` may have
+set them; the evaluation would wait for processes that never come. A launcher sets its own."""
+
 _REASON = re.compile(r"lm-eval-ext: error: |[\w.]*(Error|Exception|Exit|Interrupt)\b")
 
 
@@ -43,7 +50,7 @@ def evaluate(
     which = child.OWN if own_only else "all"
     binaries = str(Path(sys.executable).parent)
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if not _OF_A_RANK.fullmatch(name)},
         "PATH": os.pathsep.join([binaries, os.environ.get("PATH", os.defpath)]),
         "PYTHONUNBUFFERED": "1",
     }

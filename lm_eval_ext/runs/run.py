@@ -18,6 +18,7 @@ from lm_eval_ext.results.files import (
     identity,
     metadata_of,
 )
+from lm_eval_ext.runs import locks
 from lm_eval_ext.runs.key import missing, run_key, write_key
 from lm_eval_ext.runs.model_files import ModelFile, read_model_files
 from lm_eval_ext.runs.process import evaluate, reason
@@ -31,8 +32,8 @@ PART = ".part-"
 ANSWERS_ITSELF = frozenset({"recorded"})
 """Model types that refuse lm-eval's cache, since their answers are in files already."""
 
-LOCK = ".lock"
-"""A file in the output folder, locked while a run writes there."""
+_POLL_S = 5.0
+"""Seconds at most between looks at a model that another run works on."""
 
 
 class FailedError(LmEvalExtError):
@@ -54,30 +55,99 @@ def run(
 
     Files, names and the data of our tasks are checked first. Each model is evaluated in its own
     process, with lm-eval's cache of answers, so that an interruption loses none. Results are
-    moved into the model's folder in the output when it is done. ``tasks`` and ``limit`` are as
-    in lm-eval.
+    moved into the model's folder in the output when it is done. Several runs may share an output,
+    on one machine or many: one works on a model at a time, and each ends when all is there.
+    ``tasks`` and ``limit`` are as in lm-eval.
 
     Raises:
         OptionError: If a file, a name or the limit is wrong; nothing was run.
         DataError: If data are missing or broken, or a folder holds another model's results.
         FailedError: If models failed; it names them with the reasons.
     """
+    jobs = _jobs(paths, tasks, output, limit, reporter)
+    _make(output)
+    failed: list[str] = []
+    waiting, pause = jobs, 0.0
+    while waiting:
+        # Models that another run works on come last: by then it may be done with them.
+        held = []
+        for job in waiting:
+            try:
+                problem = job.run()
+            except HeldError as error:
+                held.append(job)
+                reporter.status(f"{job.place}: waiting for {error}")
+            else:
+                failed += [f"{job.model.display_name}: {problem}"] if problem else []
+        if held == waiting and not pause:
+            reporter.line(f"waiting for another run: {', '.join(one.model.name for one in held)}")
+        pause = min(_POLL_S, pause + 0.2) if held == waiting else 0.0
+        time.sleep(pause)
+        waiting = held
+    if failed:
+        raise FailedError(f"{len(failed)} of {len(jobs)} models failed: {'; '.join(failed)}")
+
+
+def missing_work(
+    paths: Sequence[Path], tasks: str, output: Path, limit: float | None
+) -> list[dict[str, Any]]:
+    """What :func:`run` would evaluate, a record for each model that lacks results.
+
+    Returns:
+        ``model`` (its name), ``file``, ``tasks``, ``present`` (how many tasks are there),
+        ``resources`` (as the file declares them) and ``command``, a list of words that
+        evaluates the model; from the present folder, as file and output may be relative.
+
+    Raises:
+        LmEvalExtError: As :func:`run`, before anything runs.
+    """
+    found = []
+    for job in _jobs(paths, tasks, output, limit, Reporter(_ignore, _ignore)):
+        names = job.missing()[1]
+        if not names:
+            continue
+        command = ["lm-eval-ext", "run", "--models", str(job.model.path)]
+        command += ["--tasks", ",".join(names), "--output", str(output)]
+        if limit is not None:
+            command += ["--limit", f"{limit:g}"]
+        found.append(
+            {
+                "model": job.model.name,
+                "file": str(job.model.path),
+                "tasks": names,
+                "present": len(job.selection.requested) - len(names),
+                "resources": job.model.resources,
+                "command": command,
+            }
+        )
+    return found
+
+
+def _ignore(_: str) -> None:
+    pass
+
+
+def _jobs(
+    paths: Sequence[Path], tasks: str, output: Path, limit: float | None, reporter: Reporter
+) -> "list[Job]":
+    """Checks files, names and data; a job for each model."""
     if limit is not None and not (0 < limit < 1 or (limit >= 1 and float(limit).is_integer())):
         raise OptionError(f"--limit {limit:g} must be a number of documents or a share below 1")
     models = read_model_files(paths)
     selections = _select_all(models, tasks)
     for model in models:
         check_same_model(output / model.name, model.settings, model.path)
-    failed = []
-    with _locked(output):
-        for number, model in enumerate(models, start=1):
-            place = f"[{number}/{len(models)}] {model.display_name}"
-            selection = selections[_include_path(model)]
-            job = Job(model, selection, output / model.name, limit, place, reporter)
-            if problem := job.run():
-                failed.append(f"{model.display_name}: {problem}")
-    if failed:
-        raise FailedError(f"{len(failed)} of {len(models)} models failed: {'; '.join(failed)}")
+    return [
+        Job(
+            model,
+            selections[_include_path(model)],
+            output / model.name,
+            limit,
+            f"[{number}/{len(models)}] {model.display_name}",
+            reporter,
+        )
+        for number, model in enumerate(models, start=1)
+    ]
 
 
 def _select_all(models: Sequence[ModelFile], tasks: str) -> dict[str, Selection]:
@@ -96,15 +166,9 @@ def _include_path(model: ModelFile) -> str:
     return str(model.settings.get("include_path") or "")
 
 
-def _locked(output: Path) -> Any:
-    """Locks the output folder against a second run."""
-    import filelock
-
+def _make(output: Path) -> None:
     try:
         output.mkdir(parents=True, exist_ok=True)
-        return filelock.FileLock(output / LOCK).acquire(timeout=0)
-    except filelock.Timeout:
-        raise OptionError(f"another run writes to {output}; wait for it or end it") from None
     except OSError as error:
         raise OptionError(f"cannot write {output}: {error.strerror}") from None
 
@@ -133,6 +197,10 @@ def check_same_model(folder: Path, settings: Mapping[str, Any], file: Path) -> N
         )
 
 
+class HeldError(Exception):
+    """Another run works on the model; says which."""
+
+
 @dataclass(frozen=True)
 class Job:
     """A model on tasks; lines about it start with ``place``."""
@@ -148,19 +216,30 @@ class Job:
         """Evaluates what has no results yet; returns what went wrong, or "".
 
         Raises:
+            HeldError: If another run works on the model.
             KeyboardInterrupt: If the user ends it; nothing half-written stays.
         """
         try:
-            return self._run()
+            self.folder.mkdir(exist_ok=True)
+            lock = locks.acquire(self.folder)
+            if isinstance(lock, str):
+                raise HeldError(lock)
+            try:
+                return self._run(lock)
+            finally:
+                lock.release()
         except OSError as error:
             return f"cannot write {self.folder}: {error.strerror}"
 
-    def _run(self) -> str:
-        self.folder.mkdir(exist_ok=True)
+    def missing(self) -> tuple[dict[str, Any], list[str]]:
+        """The run's key, and the names of which there are no results."""
+        key = run_key(self.model.settings, self.selection)
+        return key, missing(self.folder, key, self.selection, self.limit)
+
+    def _run(self, lock: locks.Lock) -> str:
         for unfinished in self.folder.glob(f"{PART}*"):
             shutil.rmtree(unfinished)
-        key = run_key(self.model.settings, self.selection)
-        names = missing(self.folder, key, self.selection, self.limit)
+        key, names = self.missing()
         total = len(self.selection.requested)
         there = total - len(names)
         if not names:
@@ -173,7 +252,7 @@ class Job:
         part = self.folder / f"{PART}{uuid.uuid4().hex}"
         started = time.monotonic()
         try:
-            problem = self._evaluate(names, part, key)
+            problem = self._evaluate(names, part, key, lock)
         finally:
             shutil.rmtree(part, ignore_errors=True)
         took = f"{time.monotonic() - started:.0f} s"
@@ -181,7 +260,9 @@ class Job:
         self.reporter.line(f"{self.place}: {end}")
         return problem
 
-    def _evaluate(self, names: Sequence[str], part: Path, key: Mapping[str, Any]) -> str:
+    def _evaluate(
+        self, names: Sequence[str], part: Path, key: Mapping[str, Any], lock: locks.Lock
+    ) -> str:
         import yaml
 
         results = part / "results"
@@ -209,6 +290,8 @@ class Job:
             return f"lm-eval wrote no results of {', '.join(lacking)} ({log})"
         for file in written:
             write_key(key, file)
+        if lock.lost():
+            return "another run took over, since this one gave no sign of life; its results count"
         _put_in_place(results, self.folder)
         return ""
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.runs import child, run
+from lm_eval_ext.runs.run import missing_work
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -244,6 +245,38 @@ def test_a_model_that_fails_does_not_stop_the_others(
     assert "1 of 2 models failed: Broken: " in said
     assert "[2/2] Sound: cogs_mini_id (1 of 2 tasks are there)" in said
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 2
+
+
+def test_two_runs_on_one_folder_share_the_work(
+    tmp_path: Path, run_warm: Callable[..., str]
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    for name in ("first", "second"):
+        (models / f"{name}.yaml").write_text("model: dummy\nresources: {gpus: 0}\n")
+    said = ["", ""]
+
+    def one(number: int) -> None:
+        said[number] = run_warm(str(models), "lieder_mini")
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(line for text in said for line in text.splitlines() if "lieder" in line) == [
+        "[1/2] first: lieder_mini", "[2/2] second: lieder_mini",
+    ]  # fmt: skip
+    assert len(list(tmp_path.glob("out/*/results_*.json"))) == 2
+    assert not unfinished_folders(tmp_path)
+    assert missing_work([models], "lieder_mini", tmp_path / "out", 2) == []
+    (first, second) = missing_work([models], "lieder_mini,cogs_mini_id", tmp_path / "out", 2)
+    assert (first["tasks"], first["present"]) == (["cogs_mini_id"], 1)
+    assert first["resources"] == {"gpus": 0}
+    assert second["command"] == [
+        "lm-eval-ext", "run", "--models", str(models / "second.yaml"), "--tasks", "cogs_mini_id",
+        "--output", str(tmp_path / "out"), "--limit", "2",
+    ]  # fmt: skip
 
 
 def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path, finished: Finished) -> None:

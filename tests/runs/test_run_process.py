@@ -1,0 +1,37 @@
+"""The environment of an evaluation's process."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.runs import process
+
+OF_A_RANK = (
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "NODE_RANK",
+    "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "ACCELERATE_USE_FSDP", "PMI_RANK",
+    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "ROLE_WORLD_SIZE",
+)  # fmt: skip
+OF_OTHERS = (
+    "CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "HF_HOME", "OMP_NUM_THREADS", "FRANK", "RANKING",
+    "LM_EVAL_EXT_DATA", "HF_TOKEN",
+)  # fmt: skip
+
+
+def test_an_evaluation_does_not_take_itself_for_a_rank_of_another_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """accelerate would wait for the other ranks for ever."""
+    for name in (*OF_A_RANK, *OF_OTHERS):
+        monkeypatch.setenv(name, "7")
+    log = tmp_path / "log.txt"
+    listing = "import os; print(*os.environ)"
+    launcher = f'{sys.executable} -c "{listing}"'
+    status = process.evaluate(
+        tmp_path / "none", log, launcher=launcher, own_only=True, on_progress=lambda _: None
+    )
+    assert status == 0
+    inherited = set(log.read_text().split())
+    assert inherited & {*OF_A_RANK, *OF_OTHERS} == set(OF_OTHERS)
+    assert os.environ["RANK"] == "7"
