@@ -1,9 +1,16 @@
 """``lm-eval-ext run``, ``compare`` and ``leaderboard``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from lm_eval_ext.errors import OptionError
+
+if TYPE_CHECKING:
+    from lm_eval_ext.runs.run import Reporter
 
 
 def run(
@@ -33,41 +40,68 @@ def run(
             "--list", help="The same as JSON lines, each with the command that evaluates a model."
         ),
     ] = False,
+    executor: Annotated[
+        str, typer.Option(help="Where evaluations run: here, or as jobs of slurm.")
+    ] = "here",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="With slurm: return when all jobs have ended.")
+    ] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="With slurm: say what has become of the jobs.")
+    ] = False,
 ) -> None:
     """Evaluate models on the tasks that they have no results of yet."""
+    work = ([*models, *(more or [])], tasks, output, limit)
+    if executor not in {"here", "slurm"}:
+        raise OptionError(f"no executor {executor!r}; use here or slurm")
+    if executor == "here" and (wait or status):
+        raise OptionError("--wait and --status are about jobs; add --executor slurm")
     if dry_run or list_:
-        _print_missing([*models, *(more or [])], tasks, output, limit, as_json=list_)
+        _print_plan(*work, as_json=list_)
         return
+    with _reporting() as reporter:
+        if executor == "here":
+            from lm_eval_ext.runs.run import run as run_here
+
+            run_here(*work, reporter)
+            return
+        from lm_eval_ext.runs import slurm
+        from lm_eval_ext.runs.run import plan
+
+        found = slurm.states(plan(*work), output) if status else slurm.submit(*work)
+        if wait:
+            slurm.wait(lambda: slurm.states(plan(*work), output), reporter)
+        else:
+            for state in found:
+                typer.echo(slurm.line(state))
+
+
+@contextmanager
+def _reporting() -> "Iterator[Reporter]":
+    """Lines and a status line on stderr."""
     from rich.console import Console
     from rich.text import Text
 
     from lm_eval_ext.runs.run import Reporter
-    from lm_eval_ext.runs.run import run as run_models
 
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
     status = console.status("")
     try:
         with status:
-            run_models(
-                [*models, *(more or [])],
-                tasks,
-                output,
-                limit,
-                Reporter(line=console.print, status=lambda line: status.update(Text(line))),
-            )
+            yield Reporter(line=console.print, status=lambda line: status.update(Text(line)))
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command continues where this one ended", err=True)
         raise typer.Exit(130) from None
 
 
-def _print_missing(
+def _print_plan(
     models: list[Path], tasks: str, output: Path, limit: float | None, *, as_json: bool
 ) -> None:
     import json
 
-    from lm_eval_ext.runs.run import missing_work
+    from lm_eval_ext.runs.run import plan
 
-    found = missing_work(models, tasks, output, limit)
+    found = [one for one in plan(models, tasks, output, limit) if one["tasks"]]
     for one in found:
         if as_json:
             typer.echo(json.dumps(one, ensure_ascii=False))

@@ -88,15 +88,15 @@ def run(
         raise FailedError(f"{len(failed)} of {len(jobs)} models failed: {'; '.join(failed)}")
 
 
-def missing_work(
+def plan(
     paths: Sequence[Path], tasks: str, output: Path, limit: float | None
 ) -> list[dict[str, Any]]:
-    """What :func:`run` would evaluate, a record for each model that lacks results.
+    """What :func:`run` would evaluate, a record for each model.
 
     Returns:
-        ``model`` (its name), ``file``, ``tasks``, ``present`` (how many tasks are there),
-        ``resources`` (as the file declares them) and ``command``, a list of words that
-        evaluates the model; from the present folder, as file and output may be relative.
+        ``model`` (its name), ``file``, ``tasks`` (those without results), ``present`` (how many
+        have results), ``resources`` (as the file declares them) and ``command``, a list of words
+        that evaluates the model; from the present folder, as file and output may be relative.
 
     Raises:
         LmEvalExtError: As :func:`run`, before anything runs.
@@ -104,8 +104,6 @@ def missing_work(
     found = []
     for job in _jobs(paths, tasks, output, limit, Reporter(_ignore, _ignore)):
         names = job.missing()[1]
-        if not names:
-            continue
         command = ["lm-eval-ext", "run", "--models", str(job.model.path)]
         command += ["--tasks", ",".join(names), "--output", str(output)]
         if limit is not None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.runs import child, run
-from lm_eval_ext.runs.run import missing_work
+from lm_eval_ext.runs.run import plan
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -269,8 +269,9 @@ def test_two_runs_on_one_folder_share_the_work(
     ]  # fmt: skip
     assert len(list(tmp_path.glob("out/*/results_*.json"))) == 2
     assert not unfinished_folders(tmp_path)
-    assert missing_work([models], "lieder_mini", tmp_path / "out", 2) == []
-    (first, second) = missing_work([models], "lieder_mini,cogs_mini_id", tmp_path / "out", 2)
+    done = plan([models], "lieder_mini", tmp_path / "out", 2)
+    assert [(one["tasks"], one["present"]) for one in done] == [([], 1)] * 2
+    (first, second) = plan([models], "lieder_mini,cogs_mini_id", tmp_path / "out", 2)
     assert (first["tasks"], first["present"]) == (["cogs_mini_id"], 1)
     assert first["resources"] == {"gpus": 0}
     assert second["command"] == [

@@ -1,0 +1,286 @@
+"""``lm-eval-ext run --executor slurm``: a job of an array for each model that lacks results.
+
+submitit writes the batch file, carries the work to the node, and puts a job that was preempted or
+ran out of time back into the queue. What is done is read from the results folder, and what is
+queued or runs from one call of ``squeue``. Nothing asks ``sacct``, which many clusters lack.
+"""
+
+import json
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.runs.process import reason
+from lm_eval_ext.runs.run import FailedError, Reporter, plan, run
+from lm_eval_ext.text import one_line
+
+FOLDER = ".slurm"
+"""In the output folder: batch files, output of jobs, and which model has which job."""
+
+DEFAULT_MINUTES = 24 * 60
+"""A job's time where the model's file names none."""
+
+_POLL_S = 10.0
+_REQUEUES = 20
+"""Times that a job may run out of its time and continue."""
+
+_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a job does: one model's run. submitit sends it to the node."""
+
+    file: Path
+    tasks: str
+    output: Path
+    limit: float | None
+
+    def __call__(self) -> None:
+        """Evaluates the model, on the node."""
+
+        def say(line: str) -> None:
+            print(line, flush=True)  # noqa: T201 (goes to the job's output)
+
+        run([self.file], self.tasks, self.output, self.limit, Reporter(say, lambda _: None))
+
+    def checkpoint(self) -> Any:
+        """What continues the job: itself, as answers and results lie in the output folder."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+
+@dataclass(frozen=True)
+class State:
+    """A model's state.
+
+    Attributes:
+        model: Its name.
+        job: Its last job, such as "12_0"; "" without one.
+        word: ``done``, Slurm's word for a job in the queue (``pending``, ``running``, ...),
+            ``failed``, or ``not submitted``.
+        reason: Why it waits or failed.
+    """
+
+    model: str
+    job: str
+    word: str
+    reason: str = ""
+
+    @property
+    def queued(self) -> bool:
+        """Whether Slurm has a job of it."""
+        return self.word not in {"done", "failed", "not submitted"}
+
+
+def submit(paths: Sequence[Path], tasks: str, output: Path, limit: float | None) -> list[State]:
+    """Submits a job for each model that lacks results and has none in the queue.
+
+    Models with the same resources share an array. The arguments are those of :func:`.run.run`.
+
+    Returns:
+        As :func:`states`, after submission.
+
+    Raises:
+        OptionError: If submitit or Slurm is missing, or Slurm refuses a job.
+        LmEvalExtError: As :func:`.run.run`, before anything runs.
+    """
+    executor_class = _executor()
+    records = plan(paths, tasks, output, limit)
+    work = {one["model"]: one for one in records}
+    now = states(records, output)
+    groups: dict[str, list[str]] = {}
+    for state in now:
+        if work[state.model]["tasks"] and not state.queued:
+            key = json.dumps(work[state.model]["resources"], sort_keys=True)
+            groups.setdefault(key, []).append(state.model)
+    for key, names in groups.items():
+        folder = output.resolve() / FOLDER
+        executor = executor_class(folder=folder, max_num_timeout=_REQUEUES)
+        wanted = [
+            Evaluation(
+                Path(work[name]["file"]).resolve(),
+                ",".join(work[name]["tasks"]),
+                output.resolve(),
+                limit,
+            )
+            for name in names
+        ]
+        try:
+            executor.update_parameters(**parameters(json.loads(key)))
+            with executor.batch():  # an array; and checkpoint() is found on what is submitted
+                jobs = [executor.submit(one) for one in wanted]
+        except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:
+            raise OptionError(f"Slurm refuses the jobs: {_said(error)}") from None
+        _write_jobs(output, dict(zip(names, (job.job_id for job in jobs), strict=True)))
+    return states(records, output)
+
+
+def wait(look: Callable[[], list[State]], reporter: Reporter, *, poll_s: float = _POLL_S) -> None:
+    """Waits until Slurm has no job of the models any more.
+
+    Args:
+        look: Returns the models' states.
+        reporter: Gets a line for each change, and the counts as status.
+        poll_s: Seconds between two looks.
+
+    Raises:
+        FailedError: If models lack results then.
+    """
+    known: dict[str, str] = {}
+    while True:
+        try:
+            now = look()
+        except OptionError as error:  # a controller that is being restarted answers again
+            reporter.status(one_line(str(error)))
+            time.sleep(poll_s)
+            continue
+        for state in now:
+            if known.get(state.model) != state.word:
+                known[state.model] = state.word
+                reporter.line(line(state))
+        if not any(state.queued for state in now):
+            break
+        reporter.status(counts(now))
+        time.sleep(poll_s)
+    if failed := [f"{state.model}: {state.reason}" for state in now if state.word != "done"]:
+        raise FailedError(f"{len(failed)} of {len(now)} models failed: {'; '.join(failed)}")
+
+
+def states(records: Sequence[Mapping[str, Any]], output: Path) -> list[State]:
+    """Each model's state, by what :func:`.run.plan` says and one call of ``squeue``.
+
+    Raises:
+        OptionError: If ``squeue`` cannot be asked.
+    """
+    jobs = _read_jobs(output)
+    queue = _queue() if jobs else {}
+    found = []
+    for record in records:
+        model = record["model"]
+        job = jobs.get(model, "")
+        word, why = queue.get(job, ("", ""))
+        if word:
+            found.append(State(model, job, word, why))
+        elif not record["tasks"]:
+            found.append(State(model, job, "done"))
+        elif job:
+            found.append(State(model, job, "failed", _why(output, job)))
+        else:
+            found.append(State(model, job, "not submitted"))
+    return found
+
+
+def line(state: State) -> str:
+    """A state as a line for people."""
+    job = f" (job {state.job})" if state.job else ""
+    return f"{state.model}: {state.word}{job}" + (f": {state.reason}" if state.reason else "")
+
+
+def counts(found: Sequence[State]) -> str:
+    """How many models are in which state."""
+    words = [state.word for state in found]
+    return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+
+
+def parameters(resources: Mapping[str, Any]) -> dict[str, Any]:
+    """A model's ``resources`` as submitit's Slurm executor takes them.
+
+    Raises:
+        OptionError: If the time cannot be read.
+    """
+    found = {
+        "job_name": "lm-eval-ext",
+        "time": minutes(resources.get("time", DEFAULT_MINUTES)),
+        "gpus_per_node": resources.get("gpus") or None,
+        "cpus_per_task": resources.get("cpus") or None,
+        "mem": resources.get("memory"),
+        "partition": resources.get("partition"),
+        "account": resources.get("account"),
+        "additional_parameters": {"requeue": True, **(resources.get("extra") or {})},
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def minutes(text: str | int) -> int:
+    """A time as Slurm writes it ("90", "1:30:00", "2-12", "2-12:30") in minutes, rounded up.
+
+    Raises:
+        OptionError: If it is none.
+    """
+    match = _TIME.fullmatch(str(text).strip())
+    if not match:
+        raise OptionError(
+            f"resources: time {str(text)!r}; use minutes, H:MM:SS, D-HH or D-HH:MM as Slurm does"
+        )
+    days, *parts = (None if part is None else int(part) for part in match.groups())
+    first, second, third = parts
+    assert first is not None
+    if days is not None:
+        seconds = ((days * 24 + first) * 60 + (second or 0)) * 60 + (third or 0)
+    elif third is not None:
+        seconds = (first * 60 + (second or 0)) * 60 + third
+    else:
+        seconds = first * 60 + (second or 0)
+    return max(1, -(-seconds // 60))
+
+
+def _executor() -> Any:
+    try:
+        from submitit import SlurmExecutor
+    except ImportError:
+        raise OptionError(
+            "--executor slurm needs submitit; pip install 'lm-eval-ext[slurm]'"
+        ) from None
+    return SlurmExecutor
+
+
+def _queue() -> dict[str, tuple[str, str]]:
+    """The user's jobs in the queue: state and reason."""
+    command = ["squeue", "--noheader", "--array", "--user", str(os.getuid()), "--format=%i|%T|%r"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise OptionError(f"squeue cannot be asked: {_said(error)}") from None
+    found = {}
+    for row in done.stdout.splitlines():
+        job, state, why = row.split("|", 2)
+        found[job] = (state.lower(), "" if why == "None" else why)
+    return found
+
+
+def _said(error: Exception) -> str:
+    printed = getattr(error, "stderr", None) or str(error)
+    text = printed.decode(errors="replace") if isinstance(printed, bytes) else str(printed)
+    return one_line(text, limit=300)
+
+
+def _why(output: Path, job: str) -> str:
+    """What a job's error output says of the model."""
+    log = output / FOLDER / f"{job}_0_log.err"
+    if not log.is_file() or not log.stat().st_size:
+        return "no output; the job was cancelled, or its node was lost"
+    said = reason(log)
+    known = said.partition(" models failed: ")[2].partition(": ")[2]  # names the model's own log
+    return known or f"{said} ({log})"
+
+
+def _read_jobs(output: Path) -> dict[str, str]:
+    try:
+        found = json.loads((output / FOLDER / "jobs.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(model): str(job) for model, job in found.items()}
+
+
+def _write_jobs(output: Path, jobs: Mapping[str, str]) -> None:
+    with atomic_text(output / FOLDER / "jobs.json") as file:
+        file.write(json.dumps({**_read_jobs(output), **jobs}, indent=2) + "\n")

@@ -1,0 +1,207 @@
+"""Jobs of a real Slurm: a private cluster of one node, without accounting."""
+
+import getpass
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.runs import slurm
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("slurm")]
+
+CONFIG = """
+ClusterName=private
+SlurmctldHost={host}(127.0.0.1)
+AuthType=auth/none
+CredType=cred/none
+SlurmUser={user}
+SlurmdUser={user}
+SlurmctldPort={controller}
+SlurmdPort={node}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+ReturnToService=2
+MpiDefault=none
+SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=1
+NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=1000
+PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
+"""
+Submitted = Callable[..., "subprocess.CompletedProcess[str]"]
+
+SLURM = ("slurmctld", "slurmd", "sbatch", "squeue")
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def end(pid_file: Path) -> None:
+    try:
+        os.kill(int(pid_file.read_text()), signal.SIGTERM)
+    except (OSError, ValueError):
+        return
+
+
+def answers() -> bool:
+    said = subprocess.run(
+        ["sinfo", "--noheader", "--format=%T"], check=False, capture_output=True, text=True
+    )
+    return said.stdout.strip() == "idle"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a running cluster, whose configuration SLURM_CONF names."""
+    if not all(shutil.which(name) for name in SLURM):
+        pytest.skip("Slurm is not installed (Debian: slurmctld slurmd slurm-client)")
+    folder = tmp_path_factory.mktemp("slurm")
+    for name in ("state", "spool"):
+        (folder / name).mkdir()
+    (folder / "slurm.conf").write_text(
+        CONFIG.format(
+            host=socket.gethostname(),
+            user=getpass.getuser(),
+            folder=folder,
+            controller=free_port(),
+            node=free_port(),
+        )
+    )
+    patch = pytest.MonkeyPatch()
+    patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
+    try:
+        for daemon in ("slurmctld", "slurmd"):
+            started = subprocess.run([daemon], check=False, capture_output=True, text=True)
+            if started.returncode:
+                pytest.skip(f"{daemon} does not start here: {started.stderr.strip()[:200]}")
+        for _ in range(300):
+            if answers():
+                break
+            time.sleep(0.1)
+        else:
+            pytest.skip("the private Slurm does not answer")
+        yield folder
+    finally:
+        for daemon in ("slurmd", "slurmctld"):
+            end(folder / f"{daemon}.pid")
+        patch.undo()
+
+
+@pytest.fixture
+def submitted(tmp_path: Path, cli: Submitted) -> Submitted:
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "sound.yaml").write_text("model: dummy\nresources: {time: 30, cpus: 1}\n")
+    (models / "broken.yaml").write_text(
+        "display_name: Broken\nmodel: recorded\nmodel_args: {path: nowhere.jsonl}\n"
+        "resources: {time: 30, cpus: 1}\n"
+    )
+
+    def run(*options: str) -> "subprocess.CompletedProcess[str]":
+        return cli(
+            "run", "--models", str(models), "--tasks", "lieder_mini", "--limit", "2",
+            "--output", str(tmp_path / "out"), "--executor", "slurm", *options,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.mark.e2e
+def test_jobs_are_submitted_once_resumed_and_explained(
+    cluster: Path, submitted: Submitted, tmp_path: Path
+) -> None:
+    first = submitted()
+    assert first.returncode == 0, first.stderr
+    jobs = dict(line.split(": ", 1) for line in first.stdout.splitlines())
+    assert set(jobs) == {"broken", "sound"}
+    again = submitted()
+    assert again.returncode == 0, again.stderr
+    numbers = [text[text.index("(job ") :].split(")")[0] for text in jobs.values()]
+    assert all(number in again.stdout for number in numbers), "no model is submitted twice"
+
+    job = numbers[1].removeprefix("(job ")
+    subprocess.run(["scontrol", "requeue", job], check=False)  # as a lost node would do
+    ended = submitted("--wait")
+    assert ended.returncode == 1
+    assert "1 of 2 models failed: broken: " in ended.stderr.splitlines()[-1]
+    assert "nowhere.jsonl" in ended.stderr.splitlines()[-1]
+    assert len(list(tmp_path.glob("out/sound/results_*.json"))) == 1
+    state = submitted("--status")
+    assert "sound: done" in state.stdout
+    assert "broken: failed" in state.stdout and "nowhere.jsonl" in state.stdout
+
+
+def test_what_slurm_refuses_is_one_line(
+    cluster: Path, submitted: Submitted, tmp_path: Path
+) -> None:
+    (tmp_path / "models" / "sound.yaml").write_text(
+        "model: dummy\nresources: {partition: none-such}\n"
+    )
+    done = submitted()
+    assert done.returncode == 1
+    assert "Slurm refuses the jobs: sbatch: error: " in done.stderr.splitlines()[-1]
+    assert "partition" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (90, 90), ("90", 90), ("90:30", 91), ("1:30:00", 90), ("0:00:01", 1), ("2-12", 3600),
+        ("2-12:30", 3630), ("1-00:00:01", 1441),
+    ],
+)  # fmt: skip
+def test_times_are_read_as_slurm_reads_them(text: str | int, expected: int) -> None:
+    assert slurm.minutes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "soon", "1:2:3:4", "-3", "2 h"])
+def test_other_times_are_refused(text: str) -> None:
+    with pytest.raises(OptionError, match="use minutes, H:MM:SS"):
+        slurm.minutes(text)
+
+
+def test_resources_become_flags() -> None:
+    given = {"gpus": 2, "cpus": 8, "memory": "40G", "time": "2:00:00", "partition": "long",
+             "account": "us", "extra": {"constraint": "a100"}}  # fmt: skip
+    assert slurm.parameters(given) == {
+        "job_name": "lm-eval-ext", "time": 120, "gpus_per_node": 2, "cpus_per_task": 8,
+        "mem": "40G", "partition": "long", "account": "us",
+        "additional_parameters": {"requeue": True, "constraint": "a100"},
+    }  # fmt: skip
+    assert slurm.parameters({"gpus": 0}) == {
+        "job_name": "lm-eval-ext", "time": slurm.DEFAULT_MINUTES,
+        "additional_parameters": {"requeue": True},
+    }  # fmt: skip
+
+
+def test_a_restarted_controller_is_waited_for() -> None:
+    looks = iter([OptionError("squeue cannot be asked"), ["running"], ["done"]])
+    said: list[str] = []
+
+    def look() -> list[slurm.State]:
+        found = next(looks)
+        if isinstance(found, OptionError):
+            raise found
+        return [slurm.State("m", "7", word) for word in found]
+
+    slurm.wait(look, slurm.Reporter(said.append, said.append), poll_s=0)
+    assert said == ["squeue cannot be asked", "m: running (job 7)", "1 running", "m: done (job 7)"]
