@@ -14,6 +14,7 @@ import pytest
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs import slurm
+from lm_eval_ext.runs.run import Reporter
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("slurm")]
 
@@ -194,14 +195,14 @@ def test_resources_become_flags() -> None:
 
 
 def test_a_restarted_controller_is_waited_for() -> None:
-    looks = iter([OptionError("squeue cannot be asked"), ["running"], ["done"]])
+    looks = iter(["", "running", "done"])
     said: list[str] = []
 
     def look() -> list[slurm.State]:
-        found = next(looks)
-        if isinstance(found, OptionError):
-            raise found
-        return [slurm.State("m", "7", word) for word in found]
+        word = next(looks)
+        if not word:
+            raise OptionError("squeue cannot be asked")
+        return [slurm.State("m", "7", word)]
 
-    slurm.wait(look, slurm.Reporter(said.append, said.append), poll_s=0)
+    slurm.wait(look, Reporter(said.append, said.append), poll_s=0)
     assert said == ["squeue cannot be asked", "m: running (job 7)", "1 running", "m: done (job 7)"]
