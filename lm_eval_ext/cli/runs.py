@@ -1,16 +1,16 @@
 """``lm-eval-ext run``, ``compare`` and ``leaderboard``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lm_eval_ext.errors import OptionError
 
 if TYPE_CHECKING:
-    from lm_eval_ext.runs.run import Reporter
+    from lm_eval_ext.runs.job import Reporter
 
 
 def run(
@@ -31,6 +31,16 @@ def run(
         float | None,
         typer.Option(help="Number of documents per task, or below 1 a share of them."),
     ] = None,
+    metadata: Annotated[
+        str, typer.Option(help="For the tasks, as lm_eval takes it: '{\"fresh\": 7}'.")
+    ] = "",
+    shard: Annotated[
+        str,
+        typer.Option(
+            metavar="K/N",
+            help="Keep answers to this part of each task's documents; a run without it uses them.",
+        ),
+    ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what is missing, and evaluate nothing.")
     ] = False,
@@ -43,6 +53,9 @@ def run(
     executor: Annotated[
         str, typer.Option(help="Where evaluations run: here, or as jobs of slurm.")
     ] = "here",
+    shards: Annotated[
+        int, typer.Option(min=1, help="With slurm: jobs per model, and one that merges them.")
+    ] = 1,
     wait: Annotated[
         bool, typer.Option("--wait", help="With slurm: return when all jobs have ended.")
     ] = False,
@@ -51,38 +64,42 @@ def run(
     ] = False,
 ) -> None:
     """Evaluate models on the tasks that they have no results of yet."""
-    work = ([*models, *(more or [])], tasks, output, limit)
+    from lm_eval_ext.runs.run import Work, plan
+    from lm_eval_ext.runs.run import run as run_here
+    from lm_eval_ext.runs.shards import Shard
+
+    part = Shard.read(shard) if shard else None
+    work = Work([*models, *(more or [])], tasks, output, limit, metadata, part)
     if executor not in {"here", "slurm"}:
         raise OptionError(f"no executor {executor!r}; use here or slurm")
-    if executor == "here" and (wait or status):
-        raise OptionError("--wait and --status are about jobs; add --executor slurm")
+    if executor == "here" and (wait or status or shards > 1):
+        raise OptionError("--shards, --wait and --status are about jobs; add --executor slurm")
+    if executor == "slurm" and part:
+        raise OptionError("--shard is one job's part; with --executor slurm use --shards N")
     if dry_run or list_:
-        _print_plan(*work, as_json=list_)
+        _print_plan(plan(work), as_json=list_)
         return
     with _reporting() as reporter:
         if executor == "here":
-            from lm_eval_ext.runs.run import run as run_here
-
-            run_here(*work, reporter)
+            run_here(work, reporter)
             return
         from lm_eval_ext.runs import slurm
-        from lm_eval_ext.runs.run import plan
 
-        found = slurm.states(plan(*work), output) if status else slurm.submit(*work)
+        found = slurm.states(plan(work), output) if status else slurm.submit(work, shards)
         if wait:
-            slurm.wait(lambda: slurm.states(plan(*work), output), reporter)
+            slurm.wait(lambda: slurm.states(plan(work), output), reporter)
         else:
             for state in found:
                 typer.echo(slurm.line(state))
 
 
 @contextmanager
-def _reporting() -> "Iterator[Reporter]":
+def _reporting() -> Iterator["Reporter"]:
     """Lines and a status line on stderr."""
     from rich.console import Console
     from rich.text import Text
 
-    from lm_eval_ext.runs.run import Reporter
+    from lm_eval_ext.runs.job import Reporter
 
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
     status = console.status("")
@@ -94,14 +111,10 @@ def _reporting() -> "Iterator[Reporter]":
         raise typer.Exit(130) from None
 
 
-def _print_plan(
-    models: list[Path], tasks: str, output: Path, limit: float | None, *, as_json: bool
-) -> None:
+def _print_plan(plan: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     import json
 
-    from lm_eval_ext.runs.run import plan
-
-    found = [one for one in plan(models, tasks, output, limit) if one["tasks"]]
+    found = [one for one in plan if one["tasks"]]
     for one in found:
         if as_json:
             typer.echo(json.dumps(one, ensure_ascii=False))

@@ -10,15 +10,17 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.runs.job import Reporter
 from lm_eval_ext.runs.process import reason
-from lm_eval_ext.runs.run import FailedError, Reporter, plan, run
+from lm_eval_ext.runs.run import FailedError, Work, plan, run
+from lm_eval_ext.runs.shards import Shard
 from lm_eval_ext.text import one_line
 
 FOLDER = ".slurm"
@@ -38,10 +40,7 @@ _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 class Evaluation:
     """What a job does: one model's run. submitit sends it to the node."""
 
-    file: Path
-    tasks: str
-    output: Path
-    limit: float | None
+    work: Work
 
     def __call__(self) -> None:
         """Evaluates the model, on the node."""
@@ -49,7 +48,7 @@ class Evaluation:
         def say(line: str) -> None:
             print(line, flush=True)  # noqa: T201 (goes to the job's output)
 
-        run([self.file], self.tasks, self.output, self.limit, Reporter(say, lambda _: None))
+        run(self.work, Reporter(say, lambda _: None))
 
     def checkpoint(self) -> Any:
         """What continues the job: itself, as answers and results lie in the output folder."""
@@ -81,10 +80,11 @@ class State:
         return self.word not in {"done", "failed", "not submitted"}
 
 
-def submit(paths: Sequence[Path], tasks: str, output: Path, limit: float | None) -> list[State]:
+def submit(work: Work, shards: int = 1) -> list[State]:
     """Submits a job for each model that lacks results and has none in the queue.
 
-    Models with the same resources share an array. The arguments are those of :func:`.run.run`.
+    Models with the same resources share an array. With several shards each of these is a job,
+    and a last job, which waits for them, puts a model's results together.
 
     Returns:
         As :func:`states`, after submission.
@@ -94,34 +94,44 @@ def submit(paths: Sequence[Path], tasks: str, output: Path, limit: float | None)
         LmEvalExtError: As :func:`.run.run`, before anything runs.
     """
     executor_class = _executor()
-    records = plan(paths, tasks, output, limit)
-    work = {one["model"]: one for one in records}
-    now = states(records, output)
-    groups: dict[str, list[str]] = {}
-    for state in now:
-        if work[state.model]["tasks"] and not state.queued:
-            key = json.dumps(work[state.model]["resources"], sort_keys=True)
-            groups.setdefault(key, []).append(state.model)
-    for key, names in groups.items():
-        folder = output.resolve() / FOLDER
-        executor = executor_class(folder=folder, max_num_timeout=_REQUEUES)
-        wanted = [
-            Evaluation(
-                Path(work[name]["file"]).resolve(),
-                ",".join(work[name]["tasks"]),
-                output.resolve(),
-                limit,
+    records = plan(work)
+    lacking = {one["model"]: one for one in records if one["tasks"]}
+    groups: dict[str, dict[str, Work]] = {}
+    for state in states(records, work.output):
+        if state.model in lacking and not state.queued:
+            one = lacking[state.model]
+            key = json.dumps(one["resources"], sort_keys=True)
+            groups.setdefault(key, {})[state.model] = replace(
+                work,
+                models=[Path(one["file"]).resolve()],
+                tasks=",".join(one["tasks"]),
+                output=work.output.resolve(),
             )
-            for name in names
-        ]
-        try:
-            executor.update_parameters(**parameters(json.loads(key)))
-            with executor.batch():  # an array; and checkpoint() is found on what is submitted
-                jobs = [executor.submit(one) for one in wanted]
-        except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:
-            raise OptionError(f"Slurm refuses the jobs: {_said(error)}") from None
-        _write_jobs(output, dict(zip(names, (job.job_id for job in jobs), strict=True)))
-    return states(records, output)
+    for key, models in groups.items():
+        executor = executor_class(folder=work.output.resolve() / FOLDER, max_num_timeout=_REQUEUES)
+        flags = parameters(json.loads(key))
+        if shards > 1:
+            parts = [
+                replace(one, shard=Shard(number, shards))
+                for one in models.values()
+                for number in range(1, shards + 1)
+            ]
+            first = _submit(executor, parts, flags)[0]
+            flags["dependency"] = f"afterany:{first.partition('_')[0]}"
+        jobs = _submit(executor, models.values(), flags)
+        _write_jobs(work.output, dict(zip(models, jobs, strict=True)))
+    return states(records, work.output)
+
+
+def _submit(executor: Any, work: Iterable[Work], flags: Mapping[str, Any]) -> list[str]:
+    """Submits an array; returns its jobs."""
+    try:
+        executor.update_parameters(**flags)
+        with executor.batch():  # so that checkpoint() is found on what is submitted
+            jobs = [executor.submit(Evaluation(one)) for one in work]
+    except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:
+        raise OptionError(f"Slurm refuses the jobs: {_said(error)}") from None
+    return [job.job_id for job in jobs]
 
 
 def wait(look: Callable[[], list[State]], reporter: Reporter, *, poll_s: float = _POLL_S) -> None:

@@ -76,6 +76,11 @@ class Selection:
                 found[task]["signature"] = signed
         return found
 
+    def sizes(self, names: Iterable[str], metadata: Mapping[str, Any]) -> dict[str, int]:
+        """The number of documents of each task of the requested names."""
+        loaded = self._with(metadata).load(list(names))["tasks"]
+        return {task: len(one.eval_docs) for task, one in loaded.items()}
+
     def _with(self, metadata: Mapping[str, Any]) -> Any:
         """The manager with other metadata, without a new index."""
         from lm_eval.tasks._factory import TaskFactory

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,14 +11,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lm_eval_ext.runs import child, run
-from lm_eval_ext.runs.run import plan
+from lm_eval_ext.runs import child, job, run, shards
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -208,14 +209,16 @@ def run_warm(
         log.write_text(done.stdout + done.stderr)
         return int(done.returncode)
 
-    monkeypatch.setattr(run, "evaluate", evaluate)
+    monkeypatch.setattr(job, "evaluate", evaluate)
     monkeypatch.chdir(tmp_path)
 
-    def run_here(models: str, tasks: str) -> str:
+    def run_here(
+        models: str, tasks: str, limit: int | None = 2, shard: shards.Shard | None = None
+    ) -> str:
         lines: list[str] = []
-        reporter = run.Reporter(lines.append, lambda _: None)
+        reporter = job.Reporter(lines.append, lambda _: None)
         try:
-            run.run([Path(models)], tasks, Path("out"), 2, reporter)
+            run.run(run.Work([Path(models)], tasks, Path("out"), limit, shard=shard), reporter)
         except run.FailedError as error:
             lines.append(str(error))
         return "\n".join(lines)
@@ -269,15 +272,42 @@ def test_two_runs_on_one_folder_share_the_work(
     ]  # fmt: skip
     assert len(list(tmp_path.glob("out/*/results_*.json"))) == 2
     assert not unfinished_folders(tmp_path)
-    done = plan([models], "lieder_mini", tmp_path / "out", 2)
+    work = run.Work([models], "lieder_mini", tmp_path / "out", 2)
+    done = run.plan(work)
     assert [(one["tasks"], one["present"]) for one in done] == [([], 1)] * 2
-    (first, second) = plan([models], "lieder_mini,cogs_mini_id", tmp_path / "out", 2)
+    (first, second) = run.plan(replace(work, tasks="lieder_mini,cogs_mini_id"))
     assert (first["tasks"], first["present"]) == (["cogs_mini_id"], 1)
     assert first["resources"] == {"gpus": 0}
     assert second["command"] == [
         "lm-eval-ext", "run", "--models", str(models / "second.yaml"), "--tasks", "cogs_mini_id",
         "--output", str(tmp_path / "out"), "--limit", "2",
     ]  # fmt: skip
+
+
+def test_shards_merge_into_the_results_of_a_run_that_was_not_split(
+    tmp_path: Path, tiny_models: Path, run_warm: Callable[..., str]
+) -> None:
+    file = f"model: hf\nmodel_args: {{pretrained: {tiny_models / 'gpt2'}}}\nbatch_size: 1\n"
+    for name in ("split", "whole"):
+        (tmp_path / f"{name}.yaml").write_text(file)
+    tasks = "lieder_mini"
+    said = run_warm("whole.yaml", tasks, None)
+    for number in (3, 1, 2):
+        said = run_warm("split.yaml", tasks, None, shards.Shard(number, 3))
+        assert f"[1/1] split, shard {number}/3: done" in said
+    assert not list(tmp_path.glob("out/split/results_*"))
+    said = run_warm("split.yaml", tasks, None)
+    assert "[1/1] split: done" in said
+    log = (tmp_path / "out" / "split" / "log.txt").read_text()
+    remaining = re.findall(r"Cached requests: (\d+), Requests remaining: (\d+)", log)
+    assert remaining
+    assert all(int(kept) > 100 and left == "0" for kept, left in remaining)
+    contents = [
+        json.loads(next(tmp_path.glob(f"out/{name}/results_*.json")).read_text())
+        for name in ("whole", "split")
+    ]
+    for part in ("results", "configs", "versions", "n-samples", "n-shot"):
+        assert contents[0][part] == contents[1][part]
 
 
 def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path, finished: Finished) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs import slurm
-from lm_eval_ext.runs.run import Reporter
+from lm_eval_ext.runs.job import Reporter
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("slurm")]
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.runs.job import Reporter
 from lm_eval_ext.runs.model_files import SET_BY_RUN, options, read_model_files
-from lm_eval_ext.runs.run import Reporter, run
+from lm_eval_ext.runs.run import Work, run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "models"
 
@@ -146,5 +147,5 @@ def test_a_limit_that_is_no_number_of_documents(
 ) -> None:
     reporter = Reporter(line=lambda _: None, status=lambda _: None)
     with pytest.raises(OptionError, match=f"--limit {limit:g} must be"):
-        run([write(GOOD)], "lieder_mini", tmp_path / "out", limit, reporter)
+        run(Work([write(GOOD)], "lieder_mini", tmp_path / "out", limit), reporter)
     assert not (tmp_path / "out").exists()
