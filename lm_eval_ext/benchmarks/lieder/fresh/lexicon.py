@@ -14,7 +14,7 @@ import yaml
 OBJECT = "_"
 """Where a frame has its object."""
 
-_AGREEING = re.compile(r"([\w']+)\|([\w']+)")
+_AGREEING = re.compile(r"\(([^|)]+)\|([^|)]+)\)|([\w']+)\|([\w']+)")
 
 
 @dataclass(frozen=True)
@@ -116,5 +116,5 @@ def _frame(entry: str) -> Frame:
 
 
 def _forms(entry: str) -> tuple[str, str]:
-    """Both readings of a text with "one|other" in some places."""
-    return _AGREEING.sub(r"\1", entry), _AGREEING.sub(r"\2", entry)
+    """Both readings of a text with "one|other" or "(one|other)" in some places."""
+    return _AGREEING.sub(r"\1\3", entry), _AGREEING.sub(r"\2\4", entry)
