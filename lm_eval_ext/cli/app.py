@@ -12,6 +12,7 @@ from lm_eval_ext.cli import (
     diner,
     lieder,
     magnifico,
+    power,
     results,
     runs,
     sql_score,
@@ -52,6 +53,7 @@ app.command("tasks")(results.tasks)
 app.command("run")(runs.run)
 app.command("show")(results.show)
 app.command("compare")(runs.compare)
+app.command("power")(power.power)
 app.command("leaderboard")(runs.leaderboard)
 app.command("signature")(results.signature)
 app.command("sql-score")(sql_score.sql_score)
