@@ -196,9 +196,7 @@ def _pilot(asked: Asked, models: Sequence[Model], card: Card | None) -> _Spread:
 def _metric(asked: Asked, model: Model, card: Card | None) -> str:
     results = model.runs[asked.task]
     patterns = [asked.metric] if asked.metric else []
-    metrics = choose_metrics(
-        asked.task, results, list(read_samples(results, asked.task)), patterns
-    )
+    metrics = choose_metrics(asked.task, results, list(read_samples(results, asked.task)), patterns)
     names = [metric.name for metric in metrics]
     leading = () if asked.metric or card is None else card.leading
     return next((name for name in leading if name in names), names[0])
@@ -214,7 +212,9 @@ def _paired(asked: Asked, models: Sequence[Model], metric: str) -> _Spread:
     if not known:
         raise DataError(f"{asked.task}, {metric}: {table.note or 'too few clusters'}")
     variance = math.fsum(error**2 for error in known) / len(known) * table.clusters
-    source = f"the differences of {len(models)} models, {', '.join(model.label for model in models)}"
+    source = (
+        f"the differences of {len(models)} models, {', '.join(model.label for model in models)}"
+    )
     return _Spread(metric, variance, table.clusters, table.documents, source)
 
 

@@ -1,10 +1,10 @@
 """One seed for all: words of which no two seeds share one.
 
-Words of a kind of letters and a length are numbered, and the numbers are dealt to the seeds in turn:
-seed s gets those that leave the remainder s when divided by :data:`CELLS`. So two seeds never share a
-word, whatever shapes and benchmarks they draw for, and however many words. A word of random
-letters that happens to be made of syllables belongs to the syllables and is never drawn as one of
-letters.
+Words of a kind of letters and a length are numbered, and the numbers are dealt to the seeds in
+turn: seed s gets those that leave the remainder s when divided by :data:`CELLS`. So two seeds
+never share a word, whatever shapes and benchmarks they draw for, and however many words. A word of
+random letters that happens to be made of syllables belongs to the syllables and is never drawn as
+one of letters.
 """
 
 import random
@@ -60,7 +60,8 @@ def fresh_words(
         refused: As in ``draw_words``.
     """
     rng = random.Random(f"{use}, {KEY} {seed}")
-    return draw_words(shape, count, rng, taken, refused, partial(_draw, check_seed(seed)))
+    draw_one = partial(_draw, check_seed(seed))
+    return draw_words(shape, count, rng, taken, refused, draw_one=draw_one)
 
 
 def _draw(seed: int, shape: Shape, rng: random.Random) -> str:

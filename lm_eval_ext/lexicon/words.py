@@ -81,6 +81,7 @@ def draw_words(
     rng: random.Random,
     taken: Collection[str] = (),
     refused: Callable[[str], bool] = lambda word: False,
+    *,
     draw_one: Callable[[Shape, random.Random], str] = draw,
 ) -> list[str]:
     """Draws different words, none of them taken.

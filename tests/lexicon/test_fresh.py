@@ -76,9 +76,7 @@ def test_letters_leave_words_of_syllables_to_the_others(monkeypatch: pytest.Monk
 
 def test_the_same_seed_gives_the_same_words() -> None:
     words = [
-        word
-        for shape in SHAPES
-        for word in replacements("fresh", shape=shape, fresh=7).values()
+        word for shape in SHAPES for word in replacements("fresh", shape=shape, fresh=7).values()
     ]
     digest = hashlib.sha256(" ".join(words).encode()).hexdigest()
     assert digest[:16] == "e4e153b7dbbc412a"

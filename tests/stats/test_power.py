@@ -14,7 +14,9 @@ from lm_eval_ext.stats.randomisation import sign_flips
     ("difference", "spread", "alpha", "power"),
     [(0.05, 0.2, 0.05, 0.8), (0.1, 0.15, 0.05, 0.9), (0.02, 0.3, 0.01, 0.8), (5, 9, 0.05, 0.95)],
 )
-def test_as_statsmodels_has_it(difference: float, spread: float, alpha: float, power: float) -> None:
+def test_as_statsmodels_has_it(
+    difference: float, spread: float, alpha: float, power: float
+) -> None:
     found = clusters_needed(difference, spread**2, alpha=alpha, power=power)
     theirs = TTestPower().solve_power(difference / spread, alpha=alpha, power=power)
     assert found == np.ceil(theirs)

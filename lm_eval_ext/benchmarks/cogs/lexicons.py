@@ -83,13 +83,14 @@ def _fresh_words(seed: int | None, shape: str | None, fresh: int | None) -> list
 
     if shape is None or shape not in SHAPES:
         raise OptionError(f"no shape {shape!r} of words; use {', '.join(SHAPES)}")
-    unfit = {"taken": OTHER_WORDS, "refused": is_english}
+    like, count = SHAPES[shape], len(ITEMS)
     if fresh is not None:
-        return fresh_words(SHAPES[shape], len(ITEMS), fresh, use=f"COGS, {shape}", **unfit)
+        use = f"COGS, {shape}"
+        return fresh_words(like, count, fresh, use=use, taken=OTHER_WORDS, refused=is_english)
     if not isinstance(seed, int) or isinstance(seed, bool):
         raise OptionError(f"the lexicon {FRESH} needs a seed, a whole number, not {seed!r}")
     rng = random.Random(f"COGS, {shape}, seed {seed}")
-    return draw_words(SHAPES[shape], len(ITEMS), rng, **unfit)
+    return draw_words(like, count, rng, taken=OTHER_WORDS, refused=is_english)
 
 
 def substitute(text: str, words: Mapping[str, str], *, leading_space: bool = False) -> str:

@@ -70,14 +70,19 @@ def test_no_published_noun(real_data: Path) -> None:
     rows = (real_data / "lieder/stimuli/base_stimuli.jsonl").read_text().splitlines()
     published = {json.loads(row)["id"].split("_")[1] for row in rows} | {"tonic"}
     assert len(published) == 17
-    ours = {word for one in lexicon().classes.values() for n in one.nouns for word in n.singular.split()}
+    ours = {
+        word for one in lexicon().classes.values() for n in one.nouns for word in n.singular.split()
+    }
     assert not published & ours
 
 
 def test_the_lexicon_is_as_large_as_the_page_says() -> None:
     classes = lexicon().classes.values()
     assert len(lexicon().names) == len(set(lexicon().names)) == 102
-    assert [sum(len(getattr(one, kind)) for one in classes) for kind in ("nouns", "frames", "predicates")] == [240, 76, 190]
+    assert [
+        sum(len(getattr(one, kind)) for one in classes)
+        for kind in ("nouns", "frames", "predicates")
+    ] == [240, 76, 190]
     nouns = [noun.singular for one in classes for noun in one.nouns]
     assert len(set(nouns)) == len(nouns)
     assert "|" not in "".join(map(str, classes))
@@ -94,7 +99,10 @@ def test_words_that_spoil_the_design_are_not_there() -> None:
         for noun in one.nouns:
             assert noun.singular not in unfit["nouns"]
             assert noun.plural != noun.singular
-            assert (noun.article == "an") == (noun.singular[0] in "aeiou") or noun.singular[:2] in ("un", "uk")
+            assert (noun.article == "an") == (noun.singular[0] in "aeiou") or noun.singular[:2] in (
+                "un",
+                "uk",
+            )
         for predicate in one.predicates:
             words = re.findall(r"[\w']+", f"{predicate.singular} {predicate.plural}")
             assert not unfit["predicates"] & set(words), predicate

@@ -121,7 +121,11 @@ def _fitting() -> Mapping[Noun, list[tuple[Frame, Predicate]]]:
 
 def _repeats(noun: str, frame: Frame, predicate: Predicate) -> bool:
     """Whether a word comes twice: "made a ring. The ring is made of silver"."""
-    verb, said, thing = _stems(f"{frame.finite} {frame.attempt}"), _stems(predicate.singular), _stems(noun)
+    verb, said, thing = (
+        _stems(f"{frame.finite} {frame.attempt}"),
+        _stems(predicate.singular),
+        _stems(noun),
+    )
     return bool(verb & said or thing & (verb | said))
 
 
