@@ -1,4 +1,4 @@
-"""Simulates whether the numbers of ``lm-eval-ext power`` are right; writes the tables of docs/fresh.md.
+"""Simulates whether the numbers of ``lm-eval-ext power`` are right, for docs/fresh.md.
 
     python docs/power.py            # half a minute
 
@@ -25,6 +25,11 @@ DESIGNS = list(product((0.6, 0.85), (0.05, 0.1, 0.2), ((1, 0.0), (3, 0.2), (20, 
 PILOTS = (8, 16, 48)
 
 
+def row(*cells: object) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
 def differences(rng: Any, rates: tuple[float, float], icc: float, size: int, shape: Any) -> Any:
     """Sums of a cluster's differences; beta-binomial, systems independent."""
     sums = 0
@@ -42,8 +47,9 @@ def found(sums: Any) -> float:
 
 def stated() -> Iterator[str]:
     """Whether a test of so many clusters has the power that was asked for."""
-    yield "| mean rate | difference | documents per cluster | ICC | clusters for 0.8 | found | for 0.9 | found |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    head = "mean rate", "difference", "documents per cluster", "ICC"
+    yield row(*head, "clusters for 0.8", "found", "for 0.9", "found")
+    yield row(*["---"] * 8)
     for place, (rate, difference, (size, icc)) in enumerate(DESIGNS):
         rates = rate - difference / 2, rate + difference / 2
         cells = []
@@ -53,13 +59,15 @@ def stated() -> Iterator[str]:
             assert count
             share = found(differences(rng, rates, icc, size, (RUNS, count)))
             cells += [f"{count:,}", f"{share:.3f}"]
-        yield f"| {rate} | {difference} | {size} | {icc} | {' | '.join(cells)} |"
+        yield row(rate, difference, size, icc, *cells)
 
 
 def piloted() -> Iterator[str]:
     """What pilots of a few clusters say, where the truth is known."""
-    yield "| pilot's clusters | asked of the middle half of pilots | true number | power at their median |"
-    yield "| --- | --- | --- | --- |"
+    yield row(
+        "pilot's clusters", "asked by half of the pilots", "true number", "found at the median"
+    )
+    yield row(*["---"] * 4)
     rates, icc, size, difference = (0.75, 0.85), 0.2, 3, 0.1
     true = clusters_needed(difference, stated_variance(rates, icc, size))
     for pilot in PILOTS:
@@ -68,7 +76,7 @@ def piloted() -> Iterator[str]:
         asked = [clusters_needed(difference, float(one)) or 0 for one in variances if one]
         low, middle, high = map(round, quantiles(asked, n=4))
         share = found(differences(rng, rates, icc, size, (RUNS, middle)))
-        yield f"| {pilot} | {low} to {high} | {true} | {share:.3f} |"
+        yield row(pilot, f"{low} to {high}", true, f"{share:.3f}")
 
 
 def main() -> None:

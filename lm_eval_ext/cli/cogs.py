@@ -60,6 +60,7 @@ def substitute(
 
 @app.command("export-mini")
 def export_mini(
+    *,
     out: Annotated[Path, typer.Option(help="The new folder; must be absent or empty.")],
     lexicon: Lexicon = "unmodified",
     seed: Seed = None,

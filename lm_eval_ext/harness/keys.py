@@ -160,7 +160,8 @@ def check_one_seed(given: Iterable[str], own: str) -> None:
     """Raises OptionError if the seed of all benchmarks is given beside a benchmark's own."""
     if FRESH in given:
         raise OptionError(
-            f"{FRESH} and {own} are both given; {FRESH} is the seed of all benchmarks: leave one out"
+            f"{FRESH} and {own} are both given; {FRESH} is the seed of all benchmarks: "
+            "leave one out"
         )
 
 

@@ -53,8 +53,9 @@ class Loader:
         benchmark's own, which is None.
 
         Raises:
-            OptionError: For two seeds, or one that is not legal; for a key that looks like the benchmark's and is none of its keys. One
-                that only another of its loading functions takes is right: a run may have both.
+            OptionError: For two seeds or one that is not legal, and for a key that looks like the
+                benchmark's and is none of its keys. One that only another of its loading
+                functions takes is right: a run may have both.
         """
         keys.check_own(metadata.keys() - self._defaults.keys(), self.prefix)
         found = {name: metadata.get(name, default) for name, default in self._defaults.items()}

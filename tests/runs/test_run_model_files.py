@@ -8,7 +8,7 @@ import pytest
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs.job import Reporter
 from lm_eval_ext.runs.model_files import SET_BY_RUN, options, read_model_files
-from lm_eval_ext.runs.run import Work, run
+from lm_eval_ext.runs.run import Work, _with_metadata, run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "models"
 
@@ -148,4 +148,23 @@ def test_a_limit_that_is_no_number_of_documents(
     reporter = Reporter(line=lambda _: None, status=lambda _: None)
     with pytest.raises(OptionError, match=f"--limit {limit:g} must be"):
         run(Work([write(GOOD)], "lieder_mini", tmp_path / "out", limit), reporter)
+    assert not (tmp_path / "out").exists()
+
+
+def test_metadata_for_all_models(write: Callable[..., Path]) -> None:
+    (model,) = read_model_files([write(GOOD + "metadata: {fresh: 3, cogs_shape: cvcv_long}\n")])
+    for text in ('{"fresh": 7}', "fresh=7"):
+        (one,) = _with_metadata([model], text)
+        assert one.settings["metadata"] == {"fresh": 7, "cogs_shape": "cvcv_long"}
+        assert {**one.settings, "metadata": None} == {**model.settings, "metadata": None}
+    assert _with_metadata([model], "") == [model]
+    with pytest.raises(OptionError, match=r"--metadata \{fresh: 7: neither JSON nor key=value"):
+        _with_metadata([model], "{fresh: 7")
+
+
+def test_metadata_of_a_run_reach_the_tasks(write: Callable[..., Path], tmp_path: Path) -> None:
+    reporter = Reporter(line=lambda _: None, status=lambda _: None)
+    with pytest.raises(OptionError, match="fresh draws new items, and lieder_mini has a fixed set"):
+        work = Work([write(GOOD)], "lieder_mini", tmp_path / "out", metadata='{"fresh": 7}')
+        run(work, reporter)
     assert not (tmp_path / "out").exists()
