@@ -104,11 +104,13 @@ def needed(asked: Asked, paths: Sequence[Path]) -> Answer:
     card = card_of(asked.task)
     unit = card.cluster.unit if card else DOCUMENT
     if asked.rate is not None:
-        if paths:
-            raise OptionError("give results of a pilot run or --rate, not both")
+        if paths or asked.metric:
+            raise OptionError("--rate is for no pilot: leave out --metric and the results, or it")
         return _stated(asked, asked.rate, unit)
     if not paths:
         raise OptionError("give results of a pilot run, or --rate and --icc")
+    if asked.per_cluster != 1:
+        raise OptionError("--per-cluster goes with --rate; a pilot shows it")
     found = _pilot(asked, read_joined(paths), card)
     level = {"alpha": asked.level, "power": asked.power}
     clusters = clusters_needed(asked.difference, found.variance, **level)
@@ -203,6 +205,8 @@ def _metric(asked: Asked, model: Model, card: Card | None) -> str:
 
 
 def _paired(asked: Asked, models: Sequence[Model], metric: str) -> _Spread:
+    if asked.correlation:
+        raise OptionError("--correlation is for a pilot of one model; several show it")
     report = compare(models, [asked.task], Settings(metrics=(metric,)))
     if report.refused:
         raise DataError(report.refused[0].reason)

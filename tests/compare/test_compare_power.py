@@ -90,7 +90,9 @@ def test_bad_pilots(runs: Path) -> None:
         (Asked("lieder_two", 0.1), "no results of lieder_two; there are lieder_mini"),
         (Asked("lieder_mini", 0.1, "nope"), "lieder_mini has no metric nope; it has"),
         (Asked("lieder_mini", 0.1, "undefined"), "nothing varies in the pilot"),
-        (Asked("lieder_mini", 0.1, rate=0.5, icc=0), "or --rate, not both"),
+        (Asked("lieder_mini", 0.1, rate=0.5, icc=0), "--rate is for no pilot: leave out"),
+        (Asked("lieder_mini", 0.1, per_cluster=3), "--per-cluster goes with --rate"),
+        (Asked("lieder_mini", 0.1, correlation=0.3), "--correlation is for a pilot of one"),
     ):
         with pytest.raises(LmEvalExtError, match=re.escape(message)):
             needed(asked, [runs])
