@@ -150,8 +150,9 @@ def check_run(
             )
     if wrong:
         raise OptionError(_refused(wrong, chosen))
-    if seeds := [key for key in names if key in legal and key.endswith("_seed")]:
-        check_one_seed(names, seeds[0])
+    for own in (f"{prefix}seed" for prefix in chosen):
+        if own in names:
+            check_one_seed(names, own)
     if unused:
         _log.warning("--metadata %s: no chosen task uses it", ", ".join(unused))
 

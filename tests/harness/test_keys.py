@@ -121,6 +121,7 @@ def test_keys_that_resemble_an_unchosen_benchmarks_pass_beside_tasks_of_others()
 
 def test_the_seed_of_all_benchmarks_beside_one_of_theirs() -> None:
     assert refused("fresh") is None
+    keys.check_run(["fresh", "diner_draw_seed"], PREFIXES, others=False)  # that draws no words
     for given_ in ({"fresh": 7, "cogs_seed": 0}, {"cogs_seed": 3, "fresh": 7}):
         with pytest.raises(OptionError, match="fresh and cogs_seed are both given; fresh is the"):
             check(own_manager([], given_), ["cogs_mini_fresh_gen"], given=given_)
