@@ -81,14 +81,14 @@ def _fresh_words(seed: int | None, shape: str | None, fresh: int | None) -> list
     """
     from lm_eval_ext.lexicon.words import is_english
 
+    if fresh is None and (not isinstance(seed, int) or isinstance(seed, bool)):
+        raise OptionError(f"the lexicon {FRESH} needs a seed, a whole number, not {seed!r}")
     if shape is None or shape not in SHAPES:
         raise OptionError(f"no shape {shape!r} of words; use {', '.join(SHAPES)}")
     like, count = SHAPES[shape], len(ITEMS)
     if fresh is not None:
         use = f"COGS, {shape}"
         return fresh_words(like, count, fresh, use=use, taken=OTHER_WORDS, refused=is_english)
-    if not isinstance(seed, int) or isinstance(seed, bool):
-        raise OptionError(f"the lexicon {FRESH} needs a seed, a whole number, not {seed!r}")
     rng = random.Random(f"COGS, {shape}, seed {seed}")
     return draw_words(like, count, rng, taken=OTHER_WORDS, refused=is_english)
 
