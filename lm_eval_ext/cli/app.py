@@ -12,6 +12,7 @@ from lm_eval_ext.cli import (
     diner,
     lieder,
     magnifico,
+    plots,
     results,
     runs,
     sql_score,
@@ -53,6 +54,7 @@ app.command("run")(runs.run)
 app.command("show")(results.show)
 app.command("compare")(runs.compare)
 app.command("leaderboard")(runs.leaderboard)
+app.command("plot")(plots.plot)
 app.command("signature")(results.signature)
 app.command("sql-score")(sql_score.sql_score)
 app.command("demo-model")(demo_model.demo_model)

@@ -41,6 +41,8 @@ class Declared(BaseModel):
         rows: The same.
         series: The same.
         value: ``task metric``, in which {panel}, {row} and {series} are replaced by the codes.
+        lines: What a panel has a line for: each ``model``, or each of ``rows``, on which models
+            are told apart by colour.
         order: Of models: ``value``, the best mean first, or ``size``.
         line: The label of a published result that is drawn as a line, such as humans.
         zero: A line at 0, for changes.
@@ -48,9 +50,11 @@ class Declared(BaseModel):
         percent: Values are percentages (for tooltips and texts: one decimal instead of three).
         lower: Lower is better.
         join: Join models that cannot be told apart.
-        computed: ``module:function`` for values that no results file has: from models to values
-            by (model, panel, row, series) code; the tasks needed are then in ``needs``.
+        computed: ``module:function`` for values that no results file has: from each model's
+            results files to :class:`~lm_eval_ext.results.files.Score` by (model, code of panel, of
+            row, of series). The tasks needed are then in ``needs``.
         needs: See ``computed``.
+        published: The labels of the published results to show; all if empty.
         sizes: Of published models, where their name does not tell.
         published_x: Of published models on the x axis of a curve.
     """
@@ -69,6 +73,7 @@ class Declared(BaseModel):
     rows: dict[str, str] = {OWN_TITLE: ""}
     series: dict[str, str] = {OWN_TITLE: ""}
     value: Annotated[str, Field(pattern=r"^\S+ \S+$|^\{panel\}$|^$")] = "{panel}"
+    lines: Literal["model", "row"] = "model"
     order: Literal["value", "size"] = "value"
     line: str = ""
     zero: bool = False
@@ -78,6 +83,7 @@ class Declared(BaseModel):
     join: bool = True
     computed: str = ""
     needs: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
     sizes: dict[str, str] = {}
     published_x: dict[str, float] = {}
 
@@ -87,6 +93,8 @@ class Declared(BaseModel):
             raise ValueError("arrows have two series")
         if (self.kind == "curve") != bool(self.x):
             raise ValueError("x is for curves, which need it")
+        if self.lines == "row" and (self.kind != "dots" or len(self.series) > 1):
+            raise ValueError("lines: row is for dots with one series")
         if bool(self.computed) != bool(self.needs):
             raise ValueError("computed and needs go together")
         return self

@@ -1,5 +1,6 @@
 """Draws figures with vl-convert: Vega-Lite without a browser or a network."""
 
+import json
 import re
 from dataclasses import dataclass, replace
 from html import escape
@@ -7,11 +8,12 @@ from types import ModuleType
 from typing import Any
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.plots.charts import Layout, Spec
+from lm_eval_ext.plots.charts import Layout
+from lm_eval_ext.plots.content import Spec
 from lm_eval_ext.plots.figures import Figure
 from lm_eval_ext.plots.theme import THEMES
 
-FORMATS = ("svg", "png", "pdf")
+FORMATS = ("svg", "pdf", "png", "html", "json")
 
 VERSION = "6.4"
 """Of Vega-Lite."""
@@ -46,7 +48,7 @@ def draw(
 
     Args:
         figure: From :func:`~lm_eval_ext.plots.figures.figures`.
-        format_: One of :data:`FORMATS`.
+        format_: One of :data:`FORMATS`; ``html`` is interactive, ``json`` Vega-Lite.
         theme: ``light``, ``dark``, or ``page`` (SVG only), with the colours of
             :func:`~lm_eval_ext.plots.theme.css`.
         size: None: that of a page.
@@ -57,6 +59,10 @@ def draw(
     """
     size = size or Size()
     spec = themed(figure, theme, size=size, titled=titled)
+    if format_ == "json":
+        return json.dumps(spec, ensure_ascii=False, indent=1).encode()
+    if format_ == "html":
+        return str(_converter().vegalite_to_html(spec, vl_version=VERSION, bundle=True)).encode()
     if format_ == "pdf":
         return bytes(_converter().svg_to_pdf(_svg(figure, spec)))
     if format_ == "png":

@@ -1,16 +1,18 @@
 """The figures that results have the values for."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.compare.reading import Model
 from lm_eval_ext.plots import words
-from lm_eval_ext.plots.charts import Content, Layout, chart
+from lm_eval_ext.plots.charts import Layout, chart
+from lm_eval_ext.plots.content import Content
 from lm_eval_ext.plots.declared import Declared, declared
 from lm_eval_ext.plots.joins import Different, Tested, alike
-from lm_eval_ext.plots.points import Place, Point, Results, points, size_of
+from lm_eval_ext.plots.points import SERIES, Place, Point, Results, points, size_of
 from lm_eval_ext.plots.theme import LIGHT, Theme
 from lm_eval_ext.results.files import model_file
 
@@ -21,33 +23,31 @@ class Figure:
 
     Attributes:
         benchmark: The name of its card.
-        declared: What it shows.
-        content: The values.
+        content: What it shows.
     """
 
     benchmark: str
-    declared: Declared
     content: Content
 
     @property
     def name(self) -> str:
         """Unique among all figures, such as ``lieder-1``."""
-        return self.declared.name
+        return self.content.declared.name
 
     @property
     def title(self) -> str:
         """One line."""
-        return self.declared.title
+        return self.content.declared.title
 
     @property
     def alt(self) -> str:
         """What the figure says, with its numbers, for those who do not see it."""
-        return words.alt(self.declared, self.content)
+        return words.alt(self.content)
 
     @property
     def caption(self) -> str:
         """How to read it."""
-        return words.caption(self.declared, self.content, cards()[self.benchmark])
+        return words.caption(self.content, cards()[self.benchmark])
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -56,16 +56,19 @@ class Figure:
 
     def chart(self, theme: Theme, layout: Layout) -> dict[str, Any]:
         """Vega-Lite, with its data."""
-        return chart(self.declared, self.content, theme, layout)
+        return chart(self.content, theme, layout)
 
 
-def figures(models: Sequence[Model], different: Different | None = None) -> list[Figure]:
-    """All figures that at least one model has a value for, in the order of the benchmarks.
+def figures(
+    models: Sequence[Model], different: Different | None = None, *, only: Collection[str] = ()
+) -> list[Figure]:
+    """The figures that at least one model has a value for, in the order of the benchmarks.
 
     Args:
         models: From :func:`~lm_eval_ext.compare.reading.read_models`.
         different: Which models differ significantly; the default reads the samples and makes the
             tests of ``lm-eval-ext compare``.
+        only: The names of figures to make; all if empty.
 
     Raises:
         DataError: A samples file cannot be read.
@@ -76,28 +79,38 @@ def figures(models: Sequence[Model], different: Different | None = None) -> list
     for benchmark, declarations in declared().items():
         card = cards()[benchmark]
         for one in declarations:
-            if any(results.runs(task) for task in one.tasks()) and (
-                values := points(one, card, results)
-            ):
+            if only and one.name not in only:
+                continue
+            if any(map(results.runs, one.tasks())) and (values := points(one, card, results)):
                 content = Content(
+                    one,
                     tuple(values),
                     tuple(_ordered(one, values, results)),
                     _joins(one, values, tested),
                     card.chance if one.chance else None,
                 )
-                found.append(Figure(benchmark, one, content))
+                found.append(Figure(benchmark, content))
     return found
 
 
-def needed(models: Sequence[Model]) -> dict[str, tuple[str, list[str]]]:
-    """The figures that results lack: by name, the title and the tasks that would have them."""
-    there = {figure.name for figure in figures(models, lambda *_: frozenset())}
-    return {
-        one.name: (one.title, one.tasks())
-        for declarations in declared().values()
-        for one in declarations
-        if one.name not in there
-    }
+def needed(models: Sequence[Model], there: Sequence[Figure]) -> dict[str, str]:
+    """What the figures that results lack need, by their names."""
+    results = Results(models)
+    have = {figure.name for figure in there}
+    found = {}
+    for one in chain.from_iterable(declared().values()):
+        if one.name not in have:
+            run = any(map(results.runs, one.tasks()))
+            keys = f"the key {one.x} in a model's file, with " if one.x not in ("", SERIES) else ""
+            others = ", and the logged samples" if one.computed and run else ""
+            found[one.name] = f"{keys}{_some(one.tasks())}{others}"
+    return found
+
+
+def _some(tasks: Sequence[str], most: int = 4) -> str:
+    known = [task for task in tasks if card_of(task)]
+    more = f" or {len(known) - most} more tasks" if len(known) > most else ""
+    return ", ".join(known[:most]) + more
 
 
 def _ordered(figure: Declared, values: Sequence[Point], results: Results) -> list[str]:
@@ -111,6 +124,9 @@ def _ordered(figure: Declared, values: Sequence[Point], results: Results) -> lis
         key=lambda name: sum(by_model[name]) / len(by_model[name]),
         reverse=not figure.lower,
     )
+    if figure.lines == "row":  # colours in their order: the first for one's own
+        own = {point.model for point in values if not point.published}
+        return sorted(best, key=lambda name: name not in own)
     if figure.order == "value":
         return best
     about = {model.label: model_file(next(iter(model.runs.values()))) for model in results.models}

@@ -60,6 +60,13 @@ class Results:
         """By the model's label."""
         return {model.label: model.runs[task] for model in self.models if task in model.runs}
 
+    def files(self) -> dict[str, list[ResultsFile]]:
+        """By the model's label, each file once."""
+        return {
+            model.label: list({run.path: run for run in model.runs.values()}.values())
+            for model in self.models
+        }
+
     def scores(self, task: str) -> dict[str, Mapping[str, Score]]:
         """By the model's label."""
         for label, run in self.runs(task).items():
@@ -81,12 +88,14 @@ DAGGER = "†"
 def points(figure: Declared, card: Card, results: Results) -> list[Point]:
     """All values of a figure; none if no model has any."""
     own = _computed(figure, results) if figure.computed else _own(figure, results)
+    if figure.x not in ("", SERIES):
+        own = [point for point in own if point.x is not None]
     if not own:
         return []
-    found = own + _published(figure, card, results, own)
-    if figure.x in ("", SERIES):
-        return found
-    return [point for point in found if point.x is not None]
+    published = _published(figure, card, results, own)
+    if figure.x not in ("", SERIES):
+        published = [point for point in published if point.x is not None]
+    return own + published
 
 
 def _own(figure: Declared, results: Results) -> list[Point]:
@@ -117,7 +126,7 @@ def _computed(figure: Declared, results: Results) -> list[Point]:
     parts = (figure.panels, figure.rows, figure.series)
     headings = [{code: heading for heading, code in part.items()} for part in parts]
     found = []
-    for (label, *codes), score in resolve_name(figure.computed)(results.models).items():
+    for (label, *codes), score in resolve_name(figure.computed)(results.files()).items():
         if any(code not in known for code, known in zip(codes, headings, strict=True)):
             continue
         panel, row, series = (known[code] for code, known in zip(codes, headings, strict=True))
@@ -145,13 +154,13 @@ def _published(
     found = []
     for place, task, metric in () if figure.computed else figure.cells():
         for reference in card.references:
-            value = published_value(reference, task, metric, metrics[task])
-            if value is None:
+            value = published_value(reference, task, metric, metrics[task] or (metric,))
+            if value is None or reference.label not in (figure.published or (reference.label,)):
                 continue
             label = reference.label
             x = figure.published_x.get(label)
             if label != figure.line:
-                by_itself = label if PAPER in label else f"{label} {PAPER}"
+                by_itself = label if "(" in label else f"{label} {PAPER}"
                 label = same.get(plain_name(label), by_itself)
             group = f"{reference.label.partition(',')[0]} {PAPER}" if figure.x else ""
             found.append(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lm_eval_ext.cards import Card
-from lm_eval_ext.plots.charts import MOST_LANES, Content
+from lm_eval_ext.plots.content import Content
 from lm_eval_ext.plots.declared import Declared
 from lm_eval_ext.plots.points import DAGGER, Place, Point
 
@@ -13,8 +13,9 @@ MOST_NAMED = 4
 _KINDS = {"dots": "Dot plot", "arrows": "Arrow plot", "curve": "Line chart"}
 
 
-def alt(figure: Declared, content: Content) -> str:
+def alt(content: Content) -> str:
     """The alternative text: title, kind, and for each place its values."""
+    figure = content.declared
     places: dict[Place, list[Point]] = {}
     for point in content.points:
         places.setdefault(point.place, []).append(point)
@@ -51,9 +52,9 @@ def number(figure: Declared, value: float) -> str:
     return f"{value:.1f}" if figure.percent else f"{value:.3f}"
 
 
-def caption(figure: Declared, content: Content, card: Card) -> str:
+def caption(content: Content, card: Card) -> str:
     """What it is in the paper, and what its marks mean."""
-    points = content.points
+    figure, points = content.declared, content.points
     told = [f"{figure.title}."]
     if figure.paper:
         told.append(f"As {figure.paper} of {card.paper.authors} ({card.paper.venue}).")
@@ -71,7 +72,7 @@ def caption(figure: Declared, content: Content, card: Card) -> str:
     if content.joins:
         told.append(
             "Lines at the right join models that cannot be told apart (5 % level, Holm's method)."
-            if content.lanes() <= MOST_LANES
+            if content.joined()
             else "Too many groups of models cannot be told apart to be joined."
         )
     if any(point.model.endswith(DAGGER) for point in points):

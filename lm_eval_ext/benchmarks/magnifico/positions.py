@@ -14,7 +14,8 @@ from lm_eval_ext.benchmarks.magnifico.records import BASE
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.names import NONE
 from lm_eval_ext.harness.signature import METADATA_KEY
-from lm_eval_ext.results.files import ResultsFile, find
+from lm_eval_ext.log import get_logger
+from lm_eval_ext.results.files import ResultsFile, Score, find
 from lm_eval_ext.results.samples import Sample, read_samples
 from lm_eval_ext.stats import Interval, interval
 from lm_eval_ext.stats.intervals import jackknife
@@ -22,6 +23,8 @@ from lm_eval_ext.stats.intervals import jackknife
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_log = get_logger(__name__)
 
 END = "end"
 OTHERS = ("start", "mid")
@@ -64,6 +67,7 @@ class Row:
 class _Run:
     results: ResultsFile
     task: str
+    prompt: str
 
     def samples(self) -> dict[str, Sample]:
         """By the example's id."""
@@ -92,6 +96,31 @@ def compare(folder: Path) -> list[Row]:
     return rows
 
 
+def of_models(files: Mapping[str, Sequence[ResultsFile]]) -> dict[tuple[str, ...], Score]:
+    """For the figure ``magnifico-9``, by model, prompt, nothing, and position.
+
+    Args:
+        files: By model. Those without what :func:`compare` needs have no values.
+    """
+    found = {}
+    for model, own in files.items():
+        for runs in _groups(own).values():
+            for position in (place for place in OTHERS if place in runs and END in runs):
+                try:
+                    rows = _compared(model, position, runs[position], runs[END])
+                except DataError as error:
+                    _log.warning("%s", error)
+                    continue
+                prompt = runs[END].prompt
+                for row in rows:
+                    if row.database == score.POPULATED and row.form == "all":
+                        spread = row.interval
+                        bounds = (spread.low, spread.high) if spread else None
+                        found[model, prompt, "", position] = Score(row.relative, None, bounds)
+                        found[model, prompt, "", END] = Score(100.0, None)
+    return found
+
+
 def _groups(files: Iterable[ResultsFile]) -> dict[tuple[str, ...], dict[str, _Run]]:
     """The runs by model and signature without the position, then by position."""
     groups: dict[tuple[str, ...], dict[str, _Run]] = {}
@@ -107,7 +136,9 @@ def _groups(files: Iterable[ResultsFile]) -> dict[tuple[str, ...], dict[str, _Ru
             arguments = str(results.content["config"].get("model_args"))
             chat = str(results.content.get("chat_template_sha"))
             key = (results.model, arguments, chat, *same)
-            groups.setdefault(key, {})[str(own["position"])] = _Run(results, task)
+            groups.setdefault(key, {})[str(own["position"])] = _Run(
+                results, task, str(own["prompt"])
+            )
     return groups
 
 
