@@ -115,9 +115,7 @@ def systems_of(
     return Systems(metric.key, by_name, clusters, how, metric.limits, seed)
 
 
-def _scored(
-    metric: Metric, samples: Mapping[str, Sequence[Sample]]
-) -> list[tuple[Sample, ...]]:
+def _scored(metric: Metric, samples: Mapping[str, Sequence[Sample]]) -> list[tuple[Sample, ...]]:
     return [
         row
         for row in zip(*samples.values(), strict=True)

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 
 from lm_eval_ext.plots.content import Content, Spec, rows_of
 from lm_eval_ext.plots.declared import OWN_TITLE
-from lm_eval_ext.plots.marks import LANE, Marks
+from lm_eval_ext.plots.marks import LANE, LETTER, Marks
 from lm_eval_ext.plots.theme import Theme
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-
-_LETTER = 0.58
-"""The width of a letter, in font sizes: about that of a sans serif."""
 
 _LONGEST_LABEL, _ROW_HEADING = 34, 13
 """In letters; more of a model's name is cut off, a row's heading is broken."""
@@ -46,9 +43,9 @@ def chart(content: Content, theme: Theme, layout: Layout) -> Spec:
     named = content.headings(1) if content.by_row else content.models
     letters = 7 if curve else min(max(map(len, named)), _LONGEST_LABEL)
     margin = font * (2 + LANE * (content.lanes() if content.joined() else 0))
-    room = layout.width - font * (_LETTER * letters + 2)
+    room = layout.width - font * (LETTER * letters + 2)
     if rows != [OWN_TITLE]:
-        room -= font * _LETTER * _ROW_HEADING
+        room -= font * LETTER * _ROW_HEADING
     fit = max(1, int(room // (_LEAST_PANEL * font + margin)))
     grid = rows != [OWN_TITLE] and len(panels) <= fit
     columns = len(panels) if grid else min(fit, count)
@@ -64,7 +61,7 @@ def chart(content: Content, theme: Theme, layout: Layout) -> Spec:
         "height": round(font * _CURVE if curve else line * len(marks.lines), 2),
         "layer": marks.curve() if curve else marks.dots(),
     }
-    faceted = _facets(content, grid, columns, int((width + margin) / font / _LETTER), font)
+    faceted = _facets(content, grid, columns, int((width + margin) / font / LETTER), font)
     spacing = {"column": round(margin, 2), "row": round(font * 1.4, 2)}
     return {
         "$schema": SCHEMA, **faceted, "spacing": spacing, "spec": unit,

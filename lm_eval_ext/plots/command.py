@@ -71,7 +71,9 @@ def write(
     if format_ and format_ not in FORMATS:
         raise OptionError(f"-o {output}: use .{', .'.join(FORMATS)}, or a folder without a suffix")
     if format_ and len(names) != 1:
-        raise OptionError(f"-o {output} is one file: name one --figure, or a folder without a suffix")
+        raise OptionError(
+            f"-o {output} is one file: name one --figure, or a folder without a suffix"
+        )
     for figure in _chosen(read_models(paths), names):
         path = output if format_ else output / f"{figure.name}.svg"
         drawn = draw(figure, format_ or "svg", theme=theme, size=size, titled=titled)

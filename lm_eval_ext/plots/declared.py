@@ -137,5 +137,7 @@ def declared() -> Mapping[str, tuple[Declared, ...]]:
         except ValidationError as error:
             raise DataError(f"{place}: {first_problem(error)}") from None
         except (yaml.YAMLError, TypeError, KeyError) as error:
-            raise DataError(f"{place}: a mapping with the key figures is needed ({error})") from None
+            raise DataError(
+                f"{place}: a mapping with the key figures is needed ({error})"
+            ) from None
     return found

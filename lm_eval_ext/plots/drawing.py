@@ -66,8 +66,7 @@ def draw(
     if format_ == "pdf":
         return bytes(_converter().svg_to_pdf(_svg(figure, spec)))
     if format_ == "png":
-        scale = size.ppi / POINTS_PER_INCH
-        return bytes(_converter().svg_to_png(_svg(figure, spec), scale=scale, ppi=size.ppi))
+        return bytes(_converter().svg_to_png(_svg(figure, spec), ppi=size.ppi))
     return _svg(figure, spec).encode()
 
 

@@ -3,7 +3,17 @@
 from dataclasses import dataclass
 
 from lm_eval_ext.plots.content import (
-    ARROW, CHANCE, JOIN, LINE, MEASURED, PUBLISHED, ZERO, Content, Spec, bounds, groups_of,
+    ARROW,
+    CHANCE,
+    JOIN,
+    LINE,
+    MEASURED,
+    PUBLISHED,
+    ZERO,
+    Content,
+    Spec,
+    bounds,
+    groups_of,
 )  # fmt: skip
 from lm_eval_ext.plots.points import SERIES
 from lm_eval_ext.plots.theme import Theme
@@ -11,13 +21,20 @@ from lm_eval_ext.plots.theme import Theme
 LANE = 0.5
 """Between groups of models that cannot be told apart, in font sizes."""
 
+LETTER = 0.58
+"""The width of a letter, in font sizes: about that of a sans serif."""
+
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross",
            "triangle-right", "triangle-left")  # fmt: skip
 
 _DOT, _STROKE, _THIN = 3.8, 0.13, 0.1
 """The area of a dot and widths of lines, in font sizes."""
 
+_APART = {"paddingInner": 0.15, "paddingOuter": 0.075}
+"""Of lines with several dots, in lines."""
+
 _MANY_LETTERS = 34
+"""Of a name in a legend; more is cut off."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +70,16 @@ class Marks:
     def dots(self) -> list[Spec]:
         """A line for each model or row, a dot for each series or model."""
         figure, arrows = self.content.declared, self.content.declared.kind == "arrows"
+        several = len(self.names) > 1 and not arrows
         y: Spec = {
             "field": "line", "type": "nominal", "sort": self.lines,
-            "scale": {"type": "band", "domain": self.lines,
-                      **({"paddingInner": 0.15, "paddingOuter": 0.075} if len(self.names) > 1 else {})},
+            "scale": {"type": "band", "domain": self.lines, **(_APART if several else {})},
             "axis": {"title": None, "labelLimit": round(self.font * 22), "ticks": False,
-                     "domain": False, "grid": len(self.names) > 1 and not arrows,
+                     "domain": False, "grid": several,
                      "tickBand": "extent"},
         }  # fmt: skip
         at: Spec = {"y": y}
-        if len(self.names) > 1 and not arrows:
+        if several:
             at["yOffset"] = {"field": "mark", "type": "nominal", "sort": self.names,
                              "scale": {"domain": self.names}}  # fmt: skip
         x = self._values(tickCount=4, labelFlush=False)
@@ -183,11 +200,11 @@ class Marks:
 
     def _legend(self) -> Spec | None:
         """As many columns as the figure has room for."""
-        if len(self.names) == 1 and not self.content.by_row:
-            if self.content.declared.kind != "curve":
-                return None
+        needless = self.content.declared.kind != "curve" and not self.content.by_row
+        if needless and len(self.names) == 1:
+            return None
         longest = min(max(map(len, self.names)), _MANY_LETTERS)
-        columns = max(1, int(self.whole // (self.font * (0.58 * longest + 3))))
+        columns = max(1, int(self.whole // (self.font * (LETTER * longest + 3))))
         return {"title": None, "orient": "top", "labelLimit": round(self.font * _MANY_LETTERS),
                 "columns": columns, "symbolStrokeWidth": self.font * _STROKE}  # fmt: skip
 
@@ -210,7 +227,11 @@ class Marks:
     def _tooltip(self) -> Spec:
         figure = self.content.declared
         number = {"type": "quantitative", "format": ".1f" if figure.percent else ".3f"}
-        texts = [("model", "model"), ("kind", "value is"), *([("line", "of")] * self.content.by_row)]
+        texts = [
+            ("model", "model"),
+            ("kind", "value is"),
+            *([("line", "of")] * self.content.by_row),
+        ]
         if len(self.content.headings(2)) > 1:
             texts.append(("step" if figure.x == SERIES else "mark", "with"))
         numbers = [("value", figure.axis), ("low", "interval from"), ("high", "to")]

@@ -112,9 +112,7 @@ def _own(figure: Declared, results: Results) -> list[Point]:
     return found
 
 
-def _point(
-    place: Place, label: str, score: Score | None, source: tuple[str, str]
-) -> Point | None:
+def _point(place: Place, label: str, score: Score | None, source: tuple[str, str]) -> Point | None:
     if score is None or score.value is None or not math.isfinite(score.value):
         return None
     low, high = score.interval or (None, None)
@@ -146,9 +144,7 @@ def _of_curve(figure: Declared, run: ResultsFile, label: str) -> tuple[float | N
     return x, str(about.get("family") or label)
 
 
-def _published(
-    figure: Declared, card: Card, results: Results, own: Sequence[Point]
-) -> list[Point]:
+def _published(figure: Declared, card: Card, results: Results, own: Sequence[Point]) -> list[Point]:
     metrics = {task: next(iter(results.scores(task).values()), {}) for task in figure.tasks()}
     same = {plain_name(point.model.rstrip(f" {DAGGER}")): point.model for point in own}
     found = []

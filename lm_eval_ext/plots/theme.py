@@ -58,9 +58,8 @@ DARK = Theme(
 )  # fmt: skip
 _NAMES = ("ink", "muted", "grid", "paper")
 PAGE = Theme(
-    *(f"var(--plot-{name})" for name in _NAMES),
+    **{name: f"var(--plot-{name})" for name in _NAMES},
     palette=tuple(f"var(--plot-{place})" for place in range(1, len(LIGHT.palette) + 1)),
-    font="inherit",
 )
 
 THEMES: Mapping[str, Theme] = MappingProxyType({"light": LIGHT, "dark": DARK, "page": PAGE})

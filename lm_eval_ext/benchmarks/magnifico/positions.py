@@ -102,7 +102,7 @@ def of_models(files: Mapping[str, Sequence[ResultsFile]]) -> dict[tuple[str, ...
     Args:
         files: By model. Those without what :func:`compare` needs have no values.
     """
-    found = {}
+    found: dict[tuple[str, ...], Score] = {}
     for model, own in files.items():
         for runs in _groups(own).values():
             for position in (place for place in OTHERS if place in runs and END in runs):
