@@ -35,6 +35,9 @@ class Declared(BaseModel):
             second; ``curve``, with ``x`` as axis.
         x: Of a curve: a key of a model's file, or ``series``: the series are steps.
         x_title: Of that axis.
+        x_part: A part of signatures that has x where the model's file has not.
+        group_part: A part of signatures in which a curve's points may differ; those that do are not
+            joined.
         axis: Title of the axis of values.
         ends: Of that axis; widened for values beyond it.
         panels: Heading to code.
@@ -67,6 +70,8 @@ class Declared(BaseModel):
     kind: Literal["dots", "arrows", "curve"] = "dots"
     x: str = ""
     x_title: str = ""
+    x_part: str = ""
+    group_part: str = ""
     axis: str
     ends: tuple[float, float] = (0.0, 1.0)
     panels: dict[str, str] = {OWN_TITLE: ""}

@@ -10,7 +10,7 @@ from lm_eval_ext.compare.differences import systems_of
 from lm_eval_ext.compare.metrics import choose_metrics, how_to_recompute
 from lm_eval_ext.compare.systems import adjusted
 from lm_eval_ext.errors import LmEvalExtError
-from lm_eval_ext.plots.points import Point, Results
+from lm_eval_ext.plots.points import DAGGER, Point, Results
 from lm_eval_ext.stats.paired import letters
 
 ALPHA = 0.05
@@ -70,7 +70,7 @@ def alike(points: Sequence[Point], different: Different) -> list[list[str]]:
     Each is as large as it can be, and has two models or more. Where tests are impossible, models
     differ if their intervals do not overlap; none are joined if one has no interval.
     """
-    own = [point for point in points if not point.published]
+    own = [one for one in points if not one.published and not one.model.endswith(DAGGER)]
     if len(own) < 2:  # noqa: PLR2004
         return []
     pairs = different(*own[0].source)

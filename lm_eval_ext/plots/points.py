@@ -8,11 +8,12 @@ from pkgutil import resolve_name
 from typing import Any
 
 from lm_eval_ext.cards import Card
-from lm_eval_ext.compare.align import usual
+from lm_eval_ext.compare.align import parts_of, usual
 from lm_eval_ext.compare.reading import Model
 from lm_eval_ext.plots.declared import Declared
 from lm_eval_ext.results.files import ResultsFile, Score, model_file
 from lm_eval_ext.results.published import PAPER, plain_name, published_value
+from lm_eval_ext.text import one_line, quantity
 
 SERIES = "series"
 """As ``x`` of a curve: its steps are the series."""
@@ -106,8 +107,8 @@ def _own(figure: Declared, results: Results) -> list[Point]:
             point = _point(place, label, scores.get(metric), (task, metric))
             if point is None:
                 continue
-            x, group = _of_curve(figure, runs[label], label)
-            shown = label if label in alike else f"{label} {DAGGER}"
+            x, group = _of_curve(figure, runs[label], task, label)
+            shown = label if label in alike or figure.group_part else f"{label} {DAGGER}"
             found.append(replace(point, model=shown, x=x, group=group))
     return found
 
@@ -133,15 +134,21 @@ def _computed(figure: Declared, results: Results) -> list[Point]:
     return found
 
 
-def _of_curve(figure: Declared, run: ResultsFile, label: str) -> tuple[float | None, str]:
+def _of_curve(
+    figure: Declared, run: ResultsFile, task: str, label: str
+) -> tuple[float | None, str]:
     """A model's place on the x axis, and what it is joined by."""
     if not figure.x:
         return None, ""
     if figure.x == SERIES:
         return None, label
-    about = model_file(run)
-    x = size_of(label, about) if figure.x == "size" else quantity(about.get(figure.x))
-    return x, str(about.get("family") or label)
+    about, parts = model_file(run), parts_of(run.signature(task))
+    group = one_line(str(about.get("family") or label))
+    if figure.group_part in parts:
+        group += f", {figure.group_part} {parts[figure.group_part]}"
+    if figure.x == "size":
+        return size_of(label, about), group
+    return quantity(about.get(figure.x, parts.get(figure.x_part))), group
 
 
 def _published(figure: Declared, card: Card, results: Results, own: Sequence[Point]) -> list[Point]:
@@ -165,17 +172,7 @@ def _published(figure: Declared, card: Card, results: Results, own: Sequence[Poi
     return found
 
 
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmbt])?", re.IGNORECASE)
-_IN_NAME = re.compile(r"(?<![a-z0-9.])([0-9]+(?:\.[0-9]+)?)([mbt])(?![a-z0-9])", re.IGNORECASE)
-_UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
-
-
-def quantity(value: object) -> float | None:
-    """A number, or a text such as 350M or 7B (thousands k, billions B, trillions T); else None."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value) if math.isfinite(value) else None
-    found = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
-    return float(found[1]) * _UNITS[(found[2] or "").casefold()] if found else None
+_IN_NAME = re.compile(r"(?<![a-z0-9.])[0-9]+(?:\.[0-9]+)?[mbt](?![a-z0-9])", re.IGNORECASE)
 
 
 def size_of(label: str, about: Mapping[str, Any]) -> float | None:
@@ -183,4 +180,4 @@ def size_of(label: str, about: Mapping[str, Any]) -> float | None:
     if (size := quantity(about.get("size"))) is not None:
         return size
     found = _IN_NAME.search(label)
-    return float(found[1]) * _UNITS[found[2].casefold()] if found else None
+    return quantity(found[0]) if found else None
