@@ -11,6 +11,7 @@ def plot(
         list[Path],
         typer.Argument(metavar="PATH", help="Results files, or folders given as --output_path."),
     ],
+    *,
     figure: Annotated[
         list[str] | None,
         typer.Option(help="A figure's name, such as lieder-1; repeatable. Default: all."),

@@ -49,7 +49,9 @@ def chart(content: Content, theme: Theme, layout: Layout) -> Spec:
     fit = max(1, int(room // (_LEAST_PANEL * font + margin)))
     grid = rows != [OWN_TITLE] and len(panels) <= fit
     columns = len(panels) if grid else min(fit, count)
-    if not grid:  # as many in every row
+    if not grid and rows != [OWN_TITLE]:  # panels of one heading below each other
+        columns = max(one for one in range(1, columns + 1) if len(panels) % one == 0)
+    elif not grid:  # as many in every row
         columns = -(-count // -(-count // columns))
     width = layout.panel or max(room / columns - margin, 4 * font)
     marks = Marks(content, theme, font, width, layout.width)
@@ -73,8 +75,8 @@ def _facets(content: Content, grid: bool, columns: int, chars: int, font: float)
     """The data and their division into panels; headings are broken into lines."""
 
     def heading(panel: str, row: str) -> str:
-        text = panel if grid else " · ".join(part for part in (row, panel) if part)
-        return "\n".join(wrapped(text, max(chars, 6)))
+        parts = [part for part in ("" if grid else row, panel) if part]
+        return "\n".join(line for part in parts for line in wrapped(part, max(chars, 6)))
 
     def row_heading(row: str) -> str:
         return "\n".join(wrapped(row, _ROW_HEADING))
@@ -91,16 +93,17 @@ def _facets(content: Content, grid: bool, columns: int, chars: int, font: float)
     if not grid:
         return {"data": {"values": values}, "facet": facet, "columns": columns}
     rows = list(dict.fromkeys(row_heading(row) for _, row in content.panels()))
-    beside = {**header, "labelAngle": 0, "labelAlign": "right", "labelFontStyle": "italic"}
+    beside = {**header, "labelAngle": 0, "labelAlign": "left", "labelFontStyle": "italic"}
     by_row = {"field": "row", "type": "nominal", "sort": rows, "header": beside}
     return {"data": {"values": values}, "facet": {"column": column, "row": by_row}}
 
 
 def wrapped(text: str, chars: int) -> list[str]:
-    """Lines of at most so many letters, where there are spaces; names break after underscores."""
+    """Lines of at most so many letters, if possible; names longer than that break after "_"."""
     lines = [""]
-    for word in re.findall(r"[^ _]*[ _]?", text):
-        if lines[-1] and len(lines[-1] + word.rstrip()) > chars:
-            lines.append("")
-        lines[-1] += word
+    for word in re.findall(r"[^ ]* ?", text):
+        for piece in re.findall("[^_]*_?", word) if len(word) > chars else [word]:
+            if lines[-1] and len(lines[-1] + piece.rstrip()) > chars:
+                lines.append("")
+            lines[-1] += piece
     return [line.strip() for line in lines]

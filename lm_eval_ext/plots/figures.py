@@ -69,9 +69,6 @@ def figures(
         different: Which models differ significantly; the default reads the samples and makes the
             tests of ``lm-eval-ext compare``.
         only: The names of figures to make; all if empty.
-
-    Raises:
-        DataError: A samples file cannot be read.
     """
     results = Results(models)
     tested = different or Tested(results)

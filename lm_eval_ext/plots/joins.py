@@ -10,8 +10,12 @@ from lm_eval_ext.compare.differences import systems_of
 from lm_eval_ext.compare.metrics import choose_metrics, how_to_recompute
 from lm_eval_ext.compare.systems import adjusted
 from lm_eval_ext.errors import LmEvalExtError
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.points import DAGGER, Point, Results
+from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.stats.paired import letters
+
+_log = get_logger(__name__)
 
 ALPHA = 0.05
 
@@ -35,33 +39,38 @@ class Tested:
         """The pairs that differ; None without samples, or if they do not give the metric."""
         alike = self._results.usual(task)
         runs = {name: run for name, run in self._results.runs(task).items() if name in alike}
-        if task not in self._aligned:
-            try:
-                self._aligned[task] = align(task, runs)
-            except LmEvalExtError:
-                self._aligned[task] = None
-        aligned = self._aligned[task]
-        if aligned is None:
-            return None
-        filters = list(next(iter(aligned.samples.values())))
         try:
-            (chosen,) = choose_metrics(task, next(iter(runs.values())), filters, [metric])
-        except (LmEvalExtError, ValueError):
+            if task not in self._aligned:
+                self._aligned[task] = None
+                self._aligned[task] = align(task, runs)
+            aligned = self._aligned[task]
+            return aligned and _different(task, metric, runs, aligned)
+        except LmEvalExtError as error:
+            _log.info("%s; models are told apart by their intervals", error)
             return None
-        logged = {name: aligned.everything[name][chosen.filter] for name in runs}
-        how = how_to_recompute(task, runs, logged, chosen)
-        samples = {name: aligned.samples[name][chosen.filter] for name in runs}
-        systems = systems_of(task, chosen, samples, how)
-        if isinstance(systems, str):
-            return None
-        p_values = adjusted(systems.tests())
-        if any(p is None for p in p_values):
-            return None
-        return frozenset(
-            pair
-            for pair, p in zip(systems.pairs(), p_values, strict=True)
-            if p is not None and p < ALPHA
-        )
+
+
+def _different(
+    task: str, metric: str, runs: Mapping[str, ResultsFile], aligned: Aligned
+) -> frozenset[tuple[str, str]] | None:
+    filters = list(next(iter(aligned.samples.values())))
+    chosen = next(iter(choose_metrics(task, next(iter(runs.values())), filters, [metric])), None)
+    if chosen is None:
+        return None
+    logged = {name: aligned.everything[name][chosen.filter] for name in runs}
+    how = how_to_recompute(task, runs, logged, chosen)
+    samples = {name: aligned.samples[name][chosen.filter] for name in runs}
+    systems = systems_of(task, chosen, samples, how)
+    if isinstance(systems, str):
+        return None
+    p_values = adjusted(systems.tests())
+    if any(p is None for p in p_values):
+        return None
+    return frozenset(
+        pair
+        for pair, p in zip(systems.pairs(), p_values, strict=True)
+        if p is not None and p < ALPHA
+    )
 
 
 def alike(points: Sequence[Point], different: Different) -> list[list[str]]:

@@ -221,8 +221,7 @@ class Marks:
             places = range(len(self.names))
             shapes = [_SHAPES[(n + n // most) % len(_SHAPES)] for n in places]
         scale = {"domain": self.names, "range": shapes}
-        legend = None if self.content.declared.kind == "curve" else self._legend()
-        return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
+        return {"field": field, "type": "nominal", "scale": scale, "legend": self._legend()}
 
     def _tooltip(self) -> Spec:
         figure = self.content.declared

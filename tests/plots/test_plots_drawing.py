@@ -131,7 +131,7 @@ def test_the_command_writes_all_or_one(folder: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_drawn_is_one_line_and_no_file(
-    folder: Path, tmp_path: Path, names: list[str], output: str | None,
+    folder: Path, tmp_path: Path, *, names: list[str], output: str | None,
     options: dict[str, object], problem: str,
 ) -> None:  # fmt: skip
     (tmp_path / "file").write_text("in the way")
