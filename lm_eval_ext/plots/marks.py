@@ -186,8 +186,9 @@ class Marks:
         positive = [x for x in xs if x > 0]
         powers = [10.0**power for power in range(15) if min(positive) <= 10**power <= max(positive)]
         labels = "replace(format(datum.value, '~s'), 'G', 'B')"
-        ticks = {"values": [0.0] * (0 in xs) + powers, "labelExpr": labels, "labelOverlap": True}
-        scale = {"type": "symlog", "constant": min(positive), "nice": False}
+        ticks = {"values": [0.0] * (0 in xs) + powers, "labelExpr": labels, "labelOverlap": True,
+                 "labelFlush": False, "labelSeparation": self.font * 0.5}  # fmt: skip
+        scale = {"type": "symlog", "constant": min(positive), "domain": [min(xs), max(xs)]}
         return {"scale": scale, "axis": {**axis, **ticks}}
 
     def _values(self, **axis: float | bool) -> Spec:

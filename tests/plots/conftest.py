@@ -3,14 +3,11 @@
 from pathlib import Path
 
 import pytest
+from plots_names import OF_DOUBT, OTHER, TASK, TESTED
 from support.results_files import rows, write_run
 
 from lm_eval_ext.compare.reading import Model, read_models
 
-TASK = "lieder_base"
-TESTED = "direct/neg_pos_s>pos_pos_s:affirmative_negation"
-OTHER = "direct/pos_neg_s>pos_pos_s:affirmative_negation"
-OF_DOUBT = "direct/pos_neg_s>pos_pos_s:know_doubt"
 RIGHT = {"alpha": 15, "beta": 13, "gamma": 2}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import vl_convert
-from conftest import OTHER, TASK, TESTED  # type: ignore[import-not-found]
+from plots_names import OTHER, TASK, TESTED
 from support.results_files import rows, write_run
 
 from lm_eval_ext.benchmarks.lieder.score import metric_list
@@ -19,7 +19,8 @@ from lm_eval_ext.plots.content import JOIN, LINE, MEASURED, PUBLISHED, Content, 
 from lm_eval_ext.plots.declared import Declared, declared
 from lm_eval_ext.plots.drawing import VERSION, themed
 from lm_eval_ext.plots.figures import Figure, figures, needed
-from lm_eval_ext.plots.points import DAGGER, Point
+from lm_eval_ext.plots.points import DAGGER, Point, size_of
+from lm_eval_ext.text import quantity
 
 ALL = [(name, one) for name, group in declared().items() for one in group]
 
@@ -196,3 +197,49 @@ def test_a_declaration_that_cannot_be_drawn_is_refused(
     assert Declared(**right).tasks() == ["task"]
     with pytest.raises(ValueError, match=re.escape(problem)):
         Declared(**{**right, **changed})
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (7e9, 7e9), ("7B", 7e9), ("350 M", 350e6), ("1.5b", 1.5e9), ("1T", 1e12), ("12", 12),
+        (0, 0),
+        (True, None), ("", None), ("B", None), ("7 B parameters", None), (float("nan"), None),
+        (None, None), ("-1", None),
+    ],
+)  # fmt: skip
+def test_quantities(value: object, expected: float | None) -> None:
+    assert quantity(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "about", "expected"),
+    [
+        ("pythia-160m", {}, 160e6), ("Llama-2-7B-chat", {}, 7e9), ("org/T0-3B (paper)", {}, 3e9),
+        ("pythia-160m", {"size": "1B"}, 1e9),
+        ("gpt2", {}, None), ("GPT-4o", {}, None), ("model 3by", {}, None), ("v1.5m2", {}, None),
+    ],
+)  # fmt: skip
+def test_sizes(label: str, about: dict[str, object], expected: float | None) -> None:
+    assert size_of(label, about) == expected
+
+
+def test_points_of_a_family_are_joined_by_split(tmp_path: Path) -> None:
+    """As DiNeR's: share and divergence are those of the data, or the share that of the file."""
+    for name, share, divergence in (("a", "0.4", "0.8"), ("b", "1", "0.8"), ("c", "0.4", "0.6")):
+        more = {"micro_f1,none": 0.5}
+        file = write_run(
+            tmp_path / name, name, "diner_name_tmcd", rows(8, 4), more=more, data=divergence
+        )
+        content = json.loads(file.read_text())
+        signature = content["configs"]["diner_name_tmcd"]["metadata"]["signature"]
+        signature |= {"share": share, "divergence": divergence}
+        file.write_text(json.dumps(content))
+        key = "training_share: 0.2\n" if name == "c" else ""
+        (tmp_path / name / "model.yaml").write_text(f"family: T5\n{key}")
+    (figure,) = figures(read_models([tmp_path]), only=["diner-5"])
+    assert {(one.model, one.x, one.group) for one in figure.content.points} == {
+        ("a", 0.4, "T5, divergence 0.8"),
+        ("b", 1.0, "T5, divergence 0.8"),
+        ("c", 0.2, "T5, divergence 0.6"),
+    }
