@@ -44,7 +44,7 @@ class Tested:
                 self._aligned[task] = None
                 self._aligned[task] = align(task, runs)
             aligned = self._aligned[task]
-            return aligned and _different(task, metric, runs, aligned)
+            return None if aligned is None else _different(task, metric, runs, aligned)
         except LmEvalExtError as error:
             _log.info("%s; models are told apart by their intervals", error)
             return None
