@@ -12,9 +12,10 @@ from lm_eval_ext.plots.charts import Layout, chart
 from lm_eval_ext.plots.content import Content
 from lm_eval_ext.plots.declared import Declared, declared
 from lm_eval_ext.plots.joins import Different, Tested, alike
-from lm_eval_ext.plots.points import SERIES, Place, Point, Results, points, size_of
+from lm_eval_ext.plots.points import DAGGER, SERIES, Place, Point, Results, points, size_of
 from lm_eval_ext.plots.theme import LIGHT, Theme
 from lm_eval_ext.results.files import model_file
+from lm_eval_ext.results.published import PAPER
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,8 @@ def _ordered(figure: Declared, values: Sequence[Point], results: Results) -> lis
     about = {model.label: model_file(next(iter(model.runs.values()))) for model in results.models}
 
     def size(label: str) -> float:
-        known = figure.sizes.get(label.removesuffix(" (paper)"))
+        label = label.removesuffix(f" {DAGGER}")
+        known = figure.sizes.get(label.removesuffix(f" {PAPER}"))
         found = size_of(label, {"size": known} if known else about.get(label, {}))
         return found if found is not None else float("inf")
 

@@ -6,6 +6,7 @@ figure 9). It needs logged runs of a model that differ in nothing but the positi
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,7 @@ class _Run:
     task: str
     prompt: str
 
+    @cached_property
     def samples(self) -> dict[str, Sample]:
         """By the example's id."""
         found = read_samples(self.results, self.task).get(FILTER, {})
@@ -143,7 +145,7 @@ def _groups(files: Iterable[ResultsFile]) -> dict[tuple[str, ...], dict[str, _Ru
 
 
 def _compared(model: str, position: str, here: _Run, end: _Run) -> list[Row]:
-    first, second = here.samples(), end.samples()
+    first, second = here.samples, end.samples
     if first.keys() != second.keys():
         raise DataError(
             f"{here.results.path} and {end.results.path}: {here.task} and {end.task} have "
