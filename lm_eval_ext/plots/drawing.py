@@ -64,10 +64,10 @@ def draw(
     if format_ == "html":
         return str(_converter().vegalite_to_html(spec, vl_version=VERSION, bundle=True)).encode()
     if format_ == "pdf":
-        return bytes(_converter().svg_to_pdf(_svg(figure, spec)))
+        return bytes(_converter().svg_to_pdf(svg(figure, spec)))
     if format_ == "png":
-        return bytes(_converter().svg_to_png(_svg(figure, spec), ppi=size.ppi))
-    return _svg(figure, spec).encode()
+        return bytes(_converter().svg_to_png(svg(figure, spec), ppi=size.ppi))
+    return svg(figure, spec).encode()
 
 
 def themed(
@@ -115,8 +115,8 @@ def _width(spec: Spec) -> float:
     return float(found[1]) if found else 0.0
 
 
-def _svg(figure: Figure, spec: Spec) -> str:
-    """With the figure's name and its alternative text for screen readers."""
+def svg(figure: Figure, spec: Spec) -> str:
+    """Draws what :func:`themed` returned, with the alternative text for screen readers."""
     text: str = _converter().vegalite_to_svg(spec, vl_version=VERSION)
     label = escape(figure.alt, quote=True)
     return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
