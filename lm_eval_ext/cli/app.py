@@ -13,6 +13,7 @@ from lm_eval_ext.cli import (
     lieder,
     magnifico,
     power,
+    plots,
     results,
     runs,
     sql_score,
@@ -55,6 +56,7 @@ app.command("show")(results.show)
 app.command("compare")(runs.compare)
 app.command("power")(power.power)
 app.command("leaderboard")(runs.leaderboard)
+app.command("plot")(plots.plot)
 app.command("signature")(results.signature)
 app.command("sql-score")(sql_score.sql_score)
 app.command("demo-model")(demo_model.demo_model)
