@@ -187,14 +187,22 @@ def compare(
 
 def leaderboard(
     results: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(metavar="PATH", help="Results files, or folders given as --output_path."),
-    ],
+    ] = None,
+    *,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the page.")],
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option(help="A results.json of another page, to add its models; repeatable."),
+    ] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Leaderboard",
     samples: Annotated[bool, typer.Option(help="Whether to write the samples, too.")] = True,
 ) -> None:
-    """Make an HTML page of many models: tables, published values, samples."""
+    """Make an HTML page of many models: plots, tables, published values, samples."""
+    from lm_eval_ext.errors import OptionError
     from lm_eval_ext.leaderboard.site import build
 
-    print(build(results, output, title=title, with_samples=samples))
+    if not results and not merge:
+        raise OptionError("name results files or folders, or a results.json with --merge")
+    print(build(results or [], output, title=title, merge=merge or [], with_samples=samples))

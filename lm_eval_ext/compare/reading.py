@@ -1,7 +1,7 @@
 """From the arguments of a command to models and their results."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -20,10 +20,14 @@ from lm_eval_ext.text import one_line
 
 @dataclass(frozen=True)
 class Model:
-    """A model under a unique label, with the results file that counts for each task."""
+    """A model under a unique label, with the results file that counts for each task.
+
+    ``history`` has all results of a task, the oldest first.
+    """
 
     label: str
     runs: Mapping[str, ResultsFile]
+    history: Mapping[str, Sequence[ResultsFile]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class _Found:
     argument: str
     place: str
     runs: dict[str, ResultsFile]
+    history: dict[str, list[ResultsFile]]
 
 
 def read_models(paths: Sequence[Path]) -> list[Model]:
@@ -58,7 +63,7 @@ def read_models(paths: Sequence[Path]) -> list[Model]:
     for name, model in zip(labels, found, strict=True):
         seen[name] = seen.get(name, 0) + 1
         unique = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        models.append(Model(unique, model.runs))
+        models.append(Model(unique, model.runs, model.history))
     return models
 
 
@@ -119,8 +124,9 @@ def _models_under(path: Path) -> list[_Found]:
         named = model_file_path(results) if model_file(results).get("display_name") else None
         key = (name, str(named) if named else identity(results.content["config"]))
         place = one_line(str(results.path.parent))
-        model = found.setdefault(key, _Found(name, one_line(str(path)), place, {}))
+        model = found.setdefault(key, _Found(name, one_line(str(path)), place, {}, {}))
         for task in results.tasks:
+            model.history.setdefault(task, []).append(results)
             known = model.runs.get(task)
             if known is None or _rank(results, task) > _rank(known, task):
                 model.runs[task] = results

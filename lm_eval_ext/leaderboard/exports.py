@@ -85,7 +85,8 @@ def _lines(table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def _heading(column: Column) -> str:
-    return f"{column.group}/{column.label}".strip("/")
+    label = f"{column.label} · {column.metric}" if column.metric else column.label
+    return f"{column.group}/{label}".strip("/")
 
 
 def cell_text(cell: Cell) -> str:

@@ -59,13 +59,16 @@ def _ranks(
 ) -> dict[str, Rank]:
     sign = 1 if higher else -1
     better = dict.fromkeys(range(len(labels)), 0)
+    beaten = dict.fromkeys(range(len(labels)), 0)
     tied = dict.fromkeys(range(len(labels)), False)
     for (one, two), differs in different.items():
         if differs:
-            worse = two if sign * means[one] > sign * means[two] else one
-            better[worse] += 1
+            first, last = (one, two) if sign * means[one] > sign * means[two] else (two, one)
+            better[last] += 1
+            beaten[first] += 1
         else:
             tied[one] = tied[two] = True
     return {
-        label: Rank(best=better[place] + 1, tied=tied[place]) for place, label in enumerate(labels)
+        label: Rank(better[place] + 1, tied[place], beaten[place])
+        for place, label in enumerate(labels)
     }

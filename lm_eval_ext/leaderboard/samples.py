@@ -249,9 +249,16 @@ def _plain(asked: Sequence[Asked]) -> list[DocumentView]:
 
 
 def _part(part: Part) -> dict[str, Any]:
+    found: dict[str, Any] = {"title": part.title}
     if part.table:
-        return {"title": part.title, "table": [[_cut(cell) for cell in row] for row in part.table]}
-    return {"title": part.title, "text": _cut(part.text)}
+        found["table"] = [[_cut(cell) for cell in row] for row in part.table]
+    else:
+        found["text"] = _cut(part.text)
+    if part.marked:
+        found["marked"] = part.marked
+    if part.beside:
+        found["beside"] = _part(part.beside)
+    return found
 
 
 def _cut(text: str) -> str:

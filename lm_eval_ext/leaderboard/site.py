@@ -1,25 +1,24 @@
 """``lm-eval-ext leaderboard``: from folders of results to one HTML page that needs no network."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
-from importlib.resources import files
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.cards import cards
+from lm_eval_ext.compare import reading
 from lm_eval_ext.compare.align import clusters_of
 from lm_eval_ext.compare.systems import Systems, lacking
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.leaderboard import exports, samples, tables
-from lm_eval_ext.leaderboard.board import Board, Rank, TaskBoard, collect
+from lm_eval_ext.leaderboard import changes, exports, pictures, published, samples, tables
+from lm_eval_ext.leaderboard.board import Board, TaskBoard, collect
+from lm_eval_ext.leaderboard.matrix import matrix
+from lm_eval_ext.leaderboard.page import Page, Section, render
+from lm_eval_ext.leaderboard.pictures import Drawn
 from lm_eval_ext.leaderboard.ranks import ranks_by_intervals, ranks_by_tests
-from lm_eval_ext.leaderboard.samples import CHUNK, Logged, SampleFiles, read
-from lm_eval_ext.leaderboard.tables import Table, number
+from lm_eval_ext.leaderboard.samples import Logged, SampleFiles, read
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.files import variant_and_name
 from lm_eval_ext.results.samples import Key, Sample
@@ -43,65 +42,6 @@ def remove_samples(site: Path) -> None:
             folder.rmdir()
 
 
-@dataclass(frozen=True)
-class Section:
-    """A benchmark's part of the page; the first ``open`` tables are open."""
-
-    title: str
-    paper: str = ""
-    url: str = ""
-    tables: tuple[Table, ...] = ()
-    open: int = 1
-
-
-def render(
-    board: Board,
-    overview: Table,
-    sections: Sequence[Section],
-    samples: Sequence[tuple[str, SampleFiles]],
-    title: str,
-) -> str:
-    """Renders the page.
-
-    The template escapes text from elsewhere. In the data for the script ``<`` is encoded, so
-    that no text can end their block.
-    """
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    template = environment.from_string(_asset("page.html"))
-    content: Mapping[str, Any] = {
-        "chunk": CHUNK,
-        "samples": [{"name": name, **asdict(one)} for name, one in samples],
-    }
-    encoded = json.dumps(content, ensure_ascii=True).replace("<", "\\u003c")
-    return template.render(
-        title=title,
-        board=board,
-        overview=overview,
-        sections=sections,
-        samples=samples,
-        groups=list(dict.fromkeys(column.group for column in overview.columns)),
-        content=Markup(encoded),
-        style=Markup(_asset("page.css")),
-        script=Markup(_asset("page.js")),
-        number=number,
-        signed=partial(number, sign=True),
-        x=position,
-    )
-
-
-def position(value: float, ends: tuple[float, float]) -> str:
-    """The place of a value on an axis, in hundredths of its length; never outside."""
-    start, end = ends
-    return f"{100 * min(max((value - start) / (end - start), 0.0), 1.0):.1f}"
-
-
-def _asset(name: str) -> str:
-    return (files("lm_eval_ext.leaderboard") / "assets" / name).read_text(encoding="utf-8")
-
-
 MOST_METRICS = 12
 """Metrics per task that the browser of samples offers."""
 
@@ -114,33 +54,81 @@ def build(
     site: Path,
     *,
     title: str = "Leaderboard",
+    merge: Sequence[Path] = (),
     with_samples: bool = True,
     progress: bool | None = None,
 ) -> Path:
     """Makes the page of results files or folders, and the folder ``site``; returns the page's path.
 
     An earlier page and its samples are removed first, and the new page is written last, so that
-    a folder with a page is complete. ``progress`` None shows a bar if stderr is a terminal.
+    a folder with a page is complete.
+
+    Args:
+        paths: As lm_eval or ``lm-eval-ext run`` left them.
+        site: What the page is written to.
+        title: Of the page.
+        merge: ``results.json`` of other pages, whose models are added.
+        with_samples: Whether to write the samples, too.
+        progress: Whether to show a bar; None: if stderr is a terminal.
 
     Raises:
         OptionError: If there are no results, or ``site`` cannot be written.
         DataError: If a file cannot be read.
     """
-    board = collect(paths)
+    models = reading.read_models(paths)
+    board = _merged(models, merge)
     page = site / "index.html"
+    before = changes.earlier(site)
     try:
         site.mkdir(parents=True, exist_ok=True)
         page.unlink(missing_ok=True)
         remove_samples(site)
         written = _write_samples(board, site, with_samples=with_samples, progress=progress)
-        overview = tables.overview(board, {name: card.chance for name, card in cards().items()})
-        sections = list(_sections(board))
-        exports.write([overview, *(table for one in sections for table in one.tables)], site)
+        content = _content(board, models, title, written)
+        if before:
+            content = replace(content, changes=changes.changes(before, board))
+        shown = [content.overview, *(table for one in content.sections for table in one.tables)]
+        exports.write(shown, site)
+        pictures.write(content.drawn, site)
+        published.write(board, site)
     except OSError as error:
         raise OptionError(f"cannot write {error.filename or site}: {error.strerror}") from None
     with atomic_text(page) as out:
-        out.write(render(board, overview, sections, written, title))
+        out.write(render(content))
     return page
+
+
+def _merged(models: Sequence[reading.Model], others: Sequence[Path]) -> Board:
+    """Says of each run from another page that cannot be compared with most, why."""
+    own = collect(models) if models else None
+    board = published.merged(own, map(published.read, others)) if others else collect(models)
+    sources = {model.label: model.source for model in board.models if model.source}
+    for task in board.tasks:
+        for label, run in task.runs.items():
+            if label in sources and run.differs:
+                what = f"{sources[label]}: {label} on {task.name} has no rank: it measured"
+                _log.warning("%s %s", what, ", ".join(run.differs))
+    return board
+
+
+def _content(
+    board: Board,
+    models: Sequence[reading.Model],
+    title: str,
+    written: Sequence[tuple[str, SampleFiles]],
+) -> Page:
+    best = matrix(board)
+    labels = [row.label for row in best.table.rows]
+    drawn = pictures.draw_all(models, board, best)
+    return Page(
+        title,
+        board,
+        best,
+        tables.overview("All tasks", board.tasks, labels),
+        list(_sections(board, drawn)),
+        drawn=drawn,
+        samples=written,
+    )
 
 
 def _write_samples(
@@ -150,24 +138,26 @@ def _write_samples(
     written = []
     for place, task in enumerate(_with_bar(board.tasks, progress)):
         logged = _logged(task)
-        task.ranks.update(_ranks(task, logged))
+        _rank(task, logged)
         if with_samples and logged:
             files = samples.write(task, place, _metrics(task), logged, site)
             written.append((task.name, files))
     return written
 
 
-def _sections(board: Board) -> Iterator[Section]:
+def _sections(board: Board, drawn: Drawn) -> Iterator[Section]:
     for name, card in cards().items():
         tasks = [task for task in board.tasks if task.benchmark == name]
         if tasks:
             found = tuple(tables.of_benchmark(card, tasks))
             paper = f"{card.paper.authors}, {card.paper.venue}"
-            unfolded = len(card.figures) or 1
-            yield Section(card.title, paper, card.paper.url, found, unfolded)
+            yield Section(
+                name, card.title, paper, card.paper.url, found, drawn.benchmarks.get(name, ())
+            )
     others = [task for task in board.tasks if not task.benchmark]
     if others:
-        yield Section("other tasks", tables=tuple(tables.other(task) for task in others))
+        shown = tuple(tables.other(task) for task in others)
+        yield Section("others", tables.OTHERS, tables=shown)
 
 
 def _metrics(task: TaskBoard) -> list[str]:
@@ -189,8 +179,8 @@ def _logged(task: TaskBoard) -> dict[str, Logged]:
     return found
 
 
-def _ranks(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Rank]:
-    """By tests where all runs have samples that give the metric; else by intervals."""
+def _rank(task: TaskBoard, logged: dict[str, Logged]) -> None:
+    """Ranks the models of a task: by tests where all runs have samples that give the metric; else by intervals."""
     scores = {
         label: run.scores[task.leading]
         for label, run in task.runs.items()
@@ -201,8 +191,10 @@ def _ranks(task: TaskBoard, logged: dict[str, Logged]) -> dict[str, Rank]:
     if systems is not None and all(
         task.statistic or _is_mean(systems, label, score.value) for label, score in scores.items()
     ):
-        return ranks_by_tests(systems, higher=higher)
-    return ranks_by_intervals(scores, higher=higher)
+        task.tested = True
+        task.ranks = ranks_by_tests(systems, higher=higher)
+    else:
+        task.ranks = ranks_by_intervals(scores, higher=higher)
 
 
 def _systems(task: TaskBoard, logged: Mapping[str, Logged]) -> Systems | None:

@@ -4,14 +4,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lm_eval_ext.cards import PART, Card, Figure
-from lm_eval_ext.leaderboard.board import Board, Rank, Run, TaskBoard, plain_name, published_value
+from lm_eval_ext.cards import PART, Card, Figure, cards
+from lm_eval_ext.leaderboard.board import Rank, Run, TaskBoard, plain_name, published_value
 from lm_eval_ext.results.files import Score, variant_and_name
 
 _MOST_AS_SHARE = 1.5
 """Larger values are percentages: one decimal is shown, and the axis ends at 100."""
 
 _PERCENT = 100.0
+
+OTHERS = "other tasks"
+"""The group of tasks that aren't ours."""
 
 
 def number(value: float, *, like: float | None = None, sign: bool = False) -> str:
@@ -50,7 +53,7 @@ class Row:
 class Column:
     """A metric or a task; ``group`` is a benchmark, or a variant of metrics.
 
-    ``ends`` are those of the axis of its values.
+    ``ends`` are those of the axis of its values; ``metric`` is that of a column for a task.
     """
 
     label: str
@@ -58,6 +61,7 @@ class Column:
     chance: float | None = None
     ends: tuple[float, float] = (0.0, 1.0)
     higher: bool = True
+    metric: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,26 +73,30 @@ class Table:
     rows: tuple[Row, ...]
 
 
-def overview(board: Board, chances: Mapping[str, float | None]) -> Table:
-    """All models on the leading metric of every task; ``chances`` are by benchmark."""
-    rows = []
-    for model in board.models:
-        cells = []
-        for task in board.tasks:
-            run = task.runs.get(model.label)
-            cells.append(_cell(run, task.leading, task.ranks.get(model.label)))
-        rows.append(Row(model.label, tuple(cells)))
+def overview(title: str, tasks: Sequence[TaskBoard], labels: Sequence[str]) -> Table:
+    """Models, in this order, on the leading metric of every task."""
+    known = cards()
+    rows = [
+        Row(
+            label,
+            tuple(
+                _cell(task.runs.get(label), task.leading, task.ranks.get(label)) for task in tasks
+            ),
+        )
+        for label in labels
+    ]
     columns = [
         Column(
-            f"{task.name} · {task.leading}",
-            task.benchmark or "other tasks",
-            chances.get(task.benchmark),
+            task.name,
+            task.benchmark or OTHERS,
+            known[task.benchmark].chance if task.benchmark else None,
             _ends(row.cells[place] for row in rows),
             task.leading not in task.lower,
+            task.leading,
         )
-        for place, task in enumerate(board.tasks)
+        for place, task in enumerate(tasks)
     ]
-    return Table("All tasks", tuple(columns), tuple(rows))
+    return Table(title, tuple(columns), tuple(rows))
 
 
 def of_benchmark(card: Card, tasks: Sequence[TaskBoard]) -> list[Table]:
@@ -160,10 +168,14 @@ def _finished(
     rows: Sequence[Row],
     card: Card | None,
 ) -> Table:
-    """Adds published values: a row for each source, and beside those of the same model.
+    """Orders rows by the first column, best first, and adds published values.
 
-    A heading comes with its task and metric.
+    These have a row for each source, and stand beside those of the same model. A heading comes
+    with its task and metric.
     """
+    if headings:
+        _, task, metric = headings[0]
+        rows = sorted(rows, key=lambda row: _place(row.cells[0], higher=metric not in task.lower))
     published: dict[str, dict[int, float]] = {}
     for place, (_, task, metric) in enumerate(headings):
         for reference in card.references if card else ():
@@ -183,6 +195,11 @@ def _finished(
         chance = card.chance if card else None
         columns.append(Column(label, group, chance, ends, metric not in task.lower))
     return Table(title, tuple(columns), tuple(rows))
+
+
+def _place(cell: Cell, *, higher: bool) -> tuple[bool, float]:
+    value = cell.value or 0.0
+    return cell.value is None, -value if higher else value
 
 
 def _beside_published(row: Row, published: Mapping[str, Mapping[int, float]]) -> Row:
@@ -223,7 +240,11 @@ def _cell(run: Run | None, metric: str, rank: Rank | None = None) -> Cell:
 def _note(run: Run, score: Score) -> str:
     if not run.comparable:
         scored, total = run.documents
-        return f"measured differently from most ({scored} of {total} documents; see signatures)"
+        other = ", ".join(one.partition(" ")[0] for one in run.differs)
+        return (
+            f"measured differently from most ({scored} of {total} documents; other: {other}; see "
+            "signatures)"
+        )
     return "" if score.value is not None else "not defined here"
 
 

@@ -183,11 +183,16 @@ def _digest_of_prompts(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a view: a text, or a table with a head, under a title."""
+    """A part of a view: a text, or a table with a head, under a title.
+
+    ``marked`` are places of rows, the first below the head being 0; ``beside`` is shown beside it.
+    """
 
     title: str
     text: str = ""
     table: tuple[tuple[str, ...], ...] = ()
+    marked: tuple[int, ...] = ()
+    beside: "Part | None" = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.results import about
 from lm_eval_ext.text import one_line, quantity
 
 OWN: Mapping[str, str] = MappingProxyType(
@@ -28,9 +29,10 @@ OWN: Mapping[str, str] = MappingProxyType(
         "pretraining_tokens": "how many tokens it was pretrained on, such as 100M or 0",
         "training_share": "the share of a training set that it was fine-tuned on, 0 to 1",
         "resources": "what a scheduler has to give: gpus, memory, time and the like",
+        **about.KEYS,
     }
 )
-"""Keys of ours, texts but for the last three."""
+"""Keys of ours."""
 
 QUANTITIES: Mapping[str, float] = MappingProxyType(
     {"pretraining_tokens": 1e18, "training_share": 1.0}
@@ -130,6 +132,8 @@ def _problem_with_own(key: str, value: Any) -> str | None:
     if key in QUANTITIES:
         fits = (number := quantity(value)) is not None and 0 <= number <= QUANTITIES[key]
         return None if fits else f"{key} must be {OWN[key]}, not {_shown(value)}"
+    if key in about.KEYS:
+        return about.problem(key, value)
     if not isinstance(value, str):
         return f"{key} must be text, not {_shown(value)}"
     if key == "launcher" and not _is_command(value):

@@ -1,0 +1,2 @@
+address.restore();
+address.go();

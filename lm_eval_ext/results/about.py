@@ -1,0 +1,86 @@
+"""Facts about a model that its file may state: size, family, weights, licence and date."""
+
+import datetime
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from lm_eval_ext.results.files import ResultsFile, model_file
+from lm_eval_ext.text import one_line
+
+KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "size": "the number of parameters, such as 7B, 350M or 6738415616",
+        "family": "the name that models of one kind share, such as Llama 3",
+        "weights": "open or closed",
+        "licence": "the licence of the weights",
+        "date": "when it was published: 2024, 2024-07 or 2024-07-23",
+    }
+)
+"""The keys, with their meaning."""
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMBT])", re.IGNORECASE)
+_UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_LEAST = 1000
+"""Parameters. A smaller number is rather one of billions or millions without its unit."""
+_DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
+_WEIGHTS = ("open", "closed")
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a model; "" and None where nothing is.
+
+    ``size`` is the number of parameters; ``date`` is ISO 8601, with or without month and day.
+    """
+
+    family: str = ""
+    size: float | None = None
+    weights: str = ""
+    licence: str = ""
+    date: str = ""
+
+
+def about(results: ResultsFile) -> About:
+    """Reads the facts from the model's file; a wrong value counts as none.
+
+    A size that isn't stated is the number of parameters that lm-eval counted, if it did.
+    """
+    content = model_file(results)
+    stated = {
+        key: content[key]
+        for key in KEYS
+        if content.get(key) is not None and not problem(key, content[key])
+    }
+    counted = results.content["config"].get("model_num_parameters")
+    size = _parameters(stated.get("size", counted))
+    texts = {key: one_line(str(value)) for key, value in stated.items() if key != "size"}
+    return About(size=size, **texts)
+
+
+def problem(key: str, value: Any) -> str | None:
+    """What is wrong with the value of one of the keys, or None."""
+    legal = {
+        "size": _parameters(value) is not None,
+        "weights": value in _WEIGHTS,
+        "date": _is_date(value),
+    }
+    if legal.get(key, isinstance(value, str)):
+        return None
+    return f"{key} must be {KEYS[key]}, not {one_line(repr(value), limit=80)}"
+
+
+def _parameters(value: Any) -> float | None:
+    if isinstance(value, str) and (found := _SIZE.fullmatch(value.strip())):
+        value = float(found[1]) * _UNITS[found[2].upper()]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if _LEAST <= value < float("inf") else None
+
+
+def _is_date(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, datetime.date) or _DATE.fullmatch(str(value)) is not None
