@@ -19,12 +19,14 @@ class Matrix:
     Attributes:
         table: Rows are best first, models with all benchmarks before the others.
         titles: Of the columns: short names of the benchmarks.
+        apart: Of the columns: whether any model is shown to be better than another.
         win_rates: By label; None for a model without a rank among others.
         left_out: The number of tasks of other projects that had no room.
     """
 
     table: Table
     titles: tuple[str, ...]
+    apart: tuple[bool, ...]
     win_rates: dict[str, float | None]
     left_out: int
 
@@ -52,7 +54,8 @@ def matrix(board: Board) -> Matrix:
         known[task.benchmark].title.partition(":")[0] if task.benchmark else task.name
         for task in tasks
     ]
-    return Matrix(table, tuple(titles), rates, len(chosen) - len(tasks))
+    apart = tuple(any(rank.best > 1 for rank in task.ranks.values()) for task in tasks)
+    return Matrix(table, tuple(titles), apart, rates, len(chosen) - len(tasks))
 
 
 def win_rate(label: str, tasks: Sequence[TaskBoard]) -> float | None:

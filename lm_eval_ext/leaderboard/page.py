@@ -1,6 +1,7 @@
 """The page itself: one HTML file from tables, plots and the names of the files beside it."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -53,7 +54,11 @@ def render(page: Page) -> str:
     that no text can end their block.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
+
+    def soft(name: str) -> Any:
+        """A name that may break into lines between its parts."""
+        return Markup(re.sub(r"([_:+>/·])(?=\w)", r"\1<wbr>", escape(name)))
 
     environment = Environment(
         autoescape=True,
@@ -79,6 +84,7 @@ def render(page: Page) -> str:
         number=number,
         signed=partial(number, sign=True),
         size=size_text,
+        soft=soft,
         x=position,
     )
 

@@ -122,18 +122,14 @@ def all_metrics(task: TaskBoard) -> list[str]:
 def _figure(figure: Figure, card: Card, tasks: Mapping[str, TaskBoard]) -> list[Table]:
     if figure.columns:
         return [_across(figure, card, tasks)]
-    return [
-        _task_table(f"{heading}: {figure.title}", tasks[task], _wanted(tasks[task], metrics), card)
-        for task in figure.tasks
-        if task in tasks
-        for heading, metrics in (
-            [
-                (f"{task}, {part}", [f"{one}{PART}{part}" for one in figure.metrics])
-                for part in figure.parts
-            ]
-            or [(task, list(figure.metrics))]
-        )
-    ]
+    found = []
+    for task in (tasks[name] for name in figure.tasks if name in tasks):
+        for part in figure.parts or ("",):
+            ending = f"{PART}{part}" if part else ""
+            wanted = _wanted(task, [f"{one}{ending}" for one in figure.metrics])
+            title = f"{task.name}, {part}: {figure.title}" if part else f"{task.name}: {figure.title}"
+            found.append(_task_table(title, task, wanted, card, ending))
+    return found
 
 
 def _across(figure: Figure, card: Card, tasks: Mapping[str, TaskBoard]) -> Table:
@@ -148,7 +144,10 @@ def _across(figure: Figure, card: Card, tasks: Mapping[str, TaskBoard]) -> Table
     return _finished(figure.title, there, rows, card)
 
 
-def _task_table(title: str, task: TaskBoard, metrics: Sequence[str], card: Card | None) -> Table:
+def _task_table(
+    title: str, task: TaskBoard, metrics: Sequence[str], card: Card | None, ending: str = ""
+) -> Table:
+    """A task's models on some metrics; headings are without an ending that all of them have."""
     rows = [
         Row(
             label,
@@ -159,7 +158,7 @@ def _task_table(title: str, task: TaskBoard, metrics: Sequence[str], card: Card 
         )
         for label, run in task.runs.items()
     ]
-    return _finished(title, [(metric, task, metric) for metric in metrics], rows, card)
+    return _finished(title, [(metric.removesuffix(ending), task, metric) for metric in metrics], rows, card)
 
 
 def _finished(

@@ -52,7 +52,7 @@ async function copy(button, text) {
 
 // ---- Theme: as the system, light, dark
 {
-  const names = { "": "as the system", light: "light", dark: "dark" };
+  const names = { "": "auto", light: "light", dark: "dark" };
   const next = { "": "light", light: "dark", dark: "" };
   let theme = "";
   $("theme").addEventListener("click", () => {

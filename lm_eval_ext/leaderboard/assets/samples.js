@@ -46,6 +46,7 @@ function startBrowser(tasks) {
   const [task, a, b, metric, which, search] = ["task", "a", "b", "metric", "which", "search"].map((name) => $(`s-${name}`));
   const list = $("s-list");
   const detail = $("s-detail");
+  const hint = detail.firstChild;
   let at = null;
   let turn = 0;
   let found = [];
@@ -84,7 +85,7 @@ function startBrowser(tasks) {
     at = opened = null;
     list.hidden = true;
     list.replaceChildren();
-    detail.replaceChildren();
+    detail.replaceChildren(hint);
     $("s-said").textContent = "Reading samples …";
     const [index, one, two] = await Promise.all([
       board.get(`${folder}/index`),

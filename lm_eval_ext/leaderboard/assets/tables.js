@@ -110,7 +110,9 @@
     }
     apply();
   });
-  form.hidden = $("columns").hidden = false;
+  const fold = $("filter-fold");
+  fold.hidden = $("columns").hidden = false;
+  fold.open = window.matchMedia("(min-width: 48rem)").matches;
   for (const place of [form, $("columns")]) place.addEventListener("input", changed);
   form.addEventListener("submit", (event) => event.preventDefault());
 }
