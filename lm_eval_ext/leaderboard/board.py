@@ -1,12 +1,11 @@
 """The content of the page: models, tasks, runs and published values, read from results."""
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lm_eval_ext.cards import Card, Reference, card_of, cards
+from lm_eval_ext.cards import Card, card_of, cards
 from lm_eval_ext.compare import reading
 from lm_eval_ext.compare.align import FREE, parts_of
 from lm_eval_ext.compare.metrics import aggregation_of, statistic_of
@@ -83,7 +82,7 @@ class Model:
     label: str
     notes: str
     arguments: str
-    about: About = About()
+    about: About = field(default_factory=About)
     source: str = ""
 
 
@@ -135,8 +134,9 @@ class Board:
         return math.fsum((run.seconds or 0.0) / run.together for run in found)
 
     def histories(self) -> Iterator[tuple[str, list[tuple[TaskBoard, Past, bool]]]]:
-        """The models with several results on a task, each with task and whether it is comparable
-        with what the tables show.
+        """The models with several results on a task.
+
+        Each result with its task, and whether it can be compared with what the tables show.
         """
         for model in self.models:
             found = [
@@ -147,25 +147,6 @@ class Board:
             ]
             if found:
                 yield model.label, found
-
-
-def plain_name(label: str) -> str:
-    """A model's name without case, punctuation and "(paper)", to match it with published ones."""
-    name = label.casefold().replace("(paper)", "").rpartition("/")[2]
-    return re.sub(r"[^a-z0-9]+", "", name)
-
-
-def published_value(reference: Reference, task: TaskBoard, metric: str) -> float | None:
-    """The published value of a metric; one without a variant belongs to the task's first."""
-    if task.name not in reference.tasks:
-        return None
-    if metric in reference.figures:
-        return reference.figures[metric]
-    variant, name = variant_and_name(metric)
-    some: Iterable[str] = next(iter(task.runs.values())).scores if task.runs else ()
-    of_name = (one for one in map(variant_and_name, some) if one[1] == name)
-    is_first = next(of_name, None) == (variant, name)
-    return reference.figures.get(name) if is_first else None
 
 
 def collect(models: Sequence[reading.Model]) -> Board:

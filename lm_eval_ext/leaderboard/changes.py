@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lm_eval_ext.errors import LmEvalExtError
-from lm_eval_ext.leaderboard import published
+from lm_eval_ext.leaderboard import exchange
 from lm_eval_ext.leaderboard.board import Board, Run, measured
 
 _SAME = 1e-9
@@ -48,7 +48,7 @@ class Changes:
 def earlier(site: Path) -> Board | None:
     """The board of the page that lies in a folder; None if there is none that can be read."""
     try:
-        return published.read(site / published.NAME)
+        return exchange.read(site / exchange.NAME)
     except LmEvalExtError:
         return None
 

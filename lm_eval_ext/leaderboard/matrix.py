@@ -32,8 +32,13 @@ class Matrix:
 
 
 def matrix(board: Board) -> Matrix:
-    """Represents each benchmark by the task that most models have, and orders models by these."""
+    """Represents each benchmark by the task that most models have, and orders models by these.
+
+    If there is one benchmark, its tasks are shown.
+    """
     names = dict.fromkeys(task.benchmark or task.name for task in board.tasks)
+    if len(names) == 1:
+        names = dict.fromkeys(task.name for task in board.tasks)
     chosen = [
         max(
             (task for task in board.tasks if name in (task.benchmark, task.name)),
@@ -51,7 +56,7 @@ def matrix(board: Board) -> Matrix:
     table = overview("Best first", tasks, sorted(rates, key=place))
     known = cards()
     titles = [
-        known[task.benchmark].title.partition(":")[0] if task.benchmark else task.name
+        known[task.benchmark].title.partition(":")[0] if task.benchmark in names else task.name
         for task in tasks
     ]
     apart = tuple(any(rank.best > 1 for rank in task.ranks.values()) for task in tasks)

@@ -43,7 +43,7 @@ class Page:
     overview: Table
     sections: Sequence[Section]
     changes: Changes | None = None
-    drawn: Drawn = Drawn()
+    drawn: Drawn = field(default_factory=Drawn)
     samples: Sequence[tuple[str, SampleFiles]] = field(default_factory=tuple)
 
 
@@ -58,7 +58,7 @@ def render(page: Page) -> str:
 
     def soft(name: str) -> Any:
         """A name that may break into lines between its parts."""
-        return Markup(re.sub(r"([_:+>/·])(?=\w)", r"\1<wbr>", escape(name)))
+        return Markup(re.sub(r"([_:+>/·])(?=\w)", r"\1<wbr>", str(escape(name))))
 
     environment = Environment(
         autoescape=True,

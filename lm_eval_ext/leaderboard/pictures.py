@@ -7,19 +7,35 @@ from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare import reading
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.leaderboard.board import Board
 from lm_eval_ext.leaderboard.matrix import Matrix
+from lm_eval_ext.leaderboard.tables import PERCENT
+from lm_eval_ext.plots.charts import Content
+from lm_eval_ext.plots.declared import OWN_TITLE, Declared
+from lm_eval_ext.plots.drawing import Size, javascript, svg, themed
+from lm_eval_ext.plots.figures import Figure, figures
+from lm_eval_ext.plots.points import Point
+from lm_eval_ext.plots.theme import css
+
+FOLDER = "plots"
+
+_SIZE = Size(width=12, font_size=12)
+_PAGE = "page"
+_SIZES = "all-size"
+_LEAST = 2
+"""Models whose sizes are known, below which scores are not drawn against them."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot: its drawing as SVG, and the specification that it was drawn from."""
+    """A plot: its drawing as SVG, and its Vega-Lite specification as JSON."""
 
     name: str
     title: str
     caption: str
     svg: str
-    spec: Mapping[str, object]
+    spec: str
 
 
 @dataclass(frozen=True)
@@ -30,18 +46,79 @@ class Drawn:
         benchmarks: By benchmark.
         sizes: Scores against the number of parameters, if two models state it.
         style: What the drawings take their colours from.
+        script: What makes them interactive.
         missing: Why there are none.
     """
 
     benchmarks: Mapping[str, tuple[Picture, ...]] = field(default_factory=dict)
     sizes: Picture | None = None
     style: str = ""
+    script: str = ""
     missing: str = ""
 
 
 def draw_all(models: Sequence[reading.Model], board: Board, best: Matrix) -> Drawn:
-    return Drawn()
+    """Draws the papers' figures of the models that have results here, and scores against sizes."""
+    found: dict[str, list[Picture]] = {}
+    try:
+        for figure in figures(models):
+            found.setdefault(figure.benchmark, []).append(_picture(figure, figure.caption))
+        sizes = _sizes(board, best)
+        script = javascript() if found or sizes else ""
+    except OptionError as error:
+        return Drawn(missing=str(error))
+    benchmarks = {name: tuple(pictures) for name, pictures in found.items()}
+    return Drawn(benchmarks, sizes, css(), script)
 
 
 def write(drawn: Drawn, site: Path) -> None:
-    pass
+    """Writes the specifications, and the script that draws them again, interactively."""
+    pictures = [one for of_benchmark in drawn.benchmarks.values() for one in of_benchmark]
+    texts = {
+        one.name: f"board.receive({json.dumps(f'{FOLDER}/{one.name}')}, {one.spec});\n"
+        for one in [*pictures, *([drawn.sizes] if drawn.sizes else [])]
+    }
+    if texts:
+        texts["vega"] = f'{drawn.script}\nboard.receive("{FOLDER}/vega", true);\n'
+        (site / FOLDER).mkdir(exist_ok=True)
+    for name, text in texts.items():
+        with atomic_text(site / FOLDER / f"{name}.js") as out:
+            out.write(text)
+
+
+def _picture(figure: Figure, caption: str) -> Picture:
+    spec = themed(figure, _PAGE, size=_SIZE)
+    text = json.dumps(spec, ensure_ascii=True, separators=(",", ":"))
+    caption = caption.removeprefix(f"{figure.title}.").strip()
+    return Picture(figure.name, figure.title, caption, svg(figure, spec), text)
+
+
+def _sizes(board: Board, best: Matrix) -> Picture | None:
+    """The columns of the first table against the number of parameters."""
+    about = {model.label: model.about for model in board.models}
+    points = []
+    for row in best.table.rows:
+        known = about[row.label]
+        for title, column, cell in zip(best.titles, best.table.columns, row.cells, strict=True):
+            if known.size is None or cell.value is None:
+                continue
+            unit = PERCENT if column.ends[1] >= PERCENT else 1.0
+            low, high = (None if one is None else one / unit for one in (cell.low, cell.high))
+            points.append(
+                Point((title, OWN_TITLE, OWN_TITLE), row.label, cell.value / unit, low, high,
+                      x=known.size, group=known.family or row.label)
+            )  # fmt: skip
+    if len({point.x for point in points}) < _LEAST:
+        return None
+    titles = {point.place[0]: "" for point in points}
+    declared = Declared(
+        name=_SIZES, title="Score against size", kind="curve", x="size",
+        x_title="parameters", axis="score", panels=titles, order="size",
+    )  # fmt: skip
+    labels = tuple(dict.fromkeys(point.model for point in points))
+    caption = (
+        "The scores of the first table by number of parameters (logarithmic), percentages as "
+        "shares; lines join the models of a family. Bars: 95 % intervals. Models of unknown size "
+        "are left out."
+    )
+    return _picture(Figure("", declared, Content(tuple(points), labels, {})), caption)

@@ -12,7 +12,7 @@ from lm_eval_ext.compare import reading
 from lm_eval_ext.compare.align import clusters_of
 from lm_eval_ext.compare.systems import Systems, lacking
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.leaderboard import changes, exports, pictures, published, samples, tables
+from lm_eval_ext.leaderboard import changes, exchange, exports, pictures, samples, tables
 from lm_eval_ext.leaderboard.board import Board, TaskBoard, collect
 from lm_eval_ext.leaderboard.matrix import matrix
 from lm_eval_ext.leaderboard.page import Page, Section, render
@@ -90,7 +90,7 @@ def build(
         shown = [content.overview, *(table for one in content.sections for table in one.tables)]
         exports.write(shown, site)
         pictures.write(content.drawn, site)
-        published.write(board, site)
+        exchange.write(board, site)
     except OSError as error:
         raise OptionError(f"cannot write {error.filename or site}: {error.strerror}") from None
     with atomic_text(page) as out:
@@ -101,7 +101,7 @@ def build(
 def _merged(models: Sequence[reading.Model], others: Sequence[Path]) -> Board:
     """Says of each run from another page that cannot be compared with most, why."""
     own = collect(models) if models else None
-    board = published.merged(own, map(published.read, others)) if others else collect(models)
+    board = exchange.merged(own, map(exchange.read, others)) if others else collect(models)
     sources = {model.label: model.source for model in board.models if model.source}
     for task in board.tasks:
         for label, run in task.runs.items():
@@ -180,7 +180,10 @@ def _logged(task: TaskBoard) -> dict[str, Logged]:
 
 
 def _rank(task: TaskBoard, logged: dict[str, Logged]) -> None:
-    """Ranks the models of a task: by tests where all runs have samples that give the metric; else by intervals."""
+    """Ranks the models of a task.
+
+    By tests where all runs have samples that give the metric; else by intervals.
+    """
     scores = {
         label: run.scores[task.leading]
         for label, run in task.runs.items()

@@ -5,13 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lm_eval_ext.cards import PART, Card, Figure, cards
-from lm_eval_ext.leaderboard.board import Rank, Run, TaskBoard, plain_name, published_value
+from lm_eval_ext.leaderboard.board import Rank, Run, TaskBoard
 from lm_eval_ext.results.files import Score, variant_and_name
+from lm_eval_ext.results.published import plain_name, published_value
 
 _MOST_AS_SHARE = 1.5
 """Larger values are percentages: one decimal is shown, and the axis ends at 100."""
 
-_PERCENT = 100.0
+PERCENT = 100.0
+"""The end of the axis of percentages."""
 
 OTHERS = "other tasks"
 """The group of tasks that aren't ours."""
@@ -127,7 +129,9 @@ def _figure(figure: Figure, card: Card, tasks: Mapping[str, TaskBoard]) -> list[
         for part in figure.parts or ("",):
             ending = f"{PART}{part}" if part else ""
             wanted = _wanted(task, [f"{one}{ending}" for one in figure.metrics])
-            title = f"{task.name}, {part}: {figure.title}" if part else f"{task.name}: {figure.title}"
+            title = (
+                f"{task.name}, {part}: {figure.title}" if part else f"{task.name}: {figure.title}"
+            )
             found.append(_task_table(title, task, wanted, card, ending))
     return found
 
@@ -158,7 +162,9 @@ def _task_table(
         )
         for label, run in task.runs.items()
     ]
-    return _finished(title, [(metric.removesuffix(ending), task, metric) for metric in metrics], rows, card)
+    return _finished(
+        title, [(metric.removesuffix(ending), task, metric) for metric in metrics], rows, card
+    )
 
 
 def _finished(
@@ -178,7 +184,8 @@ def _finished(
     published: dict[str, dict[int, float]] = {}
     for place, (_, task, metric) in enumerate(headings):
         for reference in card.references if card else ():
-            value = published_value(reference, task, metric)
+            some: Run | None = next(iter(task.runs.values()), None)
+            value = published_value(reference, task.name, metric, some.scores if some else ())
             if value is not None:
                 published.setdefault(reference.label, {})[place] = value
     rows = [_beside_published(row, published) for row in rows]
@@ -251,4 +258,4 @@ def _ends(cells: Iterable[Cell]) -> tuple[float, float]:
     """From 0, or below it for differences, to 1 or 100, or above it."""
     values = [v for cell in cells for v in (cell.value, cell.low, cell.high) if v is not None]
     least, most = min([0.0, *values]), max([0.0, *values])
-    return least, 1.0 if most <= _MOST_AS_SHARE else max(_PERCENT, most)
+    return least, 1.0 if most <= _MOST_AS_SHARE else max(PERCENT, most)

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from support.results_files import rows, write_run
 
+from lm_eval_ext.compare.reading import read_models
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, tables
 from lm_eval_ext.leaderboard.board import collect
-from lm_eval_ext.leaderboard.site import build, position
+from lm_eval_ext.leaderboard.page import position
+from lm_eval_ext.leaderboard.site import build
 
 
 def test_exports_show_names_as_text(tmp_path: Path) -> None:
@@ -108,7 +110,7 @@ def test_less_is_better_is_said_and_ranked_so(tmp_path: Path) -> None:
     for name, right in (("one", 0), ("two", 20)):
         file = write_run(tmp_path / name, name, "some_task", rows(20, right), metric="errors")
         change(file, higher_is_better={"errors": False})
-    (task,) = collect([tmp_path]).tasks
+    (task,) = collect(read_models([tmp_path])).tasks
     (column,) = tables.other(task).columns
     assert not column.higher
     build([tmp_path], tmp_path / "site")
@@ -185,7 +187,7 @@ def test_a_loss_is_drawn_left_of_nothing(tmp_path: Path) -> None:
     """Gains can be negative; their dots must not all lie at the start of the axis."""
     file = write_run(tmp_path / "one", "one", "some_task", rows(4, 2))
     change(file, results={"gain,none": -0.5, "even,none": 0.0})
-    (task,) = collect([tmp_path]).tasks
+    (task,) = collect(read_models([tmp_path])).tasks
     columns = {column.label: column for column in tables.other(task).columns}
     assert position(-0.5, columns["gain"].ends) == "0.0"
     assert position(0.0, columns["gain"].ends) == "33.3"

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from lm_eval_ext.cards import cards
 from lm_eval_ext.cli import app as cli_app
+from lm_eval_ext.compare.reading import read_models
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, tables
 from lm_eval_ext.leaderboard.board import collect
@@ -28,14 +29,14 @@ def test_a_run_on_fewer_documents_says_so_and_has_no_rank(tmp_path: Path) -> Non
     build([tmp_path], tmp_path / "site")
     page = (tmp_path / "site" / "index.html").read_text()
     assert page.count("measured differently from most (5 of 20 documents") == 2
-    board = collect([tmp_path])
+    board = collect(read_models([tmp_path]))
     assert [run.comparable for run in board.tasks[0].runs.values()] == [True, False, True]
 
 
 def test_other_data_are_not_comparable(tmp_path: Path) -> None:
     for name, data in (("one", "a"), ("two", "a"), ("three", "b")):
         write_run(tmp_path / name, name, "some_task", rows(20, 10), data=data)
-    runs = collect([tmp_path]).tasks[0].runs
+    runs = collect(read_models([tmp_path])).tasks[0].runs
     assert {label: run.comparable for label, run in runs.items()} == {
         "one": True, "two": True, "three": False,
     }  # fmt: skip
@@ -51,7 +52,7 @@ def test_published_rows_and_the_difference_to_the_same_model(tmp_path: Path) -> 
     for name in ("some/T5-base", "another"):
         write_run(tmp_path / name, name, "cogs_unmodified_gen", rows(20, 10),
                   metric="exact_match/all")  # fmt: skip
-    found = tables.of_benchmark(card, collect([tmp_path]).tasks)
+    found = tables.of_benchmark(card, collect(read_models([tmp_path])).tasks)
     headline = next(table for table in found if table.title.endswith("headline"))
     place = [column.label for column in headline.columns].index("all")
     by_label = {row.label: row for row in headline.rows}

@@ -1,6 +1,6 @@
 // ---- Plots: drawn as images; on demand with tooltips and a legend that filters
 for (const figure of document.querySelectorAll("figure.picture")) {
-  const button = make("button", "Show values and filter", { type: "button" });
+  const button = make("button", "Values and filter", { type: "button" });
   figure.append(button);
   button.addEventListener("click", async () => {
     button.disabled = true;
