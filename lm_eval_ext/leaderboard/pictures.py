@@ -1,6 +1,7 @@
 """The plots of the page: drawn once, with what makes them interactive in files beside it."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from lm_eval_ext.plots.points import Point
 from lm_eval_ext.plots.theme import css
 
 FOLDER = "plots"
+
+_ROLES = re.compile(r' role="graphics-[a-z]+"| aria-roledescription="[^"]*"')
 
 _SIZE = Size(width=12, font_size=12)
 _PAGE = "page"
@@ -79,7 +82,8 @@ def write(drawn: Drawn, site: Path) -> None:
         for one in [*pictures, *([drawn.sizes] if drawn.sizes else [])]
     }
     if texts:
-        texts["vega"] = f'{drawn.script}\nboard.receive("{FOLDER}/vega", true);\n'
+        # Within a function, so that its names do not meet those of the page.
+        texts["vega"] = f'(() => {{{drawn.script}\n}})();\nboard.receive("{FOLDER}/vega", true);\n'
         (site / FOLDER).mkdir(exist_ok=True)
     for name, text in texts.items():
         with atomic_text(site / FOLDER / f"{name}.js") as out:
@@ -90,7 +94,9 @@ def _picture(figure: Figure, caption: str) -> Picture:
     spec = themed(figure, _PAGE, size=_SIZE)
     text = json.dumps(spec, ensure_ascii=True, separators=(",", ":"))
     caption = caption.removeprefix(f"{figure.title}.").strip()
-    return Picture(figure.name, figure.title, caption, svg(figure, spec), text)
+    # The whole is one image with one text; its parts are none of their own.
+    drawing = _ROLES.sub("", svg(figure, spec))
+    return Picture(figure.name, figure.title, caption, drawing, text)
 
 
 def _sizes(board: Board, best: Matrix) -> Picture | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.results_files import rows as answered
 from support.results_files import write_run
 
 from lm_eval_ext.leaderboard.site import build
@@ -22,20 +23,43 @@ def rows(right: set[int]) -> list[dict[str, Any]]:
             "doc": {"id": f"d{number}"},
             "prompt": f"What is the name of number {number}? {HOSTILE if number == 3 else ''}",
             "target": f"name {number}",
-            "answer": answers.get(number, f"name {number}" if number in right else "no idea"),
+            "answer": answers.get(number, f"name {number}" if number in right else "name unknown"),
             "score": float(number in right),
         }
         for number in range(40)
     ]
 
 
+COMPARISONS = ("pos_neg_s>neg_neg_s", "neg_pos_s>neg_neg_s", "pos_pos_p>neg_neg_p")
+FACTS = (
+    "family: {family}\nsize: {size}\nweights: {weights}\nlicence: '{licence}'\ndate: 2025-03-04\n"
+)
+
+
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page's folder; model A is right on 0 to 29, model B on 20 to 39."""
-    results = tmp_path_factory.mktemp("results")
-    write_run(results / "a", "model A", "some_task", rows(set(range(30))))
-    write_run(results / "b", f"model B {HOSTILE}", "some_task", rows(set(range(20, 40))))
-    write_run(results / "a2", "model A", "other_task", rows(set(range(10))), metric="acc")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models: A is right on 0 to 29, B on 20 to 39; B lacks a task and says other things."""
+    folder = tmp_path_factory.mktemp("results")
+    write_run(folder / "a" / "1", "model A", "some_task", rows(set(range(30))))
+    write_run(folder / "b" / "1", f"model B {HOSTILE}", "some_task", rows(set(range(20, 40))))
+    write_run(folder / "a" / "2", "model A", "other_task", rows(set(range(10))), metric="acc")
+    for name, model, right in (("a", "model A", 30), ("b", f"model B {HOSTILE}", 5)):
+        more = {
+            f"direct/{one}:plain_negated,none": right / 40 + place / 50
+            for place, one in enumerate(COMPARISONS)
+        }
+        write_run(folder / name / "3", model, "lieder_mini", answered(40, right),
+                  metric="direct/mean", more=more)  # fmt: skip
+    a = FACTS.format(family="Hill", size="7B", weights="open", licence="MIT")
+    b = FACTS.format(family="Lake", size="350M", weights="closed", licence=HOSTILE.replace("'", ""))
+    for name, facts in (("a", a), ("b", b)):
+        (folder / name / "model.yaml").write_text(facts)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def site(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page's folder."""
     folder = tmp_path_factory.mktemp("site")
     build([results], folder, title=f"Models {HOSTILE}")
     return folder
@@ -60,11 +84,10 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: Any, site: Path) -> Iterator[Any]:
-    """The page, opened from the disk; the test fails if its console shows an error."""
+    """The page, opened from the disk; the test fails if its console says anything."""
     opened = browser.new_page(viewport={"width": 1280, "height": 900})
     problems: list[str] = []
-    opened.on("console", lambda message: problems.append(message.text)
-              if message.type in ("error", "warning") else None)  # fmt: skip
+    opened.on("console", lambda message: problems.append(message.text))
     opened.on("pageerror", lambda error: problems.append(str(error)))
     opened.goto((site / "index.html").as_uri())
     yield opened

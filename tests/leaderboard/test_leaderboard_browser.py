@@ -15,9 +15,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.xdist_group("browse
 HOSTILE = "<script>window.hurt = 1</script>"
 
 
-def names(page: Any) -> list[str]:
-    found: list[str] = page.locator("#t-overview tbody tr:visible th").all_inner_texts()
+def names(page: Any, table: str = "overview") -> list[str]:
+    found: list[str] = page.locator(f"#t-{table} tbody tr:visible th").all_inner_texts()
     return [name[:7] for name in found]
+
+
+def heading(page: Any, text: str, table: str = "overview") -> Any:
+    return page.locator(f"#t-{table} thead th", has_text=text)
 
 
 def choose(page: Any, **options: str) -> None:
@@ -39,34 +43,133 @@ def wait_until_said(page: Any, text: str) -> None:
     page.wait_for_function(f"document.querySelector('#s-said').innerText === {json.dumps(text)}")
 
 
-def test_a_click_on_a_heading_sorts(page: Any) -> None:
-    assert names(page) == ["model A", "model B"]
+def test_the_best_stand_first_and_a_click_on_a_heading_sorts(page: Any) -> None:
+    assert names(page) == names(page, "matrix") == ["model A", "model B"]
     # A is right on 30 of 40, B on 20: highest first, then lowest first.
-    heading = page.locator("#t-overview thead th").nth(2).locator("button")
-    heading.click()
+    some = heading(page, "some_task")
+    some.locator("button").click()
     assert names(page) == ["model A", "model B"]
-    assert page.locator("#t-overview thead th").nth(2).get_attribute("aria-sort") == "descending"
-    heading.click()
+    assert some.get_attribute("aria-sort") == "descending"
+    some.locator("button").click()
     assert names(page) == ["model B", "model A"]
-    assert page.locator("#t-overview thead th").nth(2).get_attribute("aria-sort") == "ascending"
+    assert some.get_attribute("aria-sort") == "ascending"
     page.locator("#t-overview thead th").nth(0).locator("button").click()
     assert names(page) == ["model A", "model B"]
 
 
 def test_missing_values_go_last_whichever_way(page: Any) -> None:
     """B has no result on the other task."""
-    heading = page.locator("#t-overview thead th").nth(1).locator("button")
     for _ in range(2):
-        heading.click()
+        heading(page, "other_task").locator("button").click()
         assert names(page) == ["model A", "model B"]
 
 
 def test_filters(page: Any) -> None:
-    page.fill("#model-filter", "MODEL b")
-    assert names(page) == ["model B"]
-    assert page.locator("#filter-said").inner_text() == "1 of 2 models, 2 of 2 tasks"
-    page.uncheck("#filters input[type=checkbox]")
-    assert page.locator("#filter-said").inner_text() == "1 of 2 models, 0 of 2 tasks"
+    page.fill("#f-name", "MODEL b")
+    assert names(page) == names(page, "matrix") == names(page, "models") == ["model B"]
+    assert page.locator("#filter-said").inner_text() == "1 of 2 models, 3 of 3 tasks"
+    page.uncheck("#filters input[value='other tasks']")
+    assert page.locator("#filter-said").inner_text() == "1 of 2 models, 1 of 3 tasks"
+    page.fill("#f-name", "")
+    for select, option, left in (
+        ("#f-family", "Hill", "model A"),
+        ("#f-weights", "closed", "model B"),
+        ("#f-size", "1B to 10B", "model A"),
+    ):
+        page.select_option(select, option)
+        assert names(page) == [left]
+        page.select_option(select, "")
+    # B lacks a task, and isn't complete as long as that is shown.
+    page.check("#f-complete")
+    assert names(page) == ["model A", "model B"]
+    page.check("#filters input[value='other tasks']")
+    assert names(page) == ["model A"]
+
+
+def test_a_link_shows_the_same(page: Any, browser: Any) -> None:
+    """Filters, columns, sort, the open sample: in the address, and restored from it."""
+    page.fill("#f-name", "model")
+    page.select_option("#f-weights", "closed")
+    page.uncheck("#filters input[value=lieder]")
+    page.click("#columns summary")
+    page.uncheck("#columns input[value=other_task]")
+    heading(page, "some_task").locator("button").click()
+    choose(page, task="some_task")
+    wait_until_said(page, "40 of 40 samples")
+    page.select_option("#s-b", index=2)
+    wait_until_said(page, "40 of 40 samples")
+    choose(page, which="A is right and B is wrong")
+    page.fill("#s-search", "name 1")
+    page.locator("#s-list button").nth(1).click()
+    page.wait_for_selector("#s-detail mark")
+    page.click("nav a[href='#all']")
+
+    def shown(opened: Any) -> list[Any]:
+        opened.wait_for_selector("#s-detail mark")
+        return [
+            opened.input_value("#f-name"), opened.input_value("#f-weights"), names(opened),
+            heading(opened, "some_task").get_attribute("aria-sort"), said(opened),
+            opened.locator("#t-overview th:visible").all_inner_texts(),
+            opened.locator("#s-detail").inner_text(),
+            opened.locator("[aria-current=true]").inner_text(),
+        ]  # fmt: skip
+
+    first = shown(page)
+    assert page.url.partition("#")[2].startswith("all?")
+    assert "d10" in first[6] and first[4] == "11 of 40 samples"
+    other = browser.new_page(viewport={"width": 1280, "height": 900})
+    other.goto(page.url)
+    assert shown(other) == first
+    assert other.evaluate("document.querySelector('#all').getBoundingClientRect().top") < 100
+    # Another link in the same tab, and one without anything.
+    page.evaluate("location.hash = '#samples?task=some_task&sample=3'")
+    page.wait_for_function("document.querySelector('#s-detail h3')?.textContent.includes('d2')")
+    assert names(page) == ["model A", "model B"]
+    assert heading(page, "some_task").get_attribute("aria-sort") is None
+    other.close()
+
+
+def test_a_link_to_what_is_not_there_is_no_error(browser: Any, site: Path) -> None:
+    opened = browser.new_page()
+    problems: list[str] = []
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    link = "all?task=gone&a=gone&b=x&sample=999&sort=t-gone.1.d,t-overview.99.a,x&family=y&size=z"
+    opened.goto(f"{(site / 'index.html').as_uri()}#{link}")
+    wait_until_said(opened, "40 of 40 samples")
+    assert names(opened) == ["model A", "model B"]
+    assert problems == []
+    opened.close()
+
+
+def test_a_button_copies_the_link(page: Any) -> None:
+    page.fill("#f-name", "a")
+    page.click("#copy")
+    page.wait_for_function("document.querySelector('#copy').textContent.startsWith('Cop')")
+    page.wait_for_function("document.querySelector('#copy').textContent !== 'Copy link'")
+    page.evaluate(
+        "const f = document.createElement('textarea'); f.id = 'paste'; document.body.append(f)"
+    )
+    page.focus("#paste")
+    page.keyboard.press("Control+V")
+    assert page.input_value("#paste") == page.url
+    assert page.url.endswith("?models=a")
+
+
+def test_samples_one_after_the_other_with_differences_marked(page: Any) -> None:
+    page.evaluate("location.hash = '#samples?task=some_task&show=wrong&sample=31'")
+    page.wait_for_selector("#s-detail mark")
+    assert page.locator("#s-detail output").inner_text() == "1 of 10"
+    # A says "name unknown" where "name 30" is right.
+    assert page.locator("#s-detail mark").all_inner_texts() == ["30", "unknown"]
+    steps = page.locator("#s-detail .steps button")
+    steps.nth(1).click()
+    page.wait_for_function("document.querySelector('#s-detail output').innerText === '2 of 10'")
+    assert "d31" in page.locator("#s-detail").inner_text()
+    assert page.evaluate("document.activeElement.textContent") == "Next"
+    assert "sample=32" in page.url
+    steps.nth(0).click()
+    page.wait_for_function("document.querySelector('#s-detail output').innerText === '1 of 10'")
+    assert steps.nth(0).is_disabled()
 
 
 def test_samples_where_one_is_right_and_the_other_wrong(page: Any) -> None:
@@ -109,7 +212,7 @@ def test_with_the_keyboard_alone(page: Any) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.focus("#s-task")
-    page.keyboard.press("End")
+    page.keyboard.press("s")
     page.wait_for_function("document.querySelectorAll('#s-list button').length === 40")
     page.locator("#s-list button").first.focus()
     page.keyboard.press("ArrowDown")
@@ -119,9 +222,12 @@ def test_with_the_keyboard_alone(page: Any) -> None:
     page.wait_for_selector("#s-detail pre")
     assert "d1" in page.locator("#s-detail h3").first.inner_text()
     assert page.evaluate("document.activeElement.id") == "s-detail"
-    page.focus("#t-overview thead th:nth-child(3) button")
+    heading(page, "some_task").locator("button").focus()
     page.keyboard.press("Enter")
-    assert page.locator("#t-overview thead th").nth(2).get_attribute("aria-sort") == "descending"
+    assert heading(page, "some_task").get_attribute("aria-sort") == "descending"
+    page.focus("#f-complete")
+    page.keyboard.press("Space")
+    assert names(page) == ["model A"]
 
 
 def test_themes(page: Any) -> None:
@@ -140,22 +246,61 @@ def test_themes(page: Any) -> None:
 
 def test_a_phone_does_not_scroll_the_page_sideways(page: Any) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
+    page.evaluate("location.hash = '#samples?task=some_task&b=model A&sample=1'")
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    page.wait_for_selector("#s-detail pre")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_without_javascript_the_tables_are_there(browser: Any, site: Path) -> None:
+def test_without_javascript_tables_and_plots_are_there(browser: Any, site: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     opened = context.new_page()
     opened.goto((site / "index.html").as_uri())
-    assert opened.locator("#t-overview tbody tr").count() == 2
-    assert "0.750" in opened.locator("#t-overview").inner_text()
+    for table in ("matrix", "overview"):
+        assert opened.locator(f"#t-{table} tbody tr:visible").count() == 2
+        assert "0.750" in opened.locator(f"#t-{table}").inner_text()
+    assert opened.locator("figure.picture svg:visible").count() >= 2
+    assert not opened.locator(".filters:visible, .tools:visible, button:visible").count()
     context.close()
+
+
+def test_plots_are_drawn_and_become_interactive(page: Any, site: Path) -> None:
+    drawn = page.locator("figure.picture")
+    ids = [drawn.nth(place).get_attribute("id") for place in range(drawn.count())]
+    assert ids == ["p-all-size", "p-lieder-1-mini", "p-lieder-4-mini"]
+    for place in range(len(ids)):
+        image = drawn.nth(place).locator("svg")
+        assert image.get_attribute("role") == "img"
+        assert "model A" in image.get_attribute("aria-label")
+        assert image.locator("path").count() > 2
+        # Its text is in the colour of the page's text.
+        assert image.evaluate(COLOURS) == page.evaluate("getComputedStyle(document.body).color")
+        drawn.nth(place).locator("button").click()
+        drawn.nth(place).locator(".vega-embed svg").wait_for()
+    assert page.evaluate("window.hurt") is None
+
+
+COLOURS = "image => getComputedStyle([...image.querySelectorAll('text')].at(-1)).fill"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page: Any, theme: str) -> None:
+    """axe-core's rules for WCAG and good practice, with everything open."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page.emulate_media(color_scheme=theme)
+    page.evaluate("location.hash = '#samples?task=some_task&sample=31'")
+    page.wait_for_selector("#s-detail mark")
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    found = axe.Axe().run(page).response["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
 
 
 def test_headings_and_labels_for_screen_readers(page: Any) -> None:
     assert page.evaluate("document.documentElement.lang") == "en"
     unnamed = page.evaluate(
-        "[...document.querySelectorAll('input, select')].filter(e => !e.labels.length).length"
+        "[...document.querySelectorAll('input, select')]"
+        ".filter(e => !e.labels.length && !e.ariaLabel).length"
     )
     assert unnamed == 0
     assert page.locator("table:not(:has(caption)), th:not([scope])").count() == 0
@@ -173,12 +318,15 @@ def test_missing_sample_files_are_said(browser: Any, site: Path, tmp_path: Path)
 
 
 def test_many_models_and_tasks(browser: Any, tmp_path: Path) -> None:
-    write_many(tmp_path / "results", models=12, tasks=15, documents=30)
-    build([tmp_path / "results"], tmp_path / "site")
+    """30 models on 40 tasks: all there, and small enough to be sent."""
+    write_many(tmp_path / "results", models=30, tasks=40, documents=8, prompt_length=20)
+    page = build([tmp_path / "results"], tmp_path / "site")
+    assert page.stat().st_size < 2e6
     opened = browser.new_page()
-    opened.goto((tmp_path / "site" / "index.html").as_uri())
-    assert opened.locator("#t-overview tbody tr").count() == 12
-    assert opened.locator("#t-overview thead th").count() == 16
+    opened.goto(page.as_uri())
+    assert opened.locator("#t-overview tbody tr").count() == 30
+    assert opened.locator("#t-overview thead th").count() == 41
+    assert opened.locator("#t-matrix tbody td[data-value]").count() == 30 * 11
     opened.close()
 
 

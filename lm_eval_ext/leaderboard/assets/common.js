@@ -23,7 +23,7 @@ const address = (() => {
   }
   const restore = () => restorers.forEach((restorer) => restorer());
   // The browser itself finds no place whose name is followed by a query.
-  const go = () => { if (section() && query()) document.getElementById(section())?.scrollIntoView(); };
+  const go = () => { if (section() && query()) document.getElementById(section())?.scrollIntoView({ behavior: "instant" }); };
   window.addEventListener("hashchange", () => {
     if (location.hash.includes("?")) { state = new URLSearchParams(query()); restore(); go(); } else write();
   });

@@ -139,7 +139,11 @@ function startBrowser(tasks) {
     if (at !== asked) return; // other models were chosen meanwhile
     opened = place;
     for (const button of list.querySelectorAll("button")) {
-      if (Number(button.dataset.place) === place) { button.setAttribute("aria-current", "true"); button.scrollIntoView({ block: "nearest" }); } else button.removeAttribute("aria-current");
+      if (Number(button.dataset.place) !== place) { button.removeAttribute("aria-current"); continue; }
+      button.setAttribute("aria-current", "true");
+      // Within the list alone: the page stays where it is.
+      const [top, bottom] = [button.offsetTop - list.offsetTop, button.offsetTop - list.offsetTop + button.offsetHeight];
+      if (top < list.scrollTop || bottom > list.scrollTop + list.clientHeight) list.scrollTop = top;
     }
     const doc = chunk[place % content.chunk];
     const both = [[a, at.a], [b, at.b]].filter(([, answers]) => answers).map(([select, answers]) => [select.value, answers, answers.answers[place]?.[0] ?? ""]);
