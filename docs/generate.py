@@ -8,6 +8,8 @@ A page marks such a part with ``<!-- generated: KIND ARGUMENTS -->`` and ``<!-- 
 * ``facts NAME``: headline metrics, chance, and what standard errors are clustered by;
 * ``sources [NAME...]``: declared data sources, all if none is named.
 
+``results.schema.json`` is that of the leaderboard's ``results.json``.
+
 ``python docs/generate.py`` rewrites the pages. With ``--check`` it changes nothing and exits
 with status 1 if a page is out of date.
 """
@@ -20,6 +22,7 @@ from pathlib import Path
 
 from lm_eval_ext.cards import TaskFacts, cards
 from lm_eval_ext.data import sources
+from lm_eval_ext.leaderboard import exchange
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = "python docs/generate.py"
@@ -181,9 +184,12 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="change nothing; status 1 if stale")
     check = parser.parse_args().check
     stale = []
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
-        text = page.read_text(encoding="utf-8")
-        new = filled(text, page.relative_to(ROOT))
+    pages = {
+        page: filled(page.read_text(encoding="utf-8"), page.relative_to(ROOT))
+        for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    }
+    for page, new in {**pages, ROOT / "docs" / exchange.SCHEMA: exchange.schema()}.items():
+        text = page.read_text(encoding="utf-8") if page.is_file() else ""
         if new != text:
             stale.append(str(page.relative_to(ROOT)))
             if not check:

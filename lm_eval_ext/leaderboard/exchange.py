@@ -137,7 +137,10 @@ def write(board: Board, site: Path) -> None:
         program=f"lm-eval-ext {__version__}",
         models=tuple(
             ModelEntry(
-                label=one.label, notes=one.notes, arguments=one.arguments, about=AboutEntry(**asdict(one.about))
+                label=one.label,
+                notes=one.notes,
+                arguments=one.arguments,
+                about=AboutEntry(**asdict(one.about)),
             )
             for one in board.models
         ),

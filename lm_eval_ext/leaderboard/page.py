@@ -18,7 +18,9 @@ from lm_eval_ext.leaderboard.tables import Table, number
 STYLES = ("page.css", "samples.css")
 SCRIPTS = ("common.js", "tables.js", "pictures.js", "diff.js", "samples.js", "start.js")
 
-_THOUSAND = 1000
+_UNITS = {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}
+_ROUNDED = 0.9995
+"""What is shown as 1 with three digits."""
 
 
 @dataclass(frozen=True)
@@ -96,13 +98,11 @@ def position(value: float, ends: tuple[float, float]) -> str:
 
 
 def size_text(parameters: float) -> str:
-    """A number of parameters as people write it, such as 6.7B."""
-    value, unit = parameters, ""
-    for unit in ("", "K", "M", "B", "T"):  # noqa: B007 (the last one is used)
-        if round(value, 1) < _THOUSAND:
-            break
-        value /= _THOUSAND
-    return f"{value:.3g}{unit}"
+    """A number of parameters as people write it, such as 6.74B."""
+    for unit, one in _UNITS.items():
+        if parameters >= _ROUNDED * one:
+            return f"{parameters / one:.3g}{unit}"
+    return f"{parameters:.3g}"
 
 
 def _asset(name: str) -> str:

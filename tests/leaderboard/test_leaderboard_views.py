@@ -4,6 +4,7 @@ import json
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,11 +64,56 @@ def test_both_results_of_a_query(manager: TaskManager, kept_cache: Path) -> None
     from lm_eval_ext.benchmarks.magnifico import view
 
     docs = documents(manager, "magnifico_mini", kept_cache)
-    shown, answered = view.documents(docs), view.answers(docs, answers("magnifico_mini", docs))
-    for one, other in list(zip(shown, answered, strict=True))[:-1]:
-        assert one.parts[0].table == other.parts[0].table != ()
-    assert "nowhere" in answered[-1].parts[0].text
+    answered = view.answers(docs, answers("magnifico_mini", docs))
+    for one in answered[:-1]:
+        (gold,) = one.parts
+        assert gold.beside is not None
+        assert gold.table == gold.beside.table != ()
+        assert gold.marked == gold.beside.marked == ()
+    (gold,) = answered[-1].parts
+    assert gold.beside is not None
+    assert gold.table and "nowhere" in gold.beside.text
     assert view.answers(docs[:1], [[""]])[0].parts == ()
+
+
+def rows_of(*rows: tuple[Any, ...]) -> Any:
+    return SimpleNamespace(columns=("a", "b"), rows=list(rows))
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "marked"),
+    [
+        # Nothing is marked in rows that are equal, whatever their order and their numbers' types.
+        ([(1, "x"), (2, "y")], [(2, "y"), (1, "x")], ((), ())),
+        ([(1, None)], [(1.0, None)], ((), ())),
+        ([(0.1 + 0.2, "x")], [(0.3, "x")], ((), ())),
+        ([], [], ((), ())),
+        # What only one of the two has is marked, and what one has too often.
+        ([(1, "x"), (2, "y")], [(1, "x"), (2, "z")], ((1,), (1,))),
+        ([(1, "x")], [(1, "x"), (1, "x")], ((), (1,))),
+        ([(1, "x")], [("1", "x")], ((0,), (0,))),
+        ([(None, "x")], [("", "x")], ((0,), (0,))),
+        ([(1, "x")], [], ((0,), ())),
+        ([(1, "x")], [(1,)], ((0,), (0,))),
+    ],
+)
+def test_rows_that_differ_are_marked(gold: Any, answer: Any, marked: Any) -> None:
+    from lm_eval_ext.benchmarks.magnifico import view
+
+    (part,) = view._both(rows_of(*gold), rows_of(*answer))
+    assert part.beside is not None
+    assert (part.marked, part.beside.marked) == marked
+
+
+def test_a_row_that_differs_is_shown_among_many() -> None:
+    from lm_eval_ext.benchmarks.magnifico import view
+
+    many = [(number, "x") for number in range(100)]
+    (part,) = view._both(rows_of(*many), rows_of(*many[:60], (60, "y"), *many[61:]))
+    assert part.beside is not None
+    assert part.beside.table[-1] == ("60", "y")
+    assert part.beside.marked == (view.MOST_ROWS - 1,)
+    assert part.beside.title == "What the answer returns, 100 rows of which 8 are shown"
 
 
 def test_why_each_demonstration_was_chosen(manager: TaskManager, kept_cache: Path) -> None:

@@ -7,7 +7,7 @@ for (const figure of document.querySelectorAll("figure.picture")) {
     try {
       const [spec] = await Promise.all([board.get(`plots/${figure.dataset.name}`), board.get("plots/vega")]);
       const drawing = figure.querySelector(".drawing");
-      await window.vegaEmbed(drawing, spec, { renderer: "svg", actions: false });
+      await window.vegaEmbed(drawing, spec, { renderer: "svg", actions: false, logLevel: 1 });
       button.remove();
     } catch (error) {
       button.textContent = error.message;

@@ -1,0 +1,65 @@
+"""Facts that a model's file may state: what is legal, and what is read of them."""
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.results_files import rows, write_run
+
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.results.about import About, about, problem
+from lm_eval_ext.results.files import find
+from lm_eval_ext.runs.model_files import read_model_files
+
+LEGAL = [
+    ("size", "7B"), ("size", "1.2 t"), ("size", "350m"), ("size", 6738415616), ("size", 7e9),
+    ("family", "Llama 3"), ("weights", "open"), ("weights", "closed"), ("licence", "MIT"),
+    ("date", 2024), ("date", "2024-07"), ("date", datetime.date(2024, 7, 23)),
+]  # fmt: skip
+ILLEGAL = [
+    ("size", 7), ("size", "7"), ("size", "big"), ("size", True), ("size", -7e9), ("size", "0B"),
+    ("size", float("inf")), ("size", float("nan")), ("size", None), ("size", ["7B"]),
+    ("family", 3), ("weights", "Open"), ("weights", True), ("licence", ["MIT"]),
+    ("date", "2024-13"), ("date", "July 2024"), ("date", True), ("date", 24), ("date", "20240723"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value"), LEGAL)
+def test_legal(key: str, value: Any) -> None:
+    assert problem(key, value) is None
+
+
+@pytest.mark.parametrize(("key", "value"), ILLEGAL)
+def test_illegal(key: str, value: Any) -> None:
+    found = problem(key, value)
+    assert found and found.startswith(f"{key} must be ")
+    assert "\n" not in found
+
+
+def test_a_wrong_fact_is_refused_before_a_run(tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text("model: dummy\nsize: 7\n")
+    with pytest.raises(OptionError, match=r"one.yaml:2: size must be the number of parameters"):
+        read_model_files([file])
+    file.write_text("model: dummy\nsize: 7B\nfamily: x\nweights: open\ndate: 2024-07-23\n")
+    (model,) = read_model_files([file])
+    assert model.settings == {"model": "dummy"}
+
+
+def test_facts_beside_results(tmp_path: Path) -> None:
+    """From the file; a wrong one counts as none; lm-eval's own count where no size is stated."""
+    file = write_run(tmp_path / "one", "one", "some_task", rows(8, 4))
+    (results,) = find(tmp_path)
+    assert about(results) == About()
+    model = tmp_path / "model.yaml"
+    model.write_text("size: 1.5B\nfamily: 7\nweights: open\ndate: 2024-07-23\nlicence: 'a\\tb'\n")
+    expected = About(size=1.5e9, weights="open", date="2024-07-23", licence=r"a\tb")
+    assert about(results) == expected
+    model.unlink()
+    content = json.loads(file.read_text())
+    for count, size in ((124439808, 124439808.0), (-1, None)):
+        content["config"]["model_num_parameters"] = count
+        file.write_text(json.dumps(content))
+        assert about(find(tmp_path)[0]) == About(size=size)
