@@ -12,7 +12,7 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.leaderboard.board import Board
 from lm_eval_ext.leaderboard.matrix import Matrix
 from lm_eval_ext.leaderboard.tables import PERCENT
-from lm_eval_ext.plots.charts import Content
+from lm_eval_ext.plots.content import Content
 from lm_eval_ext.plots.declared import OWN_TITLE, Declared
 from lm_eval_ext.plots.drawing import Size, javascript, svg, themed
 from lm_eval_ext.plots.figures import Figure, figures
@@ -127,4 +127,4 @@ def _sizes(board: Board, best: Matrix) -> Picture | None:
         "shares; lines join the models of a family. Bars: 95 % intervals. Models of unknown size "
         "are left out."
     )
-    return _picture(Figure("", declared, Content(tuple(points), labels, {})), caption)
+    return _picture(Figure("", Content(declared, tuple(points), labels, {})), caption)
