@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lm_eval_ext.results.files import ResultsFile, model_file
-from lm_eval_ext.text import one_line
+from lm_eval_ext.text import one_line, quantity
 
 KEYS: Mapping[str, str] = MappingProxyType(
     {
@@ -21,8 +21,6 @@ KEYS: Mapping[str, str] = MappingProxyType(
 )
 """The keys, with their meaning."""
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMBT])", re.IGNORECASE)
-_UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _LEAST = 1000
 """Parameters. A smaller number is rather one of billions or millions without its unit."""
 _DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
@@ -73,11 +71,8 @@ def problem(key: str, value: Any) -> str | None:
 
 
 def _parameters(value: Any) -> float | None:
-    if isinstance(value, str) and (found := _SIZE.fullmatch(value.strip())):
-        value = float(found[1]) * _UNITS[found[2].upper()]
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if _LEAST <= value < float("inf") else None
+    found = quantity(value)
+    return found if found is not None and found >= _LEAST else None
 
 
 def _is_date(value: Any) -> bool:
