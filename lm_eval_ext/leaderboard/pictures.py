@@ -21,7 +21,16 @@ from lm_eval_ext.plots.theme import css
 
 FOLDER = "plots"
 
-_ROLES = re.compile(r' role="graphics-[a-z]+"| aria-roledescription="[^"]*"')
+_TAG = re.compile(r"<[a-z/][^<>]*>")
+_INVISIBLE = re.compile(r'<path [^<>]*(?: d=""|d="M0,0h0v0h0Z")[^<>]*/>')
+_NEEDLESS = re.compile(
+    # The whole is one image with one text; its parts are none of their own.
+    r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"|aria-hidden="true"'
+    # Defaults, and what the page's style says.
+    r'|class="[^"]*"|pointer-events="none"|(?:stroke-|fill-)?opacity="1"|stroke-width="1"'
+    r'|font-family="[^"]*"|font-weight="normal")'
+)
+_DIGITS = re.compile(r"(?<=\.\d\d)\d+")
 
 _SIZE = Size(width=12, font_size=12)
 _PAGE = "page"
@@ -94,9 +103,18 @@ def _picture(figure: Figure, caption: str) -> Picture:
     spec = themed(figure, _PAGE, size=_SIZE)
     text = json.dumps(spec, ensure_ascii=True, separators=(",", ":"))
     caption = caption.removeprefix(f"{figure.title}.").strip()
-    # The whole is one image with one text; its parts are none of their own.
-    drawing = _ROLES.sub("", svg(figure, spec))
-    return Picture(figure.name, figure.title, caption, drawing, text)
+    return Picture(figure.name, figure.title, caption, _slim(svg(figure, spec)), text)
+
+
+def _slim(drawing: str) -> str:
+    """The same drawing with half the characters; texts stay as they are."""
+
+    def slim(tag: re.Match[str]) -> str:
+        if tag[0].startswith("<svg"):
+            return tag[0]
+        return _DIGITS.sub("", _NEEDLESS.sub("", tag[0]))
+
+    return _TAG.sub(slim, _INVISIBLE.sub("", drawing))
 
 
 def _sizes(board: Board, best: Matrix) -> Picture | None:
