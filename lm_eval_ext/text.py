@@ -19,7 +19,9 @@ def one_line(text: str, *, limit: int | None = None) -> str:
     if limit is not None and len(text) > 4 * limit:
         # Before looking at each character: there may be millions.
         text = text[: 2 * limit] + ELLIPSIS + text[-2 * limit :]
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else " " for c in text)
+    line = " ".join(text.split())
     if limit is not None and len(line) > limit:
         half = (limit - 1) // 2
         line = line[:half] + ELLIPSIS + line[-half:]

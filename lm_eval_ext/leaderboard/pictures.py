@@ -25,7 +25,7 @@ _TAG = re.compile(r"<[a-z/][^<>]*>")
 _INVISIBLE = re.compile(r'<path [^<>]*(?: d=""|d="M0,0h0v0h0Z")[^<>]*/>')
 _NEEDLESS = re.compile(
     # The whole is one image with one text; its parts are none of their own.
-    r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"|aria-hidden="true"'
+    r' (?:role="graphics-[a-z]+"|aria-(?:roledescription|label)="[^"]*"|aria-hidden="true"'
     # Defaults, and what the page's style says.
     r'|class="[^"]*"|pointer-events="none"|(?:stroke-|fill-)?opacity="1"|stroke-width="1"'
     r'|font-family="[^"]*"|font-weight="normal")'

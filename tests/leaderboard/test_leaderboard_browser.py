@@ -291,6 +291,8 @@ def test_axe_finds_nothing_serious(page: Any, theme: str) -> None:
     page.evaluate("location.hash = '#samples?task=some_task&sample=31'")
     page.wait_for_selector("#s-detail mark")
     page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    page.locator("figure.picture button").last.click()
+    page.locator(".vega-embed svg").wait_for()
     found = axe.Axe().run(page).response["violations"]
     serious = [one for one in found if one["impact"] in ("serious", "critical")]
     assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []

@@ -28,7 +28,7 @@ function tableOf(part) {
     tr.append(...row.map((cell) => make("td", cell, { dir: "auto" })));
     table.tBodies[0].append(tr);
   });
-  const scroll = make("div", undefined, { class: "scroll", tabindex: "0", role: "region", "aria-label": part.title });
+  const scroll = make("div", undefined, { class: "scroll", tabindex: "0", role: "group", "aria-label": part.title });
   scroll.append(table);
   return [make("h3", part.title), scroll];
 }
