@@ -32,8 +32,8 @@ def ranks_by_tests(
 def ranks_by_intervals(scores: Mapping[str, Score], *, higher: bool = True) -> dict[str, Rank]:
     """Ranks models by their intervals: one is better if the two do not overlap.
 
-    For runs without samples. It finds fewer differences than a paired test would. Models without a
-    finite value get no rank.
+    For runs without samples. It finds fewer differences than a paired test of two models would, and
+    allows for no number of pairs. Models without a finite value get no rank.
     """
     known = {
         label: score

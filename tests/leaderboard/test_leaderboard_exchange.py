@@ -98,7 +98,7 @@ def test_models_of_another_page_are_added(ours: Path, theirs: Path, tmp_path: Pa
     page = (tmp_path / "index.html").read_text()
     assert "from results</span>" in page
     # Without their samples ranks are from intervals; those of 20 and 11 of 40 overlap.
-    assert "intervals do not overlap: some_task" in page
+    assert "without allowance for the number of pairs: some_task" in page
 
 
 def test_a_signature_that_differs_is_named_and_has_no_rank(
