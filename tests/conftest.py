@@ -46,6 +46,13 @@ LONGEST = {"demonstration_model", "populated"}
 """Fixtures that take minutes where nothing is kept from an earlier run."""
 
 
+def _shares(item: pytest.Item) -> bool:
+    """Whether it has a fixture that its module makes once: so one worker should run them all."""
+    found = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009 (no public name)
+    made_once = ("module", "session")
+    return any(one.scope in made_once and one.baseid.endswith(".py") for *_, one in found)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks what starts one of our commands, and puts first what takes longest."""
@@ -56,6 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.e2e)
         if fixtures & LONGEST:
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("xdist_group") is None and _shares(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
     def shorter(item: pytest.Item) -> tuple[bool, bool, bool]:
         quick, short = (item.get_closest_marker(name) is None for name in ("e2e", "slow"))

@@ -18,8 +18,8 @@ spacy = pytest.importorskip("spacy")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return spacy_pipeline.train(tmp_path_factory.mktemp("pipeline") / "tiny")
+def folder() -> Path:
+    return spacy_pipeline.trained()
 
 
 def test_roots_are_what_the_parse_marks_in_lower_case(folder: Path) -> None:
