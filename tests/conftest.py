@@ -42,15 +42,20 @@ SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"
 STARTS_PROCESSES = {"cli", "command", "lm_eval", "warm"}
 """Fixtures that do."""
 
+ONE_WORKERS = {"recorded_lieder", "runs"}
+"""Fixtures that take seconds, for tests of several modules."""
+
 LONGEST = {"demonstration_model", "populated"}
 """Fixtures that take minutes where nothing is kept from an earlier run."""
 
 
-def _shares(item: pytest.Item) -> bool:
-    """Whether it has a fixture that its module makes once: so one worker should run them all."""
-    found = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009 (no public name)
-    made_once = ("module", "session")
-    return any(one.scope in made_once and one.baseid.endswith(".py") for *_, one in found)
+def _made_once(item: pytest.Item) -> str:
+    """A name for what it shares with other tests and one worker should make, if anything."""
+    fixtures = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 (no public name)
+    if shared := sorted(fixtures.keys() & ONE_WORKERS):
+        return str(shared[0])
+    own = (one for *_, one in fixtures.values() if one.baseid.endswith(".py"))
+    return item.path.stem if any(one.scope in ("module", "session") for one in own) else ""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,10 +66,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         fixtures = set(getattr(item, "fixturenames", ()))
         if fixtures & STARTS_PROCESSES:
             item.add_marker(pytest.mark.e2e)
-        if fixtures & LONGEST:
+        if fixtures & (LONGEST | ONE_WORKERS):
             item.add_marker(pytest.mark.slow)
-        if item.get_closest_marker("xdist_group") is None and _shares(item):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        if item.get_closest_marker("xdist_group") is None and (name := _made_once(item)):
+            item.add_marker(pytest.mark.xdist_group(name))
 
     def shorter(item: pytest.Item) -> tuple[bool, bool, bool]:
         quick, short = (item.get_closest_marker(name) is None for name in ("e2e", "slow"))
@@ -160,6 +165,18 @@ def tiny_models() -> Path:
 
     key = kept.key([Path(str(tiny.__file__))], ["torch", "transformers", "tokenizers"])
     return kept.made("tiny-models", key, make)
+
+
+@pytest.fixture(scope="session")
+def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the authors' recorded runs: folders ``experiment/model``, for reading only."""
+    from support import logged
+
+    folder = tmp_path_factory.mktemp("lieder")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("LM_EVAL_EXT_DATA", str(shared_data))
+        logged.recorded_lieder(folder, shared_data)
+    return folder
 
 
 @pytest.fixture(scope="session")

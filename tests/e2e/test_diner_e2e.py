@@ -89,13 +89,12 @@ def figures(done: Any, name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "t5"])
 def test_all_of_mini_runs_with_a_tiny_model(
-    kind: str, lm_eval: Callable[..., Any], cli: Callable[..., Any], tiny_models: Path
+    lm_eval: Callable[..., Any], cli: Callable[..., Any], tiny_models: Path
 ) -> None:
     done = lm_eval("--tasks", "diner_mini", "--model", "hf", "--device", "cpu",
-                   "--model_args", f"pretrained={tiny_models / kind}", "--limit", "3",
-                   "--gen_kwargs", few_tokens(kind))  # fmt: skip
+                   "--model_args", f"pretrained={tiny_models / 'gpt2'}", "--limit", "3",
+                   "--gen_kwargs", few_tokens("gpt2"))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert "jieba" not in done.stderr
     for name in KINDS:

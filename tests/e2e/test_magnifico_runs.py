@@ -162,26 +162,6 @@ def test_after_a_chat_template_only_the_turns_end_stops(
         assert settings["max_gen_toks"] == 5
 
 
-def test_a_run_is_resumed_from_its_cache(
-    lm_eval: Callable[..., Any], kept_cache: Path, tmp_path: Path
-) -> None:
-    """By a process that hashes otherwise."""
-
-    def run(limit: int, name: str) -> Any:
-        done = lm_eval("--tasks", "magnifico_mini", "--model", "dummy",
-                       "--limit", str(limit), "--use_cache", str(tmp_path / "kept"),
-                       output=tmp_path / name, cold=name == "second")  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done
-
-    first, second = run(4, "first"), run(6, "second")
-    assert "Cached requests: 4, Requests remaining: 2" in second.stderr
-    answers = [
-        [sample["resps"] for sample in run.samples("magnifico_mini")] for run in (first, second)
-    ]
-    assert answers[1][:4] == answers[0]
-
-
 def test_a_seed_draws_new_foreign_words_and_is_signed(
     lm_eval: Callable[..., Any], cli: Callable[..., Any], kept_cache: Path, tmp_path: Path
 ) -> None:

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import yaml
-from support import kept
 
 from lm_eval_ext.benchmarks.conceptual import mini
+from support import kept
 
 FACTS = {
     item["explanation"]: concept
