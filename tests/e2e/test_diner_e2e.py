@@ -201,13 +201,3 @@ def test_own_files_of_the_published_format(lm_eval: Callable[..., Any], tmp_path
     assert done.returncode == 0, done.stderr[-3000:]
     for name, documents in zip(tasks, (5, 5, 5, 4), strict=True):
         assert len(done.samples(name)) == documents, name
-
-
-def test_the_random_split_is_asked_for_in_one_line(lm_eval: Callable[..., Any]) -> None:
-    done = lm_eval("--tasks", "diner_name_random", "--model", "hf", "--model_args",
-                   "pretrained=no-such/model")  # fmt: skip
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("lm-eval-ext: error: the authors' random split is not published")
-    assert "Traceback" not in done.stderr
-    assert "Initializing hf model" not in done.stderr

@@ -245,18 +245,6 @@ def test_ones_own_database_needs_a_file_and_no_code(
     assert database.read_bytes() == before
 
 
-def test_mistakes_end_in_one_line_before_the_model_is_touched(
-    lm_eval: Callable[..., Any], kept_cache: Path
-) -> None:
-    done = lm_eval("--tasks", "magnifico_own_desc", "--model", "hf",
-                   "--model_args", "pretrained=no-such/model")  # fmt: skip
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("lm-eval-ext: error: magnifico_own needs your own files")
-    assert "Traceback" not in done.stderr
-    assert "Initializing hf model" not in done.stderr
-
-
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
