@@ -170,6 +170,7 @@ def main() -> None:
         raise RuntimeError(f"an import has started a thread: {threads}")
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     control.sendall(b"ready")
     become(*serve(control))
 
