@@ -96,9 +96,7 @@ class _Kinds:
         # Samples with the same features want the same, so a few sets come again and again.
         self.known = lru_cache(KNOWN)(self.ranked)
 
-    def ranked(
-        self, wanted: frozenset[str]
-    ) -> "list[tuple[int, NDArray[np.int64], list[int]]]":
+    def ranked(self, wanted: frozenset[str]) -> "list[tuple[int, NDArray[np.int64], list[int]]]":
         """Returns the kinds by how many of the features they have, the most first.
 
         With each number of features come its kinds, and how many items they and those before

@@ -22,7 +22,7 @@ NUMBER = re.compile(r"[0-9]+", re.ASCII)
 WORD = re.compile(r"[^\s(),;*]+")
 """A name, a predicate or a bound variable; not ``dog(x_1)``."""
 
-APART = re.compile(r"[().,;*]|\[w_[0-9]{1,2}\]", re.ASCII)
+APART = re.compile(r"([().,;*]|\[w_[0-9]{1,2}\])", re.ASCII)
 """Tokens that COGS always puts between spaces; no word of any lexicon contains one."""
 
 Term: TypeAlias = tuple[str, str]
@@ -68,7 +68,7 @@ def normalise(text: str) -> str:
     around them, because decoding can drop or add spaces there (paper, appendix B; the clean-up of
     many tokenizers joins ``.`` and ``,`` to the previous word).
     """
-    return " ".join(APART.sub(r" \g<0> ", text).split())
+    return " ".join(" ".join(APART.split(text)).split())
 
 
 def parse(text: str) -> LogicalForm:
