@@ -86,6 +86,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+def pytest_unconfigure() -> None:
+    """Libraries complain about what is left behind."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Names of folders that do not exist, one for each test."""
@@ -101,6 +106,12 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
             monkeypatch.delenv(name)
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(next(_caches)))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    if "lm_eval.utils" in sys.modules:
+        from lm_eval.utils import env
+
+        # lm-eval compiles a task's template for every document anew.
+        if not hasattr(env.from_string, "cache_info"):
+            env.from_string = functools.cache(env.from_string)  # type: ignore[method-assign]
     if "torch" in sys.modules:
         from torch.utils import collect_env
 

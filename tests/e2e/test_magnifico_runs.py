@@ -91,8 +91,15 @@ def test_only_the_populated_copy_sees_some_mistakes(
         return continuation(doc).replace("30000", "30001")
 
     plant(tmp_path / "answers.jsonl", docs, careless)
+    # Of the other interpretations, one example in seven says as much.
+    some = [
+        number
+        for number, doc in enumerate(docs)
+        if doc["interpretation"] == "salary_more_than" or number % 7 == 0
+    ]
     done = lm_eval("--tasks", "magnifico_direct_plausible", "--model", "recorded",
-                   "--model_args", f"path={tmp_path / 'answers.jsonl'}")  # fmt: skip
+                   "--model_args", f"path={tmp_path / 'answers.jsonl'}",
+                   "--samples", json.dumps({"magnifico_direct_plausible": some}))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     results = done.results()["results"]["magnifico_direct_plausible"]
     name = "relative_performance:salary_more_than,query"
