@@ -20,6 +20,9 @@ from support.collected import COLLECTED
 # machine wait for each other most of the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# The collector walks through hundreds of thousands of objects that live to the end.
+gc.set_threshold(20_000, 20, 20)
+
 # The machine's load decides how long one example takes, and no test is about that.
 # The examples are the same in every run, so that more of them find something once only.
 hypothesis.settings.register_profile(
@@ -83,7 +86,6 @@ def pytest_collection_finish() -> None:
     """Spares the collector what lives to the end, such as torch: a third of some tests' time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:

@@ -4,6 +4,7 @@ import json
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import spacy_pipeline
@@ -14,7 +15,11 @@ from lm_eval_ext.errors import OptionError
 
 pytestmark = pytest.mark.slow
 
-spacy = pytest.importorskip("spacy")
+
+@pytest.fixture(scope="module", autouse=True)
+def spacy() -> Any:
+    """Imported by one worker, when its turn comes."""
+    return pytest.importorskip("spacy")
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +27,7 @@ def folder() -> Path:
     return spacy_pipeline.trained()
 
 
-def test_roots_are_what_the_parse_marks_in_lower_case(folder: Path) -> None:
+def test_roots_are_what_the_parse_marks_in_lower_case(folder: Path, spacy: Any) -> None:
     facts = list(spacy_pipeline.FACTS)
     found = openbookqa.roots([*facts, facts[0].capitalize()], openbookqa.find(str(folder)))
     nlp = spacy.load(folder)
