@@ -92,7 +92,7 @@ def test_a_damaged_cache_is_parsed_again(folder: Path, damaged: str) -> None:
     assert json.loads(file.read_text()) == first
 
 
-def test_a_pipeline_without_parser_is_refused(tmp_path: Path) -> None:
+def test_a_pipeline_without_parser_is_refused(tmp_path: Path, spacy: Any) -> None:
     blank = spacy.blank("en")
     blank.to_disk(tmp_path / "blank")
     with pytest.raises(OptionError, match="finds no root"):
