@@ -1,6 +1,7 @@
 """Shared fixtures: the real data where available, tiny models, lm_eval as users start it."""
 
 import functools
+import gc
 import itertools
 import json
 import os
@@ -18,6 +19,9 @@ from support.collected import COLLECTED
 # Tiny models are fastest on one thread, and two processes with two threads each on a busy
 # machine wait for each other most of the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# The collector walks through hundreds of thousands of objects that live to the end.
+gc.set_threshold(20_000, 20, 20)
 
 # The machine's load decides how long one example takes, and no test is about that.
 # The examples are the same in every run, so that more of them find something once only.
@@ -42,8 +46,20 @@ SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"
 STARTS_PROCESSES = {"cli", "command", "lm_eval", "warm"}
 """Fixtures that do."""
 
+ONE_WORKERS = {"recorded_lieder", "runs"}
+"""Fixtures that take seconds, for tests of several modules."""
+
 LONGEST = {"demonstration_model", "populated"}
 """Fixtures that take minutes where nothing is kept from an earlier run."""
+
+
+def _made_once(item: pytest.Item) -> str:
+    """A name for what it shares with other tests and one worker should make, if anything."""
+    fixtures = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 (no public name)
+    if shared := sorted(fixtures.keys() & ONE_WORKERS):
+        return str(shared[0])
+    own = (one for *_, one in fixtures.values() if one.baseid.endswith(".py"))
+    return item.path.stem if any(one.scope in ("module", "session") for one in own) else ""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -54,14 +70,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         fixtures = set(getattr(item, "fixturenames", ()))
         if fixtures & STARTS_PROCESSES:
             item.add_marker(pytest.mark.e2e)
-        if fixtures & LONGEST:
+        if fixtures & (LONGEST | ONE_WORKERS):
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("xdist_group") is None and (name := _made_once(item)):
+            item.add_marker(pytest.mark.xdist_group(name))
 
     def shorter(item: pytest.Item) -> tuple[bool, bool, bool]:
         quick, short = (item.get_closest_marker(name) is None for name in ("e2e", "slow"))
         return not LONGEST & set(getattr(item, "fixturenames", ())), quick, short
 
     items.sort(key=shorter)
+
+
+def pytest_collection_finish() -> None:
+    """Spares the collector what lives to the end, such as torch: a third of some tests' time."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Libraries complain about what is left behind."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
@@ -79,6 +108,12 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
             monkeypatch.delenv(name)
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(next(_caches)))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    if "lm_eval.utils" in sys.modules:
+        from lm_eval.utils import env
+
+        # lm-eval compiles a task's template for every document anew.
+        if not hasattr(env.from_string, "cache_info"):
+            env.from_string = functools.cache(env.from_string)  # type: ignore[method-assign]
     if "torch" in sys.modules:
         from torch.utils import collect_env
 
@@ -151,6 +186,18 @@ def tiny_models() -> Path:
 
     key = kept.key([Path(str(tiny.__file__))], ["torch", "transformers", "tokenizers"])
     return kept.made("tiny-models", key, make)
+
+
+@pytest.fixture(scope="session")
+def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the authors' recorded runs: folders ``experiment/model``, for reading only."""
+    from support import logged
+
+    folder = tmp_path_factory.mktemp("lieder")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("LM_EVAL_EXT_DATA", str(shared_data))
+        logged.recorded_lieder(folder, shared_data)
+    return folder
 
 
 @pytest.fixture(scope="session")

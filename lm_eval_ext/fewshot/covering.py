@@ -1,5 +1,6 @@
 """Demonstrations that together have the features of a sample."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -86,6 +87,7 @@ class _Kinds:
             members[item.features].append(place)
         # In the order of their first items: that of a set of strings differs between processes.
         self.members = [np.array(places) for places in members.values()]
+        self.sizes = np.array([len(places) for places in members.values()])
         having: defaultdict[str, list[int]] = defaultdict(list)
         for kind, features in enumerate(members):
             for name in features:
@@ -94,8 +96,12 @@ class _Kinds:
         # Samples with the same features want the same, so a few sets come again and again.
         self.known = lru_cache(KNOWN)(self.ranked)
 
-    def ranked(self, wanted: frozenset[str]) -> "list[tuple[int, NDArray[np.int64]]]":
-        """Returns the kinds by how many of the features they have, the most first."""
+    def ranked(self, wanted: frozenset[str]) -> "list[tuple[int, NDArray[np.int64], list[int]]]":
+        """Returns the kinds by how many of the features they have, the most first.
+
+        With each number of features come its kinds, and how many items they and those before
+        them have.
+        """
         import numpy as np
 
         counts = np.zeros(len(self.members), dtype=np.int64)
@@ -103,16 +109,16 @@ class _Kinds:
             if name in self.having:
                 counts[self.having[name]] += 1
         gains = np.unique(counts[counts > 0])[::-1]
-        return [(int(gain), np.flatnonzero(counts == gain)) for gain in gains]
+        found = ((int(gain), np.flatnonzero(counts == gain)) for gain in gains)
+        return [(gain, kinds, np.cumsum(self.sizes[kinds]).tolist()) for gain, kinds in found]
 
     def best_first(self, wanted: frozenset[str], *key: object) -> Iterator[Item]:
         """Yields items that have one of the features: those with the most first."""
-        import numpy as np
-
-        for gain, kinds in self.known(wanted):
-            tied = np.concatenate([self.members[kind] for kind in kinds])
-            for number in shuffled(len(tied), *key, gain):
-                yield self.pool[int(tied[number])]
+        for gain, kinds, ends in self.known(wanted):
+            for number in shuffled(ends[-1], *key, gain):
+                row = bisect_right(ends, number)
+                # Below zero, so counted from the kind's last item.
+                yield self.pool[int(self.members[kinds[row]][number - ends[row]])]
 
 
 def _choice(kinds: _Kinds, sample: Item, k: int, seed: int, groups: Sequence[Group]) -> Choice:

@@ -18,16 +18,6 @@ TASKS = (
 )  # fmt: skip
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker makes the runs, which takes seconds, and has all tests of them."""
-    for item in items:
-        here = item.path.parent == Path(__file__).parent
-        if here and "runs" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group("made runs"))
-
-
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory, run_cache: Path) -> Iterator[Path]:
     """A folder with the runs ``good``, ``poor`` and ``same`` (as good, other answers)."""

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval import simple_evaluate
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
-from lm_eval.loggers import EvaluationTracker
-from support import legal
+from support import legal, logged
 
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.compare.report import Settings
 from lm_eval_ext.results.files import ResultsFile, find
-from lm_eval_ext.runs.tasks import own_manager
 
 
 class Guesser(LM):
@@ -57,23 +54,15 @@ def make(
     **options: Any,
 ) -> Path:
     """Evaluates a :class:`Guesser` and writes what ``lm_eval --log_samples`` would."""
-    tracker = EvaluationTracker(output_path=str(folder / "results.json"))
-    folder.mkdir(parents=True, exist_ok=True)
-    results = simple_evaluate(
-        model=Guesser(seed, skill),
-        tasks=list(tasks),
-        task_manager=own_manager(include),
-        evaluation_tracker=tracker,
-        log_samples=True,
-        bootstrap_iters=0,
+    logged.evaluate(
+        folder,
+        Guesser(seed, skill),
+        tasks,
+        include=include,
+        config={"model_args": {"seed": seed}},
+        name=name or f"guesser {seed}",
         **options,
     )
-    samples = results.pop("samples")
-    results["config"]["model_args"] = {"seed": seed}
-    tracker.general_config_tracker.model_name = name or f"guesser {seed}"
-    tracker.save_results_aggregated(results=results, samples=samples)
-    for task in results["configs"]:
-        tracker.save_results_samples(task_name=task, samples=samples[task])
     legal.check_folder(folder)
     return folder
 

@@ -1,7 +1,6 @@
 """LIEDER's recorded runs: explicit against implicit novelty, as the paper compares them."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,39 +15,6 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.leaderboard.site import build
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="session")
-def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The authors' recorded runs of three models on all experiments."""
-    from lm_eval import simple_evaluate
-    from lm_eval.loggers import EvaluationTracker
-
-    from lm_eval_ext.runs.tasks import own_manager
-
-    folder = tmp_path_factory.mktemp("lieder")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
-        for model in ("gpt2", "llama2_7B", "babbage-002"):
-            for experiment in ("base", "diff", "two"):
-                name = f"{experiment}_{model}.responses.jsonl"
-                target = folder / experiment / model
-                target.mkdir(parents=True)
-                (target / "model.yaml").write_text(f"display_name: {model}\n")
-                tracker = EvaluationTracker(output_path=str(target / "results.json"))
-                results = simple_evaluate(
-                    model="recorded",
-                    model_args={"path": str(shared_data / "lieder" / "recorded" / name)},
-                    tasks=[f"lieder_{experiment}"],
-                    task_manager=own_manager(),
-                    evaluation_tracker=tracker,
-                    bootstrap_iters=0,
-                )
-                samples = results.pop("samples")
-                tracker.save_results_aggregated(results=results, samples=samples)
-                for task, rows in samples.items():
-                    tracker.save_results_samples(task_name=task, samples=rows)
-    yield folder
 
 
 def test_explicit_against_implicit_novelty(recorded_lieder: Path) -> None:

@@ -25,29 +25,40 @@ def test_recorded_answers_on_the_command_line(
                              cogs_shape="cvcv_short")["test"]  # fmt: skip
     golds = documents["form"][:]
     env = {"LM_EVAL_EXT_DATA": str(real_data)}
-    for answers, reached in ((golds, 1.0), (golds[1:] + golds[:1], 0.0)):
-        file = write(tmp_path / "answers.jsonl", documents["sentence"][:], answers)
-        done = lm_eval("--tasks", "cogs_fresh_gen_small", "--model", "recorded", "--model_args",
-                       f"path={file}", "--metadata", '{"cogs_seed": 3}', env=env,
-                       output=tmp_path / f"out{reached}")  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
-        scores = done.results()["results"]["cogs_fresh_gen_small"]
-        figures = [value for name, value in scores.items() if "," in name and "_stderr" not in name]
-        assert len(figures) == 48
-        assert all(abs(figure - reached) < 0.03 for figure in figures)
-    shown = cli("show", str(tmp_path / "out1.0")).stdout
+    wrong = {kind for kind in documents["type"] if kind.startswith("prim_")}
+    answers = [
+        golds[place - 1] if kind in wrong else golds[place]
+        for place, kind in enumerate(documents["type"])
+    ]
+    file = write(tmp_path / "answers.jsonl", documents["sentence"][:], answers)
+    done = lm_eval("--tasks", "cogs_fresh_gen_small", "--model", "recorded", "--model_args",
+                   f"path={file}", "--metadata", '{"cogs_seed": 3}', env=env)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    scores = done.results()["results"]["cogs_fresh_gen_small"]
+    figures = {name.partition(",")[0]: value for name, value in scores.items() if "," in name}
+    assert len([name for name in figures if "_stderr" not in name]) == 48
+    for kind in set(documents["type"]):
+        of_kind = [value for name, value in figures.items() if name.endswith(f"/{kind}")]
+        assert len(of_kind) == 2
+        assert all(abs(value - (kind not in wrong)) < 0.03 for value in of_kind), kind
+    assert figures["exact_match/structural"] == 1
+    assert figures["exact_match/all"] == pytest.approx(1 - len(wrong) / 21, abs=0.01)
+    shown = cli("show", str(done.output)).stdout
     assert "1050 of 1050 documents" in shown
     assert "structural" in shown
-    assert "seed:3" in cli("signature", str(tmp_path / "out1.0")).stdout
+    assert "seed:3" in cli("signature", str(done.output)).stdout
 
 
 def test_a_trained_model_is_far_better_in_distribution(
     cli: Callable[..., Any], lm_eval: Callable[..., Any], demonstration_model: Callable[[str], Path]
 ) -> None:
     folder = str(demonstration_model("cogs"))
+    parts = {"id": 200, "testlex": 210, "gen": 500}
+    some = {f"cogs_mini_{part}": list(range(0, size, 4)) for part, size in parts.items()}
     done = lm_eval(
         "--tasks", "cogs_mini", "--model", "hf", "--model_args", f"pretrained={folder}",
         "--device", "cpu", "--batch_size", "64", "--gen_kwargs", "max_gen_toks=160",
+        "--samples", json.dumps(some),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     scores = done.results()["results"]

@@ -54,6 +54,7 @@ def test_a_request_without_an_answer_is_quoted_in_one_line(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.usefixtures("kept_cache")
 def test_every_benchmark_runs_in_a_process_that_has_imported_nothing(
     lm_eval: Callable[..., Any], cli: Callable[..., Any]
 ) -> None:
@@ -106,16 +107,19 @@ def test_replaying_the_group_and_reading_the_tables(
         assert parts["lm-eval"].startswith("0.4.")
 
 
-def test_limit_and_cache_resume(
-    lm_eval: Callable[..., Any], tiny_models: Path, tmp_path: Path
-) -> None:
-    common = ["--tasks", "lieder_mini", "--model", "hf", "--device", "cpu",
-              "--model_args", f"pretrained={tiny_models / 'llama'}",
+@pytest.mark.usefixtures("kept_cache")
+def test_a_run_is_resumed_from_its_cache(lm_eval: Callable[..., Any], tmp_path: Path) -> None:
+    """By a process that hashes otherwise; both kinds of requests."""
+    common = ["--tasks", "lieder_mini,magnifico_mini", "--model", "dummy",
               "--use_cache", str(tmp_path / "c")]  # fmt: skip
-    first = lm_eval(*common, "--limit", "3")
+    first = lm_eval(*common, "--limit", "4")
     assert first.returncode == 0, first.stderr[-3000:]
-    assert first.results()["n-samples"]["lieder_mini"] == {"original": 48, "effective": 3}
-    assert [len(sample["arguments"]) for sample in first.samples("lieder_mini")] == [12] * 3
-    second = lm_eval(*common, "--limit", "4", output=tmp_path / "second")
-    assert "Cached requests: 36, Requests remaining: 12" in second.stderr
-    assert second.samples("lieder_mini")[0]["resps"] == first.samples("lieder_mini")[0]["resps"]
+    assert first.results()["n-samples"]["lieder_mini"] == {"original": 48, "effective": 4}
+    assert [len(sample["arguments"]) for sample in first.samples("lieder_mini")] == [12] * 4
+    second = lm_eval(*common, "--limit", "6", output=tmp_path / "second", cold=True)
+    assert second.returncode == 0, second.stderr[-3000:]
+    assert "Cached requests: 48, Requests remaining: 24" in second.stderr
+    assert "Cached requests: 4, Requests remaining: 2" in second.stderr
+    for task in ("lieder_mini", "magnifico_mini"):
+        answers = [[sample["resps"] for sample in run.samples(task)] for run in (first, second)]
+        assert answers[1][:4] == answers[0]

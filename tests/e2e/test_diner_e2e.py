@@ -89,13 +89,12 @@ def figures(done: Any, name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "t5"])
 def test_all_of_mini_runs_with_a_tiny_model(
-    kind: str, lm_eval: Callable[..., Any], cli: Callable[..., Any], tiny_models: Path
+    lm_eval: Callable[..., Any], cli: Callable[..., Any], tiny_models: Path
 ) -> None:
     done = lm_eval("--tasks", "diner_mini", "--model", "hf", "--device", "cpu",
-                   "--model_args", f"pretrained={tiny_models / kind}", "--limit", "3",
-                   "--gen_kwargs", few_tokens(kind))  # fmt: skip
+                   "--model_args", f"pretrained={tiny_models / 'gpt2'}", "--limit", "3",
+                   "--gen_kwargs", few_tokens("gpt2"))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert "jieba" not in done.stderr
     for name in KINDS:
@@ -202,13 +201,3 @@ def test_own_files_of_the_published_format(lm_eval: Callable[..., Any], tmp_path
     assert done.returncode == 0, done.stderr[-3000:]
     for name, documents in zip(tasks, (5, 5, 5, 4), strict=True):
         assert len(done.samples(name)) == documents, name
-
-
-def test_the_random_split_is_asked_for_in_one_line(lm_eval: Callable[..., Any]) -> None:
-    done = lm_eval("--tasks", "diner_name_random", "--model", "hf", "--model_args",
-                   "pretrained=no-such/model")  # fmt: skip
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("lm-eval-ext: error: the authors' random split is not published")
-    assert "Traceback" not in done.stderr
-    assert "Initializing hf model" not in done.stderr

@@ -176,23 +176,26 @@ def test_without_the_hook_include_path_is_enough(installed: Environment) -> None
     assert installed.knows_our_group("--include_path", folder, env=off)
 
 
-def test_uninstalling_leaves_nothing(tmp_path: Path, wheel: Path) -> None:
-    environment = Environment(tmp_path / "venv")
+def test_uninstalling_leaves_nothing_and_half_removed_it_is_silent(
+    tmp_path: Path, wheel: Path
+) -> None:
+    environment = Environment(tmp_path / "venv", lm_eval=False)
+    install = ("install", "--no-deps", "--no-index", str(wheel))
+
+    def start() -> tuple[str, str]:
+        done = environment.run("-c", "print('quiet')")
+        return done.stdout, done.stderr
+
     before = {path.name for path in environment.site.iterdir()}
-    environment.pip("install", "--no-deps", "--no-index", str(wheel))
+    environment.pip(*install)
     assert environment.run("-c", "import lm_eval_ext._autoload").returncode == 0  # writes bytecode
     environment.pip("uninstall", "--yes", "lm-eval-ext")
     assert {path.name for path in environment.site.iterdir()} == before
-    done = environment.run("-c", "print('quiet')")
-    assert (done.stdout, done.stderr) == ("quiet\n", "")
-
-
-def test_a_half_removed_package_does_not_disturb_python(tmp_path: Path, wheel: Path) -> None:
-    environment = Environment(tmp_path / "venv")
-    environment.pip("install", "--no-deps", "--no-index", str(wheel))
+    assert start() == ("quiet\n", "")
+    environment.pip(*install)
     shutil.rmtree(environment.site / "lm_eval_ext")
-    done = environment.run("-c", "print('quiet')")
-    assert (done.stdout, done.stderr) == ("quiet\n", "")
+    assert (environment.site / "lm_eval_ext_autoload.pth").exists()
+    assert start() == ("quiet\n", "")
 
 
 def copy_of_lm_eval(folder: Path) -> Path:

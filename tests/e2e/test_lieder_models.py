@@ -2,15 +2,17 @@
 
 import json
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lm_eval import simple_evaluate
 from lm_eval.tasks import TaskManager
+from support import logged
 
 from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.results.files import find
+from lm_eval_ext.results.samples import samples_file
 
 pytestmark = pytest.mark.e2e
 
@@ -75,12 +77,13 @@ def test_sums_are_those_of_a_plain_forward_pass(
         request.getfixturevalue("real_data")
     task = f"lieder_{experiment}"
     results = evaluate(
-        task, "hf", {"pretrained": str(tiny_models / kind)}, device="cpu", batch_size=32
-    )
+        task, "hf", {"pretrained": str(tiny_models / kind)},
+        device="cpu", batch_size=32, limit=16,
+    )  # fmt: skip
     samples = results["samples"][task]
     pairs = [tuple(arguments) for sample in samples for arguments in sample["arguments"]]
     ours = [response[0][0] for sample in samples for response in sample["resps"]]
-    assert len(pairs) == 576
+    assert len(pairs) == 16 * 12
     # A document has 12 pairs; every fifth one is of another place in its document.
     plain = plain_logprobs(tiny_models / kind, pairs[::5])
     assert max(abs(a - b) for a, b in zip(ours[::5], plain, strict=True)) < 1e-4
@@ -128,19 +131,16 @@ def test_few_shot_is_locked_out(
     assert [prompt for prompt, _ in sample["arguments"]] == sample["doc"]["context"]
 
 
-def test_old_samples_score_the_same_again(
-    lm_eval: Callable[..., Any], tiny_models: Path, tmp_path: Path
-) -> None:
+def test_old_samples_score_the_same_again(tiny_models: Path, tmp_path: Path) -> None:
     """What lm-eval logged is enough: the same scores to the last digit, without the model."""
     from lm_eval_ext.models.recorded import RecordedLM
 
-    first = lm_eval(
-        "--tasks", "lieder_mini", "--model", "hf", "--device", "cpu", "--batch_size", "16",
-        "--model_args", f"pretrained={tiny_models / 'gpt2'}",
+    first = logged.evaluate(
+        tmp_path, "hf", ["lieder_mini"], model_args=f"pretrained={tiny_models / 'gpt2'}",
+        device="cpu", batch_size=16, limit=16,
     )  # fmt: skip
-    assert first.returncode == 0, first.stderr[-3000:]
-    again = evaluate("lieder_mini", RecordedLM(path=str(first.output)))
-    assert again["results"]["lieder_mini"] == first.results()["results"]["lieder_mini"]
+    again = evaluate("lieder_mini", RecordedLM(path=str(tmp_path)), limit=16)
+    assert again["results"]["lieder_mini"] == first["results"]["lieder_mini"]
 
 
 def test_documents_without_an_answer_are_counted(real_data: Path, tmp_path: Path) -> None:
@@ -164,20 +164,18 @@ def test_documents_without_an_answer_are_counted(real_data: Path, tmp_path: Path
     assert results["results"]["lieder_base"]["direct/mean,none"] == pytest.approx(sum(kept) / 46)
 
 
-def test_a_log_with_left_out_documents_replays_as_it_was(
-    lm_eval: Callable[..., Any], real_data: Path, tmp_path: Path
-) -> None:
+def test_a_log_with_left_out_documents_replays_as_it_was(real_data: Path, tmp_path: Path) -> None:
     from lm_eval_ext.models.recorded import RecordedLM
 
     lines = (real_data / "lieder/recorded/base_gpt2.responses.jsonl").read_text().splitlines()
     half = tmp_path / "half.jsonl"
     half.write_text("\n".join(lines[: len(lines) // 2]))
-    first = lm_eval("--tasks", "lieder_base", "--model", "recorded",
-                    "--model_args", f"path={half},missing=skip")  # fmt: skip
-    assert first.returncode == 0, first.stderr[-3000:]
-    assert first.results()["n-samples"]["lieder_base"]["effective"] == 24
-    again = evaluate("lieder_base", RecordedLM(path=str(first.output), missing="skip"))
-    assert again["results"]["lieder_base"] == first.results()["results"]["lieder_base"]
+    log = tmp_path / "log"
+    answers = {"path": str(half), "missing": "skip"}
+    first = logged.evaluate(log, "recorded", ["lieder_base"], model_args=answers)
+    assert first["n-samples"]["lieder_base"]["effective"] == 24
+    again = evaluate("lieder_base", RecordedLM(path=str(log), missing="skip"))
+    assert again["results"]["lieder_base"] == first["results"]["lieder_base"]
 
 
 def test_results_serialise_and_hold_the_signature(tiny_models: Path) -> None:
@@ -248,16 +246,15 @@ def test_recorded_texts_answer_a_generation_task(tmp_path: Path) -> None:
         run(answers[:3], missing="skip")
 
 
-@pytest.mark.parametrize("model", ["gpt2", "llama2_7B", "babbage-002"])
-@pytest.mark.parametrize("experiment", ["base", "diff", "two"])
+@pytest.mark.parametrize("model", logged.RECORDED_MODELS)
+@pytest.mark.parametrize("experiment", logged.EXPERIMENTS)
 def test_the_recorded_model_gives_every_published_accuracy(
-    real_data: Path, experiment: str, model: str
+    recorded_lieder: Path, shared_data: Path, experiment: str, model: str
 ) -> None:
-    from lm_eval_ext.models.recorded import RecordedLM
-
-    run = real_data / "lieder/recorded" / f"{experiment}_{model}"
+    run = shared_data / "lieder/recorded" / f"{experiment}_{model}"
     task = f"lieder_{experiment}"
-    results = evaluate(task, RecordedLM(path=f"{run}.responses.jsonl"))["results"][task]
+    (file,) = find(recorded_lieder / experiment / model)
+    results = file.content["results"][task]
     compared = 0
     for metric in ("direct", "relative"):
         file = Path(f"{run}.expected_{metric}.json")
@@ -270,16 +267,15 @@ def test_the_recorded_model_gives_every_published_accuracy(
     assert compared == (33 if experiment == "two" else 34)
 
 
-def test_standard_errors_are_clustered_by_item(real_data: Path) -> None:
+def test_standard_errors_are_clustered_by_item(recorded_lieder: Path) -> None:
     """Against a statistics library that is told the nouns as clusters."""
     import numpy as np
     import statsmodels.api as sm
 
-    from lm_eval_ext.models.recorded import RecordedLM
-
-    path = real_data / "lieder/recorded/base_gpt2.responses.jsonl"
-    results = evaluate("lieder_base", RecordedLM(path=str(path)))
-    samples = results["samples"]["lieder_base"]
+    (file,) = find(recorded_lieder / "base" / "gpt2")
+    results = file.content
+    lines = samples_file(file, "lieder_base").read_text(encoding="utf-8").splitlines()
+    samples = [json.loads(line) for line in lines]
     nouns = np.array([hash(sample["doc"]["item"]) for sample in samples])
     assert len(set(nouns)) == 16
     scores = results["results"]["lieder_base"]

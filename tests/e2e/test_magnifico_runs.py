@@ -91,8 +91,15 @@ def test_only_the_populated_copy_sees_some_mistakes(
         return continuation(doc).replace("30000", "30001")
 
     plant(tmp_path / "answers.jsonl", docs, careless)
+    # Of the other interpretations, one example in seven says as much.
+    some = [
+        number
+        for number, doc in enumerate(docs)
+        if doc["interpretation"] == "salary_more_than" or number % 7 == 0
+    ]
     done = lm_eval("--tasks", "magnifico_direct_plausible", "--model", "recorded",
-                   "--model_args", f"path={tmp_path / 'answers.jsonl'}")  # fmt: skip
+                   "--model_args", f"path={tmp_path / 'answers.jsonl'}",
+                   "--samples", json.dumps({"magnifico_direct_plausible": some}))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     results = done.results()["results"]["magnifico_direct_plausible"]
     name = "relative_performance:salary_more_than,query"
@@ -160,26 +167,6 @@ def test_after_a_chat_template_only_the_turns_end_stops(
         assert prompt == f"<user>{sample['doc']['prompt']}\n<assistant>"
         assert settings["until"] == []
         assert settings["max_gen_toks"] == 5
-
-
-def test_a_run_is_resumed_from_its_cache(
-    lm_eval: Callable[..., Any], kept_cache: Path, tmp_path: Path
-) -> None:
-    """By a process that hashes otherwise."""
-
-    def run(limit: int, name: str) -> Any:
-        done = lm_eval("--tasks", "magnifico_mini", "--model", "dummy",
-                       "--limit", str(limit), "--use_cache", str(tmp_path / "kept"),
-                       output=tmp_path / name, cold=name == "second")  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done
-
-    first, second = run(4, "first"), run(6, "second")
-    assert "Cached requests: 4, Requests remaining: 2" in second.stderr
-    answers = [
-        [sample["resps"] for sample in run.samples("magnifico_mini")] for run in (first, second)
-    ]
-    assert answers[1][:4] == answers[0]
 
 
 def test_a_seed_draws_new_foreign_words_and_is_signed(
@@ -263,18 +250,6 @@ def test_ones_own_database_needs_a_file_and_no_code(
     assert "own examples+own databases" in metadata_out["signature"]["data"]
     assert str(tmp_path) not in json.dumps(metadata_out["signature"])
     assert database.read_bytes() == before
-
-
-def test_mistakes_end_in_one_line_before_the_model_is_touched(
-    lm_eval: Callable[..., Any], kept_cache: Path
-) -> None:
-    done = lm_eval("--tasks", "magnifico_own_desc", "--model", "hf",
-                   "--model_args", "pretrained=no-such/model")  # fmt: skip
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("lm-eval-ext: error: magnifico_own needs your own files")
-    assert "Traceback" not in done.stderr
-    assert "Initializing hf model" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,9 @@ def run(warm: Any, commands_environment: Callable[[], dict[str, str]], tmp_path:
     return run
 
 
-@pytest.mark.parametrize(("world", "task"), [(2, "lieder_base"), (3, "lieder_two")])
-def test_ranks_give_the_results_of_one(run: Run, world: int, task: str, real_data: Path) -> None:
-    experiment = task.partition("_")[2]
-    recorded = real_data / f"lieder/recorded/{experiment}_llama2_7B.responses.jsonl"
-    alone, together = run(1, recorded, task), run(world, recorded, task)
+def test_ranks_give_the_results_of_one(run: Run, real_data: Path) -> None:
+    recorded = real_data / "lieder/recorded/two_llama2_7B.responses.jsonl"
+    alone, together = (run(world, recorded, "lieder_two") for world in (1, 2))
     assert together["order"] != alone["order"], "the documents did arrive interleaved"
     assert sorted(together["order"]) == sorted(alone["order"])
     assert together["results"] == alone["results"]

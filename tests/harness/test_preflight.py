@@ -10,7 +10,7 @@ import pytest
 from lm_eval._cli.harness import HarnessCLI
 
 from lm_eval_ext import _autoload
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.harness import model_arguments
 from lm_eval_ext.harness.preflight import SKIP, check, check_run
 from lm_eval_ext.runs.tasks import own_manager
@@ -76,6 +76,27 @@ def test_a_group_that_loses_a_task_becomes_the_others(
     asked = config(tasks=["mixed"])
     check_run(own_manager([str(tmp_path)]), asked)
     assert asked.tasks == ["lieder_mini"]
+
+
+NO_DEMONSTRATIONS = "is asked with demonstrations: give --num_fewshot 1 or more, or leave it out"
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "message"),
+    [
+        ("conceptual_mini", {"num_fewshot": 0}, f"conceptual_mini {NO_DEMONSTRATIONS}"),
+        ("cogs_mini_icl_gen", {"num_fewshot": 0}, f"cogs_mini_icl_gen {NO_DEMONSTRATIONS}"),
+        ("diner_mini_icl", {"num_fewshot": 0}, f"diner_mini_icl {NO_DEMONSTRATIONS}"),
+        ("diner_name_random", {}, "the authors' random split is not published"),
+        ("magnifico_own_desc", {}, "magnifico_own needs your own files"),
+    ],
+)
+def test_what_cannot_be_asked_so_is_refused(
+    task: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(LmEvalExtError) as caught:
+        check_run(own_manager(), config(tasks=[task], **changes))
+    assert str(caught.value).startswith(message)
 
 
 def test_the_models_arguments_are_not_taken_for_metadata() -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lm_eval import simple_evaluate
 from lm_eval.api.model import LM
-from lm_eval.loggers import EvaluationTracker
+from support import logged
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
@@ -150,24 +149,8 @@ class Silent(LM):
 
 def evaluated(folder: Path, task: str, tasks: list[str], **options: Any) -> None:
     """Writes results as plain lm_eval does, through a model of no use."""
-    from lm_eval_ext.runs.tasks import own_manager
-
-    folder.mkdir(exist_ok=True)
-    tracker = EvaluationTracker(output_path=str(folder))
-    results = simple_evaluate(
-        model=Silent(),
-        tasks=[task],
-        task_manager=own_manager(tasks, options.pop("metadata", {})),
-        evaluation_tracker=tracker,
-        bootstrap_iters=0,
-        log_samples=True,
-        **options,
-    )
-    results["config"].update(model="dummy", model_args={})
-    samples = results.pop("samples")
-    tracker.save_results_aggregated(results=results, samples=samples)
-    for name, rows in samples.items():
-        tracker.save_results_samples(task_name=name, samples=rows)
+    config = {"model": "dummy", "model_args": {}}
+    logged.evaluate(folder, Silent(), [task], include=tasks, config=config, **options)
     assert list(folder.rglob("samples_*"))
 
 

@@ -74,11 +74,13 @@ class RandomDatabases:
             pools = [self._pool(column, table) for column in columns]
             marks = ", ".join("?" * len(columns))
             names = ", ".join('"' + c.name + '"' for c in columns)
-            for _ in range(self.random.choice((0, 1, 2, 3, 4, 6, 9))):
-                row = [self.random.choice(pool) for pool in pools]
-                connection.execute(
-                    f'INSERT OR IGNORE INTO "{table.name}" ({names}) VALUES ({marks})', row
-                )
+            rows = [
+                [self.random.choice(pool) for pool in pools]
+                for _ in range(self.random.choice((0, 1, 2, 3, 4, 6, 9)))
+            ]
+            connection.executemany(
+                f'INSERT OR IGNORE INTO "{table.name}" ({names}) VALUES ({marks})', rows
+            )
         connection.commit()
 
     def _pool(self, column: Column, table: Table) -> list[Value]:

@@ -12,9 +12,9 @@ comparing is bounded by the size of the gold form.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 RESERVED = frozenset({".", "_", "AND", "LAMBDA"})
 """Tokens of the notation that :data:`WORD` would match."""
@@ -22,7 +22,7 @@ NUMBER = re.compile(r"[0-9]+", re.ASCII)
 WORD = re.compile(r"[^\s(),;*]+")
 """A name, a predicate or a bound variable; not ``dog(x_1)``."""
 
-APART = re.compile(r"[().,;*]|\[w_[0-9]{1,2}\]", re.ASCII)
+APART = re.compile(r"([().,;*]|\[w_[0-9]{1,2}\])", re.ASCII)
 """Tokens that COGS always puts between spaces; no word of any lexicon contains one."""
 
 Term: TypeAlias = tuple[str, str]
@@ -31,8 +31,7 @@ Term: TypeAlias = tuple[str, str]
 VARIABLE, NAME = "variable", "name"
 
 
-@dataclass(frozen=True)
-class Atom:
+class Atom(NamedTuple):
     """One conjunct; ``definite`` if it has a star.
 
     ``give . recipient`` is the predicate ``("give", "recipient")``.
@@ -69,7 +68,7 @@ def normalise(text: str) -> str:
     around them, because decoding can drop or add spaces there (paper, appendix B; the clean-up of
     many tokenizers joins ``.`` and ``,`` to the previous word).
     """
-    return " ".join(APART.sub(r" \g<0> ", text).split())
+    return " ".join(" ".join(APART.split(text)).split())
 
 
 def parse(text: str) -> LogicalForm:
@@ -78,13 +77,14 @@ def parse(text: str) -> LogicalForm:
     Raises:
         NotAFormError: The text is not a logical form.
     """
-    tokens = text.split()
-    if len(tokens) == 1 and _is_word(tokens[0]):
+    # What is read never starts behind the last token, and nothing reads three further than that.
+    tokens = [*text.split(), *NO_TOKENS]
+    if len(tokens) == 1 + len(NO_TOKENS) and _is_word(tokens[0]):
         return LogicalForm((), (), tokens[0])
     position = 0
     binders: list[str] = []
-    while tokens[position : position + 1] == ["LAMBDA"]:
-        if tokens[position + 2 : position + 3] != ["."] or not _is_word(tokens[position + 1]):
+    while tokens[position] == "LAMBDA":
+        if tokens[position + 2] != "." or not _is_word(tokens[position + 1]):
             raise NotAFormError("LAMBDA must be followed by a variable and a dot")
         binders.append(tokens[position + 1])
         position += 3
@@ -92,51 +92,53 @@ def parse(text: str) -> LogicalForm:
         raise NotAFormError("a variable is bound twice")
     atoms = []
     while True:
-        definite = tokens[position : position + 1] == ["*"]
-        atom, position = _atom(tokens, position + definite, frozenset(binders), definite=definite)
+        definite = tokens[position] == "*"
+        atom, position = _atom(tokens, position + definite, binders, definite=definite)
         atoms.append(atom)
-        if position == len(tokens) and not definite:
+        if not tokens[position] and not definite:
             return LogicalForm(tuple(binders), tuple(atoms))
         joint = ";" if definite else "AND"
-        if tokens[position : position + 1] != [joint]:
+        if tokens[position] != joint:
             raise NotAFormError(f"expected {joint} after conjunct {len(atoms)}")
         position += 1
 
 
+NO_TOKENS = ("", "", "")
+"""Put after the last token, so that looking ahead needs no check."""
+
+
 def _is_word(token: str) -> bool:
-    return token not in RESERVED and WORD.fullmatch(token) is not None
+    return token not in RESERVED and (token.isalnum() or WORD.fullmatch(token) is not None)
 
 
 def _atom(
-    tokens: Sequence[str], position: int, bound: frozenset[str], *, definite: bool
+    tokens: Sequence[str], position: int, bound: Collection[str], *, definite: bool
 ) -> tuple[Atom, int]:
     """Parses ``predicate . role ( term , term )``; also returns the next position."""
     predicate: list[str] = []
     dot = True
-    while dot and position < len(tokens) and _is_word(tokens[position]):
+    while dot and _is_word(tokens[position]):
         predicate.append(tokens[position])
-        dot = tokens[position + 1 : position + 2] == ["."]
+        dot = tokens[position + 1] == "."
         position += 2 if dot else 1
-    if dot or tokens[position : position + 1] != ["("]:
+    if dot or tokens[position] != "(":
         raise NotAFormError("expected a predicate with arguments")
     terms: list[Term] = []
     while not terms or tokens[position] == ",":
         term, position = _term(tokens, position + 1, bound)
         terms.append(term)
-        if position >= len(tokens):
-            break
-    if tokens[position : position + 1] != [")"]:
+    if tokens[position] != ")":
         raise NotAFormError("a bracket is not closed")
     return Atom(definite, tuple(predicate), tuple(terms)), position + 1
 
 
-def _term(tokens: Sequence[str], position: int, bound: frozenset[str]) -> tuple[Term, int]:
-    three = tokens[position : position + 3]
-    if len(three) == 3 and three[:2] == ["x", "_"] and NUMBER.fullmatch(three[2]):  # noqa: PLR2004
-        return (VARIABLE, f"x_{three[2]}"), position + 3
-    if not three or not _is_word(three[0]):
+def _term(tokens: Sequence[str], position: int, bound: Collection[str]) -> tuple[Term, int]:
+    first = tokens[position]
+    if first == "x" and tokens[position + 1] == "_" and NUMBER.fullmatch(tokens[position + 2]):
+        return (VARIABLE, f"x_{tokens[position + 2]}"), position + 3
+    if not _is_word(first):
         raise NotAFormError("expected an argument")
-    return (VARIABLE if three[0] in bound else NAME, three[0]), position + 1
+    return (VARIABLE if first in bound else NAME, first), position + 1
 
 
 def equivalent(prediction: str, gold: str) -> bool:

@@ -181,7 +181,9 @@ def test_gold_answers_are_right_in_every_type_and_shifted_ones_nearly_never(gen:
     gold = [doc["form"] for doc in gen.docs]
     assert len(gold) == 21_000
     scores = gen(gold)
-    shifted = gen(gold[1:] + gold[:1])
+    some = copy(gen)
+    some.docs = gen.docs[::3]
+    shifted = some([*gold[3::3], gold[0]])
     for metric in (EXACT, EQUIVALENT):
         for scope in (ALL, LEXICAL, STRUCTURAL, *types_of("cogs", "gen")):
             assert scores[f"{metric}/{scope}"] == 1.0

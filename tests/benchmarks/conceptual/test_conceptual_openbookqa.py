@@ -4,6 +4,7 @@ import json
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import spacy_pipeline
@@ -14,15 +15,19 @@ from lm_eval_ext.errors import OptionError
 
 pytestmark = pytest.mark.slow
 
-spacy = pytest.importorskip("spacy")
+
+@pytest.fixture(scope="module", autouse=True)
+def spacy() -> Any:
+    """Imported by one worker, when its turn comes."""
+    return pytest.importorskip("spacy")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return spacy_pipeline.train(tmp_path_factory.mktemp("pipeline") / "tiny")
+def folder() -> Path:
+    return spacy_pipeline.trained()
 
 
-def test_roots_are_what_the_parse_marks_in_lower_case(folder: Path) -> None:
+def test_roots_are_what_the_parse_marks_in_lower_case(folder: Path, spacy: Any) -> None:
     facts = list(spacy_pipeline.FACTS)
     found = openbookqa.roots([*facts, facts[0].capitalize()], openbookqa.find(str(folder)))
     nlp = spacy.load(folder)
@@ -87,7 +92,7 @@ def test_a_damaged_cache_is_parsed_again(folder: Path, damaged: str) -> None:
     assert json.loads(file.read_text()) == first
 
 
-def test_a_pipeline_without_parser_is_refused(tmp_path: Path) -> None:
+def test_a_pipeline_without_parser_is_refused(tmp_path: Path, spacy: Any) -> None:
     blank = spacy.blank("en")
     blank.to_disk(tmp_path / "blank")
     with pytest.raises(OptionError, match="finds no root"):
