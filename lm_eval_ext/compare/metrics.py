@@ -81,22 +81,15 @@ def _parts(name: str, filters: Sequence[str]) -> tuple[str, str]:
     return name, filters[0]
 
 
-def _entry(task: str, results: ResultsFile, key: str) -> Mapping[str, Any]:
-    """A metric's entry in the ``metric_list`` of a results file; {} if it has none."""
-    listed = results.content["configs"].get(task, {}).get("metric_list") or []
-    found = (one for one in listed if isinstance(one, Mapping) and one.get("metric") == key)
-    return next(found, {})
-
-
 def aggregation_of(task: str, results: ResultsFile, key: str) -> str | None:
     """A metric's aggregation, by its name in lm-eval's registry; None if the file has none."""
-    name = _entry(task, results, key).get("aggregation")
+    name = results.entry(task, key).get("aggregation")
     return None if name is None else str(name)
 
 
 def limits_of(task: str, results: ResultsFile, key: str) -> Limits:
     """A metric's least and largest legal value; those that the file does not name are None."""
-    bounds = _entry(task, results, key).get(RANGE)
+    bounds = results.entry(task, key).get(RANGE)
     low, high = bounds if isinstance(bounds, list) and len(bounds) == _BOTH else NO_LIMITS
     return finite(low), finite(high)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lm_eval_ext.cards import Card, Reference, card_of, cards
+from lm_eval_ext.cards import Reference, card_of, cards, headline_of
 from lm_eval_ext.compare import reading
 from lm_eval_ext.compare.align import FREE, parts_of
 from lm_eval_ext.compare.metrics import aggregation_of, statistic_of
@@ -148,7 +148,7 @@ def _task_board(task: str, models: Sequence[reading.Model]) -> TaskBoard:
     usual = _most_common({label: _measured(task, run) for label, run in runs.items()})
     card = card_of(task)
     some = next(iter(runs.values()))
-    leading = _leading(list(some.scores(task)), card)
+    leading = headline_of(task, some.scores(task))
     better = some.content.get("higher_is_better", {}).get(task) or {}
     return TaskBoard(
         name=one_line(task),
@@ -172,15 +172,6 @@ def _task_board(task: str, models: Sequence[reading.Model]) -> TaskBoard:
             for label, run in runs.items()
         },
     )
-
-
-def _leading(metrics: Sequence[str], card: Card | None) -> str:
-    """The first metric in the card's order; of a task that isn't ours, its first."""
-    for name in (*card.leading, *card.headline) if card else ():
-        for metric in metrics:
-            if name in (metric, variant_and_name(metric)[1]):
-                return metric
-    return metrics[0] if metrics else ""
 
 
 def _measured(task: str, run: ResultsFile) -> tuple[str, ...]:

@@ -47,7 +47,8 @@ class MagnificoTask(ExtTask):
                 }
             )
         )
-        self._scopes = score.Scopes(self.dataset["test"])
+        own = self.options["magnifico_corpus"] == "own"
+        self._scopes = score.Scopes(self.dataset["test"], own=own)
         self._not_scorable = provenance.left_out(self.dataset)
 
     def metrics(self) -> list[dict[str, Any]]:
