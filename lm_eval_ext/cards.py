@@ -1,8 +1,8 @@
 """Every benchmark's card, read and checked, and the list of tasks made from them.
 
 A card (``benchmarks/<name>/card.yaml``) says in one place what users need to know before a run: the
-paper, the tasks with their sizes, the metrics to look at first, human performance. The tests compare
-the cards with the task files and, where they are available locally, with the data.
+paper, the tasks with their sizes, the metrics to look at first, human performance. Tests compare
+cards with the task files and, where they are available locally, with the data.
 
 Importing this module or reading a card imports neither lm-eval nor a benchmark.
 """
@@ -33,7 +33,6 @@ def _is_called(metric: str, name: str) -> bool:
     """Whether a metric has this name, with or without its variant (and its filter)."""
     plain = metric.partition(",")[0]
     return name in (metric, plain, plain.rpartition(VARIANT)[2])
-
 
 
 class _Strict(BaseModel):

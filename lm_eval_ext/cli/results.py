@@ -34,10 +34,9 @@ def show(
     found = find(path)
     shown = 0
     for results in found:
-        for table in tables(results, every_metric=every_metric, only=only):
+        for table in tables(results, every_metric=every_metric, only=only, width=console.width):
             shown += 1
-            # A signature stays on one line, to be copied, however narrow the terminal is.
-            console.print(table, soft_wrap=isinstance(table, Text))
+            console.print(table, soft_wrap=isinstance(table, Text) and bool(table.no_wrap))
     if not shown:
         there = ", ".join(dict.fromkeys(task for results in found for task in results.tasks))
         raise OptionError(f"--tasks {tasks}: not in these results; there is {there}")

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from lm_eval_ext.cards import card_of
 from lm_eval_ext.compare.align import Aligned, RefusedError, align, align_tasks, clusters_of
 from lm_eval_ext.compare.metrics import Metric, choose_metrics, how_to_recompute
 from lm_eval_ext.compare.reading import Model
@@ -17,6 +18,7 @@ from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.samples import Sample, SampleStatistic
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.paired import letters
+from lm_eval_ext.text import several
 
 
 def compare(models: Sequence[Model], tasks: Sequence[str], settings: Settings) -> Report:
@@ -47,12 +49,29 @@ def tables_of(
     """One table per metric of a task."""
     some = next(iter(aligned.samples.values()))
     results = next(iter(runs.values()))
+    every = results.scores(task)
+    card = card_of(task)
+    published = card.published(task, every) if card else {}
+    headline = card.headline_of(every) if card else ""
     found = []
     for metric in choose_metrics(task, results, list(some), settings.metrics):
         everything = {name: aligned.everything[name][metric.filter] for name in runs}
         how = how_to_recompute(task, runs, everything, metric)
         samples = {name: aligned.samples[name][metric.filter] for name in runs}
-        found.append(table_of(task, metric, samples, how, settings))
+        table = table_of(task, metric, samples, how, settings)
+        found.append(
+            replace(
+                table,
+                percent=results.is_percent(task, metric.key),
+                headline=metric.name == headline,
+                lower=not metric.higher_is_better,
+                published={
+                    label: own[metric.name]
+                    for label, own in published.items()
+                    if metric.name in own
+                },
+            )
+        )
     return found
 
 
@@ -98,7 +117,8 @@ def table_of(
         values={name: values[name] for name in ranked},
         groups=_groups(ranked, pairs, settings.alpha),
         pairs=pairs,
-        note=_few(len(set(clusters))),
+        note=_few(len(set(clusters)), unit),
+        intervals={name: systems.interval(name, settings.alpha) for name in ranked},
     )
 
 
@@ -108,11 +128,14 @@ def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
     return [replace(pair, p_holm=p) for pair, p in zip(pairs, found, strict=True)]
 
 
-def _few(clusters: int) -> str:
+def _few(clusters: int, unit: str) -> str:
     if clusters < 2:  # noqa: PLR2004
-        return "no test: fewer than two clusters"
+        return f"no test from documents of one {unit}"
     if clusters < LEAST_CLUSTERS:
-        return f"no interval: fewer than {LEAST_CLUSTERS} clusters, whose p is never below 0.05"
+        return (
+            f"no interval from {clusters} {several(unit)}, fewer than {LEAST_CLUSTERS}, whose p is "
+            "never below 0.05"
+        )
     return ""
 
 

@@ -71,7 +71,11 @@ def order(docs: Any, card: Card | None) -> list[int] | None:
         units.setdefault(unit, []).append(place)
     drawn = list(units.values())
     random.Random(_SEED).shuffle(drawn)
-    kinds = [tuple(str(columns[name][unit[0]]) for name in card.trial.across) for unit in drawn]
+    first, *others = card.trial.across
+    kinds = [
+        (str(columns[first][unit[0]]), tuple(str(columns[name][unit[0]]) for name in others))
+        for unit in drawn
+    ]
     return [place for number in _in_turn(kinds) for place in drawn[number]]
 
 
@@ -108,16 +112,14 @@ def _columns(docs: Any, names: Sequence[str]) -> dict[str, list[Any]]:
     there = getattr(docs, "column_names", None)
     if there is not None:
         return {name: docs[name][:] for name in names if name in there}
-    return {
-        name: [doc[name] for doc in docs] for name in names if all(name in doc for doc in docs)
-    }
+    return {name: [doc[name] for doc in docs] for name in names if all(name in doc for doc in docs)}
 
 
-def _in_turn(kinds: Sequence[tuple[str, ...]]) -> list[int]:
+def _in_turn(kinds: Sequence[tuple[str, tuple[str, ...]]]) -> list[int]:
     """Takes from each value of the first column in turn, there what was taken least so far."""
     waiting: dict[str, dict[tuple[str, ...], list[int]]] = {}
-    for number, (first, *rest) in enumerate(kinds):
-        waiting.setdefault(first, {}).setdefault(tuple(rest), []).append(number)
+    for number, (first, rest) in enumerate(kinds):
+        waiting.setdefault(first, {}).setdefault(rest, []).append(number)
     for groups in waiting.values():
         for members in groups.values():
             members.reverse()

@@ -143,6 +143,11 @@ class ResultsFile:
         """Whether a metric's values go to 100; others are shares, differences or counts."""
         return self.entry(task, metric).get(RANGE) == [0.0, _PERCENT]
 
+    def lower_is_better(self, task: str, metric: str) -> bool:
+        """Whether smaller values of a metric are better."""
+        better = self.content.get("higher_is_better", {}).get(task) or {}
+        return better.get(metric.partition(",")[0]) is False
+
     def trial(self, task: str) -> Mapping[str, Any] | None:
         """What is noted about a limit; None if all documents were asked."""
         found: Mapping[str, Any] | None = self._metadata(task).get(TRIAL)

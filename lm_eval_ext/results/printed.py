@@ -51,10 +51,10 @@ def shorter(output_path: str | None) -> Iterator[None]:
 class _Placed(str):
     """A key that lm_eval sorts by its place, not by its letters."""
 
-    place: int
+    rank: int
 
     def __lt__(self, other: Any) -> bool:
-        return self.place < getattr(other, "place", -1)
+        return self.rank < getattr(other, "rank", -1)
 
 
 def _tables(results: ResultsFile, draw: Any, output_path: str | None) -> str:
@@ -73,13 +73,13 @@ def _tables(results: ResultsFile, draw: Any, output_path: str | None) -> str:
         shown = first_of(card, scores)
         headline = card.headline_of(scores)
         hidden += len(scores) - len(shown)
-        for place, metric in enumerate(shown):
+        for rank, metric in enumerate(shown):
             percent = results.is_percent(task, metric)
             name, _, filter_name = _key(values, metric).partition(",")
             marked = f"{HEADLINE} {name}" if metric == headline else name
             better.setdefault(task, {})[marked] = better.get(task, {}).get(name)
             key = _Placed(f"{marked},{filter_name}")
-            key.place = place
+            key.rank = rank
             own = tables[percent].setdefault(task, {"alias": values.get("alias", task)})
             own[key] = " ".join(filter(None, value_and_interval(scores[metric], percent=percent)))
         if scores:
@@ -92,9 +92,8 @@ def _tables(results: ResultsFile, draw: Any, output_path: str | None) -> str:
             texts.append(title + draw(chosen).rstrip("\n"))
     texts.append(f"{HEADLINE} the task's headline; in brackets the 95 % interval")
     if hidden:
-        more = f"{hidden} more metrics"
-        place = f": lm-eval-ext show --all {output_path}" if output_path else " above"
-        texts.append(more + place)
+        where = f": lm-eval-ext show --all {output_path}" if output_path else " above"
+        texts.append(f"{hidden} more metrics{where}")
     return "\n".join([*texts, *notes]) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.cards import Card, card_of, headline_of
@@ -54,7 +55,9 @@ def tables(
         for percent in (True, False):
             rows = [one for one in shown if results.is_percent(task, one) is percent]
             if rows:
-                yield _table(rows, scores, headline_of(task, scores), percent=percent)
+                if percent is False and len(rows) < len(shown):
+                    yield Text()
+                yield _table(results, task, rows, percent=percent)
         published = card.published(task, scores) if card else {}
         drawn = list(_published(published, shown, every_metric=every_metric, width=width))
         if drawn:
@@ -62,11 +65,13 @@ def tables(
             yield from (table for table, _ in drawn)
         hidden = len(scores) - len(shown)
         figures = sum(map(len, published.values())) - sum(count for _, count in drawn)
-        for note in _notes(results, task, shown, card, (hidden, figures)):
-            yield Text(f" {note}", style="dim")
+        notes = list(_notes(results, task, shown, card, (hidden, figures)))
         for cause, ids in results.not_scorable(task).items():
-            yield Text(f" not scored: {len(ids)} examples, {cause} ({_some(ids)})", style="dim")
-        yield Text(f" {results.signature(task)}", style="dim")
+            notes.append(f"not scored: {len(ids)} examples, {cause} ({_some(ids)})")
+        for note in notes:
+            yield Text(fill(note, width, initial_indent=" ", subsequent_indent="   "), style="dim")
+        # It stays on one line, to be copied.
+        yield Text(f" {results.signature(task)}", style="dim", no_wrap=True)
         yield Text()
 
 
@@ -92,9 +97,9 @@ def _notes(
     if any(score.interval for score in told):
         level = max((score.level for score in told), default=0)
         notes.append(f"clustered by {card.cluster.unit_at(level)}" if card else "")
-    named = zip(hidden, ("metrics", "published values"), strict=True)
+    named = zip(hidden, ("more metrics", "more published values"), strict=True)
     if more := " and ".join(f"{count} {what}" for count, what in named if count):
-        notes.append(f"{more} more with --all")
+        notes.append(f"{more} with --all")
     if notes := [note for note in notes if note]:
         yield "; ".join(notes)
     if results.lacks_intervals(task):
@@ -102,18 +107,20 @@ def _notes(
     yield from why.reasons(results, task, shown)
 
 
-def _table(
-    metrics: Iterable[str], scores: Mapping[str, Score], headline: str, *, percent: bool
-) -> "Table":
+def _table(results: ResultsFile, task: str, metrics: Iterable[str], *, percent: bool) -> "Table":
     from rich.text import Text
 
+    scores = results.scores(task)
+    headline = headline_of(task, scores)
     table = _grid()
     table.add_column(Text("metric"), overflow="fold")
     for heading in ("percent" if percent else "value", "95 % interval"):
         table.add_column(Text(heading), justify="right", no_wrap=True)
     for metric in metrics:
         mark = HEADLINE if metric == headline else " "
-        name = broken(metric, _METRIC).replace("\n", "\n  ")
+        name = broken(metric, _METRIC).replace("\n", "\n  ") + " ↓" * results.lower_is_better(
+            task, metric
+        )
         cells = value_and_interval(scores[metric], percent=percent)
         table.add_row(Text(f"{mark} {name}"), *cells, style="bold" if mark == HEADLINE else "")
     return table
@@ -152,7 +159,8 @@ def _published(
     for name, own in figures.items():
         if there := tuple(metric for metric in shown if metric in own):
             alike.setdefault(there, []).append(name)
-    for metrics, names in alike.items():
+    for left, names in alike.items():
+        metrics = left
         room = width - max(min(len(name), _LABEL) for name in names) - 6
         while metrics:
             fitting = max(1, min(len(metrics), room // (_COLUMN + 2)))

@@ -39,13 +39,12 @@ def _why(results: ResultsFile, task: str, metric: str, score: Score, card: Card)
         return ""
     scored, total = results.documents(task)
     trial = results.trial(task)
-    if not score.documents:
-        more = "; a larger --limit may ask some" if trial else ""
-        return f"{NONE}, none of the {scored:,} documents is of this kind{more}"
     if score.value is None:
         aggregation = str(results.entry(task, metric).get("aggregation"))
-        more = f" among these {scored:,}; all are {total:,}" if trial else ""
-        return f"{NONE} where {card.undefined.get(aggregation, 'it is not defined')}{more}"
+        text = "there are none of its documents"
+        if score.documents:
+            text = card.undefined.get(aggregation, "it is not defined")
+        return f"{NONE}, since {text}" + (f" among {scored:,} of {total:,}" if trial else "")
     unit = card.cluster.unit_at(score.level)
     if score.clusters >= LEAST_CLUSTERS:
         return f"no interval, since it hangs on one {unit}"
@@ -54,4 +53,7 @@ def _why(results: ResultsFile, task: str, metric: str, score: Score, card: Card)
     if trial is None:
         return text
     enough = trial.get("enough")
-    return f"{text}; --limit {enough:,} would do" if enough else f"{text}; no --limit has more"
+    if not enough:
+        return f"{text}; no --limit has more"
+    # A metric over a part of the documents may need more than the task.
+    return f"{text}; --limit {enough} would do" if enough > scored else text
