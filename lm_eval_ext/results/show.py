@@ -22,8 +22,8 @@ MOST_ROWS = 16
 """Metrics that are shown unless all are asked for."""
 
 WIDTH = 80
-_METRIC, _LABEL, _COLUMN = 42, 30, 22
-"""Characters of names of metrics, of published results, and of a column of these."""
+_METRIC, _LABEL, _GAP = 42, 40, 3
+"""Characters of names of metrics, of published results, and between columns."""
 
 
 def tables(
@@ -61,7 +61,7 @@ def tables(
         published = card.published(task, scores) if card else {}
         drawn = list(_published(published, shown, every_metric=every_metric, width=width))
         if drawn:
-            yield Text(" published", style="italic")
+            yield Text(" for comparison", style="italic")
             yield from (table for table, _ in drawn)
         hidden = len(scores) - len(shown)
         figures = sum(map(len, published.values())) - sum(count for _, count in drawn)
@@ -118,9 +118,8 @@ def _table(results: ResultsFile, task: str, metrics: Iterable[str], *, percent: 
         table.add_column(Text(heading), justify="right", no_wrap=True)
     for metric in metrics:
         mark = HEADLINE if metric == headline else " "
-        name = broken(metric, _METRIC).replace("\n", "\n  ") + " ↓" * results.lower_is_better(
-            task, metric
-        )
+        lower = " ↓" if results.lower_is_better(task, metric) else ""
+        name = broken(metric, _METRIC).replace("\n", "\n  ") + lower
         cells = value_and_interval(scores[metric], percent=percent)
         table.add_row(Text(f"{mark} {name}"), *cells, style="bold" if mark == HEADLINE else "")
     return table
@@ -151,7 +150,7 @@ def _published(
     """Tables with a row for each published result, and how many values each table has.
 
     Results with values of the same metrics are in one table; without ``every_metric`` it has the
-    columns that fit, the headline's first.
+    columns that fit, the headline's first. Many metrics of few results have a row each.
     """
     from rich.text import Text
 
@@ -159,24 +158,48 @@ def _published(
     for name, own in figures.items():
         if there := tuple(metric for metric in shown if metric in own):
             alike.setdefault(there, []).append(name)
-    for left, names in alike.items():
-        metrics = left
-        room = width - max(min(len(name), _LABEL) for name in names) - 6
-        while metrics:
-            fitting = max(1, min(len(metrics), room // (_COLUMN + 2)))
-            now, metrics = metrics[:fitting], metrics[fitting:] if every_metric else ()
+    for metrics, names in alike.items():
+        if every_metric and len(metrics) > len(names):
             table = _grid()
             table.add_column("", overflow="fold")
-            for metric in now:
-                table.add_column(Text(broken(metric, _COLUMN)), justify="right", overflow="fold")
             for name in names:
-                percent = [figures[name][one] > _MOST_SHARE for one in now]
-                cells = [
-                    number(figures[name][one], percent=large)
-                    for one, large in zip(now, percent, strict=True)
-                ]
+                table.add_column(Text(name), justify="right", overflow="fold")
+            for metric in metrics:
+                table.add_row(
+                    Text(f"  {metric}"), *(_reference(figures[name][metric]) for name in names)
+                )
+            yield table, len(names) * len(metrics)
+            continue
+        left = [(metric, _narrow(metric)) for metric in metrics]
+        while left:
+            room = width - min(max(map(len, names)), _LABEL) - _GAP
+            now = [left.pop(0)]
+            while left and sum(_width(head) + _GAP for _, head in [*now, left[0]]) <= room:
+                now.append(left.pop(0))
+            table = _grid()
+            table.add_column("", overflow="fold")
+            for _, head in now:
+                table.add_column(Text(head), justify="right", overflow="fold")
+            for name in names:
+                cells = [_reference(figures[name][metric]) for metric, _ in now]
                 table.add_row(Text(f"  {name}"), *cells)
             yield table, len(names) * len(now)
+            if not every_metric:
+                break
+
+
+def _reference(value: float) -> str:
+    return number(value, percent=value > _MOST_SHARE)
+
+
+def _narrow(metric: str) -> str:
+    """A metric's name in as few columns as its longest piece needs."""
+    return broken(metric, _width(broken(metric, 1)))
+
+
+def _width(text: str) -> int:
+    """Of its longest line."""
+    return max(map(len, text.split("\n")))
 
 
 _MOST_SHARE = 1.5
