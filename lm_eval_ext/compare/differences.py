@@ -14,6 +14,7 @@ from lm_eval_ext.compare.reading import Model
 from lm_eval_ext.compare.report import Pair, Refusal, Report, Settings, Table
 from lm_eval_ext.compare.systems import Systems, adjusted, lacking
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.harness.names import NONE
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.samples import Sample, SampleStatistic
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
@@ -49,30 +50,35 @@ def tables_of(
     """One table per metric of a task."""
     some = next(iter(aligned.samples.values()))
     results = next(iter(runs.values()))
-    every = results.scores(task)
-    card = card_of(task)
-    published = card.published(task, every) if card else {}
-    headline = card.headline_of(every) if card else ""
     found = []
     for metric in choose_metrics(task, results, list(some), settings.metrics):
         everything = {name: aligned.everything[name][metric.filter] for name in runs}
         how = how_to_recompute(task, runs, everything, metric)
         samples = {name: aligned.samples[name][metric.filter] for name in runs}
         table = table_of(task, metric, samples, how, settings)
-        found.append(
-            replace(
-                table,
-                percent=results.is_percent(task, metric.key),
-                headline=metric.name == headline,
-                lower=not metric.higher_is_better,
-                published={
-                    label: own[metric.name]
-                    for label, own in published.items()
-                    if metric.name in own
-                },
-            )
-        )
+        found.append(_described(table, task, results, metric))
     return found
+
+
+def _described(table: Table, task: str, results: ResultsFile, metric: Metric) -> Table:
+    """The table with what the card and the results file say about the metric."""
+    every = results.scores(task)
+    card = card_of(task)
+    without = [name for name, value in table.values.items() if value is None]
+    if card and without and table.clusters:
+        aggregation = str(results.entry(task, metric.key).get("aggregation"))
+        why = card.undefined.get(aggregation, "it is not defined")
+        table = replace(table, note=f"{', '.join(without)}: {NONE}, since {why}")
+    published = card.published(task, every) if card else {}
+    return replace(
+        table,
+        percent=results.is_percent(task, metric.key),
+        headline=card is not None and metric.name == card.headline_of(every),
+        lower=not metric.higher_is_better,
+        published={
+            label: own[metric.name] for label, own in published.items() if metric.name in own
+        },
+    )
 
 
 def table_of(
@@ -238,14 +244,18 @@ def _tables(
         means = means and how is None
         samples = {task: of_model.samples[task][metric.filter] for task in tasks}
         table = table_of(tasks[0], metric, samples, how, settings)
-        found.append(replace(table, task=f"{tasks[0]}, {tasks[1]} · {model.label}"))
+        table = _described(table, tasks[0], model.runs[tasks[0]], metric)
+        named = f"{tasks[0]}, {tasks[1]} · {model.label}"
+        found.append(replace(table, task=named, published={}))
     pairs = iter(_adjusted([pair for table in found for pair in table.pairs]))
     # Letters belong to the systems of one table, and here p-values are adjusted over several.
     found = [replace(table, pairs=[next(pairs) for _ in table.pairs], groups={}) for table in found]
     if means and len(models) > 1:
         pooled = {task: _pooled(models, aligned, task, metric) for task in tasks}
         table = table_of(tasks[0], metric, pooled, None, settings)
-        found.append(replace(table, task=f"{tasks[0]}, {tasks[1]} · {POOLED}", groups={}))
+        table = _described(table, tasks[0], models[0].runs[tasks[0]], metric)
+        named = f"{tasks[0]}, {tasks[1]} · {POOLED}"
+        found.append(replace(table, task=named, groups={}, published={}))
     return found
 
 

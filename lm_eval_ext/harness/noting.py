@@ -62,10 +62,10 @@ def note(
     if not all(hasattr(value, "cluster") for value in values):
         return None
     level, clustered = in_clusters(list(values))
-    if estimate is None:
-        clusters = len({value.cluster for value in clustered})
-        return {"documents": len(clustered), "clusters": clusters}
-    noted: dict[str, Any] = {"documents": estimate.documents, "clusters": estimate.clusters}
+    clusters = len({value.cluster for value in clustered})
+    noted: dict[str, Any] = {"documents": len(clustered), "clusters": clusters}
+    if estimate is not None:
+        noted = {"documents": estimate.documents, "clusters": estimate.clusters}
     if level:
         noted["level"] = level
     found = interval(estimate, limits)
