@@ -116,22 +116,30 @@ def _columns(docs: Any, names: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _in_turn(kinds: Sequence[tuple[str, tuple[str, ...]]]) -> list[int]:
-    """Takes from each value of the first column in turn, there what was taken least so far."""
+    """Takes one of each cluster in every round, and each time of the kind taken least so far.
+
+    Args:
+        kinds: By unit, its cluster, and what else a trial is spread over.
+    """
     waiting: dict[str, dict[tuple[str, ...], list[int]]] = {}
-    for number, (first, rest) in enumerate(kinds):
-        waiting.setdefault(first, {}).setdefault(rest, []).append(number)
-    for groups in waiting.values():
-        for members in groups.values():
-            members.reverse()
+    for number, (cluster, kind) in reversed(list(enumerate(kinds))):
+        waiting.setdefault(cluster, {}).setdefault(kind, []).append(number)
     taken: Counter[tuple[str, ...]] = Counter()
-    found = []
+    found: list[int] = []
     while waiting:
-        for first, groups in list(waiting.items()):
-            rest = min(groups, key=taken.__getitem__)
-            taken[rest] += 1
-            found.append(groups[rest].pop())
-            if not groups[rest]:
-                del groups[rest]
-            if not groups:
-                del waiting[first]
+        clusters: dict[tuple[str, ...], dict[str, None]] = {}
+        for cluster, of_cluster in waiting.items():
+            for kind in of_cluster:
+                clusters.setdefault(kind, {})[cluster] = None
+        for _ in range(len(waiting)):
+            kind = min((one for one in clusters if clusters[one]), key=taken.__getitem__)
+            cluster = next(iter(clusters[kind]))
+            for other in waiting[cluster]:
+                del clusters[other][cluster]
+            taken[kind] += 1
+            found.append(waiting[cluster][kind].pop())
+            if not waiting[cluster][kind]:
+                del waiting[cluster][kind]
+            if not waiting[cluster]:
+                del waiting[cluster]
     return found

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,7 @@ class ResultsFile:
 
     path: Path
     content: Mapping[str, Any]
+    _scores: dict[str, dict[str, Score]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def model(self) -> str:
@@ -74,6 +75,11 @@ class ResultsFile:
 
     def scores(self, task: str) -> dict[str, Score]:
         """Scores by metric; where a task has several filters, ``metric,filter``."""
+        if task not in self._scores:
+            self._scores[task] = self._read_scores(task)
+        return self._scores[task]
+
+    def _read_scores(self, task: str) -> dict[str, Score]:
         entries = self.content["results"][task]
         values = {
             name: value

@@ -28,8 +28,8 @@ def shorter(output_path: str | None) -> Iterator[None]:
 
     @wraps(original)
     def make_table(result_dict: Any, column: str = "results", *args: Any, **kwargs: Any) -> str:
-        def draw(chosen: Mapping[str, Any]) -> str:
-            table: str = original({**result_dict, **chosen}, column, *args, **kwargs)
+        def draw(content: Any) -> str:
+            table: str = original(content, column, *args, **kwargs)
             return table
 
         try:
@@ -39,7 +39,7 @@ def shorter(output_path: str | None) -> Iterator[None]:
             text = ""
         if text and output_path:
             return text
-        return draw({}) + (f"\n{text}" if text else "")
+        return draw(result_dict) + (f"\n{text}" if text else "")
 
     utils.make_table = make_table
     try:
@@ -89,7 +89,7 @@ def _tables(results: ResultsFile, draw: Any, output_path: str | None) -> str:
     for percent, title in ((True, "In percent:\n"), (False, "")):
         if any(len(own) > 1 for own in tables[percent].values()):
             chosen = {"results": tables[percent], "higher_is_better": better}
-            texts.append(title + draw(chosen).rstrip("\n"))
+            texts.append(title + draw({**results.content, **chosen}).rstrip("\n"))
     texts.append(f"{HEADLINE} the task's headline; in brackets the 95 % interval")
     if hidden:
         where = f": lm-eval-ext show --all {output_path}" if output_path else " above"

@@ -1,8 +1,8 @@
-"""Made-up results of every task that ships: its own metrics, without its data and without a model."""
+"""Made-up results of every task: its own metrics, without its data and without a model."""
 
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def _add(
         if one["metric"] not in own:
             continue
         key, (low, high) = f"{one['metric']},none", one.get("range") or (0.0, 1.0)
-        top = 100.0 if high == 100.0 else 1.0  # noqa: PLR2004
+        top = 100.0 if high == 100.0 else 1.0
         value = top * (sum(scores) / SIZE if one["metric"] == headline else drawn.random())
         values |= {key: value, f"{one['metric']}{STDERR},none": 0.0}
         if one["metric"].startswith(("original/", "exact_match/structural")):
@@ -138,8 +138,3 @@ def _add(
                 "target_hash": "t", **logged,
             }  # fmt: skip
             out.write(json.dumps(row) + "\n")
-
-
-def rows_of(table: str, starts: Callable[[str], bool]) -> list[str]:
-    """The lines of a text that begin as asked."""
-    return [line for line in table.splitlines() if starts(line)]
