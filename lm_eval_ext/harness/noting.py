@@ -59,13 +59,14 @@ def note(
     Returns:
         None for values without clusters, which a user's own function may give.
     """
-    if not all(hasattr(value, "cluster") for value in values):
-        return None
     level, clustered = in_clusters(list(values))
-    clusters = len({value.cluster for value in clustered})
-    noted: dict[str, Any] = {"documents": len(clustered), "clusters": clusters}
     if estimate is not None:
-        noted = {"documents": estimate.documents, "clusters": estimate.clusters}
+        counts = (estimate.documents, estimate.clusters)
+    elif all(hasattr(value, "cluster") for value in clustered):
+        counts = (len(clustered), len({value.cluster for value in clustered}))
+    else:
+        return None
+    noted: dict[str, Any] = dict(zip(("documents", "clusters"), counts, strict=True))
     if level:
         noted["level"] = level
     found = interval(estimate, limits)

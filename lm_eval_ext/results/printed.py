@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from lm_eval_ext.cards import card_of
 from lm_eval_ext.results import why
 from lm_eval_ext.results.files import ResultsFile
-from lm_eval_ext.results.show import HEADLINE, first_of, value_and_interval
+from lm_eval_ext.results.show import HEADLINE, WIDTH, first_of, value_and_interval
 
 
 @contextmanager
@@ -84,7 +85,10 @@ def _tables(results: ResultsFile, draw: Any, output_path: str | None) -> str:
             own[key] = " ".join(filter(None, value_and_interval(scores[metric], percent=percent)))
         if scores:
             tables[False].setdefault(task, {"alias": values.get("alias", task)})
-        notes += [f"{task}: {reason}" for reason in why.reasons(results, task, shown)]
+        notes += [
+            fill(f"{task}: {reason}", WIDTH, subsequent_indent="  ")
+            for reason in why.reasons(results, task, shown)
+        ]
     texts = []
     for percent, title in ((True, "In percent:\n"), (False, "")):
         if any(len(own) > 1 for own in tables[percent].values()):
