@@ -60,7 +60,7 @@ def facts(name: str) -> str:
     metrics = ", ".join(f"`{metric}`" for metric in card.summary)
     chance = "" if card.chance is None else f" Guessing scores {card.chance:g}."
     return (
-        f"Headline, the one number that stands for a task: {headline} (the first that the task has)."
+        f"Headline, the one number that stands for a task: {headline} (the first it has)."
         f" To look at first: {metrics}.{chance}\n"
         f"Standard errors are clustered by {getattr(card.cluster, 'unit', card.cluster)}.\n"
     )

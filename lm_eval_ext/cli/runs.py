@@ -51,8 +51,11 @@ def run(
         ),
     ] = False,
     executor: Annotated[
-        str, typer.Option(help="Where evaluations run: here, or as jobs of slurm.")
+        str, typer.Option(help="Where evaluations run: here, slurm or ray.")
     ] = "here",
+    address: Annotated[
+        str, typer.Option(help="With ray: the cluster, such as HOST:PORT.")
+    ] = "auto",
     shards: Annotated[
         int, typer.Option(min=1, help="With slurm: jobs per model, and one that merges them.")
     ] = 1,
@@ -70,10 +73,12 @@ def run(
 
     part = Shard.read(shard) if shard else None
     work = Work([*models, *(more or [])], tasks, output, limit, metadata, part)
-    if executor not in {"here", "slurm"}:
-        raise OptionError(f"no executor {executor!r}; use here or slurm")
-    if executor == "here" and (wait or status or shards > 1):
+    if executor not in {"here", "slurm", "ray"}:
+        raise OptionError(f"no executor {executor!r}; use here, slurm or ray")
+    if executor != "slurm" and (wait or status or shards > 1):
         raise OptionError("--shards, --wait and --status are about jobs; add --executor slurm")
+    if executor != "ray" and address != "auto":
+        raise OptionError("--address is about a Ray cluster; add --executor ray")
     if executor == "slurm" and part:
         raise OptionError("--shard is one job's part; with --executor slurm use --shards N")
     if dry_run or list_:
@@ -82,6 +87,11 @@ def run(
     with _reporting() as reporter:
         if executor == "here":
             run_here(work, reporter)
+            return
+        if executor == "ray":
+            from lm_eval_ext.runs.ray_cluster import run_on
+
+            run_on(work, address, reporter)
             return
         from lm_eval_ext.runs import slurm
 

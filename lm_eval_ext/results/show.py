@@ -51,7 +51,10 @@ def tables(
         yield Text(heading, style="bold")
         if not scores:
             yield Text(" no document was scored", style="dim")
-        shown = list(scores) if every_metric else first_of(card, scores)
+        headline = headline_of(task, scores)
+        shown = sorted(scores, key=lambda name: name != headline)
+        if not every_metric:
+            shown = first_of(card, scores)
         for percent in (True, False):
             rows = [one for one in shown if results.is_percent(task, one) is percent]
             if rows:

@@ -144,7 +144,7 @@ class Job:
             write_key(key, file)
         if lock.lost():
             return "another run took over, since this one gave no sign of life; its results count"
-        _put_in_place(results, self.folder)
+        put_in_place(results, self.folder)
         return ""
 
     def _settings(self, names: Sequence[str], results: Path) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _results_in(folder: Path) -> list[ResultsFile]:
         return []
 
 
-def _put_in_place(results: Path, folder: Path) -> None:
+def put_in_place(results: Path, folder: Path) -> None:
     """Moves results into the model's folder, after their samples and key."""
     files = [file for file in results.rglob("*") if file.is_file()]
     for file in sorted(files, key=lambda file: file.name.startswith("results_")):

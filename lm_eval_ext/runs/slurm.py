@@ -29,7 +29,7 @@ FOLDER = ".slurm"
 DEFAULT_MINUTES = 24 * 60
 """A job's time where the model's file names none."""
 
-_POLL_S = 10.0
+_POLL_S = 5.0
 _REQUEUES = 20
 """Times that a job may run out of its time and continue."""
 

@@ -36,7 +36,7 @@ def test_recorded_answers_on_the_command_line(
         assert len(figures) == 48
         assert all(abs(figure - reached) < 0.03 for figure in figures)
     shown = cli("show", str(tmp_path / "out1.0")).stdout
-    assert "1050 of 1050 documents" in shown
+    assert "1,050 of 1,050 documents" in shown
     assert "structural" in shown
     assert "seed:3" in cli("signature", str(tmp_path / "out1.0")).stdout
 

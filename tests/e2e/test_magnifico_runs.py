@@ -177,9 +177,10 @@ def test_a_run_is_resumed_from_its_cache(
     first, second = run(4, "first"), run(6, "second")
     assert "Cached requests: 4, Requests remaining: 2" in second.stderr
     answers = [
-        [sample["resps"] for sample in run.samples("magnifico_mini")] for run in (first, second)
+        {sample["doc_id"]: sample["resps"] for sample in run.samples("magnifico_mini")}
+        for run in (first, second)
     ]
-    assert answers[1][:4] == answers[0]
+    assert answers[0].items() <= answers[1].items()
 
 
 def test_a_seed_draws_new_foreign_words_and_is_signed(

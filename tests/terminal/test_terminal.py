@@ -50,6 +50,11 @@ def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+
+
 def is_signature(line: str) -> bool:
     """Signatures stay on one line, to be copied."""
     return "|docs:" in line

@@ -1,0 +1,60 @@
+"""Models on a Ray cluster: a real one on this machine, whose nodes do not see the output folder."""
+
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.runs import ray_cluster
+from lm_eval_ext.runs.job import Reporter
+from lm_eval_ext.runs.run import FailedError, Work, plan
+
+pytest.importorskip("ray", reason="Ray is not installed (pip install 'lm-eval-ext[ray]')")
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Work:
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "sound.yaml").write_text("model: dummy\n")
+    (models / "broken.yaml").write_text(
+        "display_name: Broken\nmodel: recorded\nmodel_args: {path: nowhere.jsonl}\n"
+    )
+    return Work([models], "lieder_mini", tmp_path / "out", limit=2)
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(900)
+def test_results_come_back_and_failures_are_explained(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlink = Path.touch
+
+    def hidden(self: Path) -> None:
+        if ".ray-" not in self.name:
+            unlink(self)
+
+    monkeypatch.setattr(Path, "touch", hidden)
+    lines: list[str] = []
+    with pytest.raises(FailedError, match=r"1 of 2 models failed: broken: .*nowhere\.jsonl"):
+        ray_cluster.run_on(work, "local", Reporter(lines.append, lambda _: None))
+    assert "sound: done" in lines
+    assert [one["tasks"] for one in plan(work)] == [["lieder_mini"], []]
+    there = {path.name.partition("_")[0] for path in (work.output / "sound").iterdir()}
+    assert there == {"results", "run", "samples", "log.txt", "model.yaml"}
+    assert (work.output / "broken" / "log.txt").is_file()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "somewhere", "h:port"])
+def test_an_address_where_nothing_answers_is_one_line(work: Work, address: str) -> None:
+    with pytest.raises(OptionError, match=r"no Ray cluster at|use HOST:PORT"):
+        ray_cluster.run_on(work, address, Reporter(print, print))
+    assert not [path for path in work.output.iterdir() if path.name.startswith(".ray")]
+
+
+def test_resources_become_options() -> None:
+    assert ray_cluster.parameters({}) == {"num_gpus": 0, "num_cpus": 1}
+    given = {"gpus": 2, "cpus": 8, "extra": {"resources": {"a100": 1}}}
+    assert ray_cluster.parameters(given) == {
+        "num_gpus": 2, "num_cpus": 8, "resources": {"a100": 1},
+    }  # fmt: skip
