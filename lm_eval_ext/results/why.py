@@ -44,7 +44,9 @@ def _why(results: ResultsFile, task: str, metric: str, score: Score, card: Card)
         text = "there are none of its documents"
         if score.documents:
             text = card.undefined.get(aggregation, "it is not defined")
-        return f"{NONE}, since {text}" + (f" among {scored:,} of {total:,}" if trial else "")
+        return f"{NONE}, since {text}" + (
+            f" among {scored:,} of {total:,}; a larger --limit may give one" if trial else ""
+        )
     unit = card.cluster.unit_at(score.level)
     if score.clusters >= LEAST_CLUSTERS:
         return f"no interval, since it hangs on one {unit}"
