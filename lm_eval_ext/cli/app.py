@@ -12,6 +12,8 @@ from lm_eval_ext.cli import (
     diner,
     lieder,
     magnifico,
+    plots,
+    power,
     results,
     runs,
     sql_score,
@@ -52,7 +54,9 @@ app.command("tasks")(results.tasks)
 app.command("run")(runs.run)
 app.command("show")(results.show)
 app.command("compare")(runs.compare)
+app.command("power")(power.power)
 app.command("leaderboard")(runs.leaderboard)
+app.command("plot")(plots.plot)
 app.command("signature")(results.signature)
 app.command("sql-score")(sql_score.sql_score)
 app.command("demo-model")(demo_model.demo_model)
