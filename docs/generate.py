@@ -5,7 +5,7 @@ A page marks such a part with ``<!-- generated: KIND ARGUMENTS -->`` and ``<!-- 
 * ``paper NAME``: the publication of a benchmark;
 * ``tasks NAME [FIELD=VALUE,VALUE...]``: its tasks and groups; tasks whose names differ only in
   one of the values make one row, with ``<FIELD>`` in the place of the value;
-* ``facts NAME``: headline metrics, chance, and what standard errors are clustered by;
+* ``facts NAME``: headline, first metrics, chance, and what standard errors are clustered by;
 * ``sources [NAME...]``: declared data sources, all if none is named.
 
 ``results.schema.json`` is that of the leaderboard's ``results.json``.
@@ -59,11 +59,12 @@ def paper(name: str) -> str:
 def facts(name: str) -> str:
     """What the card says about reading the scores."""
     card = cards()[name]
-    metrics = ", ".join(f"`{metric}`" for metric in card.headline)
-    leading = " or ".join(f"`{metric}`" for metric in card.leading) or f"`{card.headline[0]}`"
+    headline = " or ".join(f"`{metric}`" for metric in card.headlines)
+    metrics = ", ".join(f"`{metric}`" for metric in card.summary)
     chance = "" if card.chance is None else f" Guessing scores {card.chance:g}."
     return (
-        f"Headline metrics: {metrics}. The leaderboard's overview shows {leading}.{chance}\n"
+        f"Headline, the one number that stands for a task: {headline} (the first it has)."
+        f" To look at first: {metrics}.{chance}\n"
         f"Standard errors are clustered by {getattr(card.cluster, 'unit', card.cluster)}.\n"
     )
 

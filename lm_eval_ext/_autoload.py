@@ -279,8 +279,8 @@ def _guard_command_line(harness: ModuleType) -> None:
         from importlib import import_module
 
         with import_module("lm_eval_ext.errors").one_line_errors():
-            printed = import_module("lm_eval_ext.harness.printed")
-            with printed.without_parts(getattr(args, "output_path", None)):
+            printed = import_module("lm_eval_ext.results.printed")
+            with printed.shorter(getattr(args, "output_path", None)):
                 original(self, args)
 
     execute.lm_eval_ext = True  # type: ignore[attr-defined]

@@ -1,14 +1,14 @@
 """Every benchmark's card, read and checked, and the list of tasks made from them.
 
 A card (``benchmarks/<name>/card.yaml``) says in one place what users need to know before a run: the
-paper, the tasks with their sizes, the headline metrics, human performance. The tests compare the
+paper, the tasks with their sizes, the metrics to look at first, human performance. Tests compare
 cards with the task files and, where they are available locally, with the data.
 
 Importing this module or reading a card imports neither lm-eval nor a benchmark.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -20,9 +20,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from lm_eval_ext import data
 from lm_eval_ext.errors import DataError, first_problem
+from lm_eval_ext.stats.intervals import level_of
 
 PART = ":"
 """Between a metric and the part of the documents that it is over."""
+
+VARIANT = "/"
+"""Between a metric's variant and its name, as in ``direct/mean``."""
+
+
+def _is_called(metric: str, name: str) -> bool:
+    """Whether a metric has this name, with or without its variant (and its filter)."""
+    plain = metric.partition(",")[0]
+    return name in (metric, plain, plain.rpartition(VARIANT)[2])
 
 
 class _Strict(BaseModel):
@@ -38,6 +48,13 @@ class Paper(_Strict):
     url: str
 
 
+class Level(_Strict):
+    """What documents are clustered by where all are from one coarser cluster; as `Cluster`."""
+
+    unit: str
+    column: str
+
+
 class Cluster(_Strict):
     """What a benchmark's documents are clustered by for standard errors.
 
@@ -47,12 +64,48 @@ class Cluster(_Strict):
         any_case: Whether names that differ only in case are one cluster (SQLite's databases).
         documents_within: Whether a metric about a single cluster takes each document as a
             cluster, as the benchmark's own standard errors do.
+        own_within: Of users' own documents from a single cluster: finer clusters
+            (:func:`~lm_eval_ext.stats.intervals.level_of`).
     """
 
     unit: str
     column: str
     any_case: bool = False
     documents_within: bool = False
+    own_within: tuple[Level, ...] = ()
+
+    def name(self, value: Any) -> str:
+        """The name of the cluster that a document with this value is in."""
+        return str(value).casefold() if self.any_case else str(value)
+
+    def of(self, columns: Mapping[str, Sequence[Any]], *, own: bool) -> tuple[int, list[str]]:
+        """The level of clusters of documents, and the cluster of each.
+
+        Args:
+            columns: Of the documents, with the column of the clusters, by name.
+            own: Whether the documents are a user's own.
+        """
+        levels = [[self.name(value) for value in columns[self.column]]]
+        for finer in self.own_within if own else ():
+            levels.append([str(value) for value in columns[finer.column]])
+        level = level_of(levels)
+        return level, levels[level]
+
+    def unit_at(self, level: int) -> str:
+        """What a cluster is, at a level that the results file notes."""
+        return (self.unit, *(one.unit for one in self.own_within))[level]
+
+
+class Trial(_Strict):
+    """Which documents ``--limit`` takes first.
+
+    Attributes:
+        across: Columns of the documents that a trial is spread over, the most important first.
+        together: The column of which documents with the same value are taken together.
+    """
+
+    across: tuple[str, ...]
+    together: str = ""
 
 
 class TaskFacts(_Strict):
@@ -123,13 +176,15 @@ class Card(_Strict):
         statistics: For metrics that aren't averages of documents' scores, by the name of their
             aggregation: ``module:object`` of the
             :class:`~lm_eval_ext.results.samples.SampleStatistic` that recomputes them.
-        headline: The metrics that summarise it, first the one to rank by.
-        leading: Metrics that can represent a task alone, the preferred one first; for a task
-            without any of them, the headline's first.
+        headlines: The one metric that stands for a task is the first of these that it has.
+        summary: The metrics to look at first, the headline aside; a name without its variant
+            (``mean`` for ``direct/mean``) stands for all variants.
+        undefined: By aggregation, when its value is not defined; ends "N/A where ...".
+        trial: What ``--limit`` takes.
         parts: Of the documents, such as sentence families: every metric is also reported over
             each alone, as ``metric:part``.
         figures: The tables that the leaderboard shows beside the headline, the paper's own first.
-        chance: Scores of random guessing on the headline metrics.
+        chance: Scores of random guessing on the metrics of the summary.
         references: Published results, shown beside ours.
         tasks: By name.
         groups: lm-eval groups, by name: their members.
@@ -141,8 +196,10 @@ class Card(_Strict):
     cluster: Cluster
     item: tuple[str, ...] = ()
     statistics: dict[str, Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]] = {}
-    headline: tuple[str, ...]
-    leading: tuple[str, ...] = ()
+    headlines: tuple[str, ...]
+    summary: tuple[str, ...]
+    undefined: dict[str, str] = {}
+    trial: Trial | None = None
     parts: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     chance: float | None = None
@@ -154,6 +211,39 @@ class Card(_Strict):
         """Splits ``metric:part``; the part is "" for a metric over all documents."""
         whole, _, part = name.rpartition(PART)
         return (whole, part) if part in self.parts else (name, "")
+
+    def asks_own(self, task: str) -> bool:
+        """Whether a task asks about the user's own documents."""
+        return task in self.tasks and self.tasks[task].asks_own
+
+    def headline_of(self, metrics: Iterable[str]) -> str:
+        """The one metric that stands for a task with these metrics; "" if it has none."""
+        there = list(metrics)
+        wanted = (*self.headlines, *self.summary)
+        return next((one for name in wanted for one in there if _is_called(one, name)), "")
+
+    def first_of(self, metrics: Iterable[str]) -> list[str]:
+        """The headline of a task with these metrics, and then its summary, in the card's order."""
+        there = list(metrics)
+        found = [self.headline_of(there)] if there else []
+        found += [one for name in self.summary for one in there if _is_called(one, name)]
+        return [one for one in dict.fromkeys(found) if one]
+
+    def published(self, task: str, metrics: Iterable[str]) -> dict[str, dict[str, float]]:
+        """Published values of a task's metrics: by label, then by metric.
+
+        A value under a name without a variant belongs to the task's first variant.
+        """
+        first: dict[str, str] = {}
+        for metric in metrics:
+            for name in (metric, metric.rpartition(VARIANT)[2]):
+                first.setdefault(name, metric)
+        found: dict[str, dict[str, float]] = {}
+        for one in self.references:
+            if task in one.tasks:
+                known = {first[name]: value for name, value in one.figures.items() if name in first}
+                found.setdefault(one.label, {}).update(known)
+        return {label: figures for label, figures in found.items() if figures}
 
 
 _QUICK: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -187,6 +277,14 @@ def cards() -> Mapping[str, Card]:
 def card_of(task: str) -> Card | None:
     """The card of the benchmark that a task belongs to, or None if the task is not ours."""
     return next((card for card in cards().values() if task in card.tasks), None)
+
+
+def headline_of(task: str, metrics: Iterable[str]) -> str:
+    """The one metric that stands for a task; of a task that isn't ours, its first."""
+    there = list(metrics)
+    card = card_of(task)
+    found = card.headline_of(there) if card else ""
+    return found or (there[0] if there else "")
 
 
 @dataclass(frozen=True)

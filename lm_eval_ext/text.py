@@ -6,6 +6,26 @@ import re
 ELLIPSIS = "…"
 
 
+def broken(text: str, width: int) -> str:
+    """Breaks a metric's name into lines, before its variant's end and its parts, where it is long.
+
+    Args:
+        text: On one line.
+        width: Most characters of a line; a single piece may be longer.
+    """
+    lines = [""]
+    for piece in re.findall(r"[^/:,]*[/:,]?", text):
+        if lines[-1] and len(lines[-1]) + len(piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
+
+
+def several(unit: str) -> str:
+    """The plural of what a cluster is."""
+    return unit + ("es" if unit.endswith("sh") else "s")
+
+
 def one_line(text: str, *, limit: int | None = None) -> str:
     """Returns the text on one line, without control characters.
 

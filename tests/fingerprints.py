@@ -6,7 +6,7 @@
 For each task: the signature, the documents, every request with its generation settings (as they
 are, and after a chat template), and the metrics of made-up answers. The package is taken from the
 current folder, so that a copy of this file serves an older checkout as well. All requests of all
-tasks take some ten minutes of CPU; ``--limit`` takes the first documents of each only.
+tasks take some ten minutes of CPU; ``--limit`` takes a trial of each only.
 """
 
 import argparse

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.cards import Card, cards, headline_of
 from lm_eval_ext.errors import first_problem
 
 CARD: dict[str, Any] = {
@@ -15,7 +15,8 @@ CARD: dict[str, Any] = {
     "title": "Some",
     "paper": {"title": "t", "authors": "a", "venue": "v", "url": "u"},
     "cluster": {"unit": "item", "column": "item"},
-    "headline": ("mean",),
+    "headlines": ("direct/mean",),
+    "summary": ("mean", "existence"),
     "tasks": {"some_task": {"description": "d", "documents": 1, "requests": 1}},
 }
 
@@ -52,6 +53,17 @@ def test_a_malformed_card_is_refused(change: dict[str, Any]) -> None:
         Card.model_validate({**CARD, **change})
 
 
+def test_one_metric_stands_for_a_task() -> None:
+    card = Card.model_validate(CARD)
+    there = ["direct/existence", "relative/mean", "direct/mean", "direct/mean:part", "other"]
+    assert card.headline_of(there) == "direct/mean"
+    assert card.headline_of(["relative/existence", "relative/mean"]) == "relative/mean"
+    assert card.headline_of(["other"]) == card.headline_of([]) == ""
+    assert card.first_of(there) == ["direct/mean", "relative/mean", "direct/existence"]
+    assert headline_of("some_other_task", ["acc,none", "f1,none"]) == "acc,none"
+    assert headline_of("lieder_two", ["direct/mean", "direct/numeral"]) == "direct/numeral"
+
+
 def test_every_benchmark_says_what_its_clusters_are() -> None:
     assert {card.name: card.cluster.unit for card in cards().values()} == {
         "cogs": "generalization type",
@@ -64,5 +76,5 @@ def test_every_benchmark_says_what_its_clusters_are() -> None:
 
 def test_what_is_wrong_in_a_card_is_one_line_with_its_key() -> None:
     with pytest.raises(ValidationError) as raised:
-        Card.model_validate({**CARD, "hedaline": ("mean",)})
-    assert first_problem(raised.value) == "hedaline: unknown key"
+        Card.model_validate({**CARD, "hedalines": ("mean",)})
+    assert first_problem(raised.value) == "hedalines: unknown key"

@@ -34,10 +34,9 @@ def show(
     found = find(path)
     shown = 0
     for results in found:
-        for table in tables(results, every_metric=every_metric, only=only):
+        for table in tables(results, every_metric=every_metric, only=only, width=console.width):
             shown += 1
-            # A signature stays on one line, to be copied, however narrow the terminal is.
-            console.print(table, soft_wrap=isinstance(table, Text))
+            console.print(table, soft_wrap=isinstance(table, Text) and bool(table.no_wrap))
     if not shown:
         there = ", ".join(dict.fromkeys(task for results in found for task in results.tasks))
         raise OptionError(f"--tasks {tasks}: not in these results; there is {there}")
@@ -60,33 +59,34 @@ def signature(
 
 
 def tasks(
+    only: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FILTER]",
+            help="A benchmark, a group, a task, or a pattern such as '*_mini'; '*' for all.",
+        ),
+    ] = "",
+    *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     where: Annotated[
         bool,
         typer.Option("--where", help="Print the folder of the task files, for --include_path."),
     ] = False,
 ) -> None:
-    """List all tasks and groups: what they ask, their size, and whether data are available."""
+    """List groups, or the tasks of one: what they ask, their size, whether data are there."""
     from lm_eval_ext._autoload import is_active, tasks_folder
-    from lm_eval_ext.cards import task_rows
+    from lm_eval_ext.cli.task_list import lines, matching
     from lm_eval_ext.data import local_copy
 
     if where:
         typer.echo(tasks_folder())
         return
-    rows = task_rows()
+    rows = matching(only)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("task", "documents", "requests", "data", "description")
-    for row in rows:
-        counts = [f"{count:,}" if count else "" for count in (row.documents, row.requests)]
-        table.add_row(row.task, *counts, row.data, row.description)
-    # Descriptions contain brackets ([w_0]), which are markup to rich.
-    Console(markup=False, emoji=False, highlight=False).print(table)
+    for line in lines(rows, overview=not only):
+        typer.echo(line)
     if any(row.data == "to fetch" for row in rows):
         if (copy := local_copy()) is not None:
             typer.echo(f"LM_EVAL_EXT_DATA is {copy}, where some data are missing or differ in size")

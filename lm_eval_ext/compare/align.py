@@ -146,12 +146,13 @@ def clusters_of(task: str, samples: Sequence[Sample]) -> tuple[str, list[str]]:
             f"{task}: a logged document has no {cluster.column!r}, which names its "
             f"{cluster.unit}; were the samples made by another version of the task?"
         )
-    found = [str(sample.doc[cluster.column]) for sample in samples]
-    if cluster.any_case:
-        found = [name.casefold() for name in found]
+    own = card.asks_own(task)
+    names = [cluster.column, *(one.column for one in cluster.own_within if own)]
+    columns = {name: [sample.doc[name] for sample in samples] for name in names}
+    level, found = cluster.of(columns, own=own)
     if cluster.documents_within and len(set(found)) == 1:
         return DOCUMENT, documents
-    return cluster.unit, found
+    return cluster.unit_at(level), found
 
 
 def parts_of(signature: str) -> dict[str, str]:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare.differences import compare, compare_tasks
+from lm_eval_ext.compare.formats import FORMATS
 from lm_eval_ext.compare.reading import choose_tasks, read_joined, read_models
-from lm_eval_ext.compare.report import FORMATS, Report, Settings
+from lm_eval_ext.compare.report import Report, Settings
 from lm_eval_ext.errors import DataError, OptionError
 
 

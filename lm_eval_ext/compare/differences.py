@@ -7,16 +7,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from lm_eval_ext.cards import card_of
 from lm_eval_ext.compare.align import Aligned, RefusedError, align, align_tasks, clusters_of
 from lm_eval_ext.compare.metrics import Metric, choose_metrics, how_to_recompute
 from lm_eval_ext.compare.reading import Model
 from lm_eval_ext.compare.report import Pair, Refusal, Report, Settings, Table
 from lm_eval_ext.compare.systems import Systems, adjusted, lacking
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.harness.names import NONE
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.samples import Sample, SampleStatistic
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.paired import letters
+from lm_eval_ext.text import several
 
 
 def compare(models: Sequence[Model], tasks: Sequence[str], settings: Settings) -> Report:
@@ -52,8 +55,30 @@ def tables_of(
         everything = {name: aligned.everything[name][metric.filter] for name in runs}
         how = how_to_recompute(task, runs, everything, metric)
         samples = {name: aligned.samples[name][metric.filter] for name in runs}
-        found.append(table_of(task, metric, samples, how, settings))
+        table = table_of(task, metric, samples, how, settings)
+        found.append(_described(table, task, results, metric))
     return found
+
+
+def _described(table: Table, task: str, results: ResultsFile, metric: Metric) -> Table:
+    """The table with what the card and the results file say about the metric."""
+    every = results.scores(task)
+    card = card_of(task)
+    without = [name for name, value in table.values.items() if value is None]
+    if card and without and table.clusters:
+        aggregation = str(results.entry(task, metric.key).get("aggregation"))
+        why = card.undefined.get(aggregation, "it is not defined")
+        table = replace(table, note=f"{', '.join(without)}: {NONE}, since {why}")
+    published = card.published(task, every) if card else {}
+    return replace(
+        table,
+        percent=results.is_percent(task, metric.key),
+        headline=card is not None and metric.name == card.headline_of(every),
+        lower=not metric.higher_is_better,
+        published={
+            label: own[metric.name] for label, own in published.items() if metric.name in own
+        },
+    )
 
 
 def table_of(
@@ -88,7 +113,8 @@ def table_of(
         values={name: values[name] for name in ranked},
         groups=_groups(ranked, pairs, settings.alpha),
         pairs=pairs,
-        note=_few(len(set(clusters))),
+        note=_few(len(set(clusters)), unit),
+        intervals={name: systems.interval(name, settings.alpha) for name in ranked},
     )
 
 
@@ -129,11 +155,14 @@ def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
     return [replace(pair, p_holm=p) for pair, p in zip(pairs, found, strict=True)]
 
 
-def _few(clusters: int) -> str:
+def _few(clusters: int, unit: str) -> str:
     if clusters < 2:  # noqa: PLR2004
-        return "no test: fewer than two clusters"
+        return f"no test from documents of one {unit}"
     if clusters < LEAST_CLUSTERS:
-        return f"no interval: fewer than {LEAST_CLUSTERS} clusters, whose p is never below 0.05"
+        return (
+            f"no interval from {clusters} {several(unit)}, fewer than {LEAST_CLUSTERS}, whose p is "
+            "never below 0.05"
+        )
     return ""
 
 
@@ -236,14 +265,18 @@ def _tables(
         means = means and how is None
         samples = {task: of_model.samples[task][metric.filter] for task in tasks}
         table = table_of(tasks[0], metric, samples, how, settings)
-        found.append(replace(table, task=f"{tasks[0]}, {tasks[1]} · {model.label}"))
+        table = _described(table, tasks[0], model.runs[tasks[0]], metric)
+        named = f"{tasks[0]}, {tasks[1]} · {model.label}"
+        found.append(replace(table, task=named, published={}))
     pairs = iter(_adjusted([pair for table in found for pair in table.pairs]))
     # Letters belong to the systems of one table, and here p-values are adjusted over several.
     found = [replace(table, pairs=[next(pairs) for _ in table.pairs], groups={}) for table in found]
     if means and len(models) > 1:
         pooled = {task: _pooled(models, aligned, task, metric) for task in tasks}
         table = table_of(tasks[0], metric, pooled, None, settings)
-        found.append(replace(table, task=f"{tasks[0]}, {tasks[1]} · {POOLED}", groups={}))
+        table = _described(table, tasks[0], models[0].runs[tasks[0]], metric)
+        named = f"{tasks[0]}, {tasks[1]} · {POOLED}"
+        found.append(replace(table, task=named, groups={}, published={}))
     return found
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pkgutil import resolve_name
-from typing import Any
 
 from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import OptionError
@@ -13,6 +12,9 @@ from lm_eval_ext.harness.names import RANGE
 from lm_eval_ext.results.files import ResultsFile, variant_and_name
 from lm_eval_ext.results.samples import Sample, SampleStatistic, finite
 from lm_eval_ext.stats.intervals import NO_LIMITS, Limits
+
+MOST_NAMED = 16
+"""Metrics that an error names."""
 
 _BOTH = 2
 """Bounds of a range."""
@@ -38,29 +40,39 @@ def choose_metrics(
     """The metrics that a comparison shows.
 
     ``patterns`` are names, or patterns with ``*``, of whole metrics or of the part after the
-    slash. Without any it is the benchmark's headline, or all metrics of a task that isn't ours.
+    slash. Without any it is the task's headline, or all metrics of a task that isn't ours. The
+    headline comes first.
 
     Raises:
         OptionError: If a pattern matches none.
     """
     names = list(results.scores(task))
     card = card_of(task)
-    headline = list(card.headline) if card else ["*"]
-    if card and not patterns:
-        fitting = [name for name in names if variant_and_name(name)[1] in headline]
-        fitting = fitting or names
+    headline = card.headline_of(names) if card else ""
+    if headline and not patterns:
+        fitting = [headline]
     else:
         fits = {
             pattern: [name for name in names if _fits(name, pattern)]
-            for pattern in patterns or headline
+            for pattern in patterns or ["*"]
         }
         for pattern, found in fits.items():
             if not found:
-                raise OptionError(f"{task} has no metric {pattern}; it has {', '.join(names)}")
+                first = dict.fromkeys([*(card.first_of(names) if card else ()), *names])
+                raise OptionError(
+                    f"{task} has no metric {pattern}; it has {', '.join(list(first)[:MOST_NAMED])}"
+                    + (", and more: lm-eval-ext show --all" if len(names) > MOST_NAMED else "")
+                )
         fitting = [name for name in names if any(name in found for found in fits.values())]
-    better = results.content.get("higher_is_better", {}).get(task) or {}
+        fitting.sort(key=lambda name: name != headline)
     return [
-        Metric(name, key, filter_name, better.get(key) is not False, limits_of(task, results, key))
+        Metric(
+            name,
+            key,
+            filter_name,
+            not results.lower_is_better(task, key),
+            limits_of(task, results, key),
+        )
         for name in fitting
         for key, filter_name in [_parts(name, filters)]
         if filter_name in filters
@@ -81,22 +93,15 @@ def _parts(name: str, filters: Sequence[str]) -> tuple[str, str]:
     return name, filters[0]
 
 
-def _entry(task: str, results: ResultsFile, key: str) -> Mapping[str, Any]:
-    """A metric's entry in the ``metric_list`` of a results file; {} if it has none."""
-    listed = results.content["configs"].get(task, {}).get("metric_list") or []
-    found = (one for one in listed if isinstance(one, Mapping) and one.get("metric") == key)
-    return next(found, {})
-
-
 def aggregation_of(task: str, results: ResultsFile, key: str) -> str | None:
     """A metric's aggregation, by its name in lm-eval's registry; None if the file has none."""
-    name = _entry(task, results, key).get("aggregation")
+    name = results.entry(task, key).get("aggregation")
     return None if name is None else str(name)
 
 
 def limits_of(task: str, results: ResultsFile, key: str) -> Limits:
     """A metric's least and largest legal value; those that the file does not name are None."""
-    bounds = _entry(task, results, key).get(RANGE)
+    bounds = results.entry(task, key).get(RANGE)
     low, high = bounds if isinstance(bounds, list) and len(bounds) == _BOTH else NO_LIMITS
     return finite(low), finite(high)
 

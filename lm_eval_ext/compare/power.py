@@ -185,7 +185,7 @@ def _pilot(asked: Asked, models: Sequence[Model], card: Card | None) -> _Spread:
     if not having:
         there = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
         raise OptionError(f"no results of {asked.task}; there are {there}")
-    metric = _metric(asked, having[0], card)
+    metric = _metric(asked, having[0])
     found = _paired(asked, having, metric) if len(having) > 1 else _single(asked, having[0], metric)
     if not found.variance > SAME**2:
         raise DataError(
@@ -195,13 +195,11 @@ def _pilot(asked: Asked, models: Sequence[Model], card: Card | None) -> _Spread:
     return found
 
 
-def _metric(asked: Asked, model: Model, card: Card | None) -> str:
+def _metric(asked: Asked, model: Model) -> str:
     results = model.runs[asked.task]
     patterns = [asked.metric] if asked.metric else []
     metrics = choose_metrics(asked.task, results, list(read_samples(results, asked.task)), patterns)
-    names = [metric.name for metric in metrics]
-    leading = () if asked.metric or card is None else card.leading
-    return next((name for name in leading if name in names), names[0])
+    return metrics[0].name
 
 
 def _paired(asked: Asked, models: Sequence[Model], metric: str) -> _Spread:

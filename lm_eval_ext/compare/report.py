@@ -1,17 +1,12 @@
-"""Settings and results of a comparison, and their output as text, Markdown, CSV or JSON."""
+"""Settings and results of a comparison, its rows for programs, and text made safe for files."""
 
-import csv
-import io
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from lm_eval_ext.harness.names import NONE
+from lm_eval_ext.stats.intervals import Interval
 from lm_eval_ext.stats.paired import Difference
-from lm_eval_ext.text import one_line
 
 
 @dataclass(frozen=True)
@@ -45,9 +40,14 @@ class Table:
         clusters: Number of clusters that these documents come from.
         unit: What a cluster is.
         values: By system, the best first; None: undefined.
+        intervals: By system, of the level 1 - alpha; None where there is none.
         groups: By system, letters: two that share one are not significantly different.
         pairs: All of them, in the order in which the systems were named.
         note: Why there is no test, if there is none.
+        percent: Whether values go to 100.
+        headline: Whether the metric stands for the task.
+        lower: Whether smaller values are better.
+        published: Published values of the metric, by label.
     """
 
     task: str
@@ -59,6 +59,11 @@ class Table:
     groups: Mapping[str, str]
     pairs: Sequence[Pair]
     note: str = ""
+    intervals: Mapping[str, Interval | None] = field(default_factory=dict)
+    percent: bool = False
+    headline: bool = False
+    lower: bool = False
+    published: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,115 +92,20 @@ PAIR_COLUMNS = (
 )  # fmt: skip
 """Columns of the CSV output."""
 
-Section: TypeAlias = tuple[str, list[str], list[list[str]]]
-"""A heading, and the columns and rows of the table below it (no columns: no table)."""
-
-NUMBERS = frozenset({"value", "difference", "p", "p (Holm)", "documents"})
-"""Columns that are aligned to the right."""
-
-_TWO_SYSTEMS = 2
-"""Their values stand in one row with the difference; more systems have a row each."""
-
-LEAST_SHOWN_P = 0.001
-"""The smallest p that is shown as a decimal fraction: three digits are shown."""
-
-_LEGEND = (
-    "Systems that share a letter are not significantly different at {alpha} (Holm's method over "
-    "all pairs of a metric). "
-)
-_MORE = "docs/compare.md explains the intervals and tests."
-
-
-def sections(report: Report) -> Iterable[Section]:
-    """Yields the parts of the text and Markdown output, from top to bottom."""
-    letters = False
-    for task in dict.fromkeys(table.task for table in report.tables):
-        tables = [table for table in report.tables if table.task == task]
-        if all(len(table.values) == _TWO_SYSTEMS for table in tables):
-            yield _of_two(task, tables, report)
-        else:
-            letters = True
-            yield _of_many(task, tables)
-            yield _of_pairs(task, tables, report)
-        if notes := [f"{table.metric}: {table.note}" for table in tables if table.note]:
-            yield "\n".join(one_line(note) for note in notes), [], []
-    for task, signature in report.signatures.items():
-        yield f"{one_line(task)}: {signature}", [], []
-    for refusal in report.refused:
-        lines = [f"not compared: {one_line(refusal.reason)}"]
-        lines += [f"  {one_line(name)}: {text}" for name, text in refusal.signatures.items()]
-        yield "\n".join(lines), [], []
-    if report.tables:
-        legend = _LEGEND.format(alpha=f"{report.settings.alpha:g}") if letters else ""
-        yield legend + _MORE, [], []
-
-
-def _of_two(task: str, tables: Sequence[Table], report: Report) -> Section:
-    """Both values and their difference in one row."""
-    names = sorted(tables[0].values)
-    pairs = [pair for table in tables for pair in table.pairs]
-    if pairs:
-        names = [pairs[0].first, pairs[0].second]
-    adjusted = any(pair.p_holm != pair.difference.p for pair in pairs)
-    rows = []
-    for table in tables:
-        row = [one_line(table.metric), *(_number(table.values[name]) for name in names)]
-        found = _pair_cells(pair_row(table, table.pairs[0])) if table.pairs else [NONE] * 5
-        rows.append([*row, *(found if adjusted else found[:3] + found[4:]), *_counts(table)])
-    columns = ["metric", *map(one_line, names), "difference", _level(report), "p"]
-    columns += [*(["p (Holm)"] if adjusted else []), "test", "documents", "clusters"]
-    return one_line(task), columns, rows
-
-
-def _of_many(task: str, tables: Sequence[Table]) -> Section:
-    columns = ["metric", "system", "value", "group", "documents", "clusters"]
-    rows = [
-        [
-            one_line(table.metric), one_line(name), _number(value), table.groups.get(name, ""),
-            *_counts(table),
-        ]
-        for table in tables
-        for name, value in table.values.items()
-    ]  # fmt: skip
-    return one_line(task), columns, rows
-
-
-def _of_pairs(task: str, tables: Sequence[Table], report: Report) -> Section:
-    columns = ["metric", "first", "second", "difference", _level(report), "p", "p (Holm)", "test"]
-    rows = [
-        [
-            one_line(table.metric), one_line(pair.first), one_line(pair.second),
-            *_pair_cells(pair_row(table, pair)),
-        ]
-        for table in tables
-        for pair in table.pairs
-    ]  # fmt: skip
-    return f"{one_line(task)}: differences, first less second", columns, rows
-
-
-def _pair_cells(row: dict[str, Any]) -> list[str]:
-    return [
-        _number(row["difference"], sign=True),
-        _interval(row["low"], row["high"]),
-        _probability(row["p"]),
-        _probability(row["p_holm"]),
-        row["test"] or "",
-    ]
-
-
-def _counts(table: Table) -> list[str]:
-    clusters = f"{table.clusters:,} ({table.unit})" if table.clusters else ""
-    return [f"{table.documents:,}", clusters]
-
-
-def _level(report: Report) -> str:
-    return f"{100 * (1 - report.settings.alpha):g} %"
-
 
 def system_rows(table: Table) -> list[dict[str, Any]]:
     """A row per system, for programs."""
     return [
-        {**_shared(table), "system": system, "value": value, "group": table.groups.get(system)}
+        {
+            **_shared(table),
+            "headline": table.headline,
+            "percent": table.percent,
+            "system": system,
+            "value": value,
+            "low": found.low if (found := table.intervals.get(system)) else None,
+            "high": found.high if found else None,
+            "group": table.groups.get(system),
+        }
         for system, value in table.values.items()
     ]
 
@@ -218,94 +128,6 @@ def pair_row(table: Table, pair: Pair) -> dict[str, Any]:
 
 def _shared(table: Table) -> dict[str, Any]:
     return {key: getattr(table, key) for key in SHARED_COLUMNS}
-
-
-def _number(value: float | None, *, sign: bool = False) -> str:
-    if value is None:
-        return NONE
-    return f"{value:+.3f}" if sign else f"{value:.3f}"
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return NONE if low is None or high is None else f"[{low:+.3f}, {high:+.3f}]"
-
-
-def _probability(p: float | None) -> str:
-    if p is None:
-        return NONE
-    return f"{p:.3f}" if p >= LEAST_SHOWN_P else f"{p:.0e}"
-
-
-def _as_text(report: Report) -> str:
-    """Tables for a terminal, at most ``_WIDTH`` columns wide."""
-    from rich.console import Console
-
-    out = io.StringIO()
-    console = Console(file=out, width=_WIDTH, color_system=None, highlight=False, markup=False)
-    for heading, columns, rows in sections(report):
-        console.print(heading, soft_wrap=True)
-        if columns:
-            console.print(_rich(columns, rows))
-        console.print()
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip() + "\n"
-
-
-def _as_markdown(report: Report) -> str:
-    lines: list[str] = []
-    for heading, columns, rows in sections(report):
-        lines += [escaped(line) for line in heading.splitlines()]
-        if columns:
-            rule = markdown_line(["---"] * len(columns))
-            lines += ["", markdown_line(columns), rule, *map(markdown_line, rows)]
-        lines.append("")
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _as_csv(report: Report) -> str:
-    """One row per pair of systems and metric, with all digits."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, PAIR_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for table in report.tables:
-        for pair in table.pairs:
-            writer.writerow({key: guarded(value) for key, value in pair_row(table, pair).items()})
-    return out.getvalue()
-
-
-def _as_json(report: Report) -> str:
-    content = {
-        "settings": asdict(report.settings),
-        "signatures": report.signatures,
-        "refused": [asdict(refusal) for refusal in report.refused],
-        "figures": [row for table in report.tables for row in system_rows(table)],
-        "pairs": [pair_row(table, pair) for table in report.tables for pair in table.pairs],
-        "notes": [
-            {"task": table.task, "metric": table.metric, "note": table.note}
-            for table in report.tables
-            if table.note
-        ],
-    }
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-FORMATS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
-    {"text": _as_text, "markdown": _as_markdown, "csv": _as_csv, "json": _as_json}
-)
-
-_WIDTH = 160
-
-
-def _rich(columns: list[str], rows: list[list[str]]) -> Any:
-    from rich.box import SIMPLE
-    from rich.table import Table as RichTable
-
-    table = RichTable(box=SIMPLE, pad_edge=False)
-    for column in columns:
-        right = column in NUMBERS
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def markdown_line(cells: Iterable[str]) -> str:

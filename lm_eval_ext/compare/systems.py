@@ -4,13 +4,22 @@ The tests here stand behind both ``lm-eval-ext compare`` and the leaderboard's r
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from lm_eval_ext.results.samples import Sample, SampleStatistic, Totals
-from lm_eval_ext.stats.intervals import NO_LIMITS, Limits
+from lm_eval_ext.stats import ClusteredValue
+from lm_eval_ext.stats.intervals import (
+    NO_LIMITS,
+    Interval,
+    Limits,
+    interval,
+    jackknife,
+    mean_estimate,
+)
 from lm_eval_ext.stats.paired import (
     Difference,
     difference_limits,
@@ -50,6 +59,17 @@ class Systems:
         whole: Any = sum(totals.values())
         (value,) = self.statistic.statistic(whole[None])
         return None if math.isnan(value) else float(value)
+
+    def interval(self, name: str, alpha: float) -> Interval | None:
+        """The interval of a system's value, as in a results file of these documents."""
+        if self.statistic is None:
+            scores = zip(self._scores(name), self.clusters, strict=True)
+            found = mean_estimate(ClusteredValue(score, cluster) for score, cluster in scores)
+        else:
+            sizes = Counter(self.clusters)
+            totals = self._totals(name, self.statistic)
+            found = jackknife(totals, self.statistic.statistic, sizes)
+        return interval(found, self.limits, alpha=alpha)
 
     def pairs(self) -> list[tuple[str, str]]:
         """Every two systems."""

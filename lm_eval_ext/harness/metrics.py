@@ -19,7 +19,7 @@ from lm_eval.api.registry import register_aggregation
 
 from lm_eval_ext.harness.names import NONE, RANGE, STDERR
 from lm_eval_ext.stats import Clustered, ClusteredValue, Estimate, clustered_standard_error
-from lm_eval_ext.stats.intervals import UNIT, Limits, mean_estimate
+from lm_eval_ext.stats.intervals import UNIT, Limits, level_of, mean_estimate
 
 __all__ = ["NONE", "STDERR", "document_results", "metric_entries"]
 
@@ -41,7 +41,9 @@ def _aggregate_mean(values: Iterable[float | None]) -> float | str:
 
 @register_aggregation(CLUSTERED_STDERR)  # type: ignore[untyped-decorator]
 def _aggregate_stderr(values: Iterable[Clustered | None]) -> float | str:
-    error = clustered_standard_error(value for value in values if value is not None)
+    error = clustered_standard_error(
+        in_clusters([value for value in values if value is not None])[1]
+    )
     return NONE if error is None else error
 
 
@@ -107,9 +109,24 @@ def register_statistic(name: str, statistic: Callable[[Values], float | None]) -
     register_aggregation(name)(aggregate)
 
 
+def in_clusters(values: Values) -> tuple[int, Values]:
+    """The level of clusters to use, and the values in them.
+
+    A value may name finer clusters (``finer``) for the case that all come from one cluster.
+    """
+    names = [(one.cluster, *one.finer) for one in values if getattr(one, "finer", ())]
+    if not names or len(names) < len(values):
+        return 0, values
+    level = level_of(list(zip(*names, strict=True)))
+    if not level:
+        return 0, values
+    return level, [one.within(own[level]) for one, own in zip(values, names, strict=True)]
+
+
 def _mean_estimate(values: Values) -> Estimate | None:
     """None for scores without clusters, which a user's own function may give."""
-    return mean_estimate(values) if all(hasattr(one, "cluster") for one in values) else None
+    clustered = all(hasattr(one, "cluster") for one in values)
+    return mean_estimate(in_clusters(values)[1]) if clustered else None
 
 
 ESTIMATES: dict[str, Callable[[Values], Estimate | None]] = {MEAN: _mean_estimate}
@@ -123,7 +140,7 @@ def register_estimate(name: str, estimate: Callable[[Values], Estimate | None]) 
         name: The statistic's; the standard error's has the suffix of :mod:`.names`.
         estimate: Computes it; None where it is undefined.
     """
-    ESTIMATES[name] = remembered = once(estimate)
+    ESTIMATES[name] = remembered = once(lambda values: estimate(in_clusters(values)[1]))
 
     def stderr(values: Values) -> float | None:
         found = remembered(values)

@@ -8,7 +8,12 @@ LOW, HIGH = "_ci95_low", "_ci95_high"
 
 INTERVALS = "intervals"
 """Under a task's ``metadata``: by ``metric,filter`` the number of documents and clusters, and the
-95 % interval with its method where there is one."""
+95 % interval with its method where there is one; ``level`` is that of the card's clusters, if it
+isn't the first."""
+
+TRIAL = "trial"
+"""Under a task's ``metadata``, of a run with a limit: under ``enough`` the smallest limit with
+intervals; null if even all documents are too few."""
 
 RANGE = "range"
 """In an entry of a ``metric_list``: the least and the largest legal value (null: no limit)."""

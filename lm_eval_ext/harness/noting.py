@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
-from lm_eval_ext.harness.metrics import ESTIMATES
+from lm_eval_ext.harness.metrics import ESTIMATES, in_clusters
 from lm_eval_ext.harness.names import RANGE
 from lm_eval_ext.stats.intervals import NO_LIMITS, Estimate, Limits, interval
 
@@ -37,7 +37,7 @@ def noting(
         def aggregate(values: Iterable[Any]) -> Any:
             given = list(values)
             known = [value for value in given if value is not None]
-            noted.setdefault(metric, []).append(note(estimate(known), limits))
+            noted.setdefault(metric, []).append(note(estimate(known), limits, known))
             return aggregation(given)
 
         return aggregate
@@ -51,11 +51,24 @@ def limits_of(entry: Mapping[str, Any]) -> Limits:
     return low, high
 
 
-def note(estimate: Estimate | None, limits: Limits) -> dict[str, Any] | None:
-    """What the results file says about an estimate; None if there is none."""
-    if estimate is None:
+def note(
+    estimate: Estimate | None, limits: Limits, values: Sequence[Any] = ()
+) -> dict[str, Any] | None:
+    """What the results file says about an estimate, or about values that allow none.
+
+    Returns:
+        None for values without clusters, which a user's own function may give.
+    """
+    level, clustered = in_clusters(list(values))
+    if estimate is not None:
+        counts = (estimate.documents, estimate.clusters)
+    elif all(hasattr(value, "cluster") for value in clustered):
+        counts = (len(clustered), len({value.cluster for value in clustered}))
+    else:
         return None
-    noted: dict[str, Any] = {"documents": estimate.documents, "clusters": estimate.clusters}
+    noted: dict[str, Any] = dict(zip(("documents", "clusters"), counts, strict=True))
+    if level:
+        noted["level"] = level
     found = interval(estimate, limits)
     if found is not None:
         noted |= {"low": found.low, "high": found.high, "method": found.method}

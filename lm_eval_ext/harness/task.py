@@ -17,7 +17,8 @@ signature depend on the loaded documents:
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,11 @@ from lm_eval.api.registry import register_filter
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.tasks._yaml_loader import load_yaml
 
+from lm_eval_ext.cards import cards
 from lm_eval_ext.harness import missing, noting, provenance, signature
 from lm_eval_ext.harness.loading import Loader
-from lm_eval_ext.harness.names import INTERVALS, NOT_SCORABLE
+from lm_eval_ext.harness.names import INTERVALS, NOT_SCORABLE, TRIAL
+from lm_eval_ext.harness.trial import Trials
 
 FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""
@@ -52,6 +55,7 @@ class ExtTask(ConfigurableTask):
 
     chat_stops: Sequence[str] = ()
     _given_stops: Any = None
+    _limit: int | None = None
 
     def __init__(self, config: dict[str, Any]) -> None:
         config = {key: value for key, value in config.items() if key != "class"}
@@ -72,6 +76,7 @@ class ExtTask(ConfigurableTask):
         self._functions = {key: config.get(key) for key in FUNCTIONS}
         self._own_stops = (self.config.generation_kwargs or {}).get("until")
         prefix = load.prefix if isinstance(load, Loader) else ""
+        self._trials = Trials(cards().get(prefix.rstrip("_")), config["task"])
         self._signature = signature.of_task(
             config["task"],
             _as_written(metadata),
@@ -125,14 +130,15 @@ class ExtTask(ConfigurableTask):
     def build_all_requests(
         self,
         *,
+        limit: int | None = None,
         samples: list[int] | None = None,
         apply_chat_template: bool = False,
         **kwargs: Any,
     ) -> None:
         """Builds the requests, and adds to the signature what lm-eval's configuration lacks.
 
-        That is a choice of documents (``--samples``), and a user's stop string where it is the
-        task's own, which a chat template would have switched off.
+        That is a choice of documents (``--limit``, ``--samples``), and a user's stop string where
+        it is the task's own, which a chat template would have switched off.
 
         lm-eval's key for requests that it keeps (``--cache_requests``) knows the task's name
         and the number of demonstrations, but neither seed, data nor options; so the signature
@@ -140,8 +146,10 @@ class ExtTask(ConfigurableTask):
         """
         given = self._given_stops is not None
         switched_off = apply_chat_template and list(self.chat_stops) != self._own_stops
+        self._limit = None if samples else limit
+        chosen = sorted(samples) if samples else self._trials.chosen(self.eval_docs, limit)
         noted = {
-            "samples": None if samples is None else signature.digest(sorted(samples)),
+            "samples": None if chosen is None else signature.digest(chosen),
             "stops": "given"
             if switched_off and given and self._given_stops == self._own_stops
             else None,
@@ -155,8 +163,13 @@ class ExtTask(ConfigurableTask):
             kwargs["tokenizer_name"] = (
                 f"{kwargs.get('tokenizer_name', '')}-{signature.digest(signed)}"
             )
+        # Without the limit where the documents are chosen here: of kept requests lm-eval would
+        # take the first ones.
         super().build_all_requests(
-            samples=samples, apply_chat_template=apply_chat_template, **kwargs
+            limit=limit if chosen is None else None,
+            samples=samples,
+            apply_chat_template=apply_chat_template,
+            **kwargs,
         )
         for request in self._instances:
             missing.allow(request)
@@ -165,6 +178,24 @@ class ExtTask(ConfigurableTask):
                 stopped = {**generation, "until": list(self.chat_stops)}
                 request.arguments = (text, stopped, *others)
 
+    def doc_iterator(
+        self,
+        *,
+        rank: int = 0,
+        limit: int | None = None,
+        world_size: int = 1,
+        samples: list[int] | None = None,
+    ) -> Iterator[tuple[int, Any]]:
+        """The documents to ask with their places; under a limit spread over all (:mod:`.trial`)."""
+        docs = self.eval_docs
+        chosen = None if samples else self._trials.chosen(docs, limit or self._limit)
+        if chosen is None:
+            found: Iterator[tuple[int, Any]] = super().doc_iterator(
+                rank=rank, limit=limit, world_size=world_size, samples=samples
+            )
+            return found
+        return islice(((place, docs[place]) for place in chosen), rank, None, world_size)
+
     def dump_config(self) -> dict[str, Any]:
         """What lm-eval writes into the results file: the configuration, signed."""
         dumped: dict[str, Any] = super().dump_config()
@@ -172,6 +203,8 @@ class ExtTask(ConfigurableTask):
         dumped["metadata"] = {**(dumped.get("metadata") or {}), signature.METADATA_KEY: signed}
         if named := self.not_scorable():
             dumped["metadata"][NOT_SCORABLE] = named
+        if self._limit:
+            dumped["metadata"][TRIAL] = self._trials.note(self.eval_docs)
         if self._noted:
             filters = [one.name for one in self._filters]
             dumped["metadata"][INTERVALS] = noting.by_filter(self._noted, filters)

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lm_eval_ext.cards import Card, card_of, cards
+from lm_eval_ext.cards import card_of, cards, headline_of
 from lm_eval_ext.compare import reading
 from lm_eval_ext.compare.align import FREE, parts_of
 from lm_eval_ext.compare.metrics import aggregation_of, statistic_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.about import About, about
-from lm_eval_ext.results.files import ResultsFile, Score, model_file, variant_and_name
+from lm_eval_ext.results.files import ResultsFile, Score, model_file
 from lm_eval_ext.results.samples import SampleStatistic, samples_file
 from lm_eval_ext.text import one_line
 
@@ -192,7 +192,7 @@ def _task_board(task: str, models: Sequence[reading.Model]) -> TaskBoard:
     having = [model for model in models if task in model.runs]
     card = card_of(task)
     some = having[0].runs[task]
-    leading = _leading(list(some.scores(task)), card)
+    leading = headline_of(task, some.scores(task))
     better = some.content.get("higher_is_better", {}).get(task) or {}
     runs = {model.label: _run(task, model, leading) for model in having}
     return TaskBoard(
@@ -246,15 +246,6 @@ def _seconds(results: ResultsFile) -> float | None:
     except (TypeError, ValueError):
         return None
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
-
-
-def _leading(metrics: Sequence[str], card: Card | None) -> str:
-    """The first metric in the card's order; of a task that isn't ours, its first."""
-    for name in (*card.leading, *card.headline) if card else ():
-        for metric in metrics:
-            if name in (metric, variant_and_name(metric)[1]):
-                return metric
-    return metrics[0] if metrics else ""
 
 
 def measured(run: Run | Past) -> dict[str, str]:

@@ -20,7 +20,6 @@ from lm_eval_ext.leaderboard.pictures import Drawn
 from lm_eval_ext.leaderboard.ranks import ranks_by_intervals, ranks_by_tests
 from lm_eval_ext.leaderboard.samples import Logged, SampleFiles, read
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.results.files import variant_and_name
 from lm_eval_ext.results.samples import Key, Sample
 
 _log = get_logger(__name__)
@@ -161,11 +160,12 @@ def _sections(board: Board, drawn: Drawn) -> Iterator[Section]:
 
 
 def _metrics(task: TaskBoard) -> list[str]:
-    """The metrics that the browser of samples offers: the leading one, then the headline."""
+    """The metrics that the browser of samples offers: the headline, then the summary."""
     card = cards().get(task.benchmark)
     names = tables.all_metrics(task)
-    headline = [one for one in names if not card or variant_and_name(one)[1] in card.headline]
-    return list(dict.fromkeys([task.leading, *headline]))[:MOST_METRICS]
+    return list(dict.fromkeys([task.leading, *(card.first_of(names) if card else names)]))[
+        :MOST_METRICS
+    ]
 
 
 def _logged(task: TaskBoard) -> dict[str, Logged]:

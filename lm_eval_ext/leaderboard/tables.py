@@ -106,7 +106,7 @@ def of_benchmark(card: Card, tasks: Sequence[TaskBoard]) -> list[Table]:
     by_name = {task.name: task for task in tasks}
     tables = [table for figure in card.figures for table in _figure(figure, card, by_name)]
     for task in tasks:
-        metrics = _wanted(task, card.headline)
+        metrics = _wanted(task, card.summary)
         tables.append(_task_table(f"{task.name}: headline", task, metrics, card))
     return [table for table in tables if table.columns and table.rows]
 

@@ -2,20 +2,18 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lm_eval_ext.cards import VARIANT
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import signature
-from lm_eval_ext.harness.names import HIGH, INTERVALS, LOW, NONE, NOT_SCORABLE, STDERR
+from lm_eval_ext.harness.names import HIGH, INTERVALS, LOW, NONE, NOT_SCORABLE, RANGE, STDERR, TRIAL
 from lm_eval_ext.stats.intervals import interval_of_independent
 from lm_eval_ext.text import one_line
-
-VARIANT = "/"
-"""Between a metric's variant and its name, as in ``direct/mean``."""
 
 
 def variant_and_name(metric: str) -> tuple[str, str]:
@@ -24,11 +22,15 @@ def variant_and_name(metric: str) -> tuple[str, str]:
     return variant, name
 
 
+_PERCENT = 100.0
+
+
 @dataclass(frozen=True)
 class Score:
     """One metric's value, standard error, 95 % interval and method (None where there is none).
 
-    ``clusters`` are those of the documents that the metric is about, if they are known.
+    ``documents`` and ``clusters`` are those that the metric is about, if they are known, and
+    ``level`` says which of the card's clusters they are.
     """
 
     value: float | None
@@ -36,6 +38,8 @@ class Score:
     interval: tuple[float, float] | None = None
     method: str | None = None
     clusters: int | None = None
+    documents: int | None = None
+    level: int = 0
 
 
 class _Content(BaseModel):
@@ -57,6 +61,7 @@ class ResultsFile:
 
     path: Path
     content: Mapping[str, Any]
+    _scores: dict[str, dict[str, Score]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def model(self) -> str:
@@ -70,6 +75,11 @@ class ResultsFile:
 
     def scores(self, task: str) -> dict[str, Score]:
         """Scores by metric; where a task has several filters, ``metric,filter``."""
+        if task not in self._scores:
+            self._scores[task] = self._read_scores(task)
+        return self._scores[task]
+
+    def _read_scores(self, task: str) -> dict[str, Score]:
         entries = self.content["results"][task]
         values = {
             name: value
@@ -101,10 +111,11 @@ class ResultsFile:
         if noted is None:
             return self._independent(task, value, stderr)
         own = noted.get(name) or {}
+        counts = (own.get("clusters"), own.get("documents"), own.get("level", 0))
         if low is not None and high is not None:
-            return Score(value, stderr, (low, high), "own", own.get("clusters"))
+            return Score(value, stderr, (low, high), "own", *counts)
         bounds = (float(own["low"]), float(own["high"])) if "low" in own else None
-        return Score(value, stderr, bounds, own.get("method"), own.get("clusters"))
+        return Score(value, stderr, bounds, own.get("method"), *counts)
 
     def _independent(self, task: str, value: float | None, stderr: float | None) -> Score:
         """With the interval of independent documents, if the task isn't ours."""
@@ -126,6 +137,27 @@ class ResultsFile:
 
     def _is_ours(self, task: str) -> bool:
         return signature.METADATA_KEY in self._metadata(task)
+
+    def entry(self, task: str, metric: str) -> Mapping[str, Any]:
+        """A metric's entry in the ``metric_list``, without its filter; {} if there is none."""
+        key = metric.partition(",")[0]
+        listed = self.content["configs"].get(task, {}).get("metric_list") or []
+        found = (one for one in listed if isinstance(one, Mapping) and one.get("metric") == key)
+        return next(found, {})
+
+    def is_percent(self, task: str, metric: str) -> bool:
+        """Whether a metric's values go to 100; others are shares, differences or counts."""
+        return self.entry(task, metric).get(RANGE) == [0.0, _PERCENT]
+
+    def lower_is_better(self, task: str, metric: str) -> bool:
+        """Whether smaller values of a metric are better."""
+        better = self.content.get("higher_is_better", {}).get(task) or {}
+        return better.get(metric.partition(",")[0]) is False
+
+    def trial(self, task: str) -> Mapping[str, Any] | None:
+        """What is noted about a limit; None if all documents were asked."""
+        found: Mapping[str, Any] | None = self._metadata(task).get(TRIAL)
+        return found
 
     def lacks_intervals(self, task: str) -> bool:
         """Whether the file is of an older version, which noted no clusters."""

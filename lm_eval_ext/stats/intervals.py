@@ -18,7 +18,7 @@ errors, too narrow or lead it out of the legal range. Here
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -128,6 +128,22 @@ def effective_clusters(sizes: Iterable[int]) -> float:
     """n² / Σ n_c²: as many clusters as there are if all have one size, else fewer."""
     found = list(sizes)
     return sum(found) ** 2 / sum(size * size for size in found)
+
+
+def level_of(names: Sequence[Sequence[str]]) -> int:
+    """What to cluster by, where clusters lie within each other.
+
+    Args:
+        names: The cluster of each document, from the coarsest level to the finest.
+
+    Returns:
+        The coarsest level, unless all documents are in one cluster there; then the next with
+        enough clusters for an interval, or the finest.
+    """
+    if len(set(names[0])) > 1:
+        return 0
+    finer = range(1, len(names))
+    return next((one for one in finer if len(set(names[one])) >= LEAST_CLUSTERS), len(names) - 1)
 
 
 def raised(sizes: Iterable[int]) -> float:

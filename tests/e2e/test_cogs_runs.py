@@ -44,7 +44,7 @@ def test_recorded_answers_on_the_command_line(
     assert figures["exact_match/structural"] == 1
     assert figures["exact_match/all"] == pytest.approx(1 - len(wrong) / 21, abs=0.01)
     shown = cli("show", str(done.output)).stdout
-    assert "1050 of 1050 documents" in shown
+    assert "1,050 of 1,050 documents" in shown
     assert "structural" in shown
     assert "seed:3" in cli("signature", str(done.output)).stdout
 

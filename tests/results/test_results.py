@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lm_eval_ext.cards import task_rows
+from lm_eval_ext.cards import cards, task_rows
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE, of_config
 from lm_eval_ext.results import files as results
-from lm_eval_ext.results import show
+from lm_eval_ext.results import show, why
 
 
 def a_file(folder: Path, name: str = "results_2026-01-01T00-00-00.json", **changes: Any) -> Path:
@@ -165,45 +165,83 @@ def shown(file: Path, **kwargs: bool) -> str:
 def test_the_table_shows_the_headline_beside_published_values(tmp_path: Path) -> None:
     text = shown(a_file(tmp_path))
     assert "lieder_base · org/a-model · 46 of 48 documents" in text
-    body = [
-        [cell.strip() for cell in line.strip("│").split("│")]
-        for line in text.splitlines()
-        if line.startswith("│")
+    rows = [line.split() for line in text.splitlines() if "/mean" in line and "0." in line]
+    assert rows == [
+        ["*", "direct/mean", "0.500"],
+        ["relative/mean", "0.250"],
+        ["direct/mean:affirmative_negation", "0.500"],
+        ["relative/mean:affirmative_negation", "0.250"],
     ]
-    assert body == [
-        ["mean", "0.500 ± 0.125", "0.250", ""],
-        ["affirmative_negation alone", "", "", ""],
-        ["mean", "0.500", "0.250", "0.938"],
-        ["know_doubt alone", "", "", ""],
-        ["mean", "0.625", "", ""],
-    ], "a family's figures stand beside its own; nobody judged know_doubt"
-    assert "chance 0.5; ± one standard error, clustered by item; 1 more with --all" in text
-    assert "no intervals: this file is of a version that noted no clusters" in " ".join(
-        text.split()
-    )
+    said = " ".join(text.split())
+    assert "humans 0.938" in said, "beside the family that the paper is about"
+    assert "* the task's headline; chance 0.5; 2 more metrics with --all" in said
+    assert "no intervals: this file is of a version that noted no clusters" in said
     assert "pos_neg_s>pos_pos_s" not in text
     assert "pos_neg_s>pos_pos_s" in shown(a_file(tmp_path), every_metric=True)
 
 
 def test_noted_intervals_are_shown(tmp_path: Path) -> None:
-    """And where there are too few clusters, the standard error and why."""
+    """And where there are too few clusters, why there is none."""
     intervals = {
-        "direct/mean,none": {"clusters": 16, "low": 0.25, "high": 0.75, "method": "wilson"},
-        "direct/pos_neg_s>pos_pos_s,none": {"clusters": 3},
+        "direct/mean,none": {
+            "documents": 48,
+            "clusters": 16,
+            "low": 0.25,
+            "high": 0.75,
+            "method": "wilson",
+        },
+        "relative/mean,none": {"documents": 9, "clusters": 3},
     }
     metadata = {"signature": {"task": "lieder_base"}, "intervals": intervals}
     file = a_file(tmp_path, configs={"lieder_base": {"metadata": metadata}})
     (read,) = results.find(file)
     scores = read.scores("lieder_base")
-    assert scores["direct/mean"] == results.Score(0.5, 0.125, (0.25, 0.75), "wilson", 16)
-    assert scores["direct/pos_neg_s>pos_pos_s"] == results.Score(0.75, None, clusters=3)
+    assert scores["direct/mean"] == results.Score(0.5, 0.125, (0.25, 0.75), "wilson", 16, 48)
+    assert scores["relative/mean"] == results.Score(0.25, None, clusters=3, documents=9)
     text = " ".join(shown(file).split())
     assert "0.500 [0.250, 0.750]" in text
-    assert "in brackets the 95 % interval, clustered by item" in text
+    assert "clustered by item" in text
+    assert "relative/mean: no interval from 3 items, fewer than 6" in text
     assert "no intervals" not in text
     broken = {**metadata, "intervals": {"direct/mean,none": {"low": "x"}}}
     with pytest.raises(DataError, match="not a results file"):
         results.find(a_file(tmp_path / "b", configs={"lieder_base": {"metadata": broken}}))
+
+
+def reasons(tmp_path: Path, **changes: Any) -> list[str]:
+    """Why MAGNIFICo's headline has no interval, or no value."""
+    name, key = "magnifico_mini", "populated/relative_performance"
+    value, noted, trial = (changes.get(one) for one in ("value", "noted", "trial"))
+    entry = {"metric": key, "aggregation": "magnifico_relative_performance"}
+    metadata = {"signature": {"task": name}, "intervals": {f"{key},query": noted}, "trial": trial}
+    file = a_file(
+        tmp_path,
+        results={name: {f"{key},query": value, "no_query,query": 0.0}},
+        configs={name: {"metric_list": [entry], "metadata": metadata}},
+        **{"n-samples": {name: {"original": 192, "effective": 20}}},
+    )
+    return why.reasons(results.find(file)[0], name, [key])
+
+
+@pytest.mark.parametrize(
+    ("value", "noted", "trial", "said"),
+    [
+        (50.0, (20, 5), {"enough": 24}, "no interval from 5 databases, fewer than 6; --limit 24"),
+        (50.0, (20, 1), None, "no interval from 1 database, fewer than 6"),
+        (50.0, (20, 4), {"enough": None}, "fewer than 6; no --limit has more"),
+        (50.0, (20, 6), None, "no interval, since it hangs on one database"),
+        ("N/A", (20, 5), {"enough": 24}, "no interpretation has 5 % or more of its base questions"),
+        ("N/A", (0, 0), {"enough": 24}, "there are none of its documents among 20 of 192"),
+    ],
+)
+def test_why_there_is_none(
+    tmp_path: Path, value: Any, noted: tuple[int, int], trial: Any, said: str
+) -> None:
+    counts = dict(zip(("documents", "clusters"), noted, strict=True))
+    (line,) = reasons(tmp_path, value=value, noted=counts, trial=trial)
+    assert line.startswith("populated/relative_performance: ") and said in line
+    bounds = {**counts, "low": 40.0, "high": 60.0}
+    assert reasons(tmp_path, value=50.0, noted=bounds, trial=trial) == []
 
 
 def test_former_intervals_are_not_shown(tmp_path: Path) -> None:
@@ -228,9 +266,9 @@ def test_a_task_that_is_not_ours_shows_all_it_has(tmp_path: Path) -> None:
         configs={"arc": {}},
         **{"n-samples": {"arc": {"original": 46, "effective": 46}}},
     )
-    text = shown(file)
+    text = " ".join(shown(file).split())
     assert "arc" in text
-    assert "0.500 [0.295, 0.705]" in text, "46 documents that count as independent"
+    assert "* acc 0.500 [0.295, 0.705]" in text, "46 documents that count as independent"
 
 
 def test_the_list_of_tasks(cli: Callable[..., Any]) -> None:
@@ -240,7 +278,10 @@ def test_the_list_of_tasks(cli: Callable[..., Any]) -> None:
     assert rows["lieder_mini"].data == "embedded"
     done = cli("tasks")
     assert done.returncode == 0
-    assert all(task in done.stdout for task in rows)
+    assert all(f"tasks {benchmark}" in done.stdout for benchmark in cards())
+    every = cli("tasks", "*").stdout
+    assert all(f" {task} " in every for task in rows)
+    assert "did you mean lieder?" in cli("tasks", "leider").stderr
     assert "--include_path" not in done.stdout
     assert "--include_path" in cli("tasks", env={"LM_EVAL_EXT_AUTOLOAD": "0"}).stdout
     assert [row["task"] for row in json.loads(cli("tasks", "--json").stdout)] == list(rows)
@@ -275,27 +316,6 @@ def test_version_and_help(cli: Callable[..., Any]) -> None:
 
     assert cli("--version").stdout.strip() == f"lm-eval-ext {__version__}"
     assert "tasks" in cli("--help").stdout
-
-
-def test_published_values_of_each_variant_stand_side_by_side(tmp_path: Path) -> None:
-    from lm_eval_ext.cards import cards
-
-    metric = "rouge_l_100x200"
-    reference = next(
-        one for one in cards()["conceptual"].references if f"random/{metric}" in one.figures
-    )
-    content = json.loads(a_file(tmp_path).read_text())
-    content["results"] = {
-        "conceptual_glue": {f"{name}/{metric},none": 0.5 for name in ("random", "concept")}
-    }
-    content["configs"] = {"conceptual_glue": {"metadata": {}}}
-    (tmp_path / "results_2026-01-01T00-00-00.json").write_text(json.dumps(content))
-    console = Console(width=500, record=True)
-    for part in show.tables(results.find(tmp_path)[0]):
-        console.print(part)
-    shown = console.export_text()
-    random, concept = (reference.figures[f"{name}/{metric}"] for name in ("random", "concept"))
-    assert f"random {random:.3f}, concept {concept:.3f}" in shown
 
 
 def test_only_some_tasks(cli: Callable[..., Any], tmp_path: Path) -> None:

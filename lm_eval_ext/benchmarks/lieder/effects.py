@@ -10,8 +10,8 @@ intercepts nor independent verdicts within an item: the sign-flip test on the it
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lm_eval_ext.cards import VARIANT
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.files import VARIANT
 from lm_eval_ext.results.samples import Sample
 from lm_eval_ext.stats.intervals import DIFFERENCE
 from lm_eval_ext.stats.mixed import Coefficient, mixed_linear, mixed_logistic

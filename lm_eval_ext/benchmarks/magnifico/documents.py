@@ -146,8 +146,10 @@ def documents(
         db_id = example.db_id.casefold()
         if db_id not in corpus.databases:
             unscorable.setdefault("database_missing", []).append(example.id)
-        elif (db_id, example.query) in broken:
-            unscorable.setdefault("gold_error", []).append(example.id)
+        elif (error := broken.get((db_id, example.query))) is not None:
+            # A user is told what SQLite says, without the query that it says it of.
+            said = f" ({error.partition(' (in the query')[0]})" if example.place else ""
+            unscorable.setdefault(f"gold_error{said}", []).append(example.id)
         else:
             made.append(
                 {

@@ -70,6 +70,7 @@ class Outcome(float):
     interpretation: str
     form: str
     cluster: str
+    finer: tuple[str, ...]
 
     def __new__(
         cls,
@@ -77,15 +78,24 @@ class Outcome(float):
         interpretation: str,
         form: str,
         cluster: str,
+        finer: tuple[str, ...] = (),
     ) -> "Outcome":
-        """Takes the result, the interpretation, the form, and as cluster the database."""
+        """Takes the result, the interpretation, the form, and as cluster the database.
+
+        ``finer`` are the clusters within a user's only database.
+        """
         self = super().__new__(cls, correct)
         self.interpretation, self.form, self.cluster = interpretation, form, cluster
+        self.finer = finer
         return self
 
-    def __reduce__(self) -> tuple[type["Outcome"], tuple[bool, str, str, str]]:
+    def within(self, cluster: str) -> "Outcome":
+        """The same in a finer cluster."""
+        return Outcome(bool(self), self.interpretation, self.form, cluster)
+
+    def __reduce__(self) -> tuple[type["Outcome"], tuple[bool, str, str, str, tuple[str, ...]]]:
         """For pickling: ranks send their outcomes to each other."""
-        return (Outcome, (bool(self), self.interpretation, self.form, self.cluster))
+        return (Outcome, (bool(self), self.interpretation, self.form, self.cluster, self.finer))
 
 
 def by_execution(
@@ -114,8 +124,12 @@ class Scopes:
     They are the forms, the categories and the interpretations.
     """
 
-    def __init__(self, documents: Mapping[str, Sequence[str]]) -> None:
-        """Takes the documents' columns ``form``, ``category`` and ``interpretation``."""
+    def __init__(self, documents: Mapping[str, Sequence[str]], *, own: bool = False) -> None:
+        """Takes the documents' columns ``form``, ``category`` and ``interpretation``.
+
+        A user's ``own`` documents may all be about one database.
+        """
+        self._own = own
         columns = {key: documents[key][:] for key in ("form", "category", "interpretation")}
         seen = {key: list(dict.fromkeys(column)) for key, column in columns.items()}
         self._forms = [form for form in seen["form"] if form != BASE]
@@ -157,9 +171,12 @@ class Scopes:
 
         Metrics of subsets that it is not in are None.
         """
+        finer = (doc["interpretation"], doc["template"]) if self._own else ()
 
         def outcome(value: bool) -> Outcome:  # noqa: FBT001
-            return Outcome(value, doc["interpretation"], doc["form"], doc["db_id"].casefold())
+            return Outcome(
+                value, doc["interpretation"], doc["form"], doc["db_id"].casefold(), finer
+            )
 
         results: dict[str, Outcome | None] = {}
 

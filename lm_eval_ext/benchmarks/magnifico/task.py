@@ -47,7 +47,8 @@ class MagnificoTask(ExtTask):
                 }
             )
         )
-        self._scopes = score.Scopes(self.dataset["test"])
+        own = self.options["magnifico_corpus"] == "own"
+        self._scopes = score.Scopes(self.dataset["test"], own=own)
         self._not_scorable = provenance.left_out(self.dataset)
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -88,14 +89,16 @@ class MagnificoTask(ExtTask):
 
     def _execute(self, doc: Mapping[str, str], query: str) -> dict[str, Status] | None:
         """The verdict on each database; None where the gold query does not run."""
-        statuses = {
-            database: self._executor.score_one(*example, semantics=self._semantics.name).status
+        verdicts = {
+            database: self._executor.score_one(*example, semantics=self._semantics.name)
             for database, example in zip(score.DATABASES, _examples(doc, query), strict=True)
         }
+        statuses = {database: verdict.status for database, verdict in verdicts.items()}
         if NOT_SCORABLE.isdisjoint(statuses.values()):
             return statuses
         # Gold queries ran before the model was asked, so this one is close to the time limit.
-        _log.warning("%s: not scored, its gold query does not run", doc["id"])
+        said = next(one.detail for one in verdicts.values() if not one.scorable)
+        _log.warning("%s: not scored, its gold query does not run (%s)", doc["id"], said)
         self._not_scorable.setdefault("gold_error", []).append(doc["id"])
         return None
 

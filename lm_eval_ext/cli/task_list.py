@@ -1,0 +1,61 @@
+"""The list of tasks, as ``lm-eval-ext tasks`` prints it: 80 columns, no name cut off."""
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from textwrap import wrap
+
+from lm_eval_ext.cards import TaskRow, cards, task_rows
+from lm_eval_ext.errors import OptionError
+
+WIDTH = 80
+_NAME, _COUNT = 36, 9
+_INDENT = "    "
+
+
+def matching(only: str) -> list[TaskRow]:
+    """The tasks and groups of a benchmark, of a group, or that a pattern matches; all for "".
+
+    Raises:
+        OptionError: If there is none.
+    """
+    rows = task_rows()
+    if not only:
+        return rows
+    members = {name: group for card in cards().values() for name, group in card.groups.items()}
+    found = [
+        row
+        for row in rows
+        if row.benchmark == only or row.task in members.get(only, ()) or fnmatchcase(row.task, only)
+    ]
+    if not found:
+        names = [*cards(), *(row.task for row in rows)]
+        near = get_close_matches(only, names, 1)
+        raise OptionError(
+            f"no benchmark, group or task is called {only}; "
+            + (f"did you mean {near[0]}?" if near else f"benchmarks are {', '.join(cards())}")
+        )
+    return found
+
+
+def lines(rows: Sequence[TaskRow], *, overview: bool = False) -> Iterator[str]:
+    """Yields the list; in an overview groups and embedded tasks stand for the others."""
+    for name, card in cards().items():
+        own = [row for row in rows if row.benchmark == name]
+        if not own:
+            continue
+        first = [*card.groups, f"{name}_mini"]
+        shown = [row for row in own if row.task in first] if overview else own
+        yield from wrap(card.title, WIDTH)
+        yield f"  headline: {' or '.join(card.headlines)}"
+        yield f"  {'task':{_NAME}}{'documents':>{_COUNT}} {'requests':>{_COUNT}}  data"
+        for row in shown:
+            counts = [f"{count:,}" if count else "-" for count in (row.documents, row.requests)]
+            yield f"  {row.task:{_NAME}}{counts[0]:>{_COUNT}} {counts[1]:>{_COUNT}}  {row.data}"
+            if not overview:
+                yield from wrap(
+                    row.description, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT
+                )
+        if overview:
+            yield f"  all {len(own)}, described: lm-eval-ext tasks {name}"
+        yield ""
