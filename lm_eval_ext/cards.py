@@ -112,13 +112,15 @@ class TaskFacts(_Strict):
     """One task: its content and its size.
 
     ``documents`` are what ``--limit`` counts, ``sources`` those of ``data/sources.yaml`` that it
-    needs. A task that asks about the user's own documents has no numbers.
+    needs; ``cites`` are works on other data, in their form of citation. A task that asks about the
+    user's own documents has no numbers.
     """
 
     description: str
     documents: int = Field(0, ge=0)
     requests: int = Field(0, ge=0)
     sources: tuple[str, ...] = ()
+    cites: tuple[str, ...] = ()
     asks_own: bool = False
 
     @model_validator(mode="after")

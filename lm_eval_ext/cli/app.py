@@ -6,6 +6,7 @@ import typer
 
 from lm_eval_ext import __version__
 from lm_eval_ext.cli import (
+    cite,
     cogs,
     data,
     demo_model,
@@ -54,5 +55,6 @@ app.command("show")(results.show)
 app.command("compare")(runs.compare)
 app.command("leaderboard")(runs.leaderboard)
 app.command("signature")(results.signature)
+app.command("cite")(cite.cite)
 app.command("sql-score")(sql_score.sql_score)
 app.command("demo-model")(demo_model.demo_model)
