@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pkgutil import resolve_name
 
-from lm_eval_ext.cards import Card, card_of, cards
+from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.names import RANGE
 from lm_eval_ext.results.files import ResultsFile, variant_and_name
