@@ -90,8 +90,8 @@ def said(answer: str) -> str:
     It ends before a special token.
     """
     parts = (answer[start:end] for start, end in without_thinking(answer[:MOST_CHARACTERS]))
-    texts = (_SPECIAL.split(part, maxsplit=1)[0].strip() for part in parts)
-    return next(filter(None, texts), "")
+    texts = (_SPECIAL.split(part, maxsplit=1)[0] for part in parts)
+    return next((text for text in texts if text.strip()), "")
 
 
 def continued(prompt: object, answer: str) -> str:

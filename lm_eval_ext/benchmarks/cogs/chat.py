@@ -50,7 +50,7 @@ def form_in(answer: str) -> str:
         for example in _NEXT.split(part):
             if found := list(_forms(example)):
                 return found[-1]
-    return text
+    return text.strip()
 
 
 def _forms(text: str) -> Iterator[str]:
