@@ -211,7 +211,6 @@ def leaderboard(
 ) -> None:
     """Make an HTML page of many models: tables, published values, samples."""
     from lm_eval_ext.errors import DataError, OptionError
-    from lm_eval_ext.leaderboard.site import build
 
     if format_ == "latex":
         from lm_eval_ext.compare.command import leaderboard as one_table
@@ -225,4 +224,6 @@ def leaderboard(
         raise OptionError("--format is html or latex; --tasks and --metric go with latex")
     if output is None:
         raise OptionError("name the folder for the page with -o")
+    from lm_eval_ext.leaderboard.site import build
+
     print(build(results, output, title=title, with_samples=samples))

@@ -53,7 +53,7 @@ def leaderboard(
 
     A task may be one model's alone.
     """
-    models = read_models(paths)
+    models = read_joined(paths)
     chosen = choose_tasks(models, [name for name in tasks.split(",") if name], least=1)
     report = compare(models, chosen, Settings(tuple(metrics)))
     return _written(latex.of_all_tasks(report), report, out)

@@ -6,29 +6,37 @@ stand below each other, intervals beside them. The best value is bold, and all t
 """
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lm_eval_ext import __version__
 from lm_eval_ext.cards import readable
 from lm_eval_ext.compare.report import Report, Table
+from lm_eval_ext.harness.names import NONE
 from lm_eval_ext.text import one_line, several
 
 _TWO = 2
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "[": "{[}", "]": "{]}", "*": "{*}",
+    '"': "''", "`": "{`}", "[": "{[}", "]": "{]}", "*": "{*}",
     **{sign: f"\\{sign}" for sign in "&%$#_"},
 }  # fmt: skip
 
-_WIDE = 4
-"""Columns of numbers from which a table takes both columns of a page."""
+_MOST = 5
+"""Parts of columns (a number, an interval) that fit into one column of a page."""
+
+_HEADING = 18
+"""Characters of a line of a heading."""
+
+_LEAST_P = 0.001
 
 
 def escape(text: str) -> str:
     """Any text as LaTeX shows it, on one line."""
-    return "".join(_SPECIAL.get(character, character) for character in one_line(text))
+    shown = "".join(_SPECIAL.get(character, character) for character in one_line(text))
+    return shown.replace("--", "-{}-")
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ def render(table: Paper) -> str:
         any(cells[place].interval for section in table.rows for _, cells in section)
         for place in range(len(table.columns))
     ]
-    kind = "table*" if len(table.columns) > _WIDE or sum(pairs) >= _WIDE else "table"
+    kind = "table*" if len(pairs) + sum(pairs) > _MOST else "table"
     spec = "l" + "".join("r@{\\,}l" if pair else "r" for pair in pairs)
     body = "\n\\midrule\n".join(
         "\n".join(_line(name, cells, pairs) for name, cells in section)
@@ -85,7 +93,7 @@ def _head(columns: Sequence[tuple[str, str]], pairs: Sequence[bool]) -> str:
     """The headings, with a line of groups above them if there is more than one."""
     widths = [_TWO if pair else 1 for pair in pairs]
     names = [
-        f"\\multicolumn{{{width}}}{{c}}{{{escape(name)}}}"
+        f"\\multicolumn{{{width}}}{{c}}{{{_stacked(name)}}}"
         for (_, name), width in zip(columns, widths, strict=True)
     ]
     lines = [f" & {' & '.join(names)} \\\\"]
@@ -102,6 +110,12 @@ def _head(columns: Sequence[tuple[str, str]], pairs: Sequence[bool]) -> str:
             start, place = start + width, last + 1
         lines = [f" & {' & '.join(cells)} \\\\", "".join(rules), *lines]
     return "\n".join(lines)
+
+
+def _stacked(name: str) -> str:
+    """A heading over several lines, where it is long."""
+    lines = [escape(line) for line in textwrap.wrap(one_line(name), _HEADING)]
+    return lines[0] if len(lines) == 1 else "\\shortstack{" + " \\\\ ".join(lines) + "}"
 
 
 def _line(name: str, cells: Sequence[Cell], pairs: Sequence[bool]) -> str:
@@ -125,9 +139,9 @@ def _label(text: str) -> str:
 
 
 def number(value: float | None, *, percent: bool, sign: bool = False) -> str:
-    """Three decimals, or one of a percentage; "--" where there is no value."""
+    """Three decimals, or one of a percentage."""
     if value is None:
-        return "--"
+        return NONE
     digits = 1 if percent else 3
     return f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
 
@@ -222,9 +236,15 @@ def _differences(tables: Sequence[Table], systems: Sequence[str]) -> list[tuple[
         value = None if math.isnan(found.value) else found.value
         interval = _interval(found.low, found.high, percent=table.percent, sign=True)
         cells.append(Cell(number(value, percent=table.percent, sign=True), interval))
-        chances.append(Cell("--" if pair.p_holm is None else f"{pair.p_holm:.3f}"))
+        chances.append(Cell(_chance(pair.p_holm)))
     first, second = tables[0].pairs[0].first, tables[0].pairs[0].second
     return [(f"{first} less {second}", cells), ("p", chances)]
+
+
+def _chance(p: float | None) -> str:
+    if p is None:
+        return NONE
+    return f"{p:.3f}" if p >= _LEAST_P else f"<{_LEAST_P:g}"
 
 
 def _notes(tables: Sequence[Table], report: Report, *, pairs: bool, published: bool) -> str:
@@ -232,13 +252,12 @@ def _notes(tables: Sequence[Table], report: Report, *, pairs: bool, published: b
     notes = []
     if any(found for table in tables for found in table.intervals.values()):
         notes.append(f"Brackets: {100 * (1 - alpha):g} % intervals, clustered.")
-    if any(table.groups for table in tables):
+    if any(table.groups and table.pairs for table in tables):
         every = (pair.difference.test for table in tables for pair in table.pairs)
         tests = sorted({test for test in every if test})
-        named = f" ({', '.join(tests)})" if tests else ""
         notes.append(
-            "Bold: the best, and all that a paired test does not tell apart from it"
-            f"{named} at {alpha:g}, adjusted by Holm's method."
+            "Bold: the best value, and all that are not significantly different from it (paired "
+            f"test: {' or '.join(tests)}; p < {alpha:g}, adjusted by Holm's method)."
         )
     if published:
         notes.append("Last rows: published values.")
