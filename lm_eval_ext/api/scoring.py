@@ -29,6 +29,8 @@ def score(
     task: str,
     documents: Sequence[Mapping[str, Any]],
     answers: Sequence[Any],
+    *,
+    chat: bool = False,
     **metadata: Any,
 ) -> "Results":
     """Scores answers as ``lm_eval`` would have scored them.
@@ -40,6 +42,8 @@ def score(
             a document has several requests, a list with one for each. Instead of a text LIEDER
             takes a continuation's log-probability. None is a missing answer, whose document then
             counts in no metric.
+        chat: Whether a chat model gave the answers, so that they are read as after a chat
+            template (docs/chat.md).
         metadata: The task's options.
 
     Returns:
@@ -52,6 +56,7 @@ def score(
     from lm_eval import __version__, evaluate
 
     from lm_eval_ext.api.frames import Results
+    from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
     from lm_eval_ext.models.given import GivenLM
     from lm_eval_ext.results.files import ResultsFile
 
@@ -64,6 +69,7 @@ def score(
         {"tasks": {task: loaded}, "groups": {}},
         samples=some,
         bootstrap_iters=0,
+        apply_chat_template=chat,
     )
     rows = content.pop("samples")[task]
     for row in rows:
@@ -72,6 +78,8 @@ def score(
             for number, asked in enumerate(row["arguments"])
         }
     content |= {"config": {}, "model_name": "answers", "lm_eval_version": __version__}
+    if chat:
+        content["chat_template"] = UNKNOWN_TEMPLATE
     return Results((ResultsFile(Path("answers"), content),), {task: rows})
 
 

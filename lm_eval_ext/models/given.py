@@ -21,6 +21,16 @@ class GivenLM(LM):
         super().__init__()
         self._answers = answers
 
+    tokenizer_name = "given"
+
+    def apply_chat_template(
+        self,
+        chat_history: list[dict[str, str]],
+        add_generation_prompt: bool = True,  # noqa: FBT001, FBT002 (lm-eval's signature)
+    ) -> str:
+        """Some prompt: the answers are there already."""
+        return "\n\n".join(turn["content"] for turn in chat_history)
+
     def generate_until(self, requests: list[Instance]) -> list[str]:
         """Returns the texts."""
         found = self._found(requests)
