@@ -83,7 +83,8 @@ def test_a_user_may_leave_the_instruction_out_or_has_an_own() -> None:
             limit=1, rank=0, world_size=1, apply_chat_template=True,
             chat_template=lambda turns, **_: turns[-1]["content"],
         )  # fmt: skip
-        assert task.instances[0].args[0] == task.eval_docs[0]["sentence"]
+        (request,) = task.instances
+        assert request.args[0] == request.doc["sentence"]
         assert "instruction" not in task.dump_config()["metadata"]["signature"]
 
 
