@@ -7,11 +7,19 @@ where it is used (see docs/python.md).
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lm_eval_ext.api import Results, load_documents, load_results, score, score_sql
+    from lm_eval_ext.api import (
+        Plot,
+        Results,
+        load_documents,
+        load_results,
+        plot,
+        score,
+        score_sql,
+    )
 
 __version__ = "0.1.0"
 
-__all__ = ["Results", "load_documents", "load_results", "score", "score_sql"]
+__all__ = ["Plot", "Results", "load_documents", "load_results", "plot", "score", "score_sql"]
 
 
 def __getattr__(name: str) -> object:

@@ -150,6 +150,16 @@ def test_sql_in_a_frame(tmp_path: Path) -> None:
         lm_eval_ext.score_sql(frame.drop(columns="gold_sql"), tmp_path)
 
 
+def test_figures_of_results(documents: list[dict[str, Any]], tmp_path: Path) -> None:
+    answers = [document["form"] for document in documents]
+    lm_eval_ext.score(TASK, documents, answers).save(tmp_path, "model")
+    found = lm_eval_ext.plot(tmp_path)
+    for figure in found:
+        assert figure._repr_svg_().startswith("<svg") and figure.save(tmp_path / "a.json").is_file()
+    with pytest.raises(OptionError, match="these results have no figure lieder-1"):
+        lm_eval_ext.plot([tmp_path], ["lieder-1"])
+
+
 def test_the_page_shows_what_its_code_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = importlib.util.spec_from_file_location("execute", ROOT / "docs" / "execute.py")
     assert spec and spec.loader
