@@ -1,5 +1,6 @@
-"""Text from other sources, made safe for one line of a terminal."""
+"""Text from other sources, made safe for one line of a terminal, or read as a number."""
 
+import math
 import re
 
 ELLIPSIS = "…"
@@ -43,3 +44,15 @@ def one_line(text: str, *, limit: int | None = None) -> str:
         half = (limit - 1) // 2
         line = line[:half] + ELLIPSIS + line[-half:]
     return line
+
+
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmbt]?)", re.IGNORECASE)
+_UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+
+
+def quantity(value: object) -> float | None:
+    """A number, or a text such as 350M or 7B (also k and T); None if it is neither."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value) if math.isfinite(value) else None
+    found = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
+    return float(found[1]) * _UNITS[found[2].casefold()] if found else None

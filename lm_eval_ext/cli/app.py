@@ -13,6 +13,8 @@ from lm_eval_ext.cli import (
     diner,
     lieder,
     magnifico,
+    plots,
+    power,
     results,
     runs,
     sql_score,
@@ -53,7 +55,9 @@ app.command("tasks")(results.tasks)
 app.command("run")(runs.run)
 app.command("show")(results.show)
 app.command("compare")(runs.compare)
+app.command("power")(power.power)
 app.command("leaderboard")(runs.leaderboard)
+app.command("plot")(plots.plot)
 app.command("signature")(results.signature)
 app.command("cite")(cite.cite)
 app.command("sql-score")(sql_score.sql_score)

@@ -1,5 +1,6 @@
 """``lm-eval-ext cogs``: files, tokens and a demonstration model for the COGS tasks."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +31,7 @@ Shape = Annotated[
     str | None,
     typer.Option(help="Form of fresh's words: random_long, random_short, cvcv_long or cvcv_short."),
 ]
+Fresh = Annotated[int | None, typer.Option(help="Instead of --seed, the seed for all benchmarks.")]
 LeadingSpace = Annotated[
     bool,
     typer.Option("--leading-space", help="Put a space before texts that start with a new word."),
@@ -44,12 +46,13 @@ def substitute(
     lexicon: Lexicon,
     seed: Seed = None,
     shape: Shape = None,
+    fresh: Fresh = None,
     leading_space: LeadingSpace = False,
 ) -> None:
     """Replace the 21 key words (context-controlled items) in a COGS file."""
-    from lm_eval_ext.benchmarks.cogs.lexicons import replacements, substitute_file
+    from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, substitute_file
 
-    words = replacements(lexicon, seed=seed, shape=_shape(lexicon, shape))
+    words = _words(lexicon, seed, shape, fresh, ITEMS)
     _check_space(lexicon, leading_space)
     count = substitute_file(source, target, words, leading_space=leading_space)
     typer.echo(f"{target}: {count:,} lines, lexicon {lexicon}")
@@ -57,18 +60,19 @@ def substitute(
 
 @app.command("export-mini")
 def export_mini(
+    *,
     out: Annotated[Path, typer.Option(help="The new folder; must be absent or empty.")],
     lexicon: Lexicon = "unmodified",
     seed: Seed = None,
     shape: Shape = None,
+    fresh: Fresh = None,
     leading_space: LeadingSpace = False,
 ) -> None:
     """Write cogs_mini as files in COGS's format (train.tsv, dev.tsv, test.tsv, ...)."""
     from lm_eval_ext.benchmarks.cogs import mini
     from lm_eval_ext.benchmarks.cogs.export import export_mini as export
-    from lm_eval_ext.benchmarks.cogs.lexicons import replacements
 
-    words = replacements(lexicon, seed=seed, shape=_shape(lexicon, shape), items=mini.items())
+    words = _words(lexicon, seed, shape, fresh, mini.items())
     _check_space(lexicon, leading_space)
     counts = export(out, words, leading_space=leading_space)
     typer.echo(f"{out}: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
@@ -98,9 +102,17 @@ def demo_model(out: ModelFolder, seed: TrainingSeed = 0, steps: Steps = demo.DEF
     say_trained(out, demo.train(out, seed=seed, steps=steps))
 
 
-def _shape(lexicon: str, shape: str | None) -> str | None:
-    """The shape of fresh words; the default is that of the tasks."""
-    return "cvcv_short" if lexicon == "fresh" and shape is None else shape
+def _words(
+    lexicon: str, seed: int | None, shape: str | None, fresh: int | None, items: Sequence[str]
+) -> Mapping[str, str]:
+    """The replacements; the default shape of fresh words is that of the tasks."""
+    from lm_eval_ext.benchmarks.cogs.lexicons import replacements
+
+    if fresh is not None and (seed is not None or lexicon != "fresh"):
+        raise OptionError("--fresh is for the lexicon fresh, and takes the place of --seed")
+    if lexicon == "fresh" and shape is None:
+        shape = "cvcv_short"
+    return replacements(lexicon, seed=seed, shape=shape, items=items, fresh=fresh)
 
 
 def _check_space(lexicon: str, leading_space: bool) -> None:

@@ -43,7 +43,7 @@ def test(
     """Test VERSION (experiment 2 against 1) and DISTANCE, with mixed models and by item."""
     from rich.console import Console
 
-    from lm_eval_ext.benchmarks.lieder.effects import ALL, EFFECTS, analyse
+    from lm_eval_ext.benchmarks.lieder.effects import ALL, EFFECTS, analyse, on_fresh_items
     from lm_eval_ext.benchmarks.lieder.records import FAMILIES
     from lm_eval_ext.benchmarks.lieder.score import DIRECT, RELATIVE
     from lm_eval_ext.compare.reading import read_joined
@@ -60,7 +60,8 @@ def test(
         raise OptionError(f"--alpha {alpha:g} must lie between 0 and 1, such as 0.05")
     models = read_joined(paths)
     wanted = [one for name, one in EFFECTS.items() if effect in (name, ALL)]
-    there = [one for one in wanted if any(set(one.tasks) <= model.runs.keys() for model in models)]
+    every = [*wanted, *map(on_fresh_items, wanted)]
+    there = [one for one in every if any(set(one.tasks) <= model.runs.keys() for model in models)]
     if not there:
         needed = "; or ".join(" and ".join(one.tasks) for one in wanted)
         raise OptionError(

@@ -1,5 +1,6 @@
 """Matches the documents of several runs, or says why they cannot be compared."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -160,6 +161,18 @@ def parts_of(signature: str) -> dict[str, str]:
     if "version" in parts:
         parts["version"] = parts["version"].partition(".")[0]
     return parts
+
+
+def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
+    """The runs whose signature and documents are those of most; of as many, those of the first."""
+    measured = {}
+    for name, run in runs.items():
+        parts = parts_of(run.signature(task))
+        kept = (f"{key}:{value}" for key, value in parts.items() if key not in FREE)
+        measured[name] = (*kept, str(run.documents(task)))
+    counts = Counter(measured.values())
+    most = max(measured.values(), key=lambda one: counts[one], default=())
+    return frozenset(name for name, one in measured.items() if one == most)
 
 
 def _check_signatures(signatures: Mapping[str, str], free: frozenset[str]) -> None:

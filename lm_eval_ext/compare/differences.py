@@ -92,23 +92,13 @@ def table_of(
 
     ``how`` is from :func:`~lm_eval_ext.compare.metrics.how_to_recompute`.
     """
-    scored = [
-        row
-        for row in zip(*samples.values(), strict=True)
-        if all(sample.scores.get(metric.key) is not None for sample in row)
-    ]
+    rows = _scored(metric, samples)
+    systems = systems_of(task, metric, samples, how, settings.seed)
     names = list(samples)
-    by_name = dict(zip(names, zip(*scored, strict=True), strict=False)) if scored else {}
-    if scored and not isinstance(how, str):
-        every = [sample for row in scored for sample in row]
-        if missing := lacking(how, metric.key, every):
-            how = f"no test: the samples lack {', '.join(missing)}; run again to log it"
-    if isinstance(how, str) or not scored:
-        note = how if isinstance(how, str) else "no document has a score in all runs"
+    if isinstance(systems, str):
         empty = dict.fromkeys(names)
-        return Table(task, metric.name, len(scored), 0, "", empty, {}, [], note)
-    unit, clusters = clusters_of(task, by_name[names[0]])
-    systems = Systems(metric.key, by_name, clusters, how, metric.limits, settings.seed)
+        return Table(task, metric.name, len(rows), 0, "", empty, {}, [], systems)
+    unit, clusters = clusters_of(task, [row[0] for row in rows])
     values = {name: systems.value(name) for name in names}
     ranked = sorted(names, key=lambda name: _order(values[name], metric))
     pairs = _adjusted(
@@ -117,7 +107,7 @@ def table_of(
     return Table(
         task=task,
         metric=metric.name,
-        documents=len(scored),
+        documents=len(rows),
         clusters=len(set(clusters)),
         unit=unit,
         values={name: values[name] for name in ranked},
@@ -126,6 +116,37 @@ def table_of(
         note=_few(len(set(clusters)), unit),
         intervals={name: systems.interval(name, settings.alpha) for name in ranked},
     )
+
+
+def systems_of(
+    task: str,
+    metric: Metric,
+    samples: Mapping[str, Sequence[Sample]],
+    how: SampleStatistic | str | None,
+    seed: int = 0,
+) -> Systems | str:
+    """The systems on the documents that all of them have a score for, or why there is no test.
+
+    ``how`` is from :func:`~lm_eval_ext.compare.metrics.how_to_recompute`.
+    """
+    if isinstance(how, str):
+        return how
+    rows = _scored(metric, samples)
+    if not rows:
+        return "no document has a score in all runs"
+    if missing := lacking(how, metric.key, [sample for row in rows for sample in row]):
+        return f"no test: the samples lack {', '.join(missing)}; run again to log it"
+    _, clusters = clusters_of(task, [row[0] for row in rows])
+    by_name = dict(zip(samples, zip(*rows, strict=True), strict=True))
+    return Systems(metric.key, by_name, clusters, how, metric.limits, seed)
+
+
+def _scored(metric: Metric, samples: Mapping[str, Sequence[Sample]]) -> list[tuple[Sample, ...]]:
+    return [
+        row
+        for row in zip(*samples.values(), strict=True)
+        if all(sample.scores.get(metric.key) is not None for sample in row)
+    ]
 
 
 def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.lexicon.fresh import KEY as FRESH
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.text import one_line
 
@@ -76,6 +77,8 @@ def _nearest(key: str, prefix: str) -> str | None:
         return get_close_matches(plain, legal, n=1, cutoff=0)[0]
     if close := get_close_matches(plain, legal, n=1, cutoff=_LIKE):
         return close[0]
+    if sorted(plain) == sorted(FRESH) and FRESH in legal:  # too short for one swap to be similar
+        return FRESH
     name, _, rest = plain.partition("_")
     abbreviated = len(name) >= _SHORTEST and prefix.startswith(name)
     if not rest or not (abbreviated or _similar(name, prefix.rstrip("_")) >= _LIKE_IN_PARTS):
@@ -122,7 +125,8 @@ def check_run(
             chosen benchmarks.
 
     Raises:
-        OptionError: As :func:`check_own`; also for a key without its benchmark's prefix.
+        OptionError: As :func:`check_own`; also for a key without its benchmark's prefix, and for
+            the seed of all benchmarks beside the seed of one.
     """
     names = [key for key in given if isinstance(key, str)]
     if not names or not chosen:
@@ -146,12 +150,24 @@ def check_run(
             )
     if wrong:
         raise OptionError(_refused(wrong, chosen))
+    for own in (f"{prefix}seed" for prefix in chosen):
+        if own in names:
+            check_one_seed(names, own)
     if unused:
         _log.warning("--metadata %s: no chosen task uses it", ", ".join(unused))
 
 
+def check_one_seed(given: Iterable[str], own: str) -> None:
+    """Raises OptionError if the seed of all benchmarks is given beside a benchmark's own."""
+    if FRESH in given:
+        raise OptionError(
+            f"{FRESH} and {own} are both given; {FRESH} is the seed of all benchmarks: "
+            "leave one out"
+        )
+
+
 def _refused(wrong: dict[str, str], chosen: Iterable[str]) -> str:
-    legal = ", ".join(key for prefix in chosen for key in keys_of(prefix))
+    legal = ", ".join(dict.fromkeys(key for prefix in chosen for key in keys_of(prefix)))
     named = ", ".join(
         f"{one_line(key, limit=80)} (nearest: {near})" for key, near in sorted(wrong.items())
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.harness import keys
+from lm_eval_ext.lexicon import fresh
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -48,12 +49,24 @@ class Loader:
     def options(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """The function's arguments under this metadata, defaults included.
 
+        The seed for all benchmarks is among them only where it is given. It then stands for the
+        benchmark's own, which is None.
+
         Raises:
-            OptionError: For a key that looks like the benchmark's and is none of its keys. One
-                that only another of its loading functions takes is right: a run may have both.
+            OptionError: For two seeds or one that is not legal, and for a key that looks like the
+                benchmark's and is none of its keys. One that only another of its loading
+                functions takes is right: a run may have both.
         """
         keys.check_own(metadata.keys() - self._defaults.keys(), self.prefix)
-        return {name: metadata.get(name, default) for name, default in self._defaults.items()}
+        found = {name: metadata.get(name, default) for name, default in self._defaults.items()}
+        seed = found.pop(fresh.KEY, None)
+        if seed is not None:
+            own = f"{self.prefix}seed"
+            if found.get(own):  # task files have 0 or none
+                keys.check_one_seed(metadata, own)
+            found |= {own: None} if own in found else {}
+            found[fresh.KEY] = fresh.check_seed(seed)
+        return found
 
     def __call__(self, **metadata: Any) -> "DatasetDict":
         """Loads the documents, or returns what was loaded under the same options.

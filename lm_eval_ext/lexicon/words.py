@@ -81,6 +81,8 @@ def draw_words(
     rng: random.Random,
     taken: Collection[str] = (),
     refused: Callable[[str], bool] = lambda word: False,
+    *,
+    draw_one: Callable[[Shape, random.Random], str] = draw,
 ) -> list[str]:
     """Draws different words, none of them taken.
 
@@ -90,6 +92,7 @@ def draw_words(
         rng: The words depend on its state and on nothing else.
         taken: Words that must not be drawn, in lower case.
         refused: Returns whether a word must not be drawn either, such as :func:`is_english`.
+        draw_one: Draws one word.
 
     Raises:
         ValueError: If the shape has too few words left.
@@ -97,7 +100,7 @@ def draw_words(
     words: list[str] = []
     for _ in range(count):
         for _attempt in range(ATTEMPTS):
-            word = draw(shape, rng)
+            word = draw_one(shape, rng)
             if word not in words and word not in taken and not refused(word):
                 words.append(word)
                 break

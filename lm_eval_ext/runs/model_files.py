@@ -18,17 +18,24 @@ from types import MappingProxyType
 from typing import Any
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.text import one_line
+from lm_eval_ext.text import one_line, quantity
 
 OWN: Mapping[str, str] = MappingProxyType(
     {
         "display_name": "what tables call the model",
         "notes": "anything worth knowing",
         "launcher": "a command that starts several processes, such as accelerate launch",
+        "pretraining_tokens": "how many tokens it was pretrained on, such as 100M or 0",
+        "training_share": "the share of a training set that it was fine-tuned on, 0 to 1",
         "resources": "what a scheduler has to give: gpus, memory, time and the like",
     }
 )
-"""Keys of ours, texts but for the last."""
+"""Keys of ours, texts but for the last three."""
+
+QUANTITIES: Mapping[str, float] = MappingProxyType(
+    {"pretraining_tokens": 1e18, "training_share": 1.0}
+)
+"""Keys of ours that are numbers from 0, with the largest; figures show them (docs/plots.md)."""
 
 RESOURCES: Mapping[str, tuple[type, ...]] = MappingProxyType(
     {
@@ -120,6 +127,9 @@ def problem_with_value(key: str, value: Any) -> str | None:
 def _problem_with_own(key: str, value: Any) -> str | None:
     if key == "resources":
         return _problem_with_resources(value)
+    if key in QUANTITIES:
+        fits = (number := quantity(value)) is not None and 0 <= number <= QUANTITIES[key]
+        return None if fits else f"{key} must be {OWN[key]}, not {_shown(value)}"
     if not isinstance(value, str):
         return f"{key} must be text, not {_shown(value)}"
     if key == "launcher" and not _is_command(value):

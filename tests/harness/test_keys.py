@@ -98,15 +98,17 @@ def test_one_slip_of_the_finger_is_refused(legal: tuple[str, str], at: int, slip
 @pytest.mark.parametrize(("prefix", "key"), LEGAL)
 def test_legal_keys_pass_and_lack_no_prefix(prefix: str, key: str) -> None:
     assert refused(key) is None
-    assert f"nearest: {key}" in str(refused(key.removeprefix(prefix), (prefix,)))
-    assert refused(key.removeprefix(prefix), (prefix,), others=True) is None, "theirs, perhaps"
+    bare = key.removeprefix(prefix)
+    if bare != key:  # the seed of all benchmarks has no prefix
+        assert f"nearest: {key}" in str(refused(bare, (prefix,)))
+        assert refused(bare, (prefix,), others=True) is None, "theirs, perhaps"
 
 
 def test_the_message_has_the_legal_keys_of_the_chosen_tasks_only() -> None:
     message = str(refused("cog_seed", ("lieder_",)))
     assert message == (
         "unknown metadata key cog_seed (nearest: cogs_seed); keys of the chosen tasks are: "
-        "lieder_experiment"
+        "lieder_experiment, fresh, lieder_items, lieder_seed"
     )
 
 
@@ -115,6 +117,26 @@ def test_keys_that_resemble_an_unchosen_benchmarks_pass_beside_tasks_of_others()
     assert refused("cogs_sead", ("cogs_",), others=True)
     assert refused("anything_at_all", (), others=True) is None
     assert refused(7) is None
+
+
+def test_the_seed_of_all_benchmarks_beside_one_of_theirs() -> None:
+    assert refused("fresh") is None
+    keys.check_run(["fresh", "diner_draw_seed"], PREFIXES, others=False)  # that draws no words
+    for given_ in ({"fresh": 7, "cogs_seed": 0}, {"cogs_seed": 3, "fresh": 7}):
+        with pytest.raises(OptionError, match="fresh and cogs_seed are both given; fresh is the"):
+            check(own_manager([], given_), ["cogs_mini_fresh_gen"], given=given_)
+    with pytest.raises(OptionError, match="fresh and cogs_seed are both given"):
+        own_manager([], {"fresh": 7, "cogs_seed": 3}).load(["cogs_mini_fresh_gen"])
+
+
+def test_it_stands_in_the_signature_only_where_it_is_given() -> None:
+    signed = {}
+    for given_ in ({}, {"fresh": 7}, {"fresh": 8}):
+        task = own_manager([], given_).load(["cogs_mini_fresh_testlex"])["tasks"]
+        (one,) = task.values()
+        signed[given_.get("fresh")] = one.dump_config()["metadata"]["signature"]
+    assert (signed[None]["seed"], signed[None].get("fresh")) == ("0", None)
+    assert (signed[7]["seed"], signed[7]["fresh"], signed[8]["fresh"]) == ("none", "7", "8")
 
 
 def test_a_legal_key_that_no_task_uses_is_named_once(caplog: pytest.LogCaptureFixture) -> None:

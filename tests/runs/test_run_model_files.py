@@ -8,7 +8,7 @@ import pytest
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs.job import Reporter
 from lm_eval_ext.runs.model_files import SET_BY_RUN, options, read_model_files
-from lm_eval_ext.runs.run import Work, run
+from lm_eval_ext.runs.run import Work, _with_metadata, run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "models"
 
@@ -74,6 +74,10 @@ def test_options_are_lm_evals_own() -> None:
         ("model: hf\nseed: x\n", 2, "seed must be"),
         ("model: hf\ndisplay_name: 7\n", 2, "display_name must be text"),
         ("model: hf\nlauncher: [accelerate]\n", 2, "launcher must be text"),
+        ("model: hf\npretraining_tokens: many\n", 2, "pretraining_tokens must be how many tokens"),
+        ("model: hf\npretraining_tokens: -1\n", 2, "pretraining_tokens must be"),
+        ("model: hf\ntraining_share: 20\n", 2, "training_share must be the share .* 0 to 1"),
+        ("model: hf\ntraining_share: true\n", 2, "training_share must be"),
         ("model: hf\nresources: 2\n", 2, "resources must be a mapping with keys of gpus"),
         ("model: hf\nresources: {gpu: 2}\n", 2, "resources: unknown key 'gpu'; use gpus, cpus"),
         ("model: hf\nresources: {gpus: -1}\n", 2, "resources: gpus must be 0 or more"),
@@ -148,4 +152,23 @@ def test_a_limit_that_is_no_number_of_documents(
     reporter = Reporter(line=lambda _: None, status=lambda _: None)
     with pytest.raises(OptionError, match=f"--limit {limit:g} must be"):
         run(Work([write(GOOD)], "lieder_mini", tmp_path / "out", limit), reporter)
+    assert not (tmp_path / "out").exists()
+
+
+def test_metadata_for_all_models(write: Callable[..., Path]) -> None:
+    (model,) = read_model_files([write(GOOD + "metadata: {fresh: 3, cogs_shape: cvcv_long}\n")])
+    for text in ('{"fresh": 7}', "fresh=7"):
+        (one,) = _with_metadata([model], text)
+        assert one.settings["metadata"] == {"fresh": 7, "cogs_shape": "cvcv_long"}
+        assert {**one.settings, "metadata": None} == {**model.settings, "metadata": None}
+    assert _with_metadata([model], "") == [model]
+    with pytest.raises(OptionError, match=r"--metadata \{fresh: 7: neither JSON nor key=value"):
+        _with_metadata([model], "{fresh: 7")
+
+
+def test_metadata_of_a_run_reach_the_tasks(write: Callable[..., Path], tmp_path: Path) -> None:
+    reporter = Reporter(line=lambda _: None, status=lambda _: None)
+    with pytest.raises(OptionError, match="fresh draws new items, and lieder_mini has a fixed set"):
+        work = Work([write(GOOD)], "lieder_mini", tmp_path / "out", metadata='{"fresh": 7}')
+        run(work, reporter)
     assert not (tmp_path / "out").exists()

@@ -49,6 +49,7 @@ def dataset(
     cogs_seed: int | None = None,
     cogs_shape: str | None = None,
     cogs_cover: str = TRAIN,
+    fresh: int | None = None,
 ) -> "DatasetDict":
     """Loads a split as ``test`` and the training set as ``train``, with the lexicon's words.
 
@@ -65,7 +66,7 @@ def dataset(
         raise OptionError(f"cogs_cover: no {cogs_cover!r}; use {' or '.join(COVERED)}")
     tested, info = load.examples(cogs_corpus, cogs_split, str(cogs_gen_revision))
     shown, train_info = _training_set(cogs_corpus)
-    words = load.words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape)
+    words = load.words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape, fresh)
     exposure = exposure_of(words, shown)
     test = [
         {

@@ -13,6 +13,7 @@ from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.cogs.records import COLUMNS
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.lexicon import SHAPES, draw_words
+from lm_eval_ext.lexicon.fresh import fresh_words
 
 ITEMS = (
     "hedgehog", "shark", "cockroach", "Lina", "Paula", "Charlie", "baked", "bake", "shattered",
@@ -42,6 +43,7 @@ def replacements(
     seed: int | None = None,
     shape: str | None = None,
     items: Sequence[str] = ITEMS,
+    fresh: int | None = None,
 ) -> Mapping[str, str]:
     """The replacement of each item.
 
@@ -51,6 +53,7 @@ def replacements(
         seed: Required for ``fresh``. For a published lexicon of strings, replaces its own seed.
         shape: Required for ``fresh``: the name of a published lexicon whose form the words have.
         items: The items to replace, at most 21; the first one gets the first word.
+        fresh: Instead of a seed, for the lexicon ``fresh``: the one for all benchmarks.
 
     Raises:
         OptionError: The lexicon is unknown, or seed or shape are missing or superfluous.
@@ -58,7 +61,7 @@ def replacements(
     if lexicon not in LEXICONS:
         raise OptionError(f"no COGS lexicon {lexicon!r}; use {', '.join(LEXICONS)}")
     if lexicon == FRESH:
-        words = _fresh_words(seed, shape)
+        words = _fresh_words(seed, shape, fresh)
     elif shape is not None:
         raise OptionError(f"the lexicon {lexicon} has a fixed shape; only {FRESH} takes a shape")
     elif lexicon in SEEDS:
@@ -71,19 +74,23 @@ def replacements(
     return MappingProxyType(dict(zip(items, words[: len(items)], strict=True)))
 
 
-def _fresh_words(seed: int | None, shape: str | None) -> list[str]:
+def _fresh_words(seed: int | None, shape: str | None, fresh: int | None) -> list[str]:
     """Draws words that are neither English nor in COGS.
 
     The generator is seeded with text, so no seed reproduces the published strings.
     """
     from lm_eval_ext.lexicon.words import is_english
 
-    if not isinstance(seed, int) or isinstance(seed, bool):
+    if fresh is None and (not isinstance(seed, int) or isinstance(seed, bool)):
         raise OptionError(f"the lexicon {FRESH} needs a seed, a whole number, not {seed!r}")
     if shape is None or shape not in SHAPES:
         raise OptionError(f"no shape {shape!r} of words; use {', '.join(SHAPES)}")
+    like, count = SHAPES[shape], len(ITEMS)
+    if fresh is not None:
+        use = f"COGS, {shape}"
+        return fresh_words(like, count, fresh, use=use, taken=OTHER_WORDS, refused=is_english)
     rng = random.Random(f"COGS, {shape}, seed {seed}")
-    return draw_words(SHAPES[shape], len(ITEMS), rng, taken=OTHER_WORDS, refused=is_english)
+    return draw_words(like, count, rng, taken=OTHER_WORDS, refused=is_english)
 
 
 def substitute(text: str, words: Mapping[str, str], *, leading_space: bool = False) -> str:

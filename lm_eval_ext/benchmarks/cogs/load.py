@@ -52,6 +52,7 @@ def dataset(
     cogs_separator: str = "",
     cogs_leading_space: bool = False,
     cogs_instruction: bool = True,
+    fresh: int | None = None,
 ) -> "DatasetDict":
     """Loads a split for lm-eval, as the split ``test``.
 
@@ -68,12 +69,13 @@ def dataset(
             not for the lexicon ``unmodified``, which has no new words.
         cogs_instruction: Whether a chat model gets an instruction before a bare sentence
             (:mod:`~lm_eval_ext.benchmarks.cogs.chat`).
+        fresh: The seed for all benchmarks, instead of ``cogs_seed``; only for ``fresh``.
 
     Raises:
         OptionError: A value is invalid.
         DataError: A file is unavailable or invalid.
     """
-    words = words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape)
+    words = words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape, fresh)
     _check_flag("cogs_instruction", cogs_instruction)
     style = _style(cogs_lexicon, cogs_prefix, cogs_separator, leading_space=cogs_leading_space)
     rows, info = _rows(cogs_corpus, cogs_split, cogs_gen_revision, [words], style)
@@ -93,6 +95,7 @@ def pairs(
     cogs_separator: str = "",
     cogs_leading_space: bool = False,
     cogs_instruction: bool = True,
+    fresh: int | None = None,
 ) -> "DatasetDict":
     """Loads a split whose documents ask each example twice: without and with substitution.
 
@@ -101,7 +104,7 @@ def pairs(
     """
     lexicons = (
         words_of(cogs_corpus, UNMODIFIED, None, None),
-        words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape),
+        words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape, fresh),
     )
     _check_flag("cogs_instruction", cogs_instruction)
     style = _style(cogs_lexicon, cogs_prefix, cogs_separator, leading_space=cogs_leading_space)
@@ -158,7 +161,9 @@ def _as_test(documents: list[dict[str, Any]], info: "DatasetInfo") -> "DatasetDi
     return DatasetDict({"test": Dataset.from_list(documents, info=info)})
 
 
-def words_of(corpus: str, lexicon: str, seed: int | None, shape: str | None) -> Mapping[str, str]:
+def words_of(
+    corpus: str, lexicon: str, seed: int | None, shape: str | None, fresh: int | None = None
+) -> Mapping[str, str]:
     """The replacement of each key word of a corpus.
 
     Raises:
@@ -166,13 +171,14 @@ def words_of(corpus: str, lexicon: str, seed: int | None, shape: str | None) -> 
             or shape that the lexicon would not use: published ones have their own.
     """
     items = mini.items() if corpus == "mini" else ITEMS
-    given = [name for name, value in (("seed", seed), ("shape", shape)) if value is not None]
+    options = (("cogs_seed", seed), ("cogs_shape", shape), ("fresh", fresh))
+    given = [name for name, value in options if value is not None]
     if lexicon in LEXICONS and lexicon != FRESH and given:
         raise OptionError(
-            f"cogs_{given[0]} is only for the lexicon {FRESH}; the words of {lexicon} are fixed: "
+            f"{given[0]} is only for the lexicon {FRESH}; the words of {lexicon} are fixed: "
             "leave it out, or run the tasks of fresh by themselves"
         )
-    return replacements(lexicon, seed=seed, shape=shape, items=items)
+    return replacements(lexicon, seed=seed, shape=shape, items=items, fresh=fresh)
 
 
 def examples(

@@ -4,6 +4,9 @@ import codecs
 import json
 from pathlib import Path
 
+REPORT = "report.json"
+"""Of a split that was built, with options and counts. A folder without it is incomplete."""
+
 
 def read_json(path: Path) -> object:
     """The content of a file.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner import mini, prompt
 from lm_eval_ext.benchmarks.diner.component_answers import read_answers
-from lm_eval_ext.benchmarks.diner.files import read_json
+from lm_eval_ext.benchmarks.diner.files import REPORT, read_json
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.in_context import SELECTIONS
 from lm_eval_ext.benchmarks.diner.records import Categories, Recipe, Split, split_of
@@ -242,6 +242,19 @@ def _own(folder: Path, split: str) -> "tuple[Split, DatasetInfo]":
             )
     sums = {f"{path.stem} recipes": sha256_of(path) for path in paths}
     return _parsed(*paths), provenance.describe_many([], sums)
+
+
+def built_with(folder: str, split: str) -> dict[str, str]:
+    """How a folder's split was built, for signatures: its divergence, and the share of recipes.
+
+    {} if the folder has no report that says it.
+    """
+    try:
+        options = read_json(Path(folder).expanduser() / REPORT)["options"]  # type: ignore[index]
+        found = {"divergence": f"{options['divergence']:g}", "share": f"{options['proportion']:g}"}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return {}
+    return found if split == TMCD else {"share": found["share"]}
 
 
 def _mini(split: str) -> "tuple[Split, DatasetInfo]":

@@ -56,7 +56,12 @@ class NameTask(ExtTask):
         return {"glossary": self.split.glossary, "categories": self._categories}
 
     def sign(self, own: dict[str, str]) -> None:
-        """Replaces the paths of the user's files by digests of their content."""
+        """Replaces the paths of the user's files by digests of their content.
+
+        Of a split that was built, divergence and share of recipes are added.
+        """
+        if self.options["diner_dir"] is not None:
+            own |= load.built_with(self.options["diner_dir"], self.options["diner_split"])
         for place in ("dir", "components_file"):
             own.pop(place)
         if self.options["diner_components_file"] is not None:

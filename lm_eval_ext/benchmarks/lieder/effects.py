@@ -8,7 +8,7 @@ intercepts nor independent verdicts within an item: the sign-flip test on the it
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lm_eval_ext.cards import VARIANT
 from lm_eval_ext.errors import OptionError
@@ -70,6 +70,16 @@ EFFECTS = {
     ),
 }
 """By the name that the command takes."""
+
+
+def on_fresh_items(effect: Effect) -> Effect:
+    """The same effect between the tasks that draw their items."""
+
+    def fresh(cell: Cell) -> Cell:
+        return cell[0].replace("lieder_", "lieder_fresh_"), cell[1]
+
+    pairs = {kind: (fresh(one), fresh(two)) for kind, (one, two) in effect.pairs.items()}
+    return replace(effect, name=f"{effect.name} on fresh items", pairs=pairs)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """From stimulus files to lm-eval's documents: one document per group of sentences."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -20,7 +20,7 @@ from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 
 if TYPE_CHECKING:
-    from datasets import DatasetDict
+    from datasets import DatasetDict, DatasetInfo
 
 GROUP_SIZE = 12
 """Sentences per group: 4 contexts x 3 continuations, or 6 x 2 in experiment ``two``."""
@@ -30,22 +30,26 @@ EXPECTED = {1: True, 0: False, -1: None}
 
 
 @loader(prefix="lieder_")
-def dataset(lieder_experiment: Experiment = "base") -> "DatasetDict":
+def dataset(lieder_experiment: Experiment = "base", fresh: int | None = None) -> "DatasetDict":
     """Loads one experiment for lm-eval, as the split ``test``.
 
     Args:
         lieder_experiment: ``base`` (1, implicit novelty), ``diff`` (2, explicit novelty),
             ``two`` (3, numerals) or ``mini`` (embedded, our own items).
+        fresh: Refused: nothing is drawn here.
 
     Raises:
-        OptionError: The experiment does not exist.
+        OptionError: The experiment does not exist, or a seed is given.
         DataError: The file is not available or not valid.
     """
-    from datasets import Dataset, DatasetDict
-
     legal = get_args(Experiment)
     if lieder_experiment not in legal:
         raise OptionError(f"no LIEDER experiment {lieder_experiment!r}; use {', '.join(legal)}")
+    if fresh is not None:
+        raise OptionError(
+            f"fresh draws new items, and lieder_{lieder_experiment} has a fixed set; use "
+            "lieder_fresh, or run it by itself without fresh"
+        )
     if lieder_experiment == "mini":
         groups: Sequence[Group] = mini.groups()
         info = provenance.describe_embedded("lieder_mini", mini.digest())
@@ -53,8 +57,17 @@ def dataset(lieder_experiment: Experiment = "base") -> "DatasetDict":
         file = require("lieder", lieder_experiment)
         groups = read(file.path, lieder_experiment)
         info = provenance.describe([file])
-    documents = [to_document(group, lieder_experiment) for group in groups]
-    return DatasetDict({"test": Dataset.from_list(documents, info=info)})
+    return documents(groups, lieder_experiment, info)
+
+
+def documents(
+    groups: Iterable[Group], experiment: Experiment, info: "DatasetInfo"
+) -> "DatasetDict":
+    """The split ``test``, one document per group."""
+    from datasets import Dataset, DatasetDict
+
+    rows = [to_document(group, experiment) for group in groups]
+    return DatasetDict({"test": Dataset.from_list(rows, info=info)})
 
 
 def to_document(group: Group, experiment: Experiment) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from lm_eval_ext.benchmarks.magnifico.records import (
 )
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.lexicon import WORDLIKE, draw_words
+from lm_eval_ext.lexicon.fresh import fresh_words
 from lm_eval_ext.lexicon.words import is_english
 
 Subset: TypeAlias = Literal["words", "phrases", "all", "combinations", "dialogues"]
@@ -296,17 +297,25 @@ def _check_support(corpus: Corpus, example: Example) -> None:
             )
 
 
-def with_fresh_words(corpus: Corpus, seed: int, schemas: Iterable[str]) -> Corpus:
+def with_fresh_words(
+    corpus: Corpus, seed: int | None, schemas: Iterable[str], *, fresh: int | None = None
+) -> Corpus:
     """Returns the corpus with new foreign words.
 
     They can be pronounced, are not English, and occur in no question, query or schema, not even as
     a part of a word; ``schemas`` are the texts that prompts show of databases. Dialogues are not
     searched: only some tasks read them, and a seed must give the same words in all tasks.
 
+    Args:
+        corpus: With the words that are replaced.
+        seed: 0 or more.
+        schemas: Texts.
+        fresh: Instead of ``seed``, the seed for all benchmarks.
+
     Raises:
         OptionError: The seed is not a whole number, or is negative.
     """
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+    if fresh is None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
         raise OptionError(f"magnifico_seed={seed!r}: use a whole number, 0 or more")
     foreign = {
         name: interpretation.forms[FOREIGN]
@@ -318,7 +327,10 @@ def with_fresh_words(corpus: Corpus, seed: int, schemas: Iterable[str]) -> Corpu
     def refused(word: str) -> bool:
         return is_english(word) or word in seen
 
-    drawn = draw_words(WORDLIKE, len(foreign), random.Random(seed), refused=refused)
+    if fresh is None:
+        drawn = draw_words(WORDLIKE, len(foreign), random.Random(seed), refused=refused)
+    else:
+        drawn = fresh_words(WORDLIKE, len(foreign), fresh, use="MAGNIFICo", refused=refused)
     words = dict(zip(foreign, drawn, strict=True))
     return _reworded(corpus, foreign, words)
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, own_checks, prompt
-from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents, with_fresh_words
+from lm_eval_ext.benchmarks.magnifico.documents import FOREIGN, Setting, documents, with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus, Layout
 from lm_eval_ext.benchmarks.magnifico.tables import tables_of
 from lm_eval_ext.data import cache_dir
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.log import get_logger
@@ -47,6 +47,7 @@ def dataset(
     magnifico_seed: int | None = None,
     magnifico_databases: str | None = None,
     magnifico_file: str | None = None,
+    fresh: int | None = None,
 ) -> "DatasetDict":
     """Loads the documents of a setting as ``test``.
 
@@ -67,6 +68,7 @@ def dataset(
         magnifico_seed: Draws new foreign words; None: the published ones.
         magnifico_databases: A folder of databases, used instead of the pinned ones.
         magnifico_file: The user's examples, for ``own``.
+        fresh: The seed for all benchmarks, instead of ``magnifico_seed``.
 
     Raises:
         OptionError: A value is illegal.
@@ -83,12 +85,18 @@ def dataset(
         magnifico_corpus,
         setting,
         seed=magnifico_seed,
+        fresh=fresh,
         databases=magnifico_databases,
         file=magnifico_file,
     )
     made, left_out = documents(
         ready.corpus, setting, ready.blocks.__getitem__, ready.scoring.broken
     )
+    if fresh is not None and not any(one["form"] == FOREIGN for one in made):
+        raise OptionError(
+            "fresh draws new foreign words, and a chosen MAGNIFICo task asks none; leave it out, "
+            "or choose tasks with foreign words"
+        )
     own = own_checks.rows(ready.corpus, ready.scoring.broken, left_out)
     if not made:
         hint = "check the databases (lm-eval-ext data fetch magnifico)"
@@ -155,6 +163,7 @@ def prepare(
     setting: Setting = Setting(),  # noqa: B008 (frozen)
     *,
     seed: int | None = None,
+    fresh: int | None = None,
     databases: str | None = None,
     file: str | None = None,
 ) -> Prepared:
@@ -168,7 +177,7 @@ def prepare(
         sorted((key, value) for key, value in os.environ.items() if key.startswith("LM_EVAL_EXT_"))
     )
     wanted = (setting.wants_dialogues, setting.wants_theirs, setting.layout)
-    return _prepare(environment, name, wanted, seed, databases, file)
+    return _prepare(environment, name, wanted, (seed, fresh), databases, file)
 
 
 def prepared(options: Mapping[str, Any]) -> Prepared:
@@ -181,6 +190,7 @@ def prepared(options: Mapping[str, Any]) -> Prepared:
             **{key: options[f"magnifico_{key}"] for key in ("layout", "overlap")},
         ),
         seed=options["magnifico_seed"],
+        fresh=options.get("fresh"),
         databases=options["magnifico_databases"],
         file=options["magnifico_file"],
     )
@@ -195,7 +205,7 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     environment: tuple[tuple[str, str], ...],
     name: corpora.CorpusName,
     wanted: tuple[bool, bool, Layout],
-    seed: int | None,
+    seeds: tuple[int | None, int | None],
     databases: str | None,
     file: str | None,
 ) -> Prepared:
@@ -208,10 +218,11 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     # Before new words are drawn, since they change no gold query.
     key = (environment, name, databases, file)
     scoring = _known.get(key) or _known.setdefault(key, _scoring_databases(corpus, name))
-    if seed is not None:
+    if seeds != (None, None):
         # The same tables for both layouts, so that a seed gives the same words.
         shown = (table for one in corpus.databases.values() for table in tables_of(one, "figure"))
-        corpus = with_fresh_words(corpus, seed, (f"{t.create} {' '.join(t.header)}" for t in shown))
+        texts = (f"{table.create} {' '.join(table.header)}" for table in shown)
+        corpus = with_fresh_words(corpus, seeds[0], texts, fresh=seeds[1])
     blocks = {db_id: prompt.schema(group, layout) for db_id, group in tables.items()}
     return Prepared(corpus, found.info, scoring, blocks)
 

@@ -6,6 +6,7 @@ figure 9). It needs logged runs of a model that differ in nothing but the positi
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ from lm_eval_ext.benchmarks.magnifico.records import BASE
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.names import NONE
 from lm_eval_ext.harness.signature import METADATA_KEY
-from lm_eval_ext.results.files import ResultsFile, find
+from lm_eval_ext.log import get_logger
+from lm_eval_ext.results.files import ResultsFile, Score, find
 from lm_eval_ext.results.samples import Sample, read_samples
 from lm_eval_ext.stats import Interval, interval
 from lm_eval_ext.stats.intervals import jackknife
@@ -22,6 +24,8 @@ from lm_eval_ext.stats.intervals import jackknife
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_log = get_logger(__name__)
 
 END = "end"
 OTHERS = ("start", "mid")
@@ -64,7 +68,9 @@ class Row:
 class _Run:
     results: ResultsFile
     task: str
+    prompt: str
 
+    @cached_property
     def samples(self) -> dict[str, Sample]:
         """By the example's id."""
         found = read_samples(self.results, self.task).get(FILTER, {})
@@ -92,6 +98,31 @@ def compare(folder: Path) -> list[Row]:
     return rows
 
 
+def of_models(files: Mapping[str, Sequence[ResultsFile]]) -> dict[tuple[str, ...], Score]:
+    """For the figure ``magnifico-9``, by model, prompt, nothing, and position.
+
+    Args:
+        files: By model. Those without what :func:`compare` needs have no values.
+    """
+    found: dict[tuple[str, ...], Score] = {}
+    for model, own in files.items():
+        for runs in _groups(own).values():
+            for position in (place for place in OTHERS if place in runs and END in runs):
+                try:
+                    rows = _compared(model, position, runs[position], runs[END])
+                except DataError as error:
+                    _log.warning("%s", error)
+                    continue
+                prompt = runs[END].prompt
+                for row in rows:
+                    if row.database == score.POPULATED and row.form == "all":
+                        spread = row.interval
+                        bounds = (spread.low, spread.high) if spread else None
+                        found[model, prompt, "", position] = Score(row.relative, None, bounds)
+                        found[model, prompt, "", END] = Score(100.0, None)
+    return found
+
+
 def _groups(files: Iterable[ResultsFile]) -> dict[tuple[str, ...], dict[str, _Run]]:
     """The runs by model and signature without the position, then by position."""
     groups: dict[tuple[str, ...], dict[str, _Run]] = {}
@@ -107,12 +138,14 @@ def _groups(files: Iterable[ResultsFile]) -> dict[tuple[str, ...], dict[str, _Ru
             arguments = str(results.content["config"].get("model_args"))
             chat = str(results.content.get("chat_template_sha"))
             key = (results.model, arguments, chat, *same)
-            groups.setdefault(key, {})[str(own["position"])] = _Run(results, task)
+            groups.setdefault(key, {})[str(own["position"])] = _Run(
+                results, task, str(own["prompt"])
+            )
     return groups
 
 
 def _compared(model: str, position: str, here: _Run, end: _Run) -> list[Row]:
-    first, second = here.samples(), end.samples()
+    first, second = here.samples, end.samples
     if first.keys() != second.keys():
         raise DataError(
             f"{here.results.path} and {end.results.path}: {here.task} and {end.task} have "

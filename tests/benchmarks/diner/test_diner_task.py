@@ -15,6 +15,7 @@ from support import diner_own
 
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.diner import counts, load, mini, score
+from lm_eval_ext.benchmarks.diner.files import REPORT
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 from lm_eval_ext.harness.names import NONE, NOT_SCORABLE, STDERR
@@ -224,6 +225,28 @@ def test_an_own_folder_signs_its_content_and_not_its_place(tmp_path: Path) -> No
     other = diner_own.write(tmp_path / "c", "random", changed)
     own = task("diner_name_random", diner_dir=str(other)).dump_config()["metadata"]["signature"]
     assert own["sha256"] != signed[0]["sha256"]
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        (
+            '{"options": {"divergence": 0.8, "proportion": 1.0}}',
+            {"divergence": "0.8", "share": "1"},
+        ),
+        ('{"options": {"divergence": "x", "proportion": 1.0}}', {}),
+        ("[1", {}),
+        (None, {}),
+    ],
+)
+def test_a_built_split_signs_its_divergence_and_share(
+    tmp_path: Path, report: str | None, expected: dict[str, str]
+) -> None:
+    folder = diner_own.write(tmp_path)
+    if report is not None:
+        (folder / REPORT).write_text(report)
+    own = task("diner_name_tmcd", diner_dir=str(folder)).dump_config()["metadata"]["signature"]
+    assert {key: own[key] for key in ("divergence", "share") if key in own} == expected
 
 
 def test_recipes_that_are_not_asked_are_named_in_the_results(tmp_path: Path) -> None:

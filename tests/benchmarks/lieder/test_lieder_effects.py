@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.benchmarks.lieder import load, score
-from lm_eval_ext.benchmarks.lieder.effects import ALL, EFFECTS, POOLED, Finding, analyse
+from lm_eval_ext.benchmarks.lieder.effects import (
+    ALL,
+    EFFECTS,
+    POOLED,
+    Finding,
+    analyse,
+    on_fresh_items,
+)
 from lm_eval_ext.benchmarks.lieder.records import FAMILIES
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.samples import Sample
@@ -107,6 +114,20 @@ def test_a_rise_is_found_in_its_direction() -> None:
         )
     )  # fmt: skip
     assert fallen["sign-flip"].estimate == pytest.approx(-0.75)
+
+
+def test_the_same_on_fresh_items() -> None:
+    def right(task: str, item: int, comparison: str) -> bool:
+        return task == "lieder_diff" or item % 4 == 0
+
+    fresh = on_fresh_items(EFFECTS["version"])
+    assert fresh.tasks == ("lieder_fresh_diff", "lieder_fresh_base")
+    runs = {
+        model: {task.replace("lieder_", "lieder_fresh_"): found for task, found in tasks.items()}
+        for model, tasks in made(right, 1).items()
+    }
+    (alone, *_) = analyse(fresh, runs, family=A_N, metric="direct")
+    assert (alone.effect, alone.estimate) == ("VERSION on fresh items", 0.75)
 
 
 def test_no_difference_is_no_effect() -> None:

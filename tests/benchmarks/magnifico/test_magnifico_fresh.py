@@ -1,5 +1,6 @@
 """Fresh forms: new words replace the old ones everywhere, are unseen and reproducible."""
 
+import hashlib
 import re
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 from spellchecker import SpellChecker
 
-from lm_eval_ext.benchmarks.magnifico import corpora, documents
+from lm_eval_ext.benchmarks.magnifico import corpora, documents, load
 from lm_eval_ext.benchmarks.magnifico.records import Corpus
 from lm_eval_ext.errors import OptionError
 
@@ -97,3 +98,25 @@ def test_words_of_the_schema_are_refused(corpus: Corpus, fresh: Corpus) -> None:
 def test_a_seed_is_a_whole_number(corpus: Corpus, seed: Any) -> None:
     with pytest.raises(OptionError, match="magnifico_seed"):
         documents.with_fresh_words(corpus, seed, [])
+
+
+def test_the_seed_of_all_benchmarks(corpus: Corpus) -> None:
+    words = [
+        list(foreign(documents.with_fresh_words(corpus, None, [], fresh=seed)).values())
+        for seed in (7, 8)
+    ]
+    assert hashlib.sha256(" ".join(words[0]).encode()).hexdigest()[:16] == "b3f725b9d53ec0b1"
+    assert len({*words[0], *words[1]}) == 36
+    with pytest.raises(OptionError, match="fresh is '7'"):
+        documents.with_fresh_words(corpus, None, [], fresh="7")  # type: ignore[arg-type]
+
+
+def test_a_task_without_foreign_words_is_refused_under_it(kept_cache: Path) -> None:
+    asked = {"magnifico_corpus": "mini", "magnifico_prompt": "desc", "fresh": 7}
+    with pytest.raises(OptionError, match="fresh draws new foreign words, and a chosen MAGNIFICo"):
+        load.dataset(**asked, magnifico_forms="plausible")
+    drawn = load.dataset(**asked, magnifico_forms="foreign")["test"]
+    old = load.dataset(**{**asked, "fresh": None}, magnifico_forms="foreign")["test"]
+    for one, other in zip(drawn, old, strict=True):
+        assert (one["question"] == other["question"]) == (one["form"] == "base")
+        assert one["query"] == other["query"]

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from lm_eval_ext.benchmarks.magnifico import positions
 from lm_eval_ext.cli.magnifico import app
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.results.files import find
 
 TASKS = {"end": "magnifico_desc", "start": "magnifico_desc_start", "mid": "magnifico_desc_mid"}
 FORMS = ("base", "plausible", "foreign")
@@ -84,6 +85,23 @@ def test_a_position_is_relative_to_the_end(tmp_path: Path) -> None:
     assert found(rows, "mid", "plausible").relative == 200
     assert start.interval is not None
     assert 0 <= start.interval.low <= 50 <= start.interval.high
+
+
+def test_a_figure_has_the_same_values_by_model(tmp_path: Path) -> None:
+    write(tmp_path / "a", "end", first(4, 8))
+    write(tmp_path / "b", "start", first(2, 6))
+    (row,) = (
+        r for r in positions.compare(tmp_path) if (r.database, r.form) == ("populated", "all")
+    )
+    scores = positions.of_models({"m": find(tmp_path), "without": find(tmp_path / "a")})
+    assert {key: score.value for key, score in scores.items()} == {
+        ("m", "desc", "", "start"): row.relative,
+        ("m", "desc", "", "end"): 100,
+    }
+    assert row.interval is not None
+    assert scores["m", "desc", "", "start"].interval == (row.interval.low, row.interval.high)
+    write(tmp_path / "c", "mid", first(8, 8), count=9)
+    assert len(positions.of_models({"m": find(tmp_path)})) == 2  # other examples than the end
 
 
 def test_the_same_answers_are_100_and_have_no_interval(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from lm_eval_ext.benchmarks.diner.build.derive import derive
 from lm_eval_ext.benchmarks.diner.build.divergence import COMPOUNDS, WHOLE
 from lm_eval_ext.benchmarks.diner.build.engine import MEMORY_GIB, Engine, first_line
 from lm_eval_ext.benchmarks.diner.build.report import as_markdown
+from lm_eval_ext.benchmarks.diner.files import REPORT
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Glossary
 from lm_eval_ext.errors import DataError, OptionError
 
@@ -27,9 +28,6 @@ VERSION = 2
 
 WORK = ".work"
 """Folder in the output folder that keeps the cleaned corpus for the next build."""
-
-LAST = "report.json"
-"""Written last: a folder without it is incomplete."""
 
 SHOWN = 50
 """Number of names that do not parse, in the report."""
@@ -124,12 +122,12 @@ def _build(corpus: Path, out: Path, given: Glossary | None, options: Options) ->
         table, digest = clean(engine, corpus, work)
         source = {"file": corpus.name, "sha256": digest}
         report = {"version": VERSION, "corpus": source, **_make(engine, table, given, new, options)}
-        with atomic_text(new / LAST) as handle:
+        with atomic_text(new / REPORT) as handle:
             json.dump(report, handle, ensure_ascii=False, indent=1)
         with atomic_text(new / "report.md") as handle:
             handle.write(as_markdown(report))
-        (out / LAST).unlink(missing_ok=True)
-        for path in sorted(new.iterdir(), key=lambda path: (path.name == LAST, path.name)):
+        (out / REPORT).unlink(missing_ok=True)
+        for path in sorted(new.iterdir(), key=lambda path: (path.name == REPORT, path.name)):
             path.replace(out / path.name)
     finally:
         engine.close()

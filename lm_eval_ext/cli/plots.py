@@ -1,0 +1,47 @@
+"""``lm-eval-ext plot``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def plot(
+    results: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH", help="Results files, or folders given as --output_path."),
+    ],
+    *,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(help="A figure's name, such as lieder-1; repeatable. Default: all."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="For one figure a file: .svg, .pdf, .png, .html (interactive) or .json "
+            "(Vega-Lite). Otherwise a folder, for SVG.",
+        ),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--list", help="List the figures, and what the others would need.")
+    ] = False,
+    width: Annotated[float, typer.Option(help="Width in inches, such as 3.25 for a column.")] = 10,
+    font: Annotated[str, typer.Option(help="A font family, such as 'Times New Roman'.")] = "",
+    font_size: Annotated[float, typer.Option(help="Size of letters in points.")] = 11,
+    ppi: Annotated[float, typer.Option(help="Pixels per inch of PNG.")] = 144,
+    theme: Annotated[str, typer.Option(help="light or dark.")] = "light",
+    title: Annotated[bool, typer.Option(help="Put the title above the figure.")] = True,
+) -> None:
+    """Draw the papers' figures with one's own models in them."""
+    from lm_eval_ext.plots import command
+    from lm_eval_ext.plots.drawing import Size
+
+    if show:
+        typer.echo(command.listed(results))
+        return
+    size = Size(width, font_size, font, ppi)
+    for path in command.write(results, figure or [], output, size, theme=theme, titled=title):
+        typer.echo(path)

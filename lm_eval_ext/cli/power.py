@@ -1,0 +1,64 @@
+"""``lm-eval-ext power``: how many items would tell two models apart."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def power(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="The task.")],
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Results files or folders of a pilot run."),
+    ] = None,
+    *,
+    difference: Annotated[
+        float, typer.Option(help="Between two models, in the metric's unit, such as 0.05.")
+    ],
+    metric: Annotated[
+        str, typer.Option(help="A metric of the pilot; default: the one that leads.")
+    ] = "",
+    rate: Annotated[
+        float | None, typer.Option(help="Without a pilot: the mean of the two models' rates.")
+    ] = None,
+    icc: Annotated[
+        float | None, typer.Option(help="With --rate: intra-cluster correlation; 0: independent.")
+    ] = None,
+    per_cluster: Annotated[
+        float, typer.Option(help="With --rate: documents per cluster (in lieder_base 3 per item).")
+    ] = 1.0,
+    correlation: Annotated[
+        float,
+        typer.Option(help="Of two models' verdicts on a document, where the pilot has one model."),
+    ] = 0.0,
+    power: Annotated[float, typer.Option(help="Probability that the difference is found.")] = 0.8,
+    alpha: Annotated[float, typer.Option(help="Significance level.")] = 0.05,
+    models: Annotated[
+        int, typer.Option(help="How many are compared with each other; the level is shared.")
+    ] = 2,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say how many items would tell two models apart that differ by so much."""
+    from lm_eval_ext.compare.power import Asked, needed
+
+    asked = Asked(
+        task, difference, metric, power, alpha, models, rate, icc, per_cluster, correlation
+    )
+    answer = needed(asked, results or [])
+    if as_json:
+        typer.echo(json.dumps({**asdict(answer), "power": power, "alpha": alpha}, indent=2))
+        return
+    what = f"{task}, {answer.metric}" if answer.metric else task
+    typer.echo(f"{what}: two models that differ by {difference:g}")
+    count = "more than a billion" if answer.clusters is None else f"{answer.clusters:,}"
+    documents = f", {answer.documents:,} documents" if answer.documents else ""
+    level = f"level {alpha:g}, {models} models"
+    typer.echo(f"needed: {count} ({answer.unit}){documents}; power {power:g}, {level}")
+    typer.echo(f"spread: {answer.spread:.3g} per {answer.unit}; {answer.source}")
+    if answer.pilot_clusters:
+        shows = answer.pilot_shows
+        least = "too few to test" if shows is None else f"shows differences from {shows:.3g} up"
+        typer.echo(f"pilot: {answer.pilot_clusters:,} ({answer.unit}), {least}")

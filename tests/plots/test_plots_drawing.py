@@ -1,0 +1,153 @@
+"""Files, sizes and colours of figures, and what is refused."""
+
+import re
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.compare.reading import Model
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.plots.command import listed, write
+from lm_eval_ext.plots.drawing import Size, draw, themed
+from lm_eval_ext.plots.figures import Figure, figures
+from lm_eval_ext.plots.theme import DARK, LIGHT, Theme, css
+
+
+@pytest.fixture(scope="module")
+def figure(models: list[Model]) -> Figure:
+    (found,) = figures(models, only=["lieder-1"])
+    return found
+
+
+def test_a_pdf_has_the_width_of_a_column(figure: Figure) -> None:
+    size = Size(width=3.25, font_size=8)
+    pdf = draw(figure, "pdf", size=size)
+    (box,) = re.findall(rb"MediaBox ?\[0 0 (\d+) \d+\]", pdf)
+    assert abs(int(box) - 3.25 * 72) <= 2
+    spec = themed(figure, "light", size=size)
+    assert spec["config"]["axis"]["labelFontSize"] == pytest.approx(8, abs=1)
+
+
+def test_a_png_has_its_pixels(figure: Figure) -> None:
+    png = draw(figure, "png", size=Size(width=5, ppi=100))
+    assert png.startswith(b"\x89PNG")
+    assert abs(int.from_bytes(png[16:20], "big") - 500) <= 3
+
+
+def test_an_svg_for_a_page_takes_its_colours(figure: Figure) -> None:
+    svg = draw(figure, "svg", theme="page").decode()
+    used = set(re.findall(r"var\((--[a-z0-9-]+)\)", svg))
+    assert {"--plot-ink", "--plot-paper", "--plot-1"} <= used
+    assert all(f"{name}:" in css() for name in used)
+    assert not re.findall(r"#[0-9a-f]{6}", svg)
+    assert 'role="img" aria-label="Dot plot of 3 models: Singular continuations' in svg
+    assert figure.title not in re.sub('aria-label="[^"]*"', "", svg)
+    assert "<script" not in svg
+
+
+def test_the_interactive_page_needs_no_network(figure: Figure) -> None:
+    html = draw(figure, "html").decode()
+    assert figure.title in html
+    assert not re.findall(r"<(?:script|link)[^>]* (?:src|href)=", html)
+    assert "vegaEmbed" in html
+
+
+def linear(color: str) -> list[float]:
+    channels = (int(color[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+
+
+def contrast(one: str, two: str) -> float:
+    """WCAG's ratio."""
+    light, dark = sorted(
+        (sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear(color), strict=True))
+         for color in (one, two)), reverse=True,
+    )  # fmt: skip
+    return (light + 0.05) / (dark + 0.05)
+
+
+SIGHT = {
+    "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    # Machado, Oliveira and Fernandes 2009, table 1, severity 1.0.
+    "no red": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216),
+               (-0.003882, -0.048116, 1.051998)),
+    "no green": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413),
+                 (-0.011820, 0.042940, 0.968881)),
+}  # fmt: skip
+
+
+def lab(color: str, sight: str) -> list[float]:
+    seen = [
+        min(max(sum(w * c for w, c in zip(row, linear(color), strict=True)), 0), 1)
+        for row in SIGHT[sight]
+    ]
+    to_xyz = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+    white = (0.9505, 1.0, 1.089)
+    scaled = [
+        sum(w * c for w, c in zip(row, seen, strict=True)) / of
+        for row, of in zip(to_xyz, white, strict=True)
+    ]
+    x, y, z = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in scaled)
+    return [116 * y - 16, 500 * (x - y), 200 * (y - z)]
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("sight", SIGHT)
+def test_colours_are_told_apart(theme: Theme, sight: str) -> None:
+    """From the paper, and from each other by everybody."""
+    for color in (*theme.palette, theme.muted):
+        assert contrast(color, theme.paper) >= 3
+    assert contrast(theme.ink, theme.paper) >= 7
+    for first, second in combinations(theme.palette, 2):
+        apart = sum(
+            (a - b) ** 2 for a, b in zip(lab(first, sight), lab(second, sight), strict=True)
+        )
+        assert apart**0.5 >= 20, (first, second)
+
+
+def test_the_command_writes_all_or_one(folder: Path, tmp_path: Path) -> None:
+    one = tmp_path / "new" / "one.svg"
+    assert list(write([folder], ["lieder-1"], one, Size(), theme="dark")) == [one]
+    assert DARK.paper in one.read_text()
+    written = list(write([folder], ["lieder-6", "lieder-1"], tmp_path / "all", Size()))
+    assert [path.name for path in written] == ["lieder-1.svg", "lieder-6.svg"]
+    assert "lieder-8 " in listed([folder])
+
+
+@pytest.mark.parametrize(
+    ("names", "output", "options", "problem"),
+    [
+        (["lider-1"], "a.svg", {}, "no figure 'lider-1'; is it one of lieder-1"),
+        (["cogs-1"], "a.svg", {}, "these results lack cogs-1; it needs cogs_unmodified_gen"),
+        (["lieder-1"], "a.gif", {}, "use .svg, .pdf, .png, .html, .json"),
+        ([], "a.svg", {}, "name one --figure"),
+        (["lieder-1"], None, {}, "name a file or a folder"),
+        (["lieder-1"], "file/a.svg", {}, "cannot write"),
+        (["lieder-1"], "a.svg", {"theme": "blue"}, "--theme is 'blue'; use light or dark"),
+        (["lieder-1"], "a.svg", {"size": Size(width=0)}, "--width is 0; use a number from 1"),
+        (["lieder-1"], "a.svg", {"size": Size(font_size=float("nan"))}, "--font-size is nan"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line_and_no_file(
+    folder: Path, tmp_path: Path, *, names: list[str], output: str | None,
+    options: dict[str, object], problem: str,
+) -> None:  # fmt: skip
+    (tmp_path / "file").write_text("in the way")
+    size = options.pop("size", Size())
+    path = None if output is None else tmp_path / output
+    with pytest.raises(OptionError, match=re.escape(problem)) as raised:
+        list(write([folder], names, path, size, **options))  # type: ignore[arg-type]
+    assert "\n" not in str(raised.value)
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    assert "lieder-1 " in listed([folder])
+    with pytest.raises(OptionError, match=re.escape('pip install "lm-eval-ext[plot]"')):
+        list(write([folder], ["lieder-1"], tmp_path / "a.svg", Size()))
+    assert not list(tmp_path.iterdir())

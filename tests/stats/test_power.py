@@ -1,0 +1,74 @@
+"""Power: statsmodels' figures, monotony, and what is found again by simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.stats.power import TTestPower
+
+from lm_eval_ext.stats.power import clusters_needed, detectable, power_of, stated_variance
+from lm_eval_ext.stats.randomisation import sign_flips
+
+
+@pytest.mark.parametrize(
+    ("difference", "spread", "alpha", "power"),
+    [(0.05, 0.2, 0.05, 0.8), (0.1, 0.15, 0.05, 0.9), (0.02, 0.3, 0.01, 0.8), (5, 9, 0.05, 0.95)],
+)
+def test_as_statsmodels_has_it(
+    difference: float, spread: float, alpha: float, power: float
+) -> None:
+    found = clusters_needed(difference, spread**2, alpha=alpha, power=power)
+    theirs = TTestPower().solve_power(difference / spread, alpha=alpha, power=power)
+    assert found == np.ceil(theirs)
+
+
+@given(
+    st.integers(6, 5000), st.floats(0.001, 2), st.floats(1e-4, 4), st.sampled_from([0.05, 0.002])
+)
+def test_power_is_a_probability_from_the_level_up(
+    clusters: int, difference: float, variance: float, alpha: float
+) -> None:
+    power = power_of(clusters, difference, variance, alpha)
+    assert alpha - 1e-6 <= power <= 1
+    assert power_of(clusters + 1, difference, variance, alpha) >= power - 1e-6
+
+
+@given(st.floats(0.005, 0.5), st.floats(1e-3, 1), st.floats(0.5, 0.99))
+def test_the_number_is_the_least(difference: float, variance: float, power: float) -> None:
+    clusters = clusters_needed(difference, variance, power=power)
+    assert clusters is not None
+    assert power_of(clusters, difference, variance, 0.05) >= power
+    assert clusters == 6 or power_of(clusters - 1, difference, variance, 0.05) < power
+    least = detectable(clusters, variance, power=power)
+    assert least is not None
+    assert least <= difference * (1 + 1e-6)
+
+
+def test_ends() -> None:
+    assert detectable(5, 1.0) is None
+    assert clusters_needed(1e-9, 1.0) is None
+    assert clusters_needed(0.5, 1e-9) == 6
+
+
+def test_stated_variance_is_that_of_binary_answers() -> None:
+    """Against drawn answers, in clusters of 4 with an ICC of 0.2, which make a design effect."""
+    rng = np.random.default_rng(0)
+    rates, icc, size = (0.7, 0.8), 0.2, 4
+    means = [
+        rng.binomial(size, rng.beta(4 * rate, 4 * (1 - rate), size=200_000)) / size
+        for rate in rates
+    ]
+    assert stated_variance(rates, icc, size) == pytest.approx(np.var(means[1] - means[0]), rel=0.02)
+    assert stated_variance(rates, icc, 1) == pytest.approx(0.21 + 0.16)
+    assert stated_variance((0.7, 0.7), 0.0, 1, correlation=1.0) == pytest.approx(0.0)
+
+
+def test_the_test_that_compare_makes_finds_as_much() -> None:
+    """Normal clusters, 2,000 evaluations; docs/power.py has the binary ones."""
+    clusters = clusters_needed(0.1, 0.25**2, power=0.8)
+    assert clusters == 52
+    rng = np.random.default_rng(1)
+    found = np.array(sign_flips(rng.normal(0.1, 0.25, size=(500, clusters)))) < 0.05
+    none = np.array(sign_flips(rng.normal(0.0, 0.25, size=(500, clusters)))) < 0.05
+    assert found.mean() == pytest.approx(0.8, abs=0.06)
+    assert none.mean() == pytest.approx(0.05, abs=0.03)
