@@ -98,6 +98,8 @@ def system_rows(table: Table) -> list[dict[str, Any]]:
     return [
         {
             **_shared(table),
+            "headline": table.headline,
+            "percent": table.percent,
             "system": system,
             "value": value,
             "low": found.low if (found := table.intervals.get(system)) else None,

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from lm_eval_ext.compare.report import Pair, Report, Table
 from lm_eval_ext.harness.names import NONE
+from lm_eval_ext.results.why import MOST
 from lm_eval_ext.text import broken, one_line, several
 
 Section: TypeAlias = tuple[str, list[str], list[list[str]]]
@@ -54,8 +55,8 @@ def sections(report: Report) -> Iterable[Section]:
             for table in tables:
                 yield _of_many(table, report)
                 yield _of_pairs(table, report)
-        if notes := [f"{table.metric}: {table.note}" for table in tables if table.note]:
-            yield "\n".join(one_line(note) for note in notes), [], []
+        if notes := list(_notes(tables)):
+            yield "\n".join(notes), [], []
     for task, signature in report.signatures.items():
         yield f"{one_line(task)}: {signature}", [], []
     for refusal in report.refused:
@@ -65,6 +66,17 @@ def sections(report: Report) -> Iterable[Section]:
     if report.tables:
         legend = _LEGEND.format(alpha=f"{report.settings.alpha:g}") if letters else ""
         yield legend + _MORE, [], []
+
+
+def _notes(tables: Sequence[Table]) -> Iterable[str]:
+    """A line for each note, with the metrics that it is about."""
+    metrics: dict[str, list[str]] = {}
+    for table in tables:
+        if table.note:
+            metrics.setdefault(table.note, []).append(table.metric)
+    for note, names in metrics.items():
+        more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+        yield one_line(f"{', '.join(names[:MOST])}{more}: {note}")
 
 
 def _of_two(task: str, tables: Sequence[Table], report: Report) -> Section:
