@@ -46,9 +46,10 @@ test: $(VENV)/installed ## Run the whole test suite.
 test-fast: $(VENV)/installed ## Run the tests that take no process of their own and no seconds.
 	$(PYTEST) -m "not e2e and not slow"
 
-docs-update: $(VENV)/installed ## Write anew what the documentation takes from cards and imports.
+docs-update: $(VENV)/installed ## Write anew what the documentation takes from cards, imports and code.
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/figure.py
+	$(BIN)/python docs/execute.py
 
 bench: $(VENV)/installed ## Measure what is claimed to be fast (50 minutes, nothing else running).
 	$(BIN)/python -m bench --keep
@@ -66,6 +67,7 @@ format: $(VENV)/installed ## Format the code.
 docs: $(VENV)/installed ## Build the documentation into site/.
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python docs/figure.py --check
+	$(BIN)/python docs/execute.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 

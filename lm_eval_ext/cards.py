@@ -112,13 +112,15 @@ class TaskFacts(_Strict):
     """One task: its content and its size.
 
     ``documents`` are what ``--limit`` counts, ``sources`` those of ``data/sources.yaml`` that it
-    needs. A task that asks about the user's own documents has no numbers.
+    needs; ``cites`` are works on other data, in their form of citation. A task that asks about the
+    user's own documents has no numbers.
     """
 
     description: str
     documents: int = Field(0, ge=0)
     requests: int = Field(0, ge=0)
     sources: tuple[str, ...] = ()
+    cites: tuple[str, ...] = ()
     asks_own: bool = False
 
     @model_validator(mode="after")
@@ -181,6 +183,8 @@ class Card(_Strict):
             (``mean`` for ``direct/mean``) stands for all variants.
         undefined: By aggregation, when its value is not defined; ends "N/A where ...".
         trial: What ``--limit`` takes.
+        names: Of metrics for readers, where :func:`readable` would not find them: of whole ones
+            (``exact_match/all``), or of what stands before or after the slash.
         parts: Of the documents, such as sentence families: every metric is also reported over
             each alone, as ``metric:part``.
         figures: The tables that the leaderboard shows beside the headline, the paper's own first.
@@ -200,6 +204,7 @@ class Card(_Strict):
     summary: tuple[str, ...]
     undefined: dict[str, str] = {}
     trial: Trial | None = None
+    names: dict[str, str] = {}
     parts: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     chance: float | None = None
@@ -285,6 +290,26 @@ def headline_of(task: str, metrics: Iterable[str]) -> str:
     card = card_of(task)
     found = card.headline_of(there) if card else ""
     return found or (there[0] if there else "")
+
+
+def readable(task: str, metric: str) -> str:
+    """A metric's name for readers: ``Relative performance, foreign (populated)``."""
+    card = card_of(task)
+    names = card.names if card else {}
+    whole, part = card.whole_and_part(metric) if card else (metric, "")
+
+    def one(text: str) -> str:
+        # The comparisons of LIEDER are names that readers know from its paper.
+        plain = text.replace(">", " > ") if ">" in text else text.replace("_", " ")
+        return names.get(text, plain.replace("+", " + "))
+
+    name = names.get(whole)
+    if name is None:
+        variant, _, last = whole.rpartition(VARIANT)
+        name, *parts = (one(piece) for piece in last.split(PART))
+        name = ", ".join([name[:1].upper() + name[1:] if ">" not in name else name, *parts])
+        name += f" ({one(variant)})" if variant else ""
+    return f"{name}, {one(part)}" if part else name
 
 
 @dataclass(frozen=True)

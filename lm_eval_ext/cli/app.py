@@ -6,6 +6,7 @@ import typer
 
 from lm_eval_ext import __version__
 from lm_eval_ext.cli import (
+    cite,
     cogs,
     data,
     demo_model,
@@ -58,5 +59,6 @@ app.command("power")(power.power)
 app.command("leaderboard")(runs.leaderboard)
 app.command("plot")(plots.plot)
 app.command("signature")(results.signature)
+app.command("cite")(cite.cite)
 app.command("sql-score")(sql_score.sql_score)
 app.command("demo-model")(demo_model.demo_model)

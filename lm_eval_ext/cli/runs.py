@@ -163,7 +163,7 @@ def compare(
         ),
     ] = False,
     format_: Annotated[
-        str, typer.Option("--format", help="Output format: text, markdown, csv or json.")
+        str, typer.Option("--format", help="Output format: text, markdown, csv, json or latex.")
     ] = "text",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write to this file, not to stdout.")
@@ -191,18 +191,47 @@ def leaderboard(
         typer.Argument(metavar="PATH", help="Results files, or folders given as --output_path."),
     ] = None,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the page.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for the page; with latex a file, or stdout."),
+    ] = None,
     merge: Annotated[
         list[Path] | None,
         typer.Option(help="A results.json of another page, to add its models; repeatable."),
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Leaderboard",
     samples: Annotated[bool, typer.Option(help="Whether to write the samples, too.")] = True,
+    format_: Annotated[
+        str, typer.Option("--format", help="html, the page; or latex, one table for a paper.")
+    ] = "html",
+    tasks: Annotated[
+        str,
+        typer.Option(help="With latex: names of tasks or groups, or patterns; default: all."),
+    ] = "",
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="With latex: a metric or a pattern; default: each task's headline."),
+    ] = None,
 ) -> None:
     """Make an HTML page of many models: plots, tables, published values, samples."""
-    from lm_eval_ext.errors import OptionError
-    from lm_eval_ext.leaderboard.site import build
+    from lm_eval_ext.errors import DataError
 
     if not results and not merge:
         raise OptionError("name results files or folders, or a results.json with --merge")
+    if format_ == "latex":
+        from lm_eval_ext.compare.command import leaderboard as one_table
+
+        if merge:
+            raise OptionError("--merge goes with html: a results.json of others has no samples")
+        text, refused = one_table(results or [], metric or [], tasks=tasks, out=output)
+        typer.echo(text, nl=False)
+        if refused:
+            raise DataError(refused)
+        return
+    if format_ != "html" or tasks or metric:
+        raise OptionError("--format is html or latex; --tasks and --metric go with latex")
+    if output is None:
+        raise OptionError("name the folder for the page with -o")
+    from lm_eval_ext.leaderboard.site import build
+
     print(build(results or [], output, title=title, merge=merge or [], with_samples=samples))

@@ -10,12 +10,12 @@ from lm_eval_ext.errors import DataError
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.samples import Sample, read_samples
 
-FREE = frozenset({"docs", "samples", "lm-eval-ext", "lm-eval", "chat"})
+FREE = frozenset({"docs", "samples", "lm-eval-ext", "lm-eval", "chat", "answers"})
 """Parts of a signature that may differ: the number of documents (those that all runs have are
-compared), the programs' versions (docs/signatures.md), and a chat template, which shows in the
-prompts."""
+compared), the programs' versions (docs/signatures.md), and a chat template (with how answers are
+read after it), which shows in the prompts."""
 
-SETTINGS = frozenset({"config", "chat", "system", "multiturn"})
+SETTINGS = frozenset({"config", "system", "multiturn", "instruction", "stops"})
 """Parts that may differ, and with them the prompts, under ``--across-settings``."""
 
 DOCUMENT = "document"

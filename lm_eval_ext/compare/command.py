@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.compare import latex
 from lm_eval_ext.compare.differences import compare, compare_tasks
 from lm_eval_ext.compare.formats import FORMATS
 from lm_eval_ext.compare.reading import choose_tasks, read_joined, read_models
@@ -42,7 +43,23 @@ def run(
         refusal = report.refused[0]
         signatures = "; ".join(f"{name}: {text}" for name, text in refusal.signatures.items())
         raise DataError(f"{refusal.reason} ({signatures})")
-    text = FORMATS[format_](report)
+    return _written(FORMATS[format_](report), report, out)
+
+
+def leaderboard(
+    paths: Sequence[Path], metrics: Sequence[str], *, tasks: str = "", out: Path | None = None
+) -> tuple[str, str]:
+    """One LaTeX table of all models and tasks, ranked by the same tests; arguments as for `run`.
+
+    A task may be one model's alone.
+    """
+    models = read_joined(paths)
+    chosen = choose_tasks(models, [name for name in tasks.split(",") if name], least=1)
+    report = compare(models, chosen, Settings(tuple(metrics)))
+    return _written(latex.of_all_tasks(report), report, out)
+
+
+def _written(text: str, report: Report, out: Path | None) -> tuple[str, str]:
     if out is not None:
         with atomic_text(out) as file:
             file.write(text)

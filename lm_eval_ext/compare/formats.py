@@ -1,4 +1,4 @@
-"""A comparison as text, Markdown, CSV or JSON."""
+"""A comparison as text, Markdown, CSV, JSON or LaTeX."""
 
 import csv
 import io
@@ -9,6 +9,7 @@ from shutil import get_terminal_size
 from types import MappingProxyType
 from typing import Any
 
+from lm_eval_ext.compare import latex
 from lm_eval_ext.compare.report import (
     PAIR_COLUMNS,
     Report,
@@ -80,7 +81,13 @@ def _as_json(report: Report) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
-    {"text": _as_text, "markdown": _as_markdown, "csv": _as_csv, "json": _as_json}
+    {
+        "text": _as_text,
+        "markdown": _as_markdown,
+        "csv": _as_csv,
+        "json": _as_json,
+        "latex": latex.by_task,
+    }
 )
 
 

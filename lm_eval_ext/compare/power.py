@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from lm_eval_ext.cards import Card, card_of, cards
+from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.compare.align import DOCUMENT
 from lm_eval_ext.compare.differences import compare
 from lm_eval_ext.compare.metrics import SAME, choose_metrics
@@ -111,7 +111,7 @@ def needed(asked: Asked, paths: Sequence[Path]) -> Answer:
         raise OptionError("give results of a pilot run, or --rate and --icc")
     if asked.per_cluster != 1:
         raise OptionError("--per-cluster goes with --rate; a pilot shows it")
-    found = _pilot(asked, read_joined(paths), card)
+    found = _pilot(asked, read_joined(paths))
     level = {"alpha": asked.level, "power": asked.power}
     clusters = clusters_needed(asked.difference, found.variance, **level)
     return Answer(
@@ -180,7 +180,7 @@ def _stated(asked: Asked, rate: float, unit: str) -> Answer:
     return Answer(asked.task, "", unit, asked.difference, clusters, documents, spread, source)
 
 
-def _pilot(asked: Asked, models: Sequence[Model], card: Card | None) -> _Spread:
+def _pilot(asked: Asked, models: Sequence[Model]) -> _Spread:
     having = [model for model in models if asked.task in model.runs]
     if not having:
         there = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
@@ -198,8 +198,8 @@ def _pilot(asked: Asked, models: Sequence[Model], card: Card | None) -> _Spread:
 def _metric(asked: Asked, model: Model) -> str:
     results = model.runs[asked.task]
     patterns = [asked.metric] if asked.metric else []
-    metrics = choose_metrics(asked.task, results, list(read_samples(results, asked.task)), patterns)
-    return metrics[0].name
+    filters = list(read_samples(results, asked.task))
+    return choose_metrics(asked.task, results, filters, patterns)[0].name  # the headline first
 
 
 def _paired(asked: Asked, models: Sequence[Model], metric: str) -> _Spread:

@@ -91,8 +91,8 @@ def read_joined(paths: Sequence[Path]) -> list[Model]:
     return models
 
 
-def choose_tasks(models: Iterable[Model], patterns: Sequence[str]) -> list[str]:
-    """The tasks that at least two models have, in the order of the first model that has them.
+def choose_tasks(models: Iterable[Model], patterns: Sequence[str], *, least: int = 2) -> list[str]:
+    """The tasks that at least so many models have, in the order of the first model that has them.
 
     ``patterns`` are names of tasks, of groups of ours, or patterns with ``*``; all if empty.
 
@@ -103,7 +103,7 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str]) -> list[str]:
     for model in models:
         for task in model.runs:
             counts[task] = counts.get(task, 0) + 1
-    shared = [task for task, count in counts.items() if count > 1]
+    shared = [task for task, count in counts.items() if count >= least]
     groups = {name: members for card in cards().values() for name, members in card.groups.items()}
     wanted = [name for pattern in patterns for name in groups.get(pattern, (pattern,))]
     chosen = [
@@ -112,7 +112,8 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str]) -> list[str]:
     if not chosen:
         what = f"no task {', '.join(patterns)}" if patterns and shared else "no task"
         there = ", ".join(shared) if shared else "nothing; each has other tasks"
-        raise OptionError(f"{what} is in the results of two models; what two have: {there}")
+        where = "the results of two models; what two have" if least > 1 else "the results; there is"
+        raise OptionError(f"{what} is in {where}: {there}")
     return chosen
 
 

@@ -12,24 +12,23 @@ signature depend on the loaded documents:
 ``score``              scores a document whose answers are all there
 ``not_scorable``       the examples that are in no metric, by cause
 ``sign``               changes the signature, for instance leaves out paths
-``chat_stops``         the stop strings after a chat template
+``chat_instruction``   what a chat model is told before a prompt that says nothing itself
+``read_chat_answer``   the answer in what a chat model wrote
 =====================  =====================================================================
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from lm_eval.api.filter import Filter
 from lm_eval.api.instance import Instance
-from lm_eval.api.registry import register_filter
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.tasks._yaml_loader import load_yaml
 
 from lm_eval_ext.cards import cards
-from lm_eval_ext.harness import missing, noting, provenance, signature
+from lm_eval_ext.harness import chat, missing, noting, provenance, signature
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.names import INTERVALS, NOT_SCORABLE, TRIAL
 from lm_eval_ext.harness.trial import Trials
@@ -43,19 +42,15 @@ class ExtTask(ConfigurableTask):
 
     What it adds to lm-eval's: a ``metric_list`` that may be a function (``!function``; it gets
     the metadata), so that names are written once; a signature in what it dumps; documents with
-    missing answers, which count in no metric; stop strings that a chat template switches off.
+    missing answers, which count in no metric; one policy for chat templates (:mod:`.chat`).
 
     Attributes:
         options: The loading function's arguments, by name.
-        chat_stops: The stop strings after a chat template; by default none, so that nothing but
-            the end of the turn stops an answer, since a chat model may write prose, a blank line
-            or a code fence before it. ``--gen_kwargs until=...`` wins over both these and the
-            task's own.
     """
 
-    chat_stops: Sequence[str] = ()
     _given_stops: Any = None
     _limit: int | None = None
+    _chat = False
 
     def __init__(self, config: dict[str, Any]) -> None:
         config = {key: value for key, value in config.items() if key != "class"}
@@ -117,6 +112,14 @@ class ExtTask(ConfigurableTask):
     def sign(self, own: dict[str, str]) -> None:
         """Hook: changes the task's part of the signature."""
 
+    def chat_instruction(self) -> str | None:
+        """Hook: what a chat model is told before the prompt; None if prompts say it themselves."""
+        return None
+
+    def read_chat_answer(self, answer: str) -> str:
+        """Hook: the answer in what a chat model wrote; here all of it, for the filters to read."""
+        return answer
+
     @classmethod
     def check_num_fewshot(cls, name: str, number: int) -> None:
         """Hook: raises an OptionError if the task cannot have so many demonstrations."""
@@ -137,23 +140,25 @@ class ExtTask(ConfigurableTask):
     ) -> None:
         """Builds the requests, and adds to the signature what lm-eval's configuration lacks.
 
-        That is a choice of documents (``--limit``, ``--samples``), and a user's stop string where
-        it is the task's own, which a chat template would have switched off.
+        That is a choice of documents (``--limit``, ``--samples``), and after a chat template how
+        answers are read, the instruction, and a user's stop strings where they are the task's own,
+        which would have been dropped.
 
         lm-eval's key for requests that it keeps (``--cache_requests``) knows the task's name
         and the number of demonstrations, but neither seed, data nor options; so the signature
         goes into the part of the key that is free.
         """
+        self._chat = apply_chat_template
         given = self._given_stops is not None
-        switched_off = apply_chat_template and list(self.chat_stops) != self._own_stops
         self._limit = None if samples else limit
         chosen = sorted(samples) if samples else self._trials.chosen(self.eval_docs, limit)
         noted = {
             "samples": None if chosen is None else signature.digest(chosen),
-            "stops": "given"
-            if switched_off and given and self._given_stops == self._own_stops
-            else None,
+            **dict.fromkeys(chat.SIGNED),
         }
+        if self._generates_chat:
+            repeated = given and self._given_stops == self._own_stops
+            noted |= chat.signed(self.chat_instruction(), repeated=repeated)
         for name, value in noted.items():
             self._signature.pop(name, None)
             if value is not None:
@@ -173,10 +178,20 @@ class ExtTask(ConfigurableTask):
         )
         for request in self._instances:
             missing.allow(request)
-            if apply_chat_template and not given and request.request_type == "generate_until":
+            if self._generates_chat and not given:
                 text, generation, *others = request.arguments
-                stopped = {**generation, "until": list(self.chat_stops)}
-                request.arguments = (text, stopped, *others)
+                request.arguments = (text, {**generation, "until": []}, *others)
+
+    @property
+    def _generates_chat(self) -> bool:
+        """Whether a chat model writes the answers."""
+        return self._chat and self.OUTPUT_TYPE == "generate_until"
+
+    def doc_to_text(self, doc: Any, doc_to_text: Any = None) -> Any:
+        """The prompt's text, after the instruction if there is one."""
+        text = super().doc_to_text(doc, doc_to_text)
+        told = self.chat_instruction() if self._generates_chat else None
+        return f"{told}\n\n{text}" if told else text
 
     def doc_iterator(
         self,
@@ -200,6 +215,9 @@ class ExtTask(ConfigurableTask):
         """What lm-eval writes into the results file: the configuration, signed."""
         dumped: dict[str, Any] = super().dump_config()
         signed = {**self._signature, "config": signature.of_config(dumped, self._functions)}
+        if self._generates_chat and self._given_stops is None:
+            # As it was used; the signature has the task's own, and that there was a template.
+            dumped["generation_kwargs"] = {**dumped["generation_kwargs"], "until": []}
         dumped["metadata"] = {**(dumped.get("metadata") or {}), signature.METADATA_KEY: signed}
         if named := self.not_scorable():
             dumped["metadata"][NOT_SCORABLE] = named
@@ -227,6 +245,14 @@ class ExtTask(ConfigurableTask):
             placeholder = missing.find(instance.resps)
             if placeholder is not None:
                 instance.filtered_resps = dict.fromkeys(instance.filtered_resps, placeholder)
+            elif self._generates_chat:
+                prompt = instance.arguments[0]
+                instance.filtered_resps = {
+                    name: self.read_chat_answer(chat.continued(prompt, answer))
+                    for name, answer in instance.filtered_resps.items()
+                }
+        if self._generates_chat:
+            chat.warn_of_thoughts(self.config.task, self._instances)
         return filtered
 
     def process_results(self, doc: dict[str, Any], results: Sequence[Any]) -> dict[str, Any]:
@@ -277,13 +303,13 @@ class GroupedLoglikelihoodTask(GroupedTask):
         space that separates it from the context in running text, as lm-eval drops its
         ``target_delimiter`` there.
         """
-        chat = kwargs.pop("apply_chat_template", False)
+        after_template = kwargs.pop("apply_chat_template", False)
         kwargs.pop("chat_template", None)
         return [
             Instance(
                 request_type="loglikelihood",
                 doc=doc,
-                arguments=(prompt, continuation.lstrip(" ") if chat else continuation),
+                arguments=(prompt, continuation.lstrip(" ") if after_template else continuation),
                 idx=index,
                 **kwargs,
             )
@@ -305,21 +331,6 @@ class GroupedGenerationTask(GroupedTask):
         for index, request in enumerate(requests):
             request.idx = index
         return requests
-
-
-def register_text_filter(name: str, extract: Callable[[str], str]) -> None:
-    """Registers a filter for ``filter_list``, which takes a part out of each answer.
-
-    Args:
-        name: In lm-eval's registry.
-        extract: Returns "" where the part is not in the answer.
-    """
-
-    class TextFilter(Filter):
-        def apply(self, resps: Iterable[Sequence[str]], docs: Any) -> list[list[str]]:
-            return [[extract(answer) for answer in answers] for answers in resps]
-
-    register_filter(name)(TextFilter)
 
 
 def _as_written(metadata: dict[str, Any]) -> dict[str, Any]:

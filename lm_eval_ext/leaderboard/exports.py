@@ -1,10 +1,11 @@
 """The tables of the page as CSV, Markdown and LaTeX."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.compare import latex as paper
+from lm_eval_ext.compare.latex import Paper, render
 from lm_eval_ext.compare.report import escaped, guarded, markdown_line
 from lm_eval_ext.leaderboard.tables import Cell, Column, Table, number
 
@@ -65,14 +66,22 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    """A booktabs table with its title as a comment; special characters are escaped."""
-    import pandas as pd
+    """A table with booktabs; the best and all that are not significantly different are bold."""
+    sections = [
+        [(row.label, [_paper_cell(cell) for cell in row.cells]) for row in rows]
+        for rows in (
+            [row for row in table.rows if not row.published],
+            [row for row in table.rows if row.published],
+        )
+    ]
+    notes = "Brackets: 95 % intervals. Last rows: published values." if sections[1] else ""
+    columns = [(column.group, column.label) for column in table.columns]
+    return render(Paper(table.title, f"{table.title}. {notes}".strip(), columns, sections))
 
-    columns, lines = _lines(table)
-    text = pd.DataFrame(lines, columns=columns).to_latex(index=False, escape=True)
-    # LaTeX would take a bracket or an asterisk at the start of a row for an argument of "\\".
-    text = re.sub(r"^(?=[\[*])", "{}", text, flags=re.MULTILINE)
-    return f"% {table.title}\n{text}"
+
+def _paper_cell(cell: Cell) -> paper.Cell:
+    value, _, interval = cell_text(cell).partition(" ")
+    return paper.Cell(value, interval, bold=cell.rank is not None and cell.rank.best == 1)
 
 
 def _lines(table: Table) -> tuple[list[str], list[list[str]]]:

@@ -86,20 +86,35 @@ def read_samples(results: ResultsFile, task: str) -> dict[str, dict[Key, Sample]
     Raises:
         DataError: If they were not logged, or a row cannot be read; file and line are named.
     """
-    file = samples_file(results, task)
-    if not file.is_file():
-        raise DataError(
-            f"{results.path}: no {file.name} beside it; comparing needs the samples that lm_eval "
-            "writes with --log_samples"
-        )
     found: dict[str, dict[Key, Sample]] = {}
 
     def take(filter_name: str, key: Key, row: Mapping[str, Any]) -> None:
         if row["metrics"]:
             found.setdefault(filter_name, {})[key] = _sample(row, key)
 
-    read_rows(file, take)
+    read_rows(_logged(results, task), take)
     return found
+
+
+def logged_rows(results: ResultsFile, task: str) -> list[Mapping[str, Any]]:
+    """The samples of a task as lm-eval wrote them.
+
+    Raises:
+        DataError: As :func:`read_samples`.
+    """
+    rows: list[Mapping[str, Any]] = []
+    read_rows(_logged(results, task), lambda _filter, _key, row: rows.append(row))
+    return rows
+
+
+def _logged(results: ResultsFile, task: str) -> Path:
+    file = samples_file(results, task)
+    if not file.is_file():
+        raise DataError(
+            f"{results.path}: no {file.name} beside it; this needs the samples that lm_eval "
+            "writes with --log_samples"
+        )
+    return file
 
 
 def read_rows(file: Path, take: Callable[[str, Key, Mapping[str, Any]], None]) -> None:

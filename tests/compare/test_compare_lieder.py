@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from made_runs import compared, results_in
 from support import legal
+from support.tex import compiled
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
@@ -109,3 +110,24 @@ def test_no_interval_leaves_its_legal_range_anywhere(recorded_lieder: Path, tmp_
     for experiment in ("base", "diff", "two"):
         pairs = compared(recorded_lieder / experiment, settings=Settings(("*",)))["pairs"]
         assert legal.check_pairs(pairs) == len(pairs)
+
+
+def test_three_tables_for_a_paper(recorded_lieder: Path, tmp_path: Path) -> None:
+    """All experiments; one with published values; two models and their difference."""
+    part = "affirmative_negation"
+    commands = (
+        ["leaderboard", str(recorded_lieder), "--format", "latex"],
+        ["compare", str(recorded_lieder / "base"), "--format", "latex", "--metric",
+         f"direct/mean:{part}", "--metric", f"direct/uniqueness+novelty:{part}"],
+        ["compare", *(str(recorded_lieder / "two" / model) for model in ("llama2_7B", "gpt2")),
+         "--format", "latex"],
+    )  # fmt: skip
+    tables = [CliRunner().invoke(app, command) for command in commands]
+    assert [done.exit_code for done in tables] == [0, 0, 0]
+    one, two, three = (done.stdout for done in tables)
+    assert one.count("lieder\\_") == 3 and one.count(r"llama2\_7B &") == 1
+    assert one.count("textbf") == 3, "one model is the best on each"
+    assert "humans & 0.938" in two and two.count(r"\textbf") == 4, "novelty tells none apart"
+    assert r"llama2\_7B less gpt2 & " in three and r"\label{tab:lieder-two}" in three
+    log = compiled("".join((one, two, three)), tmp_path)
+    assert "Overfull" not in log

@@ -1,4 +1,5 @@
-"""Stop strings of all benchmarks that generate: the task's, none, the user's."""
+"""Stop strings of all benchmarks that generate: the task's, after a chat template none, or the
+user's; and what the results file says of them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,13 +22,6 @@ TASKS = {
     "diner_mini_icl": ["\n"],
 }
 """With the stop strings of their files."""
-
-LINE_BY_LINE = ("cogs_mini_id", "cogs_mini_icl_id", "cogs_mini_overestimation")
-"""Tasks that keep theirs after a chat template: the whole answer is compared."""
-
-
-def after_chat(task: Any) -> list[str]:
-    return TASKS[task.task_name] if task.task_name in LINE_BY_LINE else []
 
 
 def template(turns: list[dict[str, str]], **_: Any) -> str:
@@ -61,6 +55,11 @@ def stops(task: Any, **options: Any) -> Any:
     return first
 
 
+def logged(task: Any) -> Any:
+    """What the results file says."""
+    return task.dump_config()["generation_kwargs"]["until"]
+
+
 def give(task: Any, **generation: Any) -> None:
     """As lm-eval merges --gen_kwargs."""
     task.set_config(key="generation_kwargs", value=generation, update=True)
@@ -68,10 +67,10 @@ def give(task: Any, **generation: Any) -> None:
 
 def test_a_chat_template_switches_the_tasks_own_stops_off(task: Any) -> None:
     assert stops(task) == TASKS[task.task_name]
-    assert stops(task, **CHAT) == after_chat(task)
-    assert stops(task) == TASKS[task.task_name], "the next run has the task's again"
+    assert stops(task, **CHAT) == logged(task) == []
+    assert stops(task) == logged(task) == TASKS[task.task_name], "the next run has the task's again"
     give(task, max_gen_toks=5)
-    assert stops(task, **CHAT) == after_chat(task)
+    assert stops(task, **CHAT) == []
     assert task.instances[0].args[1]["max_gen_toks"] == 5
 
 
@@ -79,7 +78,7 @@ def test_a_chat_template_switches_the_tasks_own_stops_off(task: Any) -> None:
 def test_the_users_stops_win(task: Any, given: str | list[str]) -> None:
     give(task, until=given)
     assert stops(task) == given
-    assert stops(task, **CHAT) == given
+    assert stops(task, **CHAT) == logged(task) == given
 
 
 def test_the_users_stops_win_even_if_they_are_the_tasks(task: Any) -> None:
@@ -88,22 +87,10 @@ def test_the_users_stops_win_even_if_they_are_the_tasks(task: Any) -> None:
     for given in (False, True):
         if given:
             give(task, until=list(own))
-        for options, expected in (({}, own), (CHAT, own if given else after_chat(task))):
-            assert stops(task, **options) == expected
+        for options, expected in (({}, own), (CHAT, own if given else [])):
+            assert stops(task, **options) == logged(task) == expected
             signatures.append(task.dump_config()["metadata"]["signature"])
     plain, chat, plain_given, chat_given = signatures
-    assert plain == chat == plain_given
-    if after_chat(task) == own:
-        assert chat_given == plain, "its requests are chat's"
-    else:
-        assert chat_given == {**plain, "stops": "given"}, "its requests are others than chat's"
-
-
-def test_what_a_subclass_wants_after_a_chat_template(
-    task: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(task, "chat_stops", ("END",))
-    assert stops(task) == TASKS[task.task_name]
-    assert stops(task, **CHAT) == ["END"]
-    give(task, until="!")
-    assert stops(task, **CHAT) == "!"
+    assert plain == plain_given
+    assert chat["answers"] == "chat-1" and chat == {**chat, **plain}
+    assert chat_given == {**chat, "stops": "given"}, "its requests are others than chat's"

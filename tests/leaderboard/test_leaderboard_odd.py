@@ -33,7 +33,7 @@ def test_exports_show_names_as_text(tmp_path: Path) -> None:
     assert any(line.startswith(r"| \*star\|\<b\> |") for line in markdown)
     tex = (folder / "leaderboard.tex").read_text()
     assert not [line for line in tex.splitlines() if line.startswith(("[", "*"))]
-    assert r"{}[x] \textbackslash \textbackslash input\{y\}" in tex
+    assert r"{[}x{]} \textbackslash{}\textbackslash{}input\{y\}" in tex
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])

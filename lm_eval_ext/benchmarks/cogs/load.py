@@ -51,6 +51,7 @@ def dataset(
     cogs_prefix: str = "",
     cogs_separator: str = "",
     cogs_leading_space: bool = False,
+    cogs_instruction: bool = True,
     fresh: int | None = None,
 ) -> "DatasetDict":
     """Loads a split for lm-eval, as the split ``test``.
@@ -66,6 +67,8 @@ def dataset(
         cogs_separator: Appended to the sentence.
         cogs_leading_space: Whether a sentence that starts with a new word gets a space before it;
             not for the lexicon ``unmodified``, which has no new words.
+        cogs_instruction: Whether a chat model gets an instruction before a bare sentence
+            (:mod:`~lm_eval_ext.benchmarks.cogs.chat`).
         fresh: The seed for all benchmarks, instead of ``cogs_seed``; only for ``fresh``.
 
     Raises:
@@ -73,6 +76,7 @@ def dataset(
         DataError: A file is unavailable or invalid.
     """
     words = words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape, fresh)
+    _check_flag("cogs_instruction", cogs_instruction)
     style = _style(cogs_lexicon, cogs_prefix, cogs_separator, leading_space=cogs_leading_space)
     rows, info = _rows(cogs_corpus, cogs_split, cogs_gen_revision, [words], style)
     return _as_test([{**row, "sentence": text, "form": form} for row, [text], [form] in rows], info)
@@ -90,6 +94,7 @@ def pairs(
     cogs_prefix: str = "",
     cogs_separator: str = "",
     cogs_leading_space: bool = False,
+    cogs_instruction: bool = True,
     fresh: int | None = None,
 ) -> "DatasetDict":
     """Loads a split whose documents ask each example twice: without and with substitution.
@@ -101,6 +106,7 @@ def pairs(
         words_of(cogs_corpus, UNMODIFIED, None, None),
         words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape, fresh),
     )
+    _check_flag("cogs_instruction", cogs_instruction)
     style = _style(cogs_lexicon, cogs_prefix, cogs_separator, leading_space=cogs_leading_space)
     rows, info = _rows(cogs_corpus, cogs_split, cogs_gen_revision, lexicons, style)
     return _as_test([{**row, "context": texts, "form": forms} for row, texts, forms in rows], info)
@@ -135,14 +141,18 @@ def _style(lexicon: str, prefix: str, separator: str, *, leading_space: bool) ->
     for option, text in (("cogs_prefix", prefix), ("cogs_separator", separator)):
         if not isinstance(text, str):
             raise OptionError(f"{option} is {text!r}, which must be text")
-    if not isinstance(leading_space, bool):
-        raise OptionError(f"cogs_leading_space is {leading_space!r}, which must be true or false")
+    _check_flag("cogs_leading_space", leading_space)
     if leading_space and lexicon == UNMODIFIED:
         raise OptionError(
             f"cogs_leading_space is for sentences that start with a new word, and {UNMODIFIED} has "
             "no new words; leave it out, or run the tasks of another lexicon"
         )
     return {"prefix": prefix, "separator": separator, "leading_space": leading_space}
+
+
+def _check_flag(option: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise OptionError(f"{option} is {value!r}, which must be true or false")
 
 
 def _as_test(documents: list[dict[str, Any]], info: "DatasetInfo") -> "DatasetDict":

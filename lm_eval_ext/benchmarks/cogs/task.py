@@ -1,4 +1,4 @@
-"""COGS's task classes: all stop at a line's end; the in-context task chooses demonstrations."""
+"""COGS's task classes: bare sentences, pairs of them, and sentences after demonstrations."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,33 +6,40 @@ from typing import Any
 from datasets import Dataset
 
 from lm_eval_ext.benchmarks.cogs import in_context
+from lm_eval_ext.benchmarks.cogs.chat import INSTRUCTION, form_in
 from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
 COLUMNS = ["id", "type", "corpus", "split", "input", "answer"]
 
 
-LINE_END = ("\n",)
-"""The stop string after a chat template as well: the whole answer is compared, and a logical form
-is one line."""
+class _ChatTask(ExtTask):
+    """What all COGS tasks do after a chat template."""
+
+    def read_chat_answer(self, answer: str) -> str:
+        """The logical form."""
+        return form_in(answer)
 
 
-class CogsTask(ExtTask):
+class CogsTask(_ChatTask):
     """A task that asks for the logical form of a sentence."""
 
-    chat_stops = LINE_END
+    def chat_instruction(self) -> str | None:
+        """None for a prompt with the user's own words, or if the user wants none."""
+        own = self.options["cogs_prefix"] or self.options["cogs_separator"]
+        return INSTRUCTION if self.options["cogs_instruction"] and not own else None
+
+    def sign(self, own: dict[str, str]) -> None:
+        """Without the option of the instruction, which is signed where it is used."""
+        own.pop("instruction")
 
 
-class OverestimationTask(GroupedGenerationTask):
+class OverestimationTask(CogsTask, GroupedGenerationTask):
     """A task that asks for every sentence twice, without and with substitution."""
 
-    chat_stops = LINE_END
 
-
-class InContextTask(FewshotTask):
+class InContextTask(_ChatTask, FewshotTask):
     """A task that shows every sample demonstrations from the training set."""
-
-    chat_stops = LINE_END
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Renders the training examples as demonstrations."""

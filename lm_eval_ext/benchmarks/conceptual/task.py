@@ -6,6 +6,7 @@ from typing import Any
 from datasets import Dataset
 
 from lm_eval_ext.benchmarks.conceptual import copying, fewshot, glue, openbookqa, score
+from lm_eval_ext.benchmarks.conceptual.answers import in_chat
 from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS, Rules
 from lm_eval_ext.benchmarks.conceptual.load import DEFAULT_PIPELINE
 from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, templates_of, with_facts
@@ -121,6 +122,10 @@ class ConceptualTask(FewshotTask):
         turns = [Turn(framed(row["inputs"][template]), row["answers"][template]) for row in rows]
         turns[0] = Turn(with_facts(facts, turns[0].input), turns[0].answer)
         return Prompt(tuple(turns), framed(own["inputs"][template]))
+
+    def read_chat_answer(self, answer: str) -> str:
+        """One line."""
+        return in_chat(answer)
 
     def _words(self, doc: dict[str, Any]) -> int:
         """Distinct words of the longest of all prompts."""

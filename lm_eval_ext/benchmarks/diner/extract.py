@@ -2,12 +2,12 @@
 
 :func:`name_of` finds the name by these steps:
 
-1. *Text*: everything up to the last `</think>` is dropped; an answer that opens a `<think>` and
-   never closes it has no name. Of the next 4,000 characters, full-width letters, digits and
-   punctuation become ASCII (NFKC), control and invisible characters are removed, traditional
-   characters become simplified ones, and Markdown markup is removed. The text ends before a
-   special token (`<|`, `</s>`). Where the question (菜名是什么) is repeated, what precedes it is
-   the answer, or what follows if nothing but the prompt's own words precedes it.
+1. *Text*: thinking is dropped, and what follows a special token
+   (:func:`~lm_eval_ext.harness.chat.said`). Of the first 4,000 characters, full-width letters,
+   digits and punctuation become ASCII (NFKC), control and invisible characters are removed,
+   traditional characters become simplified ones, and Markdown markup is removed. Where the question
+   (菜名是什么) is repeated, what precedes it is the answer, or what follows if nothing but the
+   prompt's own words precedes it.
 2. *Line*: the first line that does more than introduce the next one (好的, 菜名, a colon at its
    end, the remark that no name is given). If it is longer than 20 characters and neither announces
    nor quotes a name, the first line that does is taken instead, preferably by 菜名 or 答案.
@@ -32,6 +32,7 @@ import unicodedata
 
 from lm_eval_ext.benchmarks.diner.glossary import BRACKETED, NESTING, clean_name
 from lm_eval_ext.benchmarks.diner.script import CHINESE, NOT_CHINESE, simplified
+from lm_eval_ext.harness.chat import said
 
 MAX_CHARS = 4_000
 """Characters of an answer that are searched for the name."""
@@ -42,10 +43,7 @@ MAX_PLAIN = 20
 MOST_AROUND = 3
 """How many of 一道, 的做法, 吧 and the like are removed from around a name."""
 
-_THOUGHT = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_THINKING = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 _LINE_END = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
-_STOP = re.compile(r"<\||</?s>|<(?:eos|end_of_turn|eot)>")
 _ASKED = re.compile(
     r"(?:请问)?(?:(?:(?:这个菜谱|这道菜)的?)?(?:菜名|名字)(?:是|叫)什么"
     r"|(?:这个菜谱|这道菜)叫什么(?:名字|菜)?)[\s?\"”」]*"
@@ -137,15 +135,10 @@ def name_of(answer: str) -> str:
 
 def plain(answer: str) -> str:
     """Step 1: the text of an answer that may contain the name."""
-    thought = 0
-    for tag in _THOUGHT.finditer(answer):
-        thought = tag.end()
-    if not thought and _THINKING.match(answer):
-        return ""
-    text = unicodedata.normalize("NFKC", answer[thought : thought + MAX_CHARS])[:MAX_CHARS]
+    text = unicodedata.normalize("NFKC", said(answer)[:MAX_CHARS])[:MAX_CHARS]
     text = _LINE_END.sub("\n", text)
     text = "".join(char for char in text if char in "\n\t" or unicodedata.category(char)[0] != "C")
-    text = _MARKDOWN.sub("", simplified(_STOP.split(text, maxsplit=1)[0]))
+    text = _MARKDOWN.sub("", simplified(text))
     return _without_question(text).strip()
 
 

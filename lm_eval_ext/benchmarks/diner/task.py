@@ -15,7 +15,8 @@ from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
-from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask, register_text_filter
+from lm_eval_ext.harness.filters import register_text_filter
+from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
 register_text_filter("diner_name", name_of)
 register_text_filter(

@@ -76,8 +76,8 @@ from lm_eval_ext.benchmarks.magnifico.wrappers import (
     json_in_prose,
     json_string,
     json_strings,
-    without_thinking,
 )
+from lm_eval_ext.harness.chat import without_thinking
 
 MAX_CHARS = 1_000_000
 """Length of answers that is read; the executor refuses much shorter queries."""

@@ -9,7 +9,8 @@ from tqdm import tqdm
 from lm_eval_ext.benchmarks.magnifico import load, score
 from lm_eval_ext.benchmarks.magnifico.extract import query_of
 from lm_eval_ext.harness import missing, provenance
-from lm_eval_ext.harness.task import ExtTask, register_text_filter
+from lm_eval_ext.harness.filters import register_text_filter
+from lm_eval_ext.harness.task import ExtTask
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import (
     NOT_SCORABLE,

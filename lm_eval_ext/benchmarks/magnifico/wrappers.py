@@ -1,4 +1,4 @@
-r"""What models put around a query: thinking in tags, JSON, parentheses.
+r"""What models put around a query: JSON, parentheses.
 
 Answers are hostile input: all of this takes linear time and raises nothing.
 """
@@ -9,39 +9,6 @@ from collections import deque
 from collections.abc import Iterator
 
 from lm_eval_ext.benchmarks.magnifico.sql_text import OPENING_CHARS, Place, is_prose, tokens
-
-# --- thinking (rule 2) ---
-
-_TAG = re.compile(
-    r"""(?<!['"])(?:(?<!`)|(?<=```))
-    <(/?)(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis)\s?>
-    (?!['"]|`(?!``))""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""A quotation mark beside a tag says that it is quoted, three of them (a fence) do not."""
-
-
-def without_thinking(text: str) -> list[tuple[int, int]]:
-    """The parts of a text that stand outside of thinking, the last one first."""
-    parts: list[tuple[int, int]] = []
-    start = depth = 0
-    closed = None  # the end of the last closing tag within the open thought
-    for tag in _TAG.finditer(text):
-        if not tag[1]:
-            if not depth:
-                parts.append((start, tag.start()))
-                closed = None
-            depth += 1
-            continue
-        if not depth:
-            parts = []  # the prompt's template opened this thought
-        depth = max(0, depth - 1)
-        start = closed = tag.end()
-    # A thought that mentions an opening tag ends at its last closing tag.
-    if not depth or closed is not None:
-        parts.append((start, len(text)))
-    return parts[::-1]
-
 
 # --- JSON (rule 4c) ---
 

@@ -1,0 +1,58 @@
+"""Scoring SQL in a data frame."""
+
+import os
+from typing import TYPE_CHECKING
+
+from lm_eval_ext.errors import OptionError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def score_sql(
+    frame: "DataFrame",
+    databases: str | os.PathLike[str],
+    *,
+    semantics: str = "reference",
+    timeout_s: float | None = None,
+    workers: int = 2,
+) -> "DataFrame":
+    """Executes predicted queries safely and compares their results with those of gold queries.
+
+    Args:
+        frame: With the columns ``db_id``, ``gold_sql`` and ``predicted_sql``; a missing
+            prediction (None, NaN) counts as an empty one.
+        databases: A folder of SQLite files, ``<db_id>/<db_id>.sqlite`` or ``<db_id>.sqlite``.
+        semantics: When two results are equal: ``reference`` or ``strict`` (docs/sql.md).
+        timeout_s: Seconds of processor time per query; None: 10.
+        workers: Processes that execute queries.
+
+    Returns:
+        The same rows with the column ``status``: ``correct``, ``wrong``, and so on. The signature
+        of the comparison is in ``attrs["signature"]``.
+
+    Raises:
+        OptionError: A column is missing, or an argument is invalid.
+        DataError: The folder cannot be read.
+    """
+    from pathlib import Path
+
+    from lm_eval_ext.sql import Example, Executor, Limits, find_semantics
+    from lm_eval_ext.sql.scoring import COLUMNS
+
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        raise OptionError(
+            f"the frame has no column {', '.join(missing)}; needed are {', '.join(COLUMNS)}"
+        )
+    rule = find_semantics(semantics)
+    limits = Limits() if timeout_s is None else Limits(timeout_s=timeout_s)
+    needed = frame[list(COLUMNS)].astype(object)
+    rows = needed.where(needed.notna(), "").itertuples(index=False)
+    folder = Path(databases).expanduser()
+    with Executor(folder, workers=workers, limits=limits) as executor:
+        asked = (Example(str(one), str(gold), str(predicted)) for one, gold, predicted in rows)
+        statuses = [verdict.status for verdict in executor.score(asked, semantics=rule.name)]
+    scored = frame.assign(status=statuses)
+    scored.attrs["signature"] = f"{rule.signature}|timeout:{limits.timeout_s:g}s"
+    return scored

@@ -1,0 +1,170 @@
+"""The Python interface: documents, scores, data frames; and the page that shows it."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import lm_eval_ext
+from lm_eval_ext.errors import LmEvalExtError, OptionError
+
+ROOT = Path(__file__).resolve().parents[2]
+TASK = "cogs_mini_id"
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[dict[str, Any]]:
+    return lm_eval_ext.load_documents(TASK)
+
+
+def headline(results: lm_eval_ext.Results) -> Any:
+    """The row of a single task's headline."""
+    figures = results.to_dataframe()
+    (row,) = figures[figures.headline].to_dict("records")
+    return row
+
+
+def test_import_is_light() -> None:
+    """Neither the package nor looking at what it offers imports anything heavy."""
+    code = (
+        "import sys, json, lm_eval_ext\n"
+        "own = [name for name in sys.modules if name.startswith('lm_eval_ext')]\n"
+        "[getattr(lm_eval_ext, name) for name in lm_eval_ext.__all__]\n"
+        "print(json.dumps([own, [name for name in sys.modules if '.' not in name]]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    own, all_ = json.loads(done.stdout)
+    assert set(own) <= {"lm_eval_ext", "lm_eval_ext._autoload"}
+    assert not {"numpy", "scipy", "pandas", "datasets", "lm_eval", "torch", "sqlglot"} & set(all_)
+    assert set(lm_eval_ext.__all__) < set(dir(lm_eval_ext))
+    with pytest.raises(AttributeError, match="no attribute 'load_result'"):
+        lm_eval_ext.load_result  # type: ignore[attr-defined] # noqa: B018
+
+
+def test_right_answers_and_wrong_ones(documents: list[dict[str, Any]]) -> None:
+    half = len(documents) // 2
+    golds = [document["form"] for document in documents]
+    row = headline(lm_eval_ext.score(TASK, documents, golds[:half] + ["x"] * half))
+    assert (row["task"], row["metric"], row["value"]) == (TASK, "exact_match/all", 0.5)
+    assert row["low"] < 0.5 < row["high"] and row["clusters"] == len(documents)
+    assert "|docs:200/200|" in row["signature"]
+
+
+def test_some_documents_in_any_order_and_missing_answers(documents: list[dict[str, Any]]) -> None:
+    chosen = [documents[place] for place in (40, 3, 7, 120)]
+    answers = [chosen[0]["form"], "x", None, chosen[3]["form"]]
+    results = lm_eval_ext.score(TASK, chosen, answers)
+    row = headline(results)
+    assert row["value"] == pytest.approx(2 / 3)
+    assert (row["scored"], row["documents"]) == (3, len(documents))
+    samples = results.samples(TASK)
+    scores = {
+        doc["id"]: score
+        for doc, score in zip(samples["doc"], samples["exact_match/all"], strict=True)
+    }
+    assert [scores[document["id"]] for document in chosen[:2]] == [1.0, 0.0]
+    assert pd.isna(scores[chosen[2]["id"]]) and samples["doc_id"].tolist() == [3, 7, 40, 120]
+    assert not [name for name in samples if name.endswith("_stderr")]
+
+
+def test_several_requests_and_log_probabilities() -> None:
+    docs = lm_eval_ext.load_documents("conceptual_mini")
+    golds = [[doc["answer"], "no such answer"] for doc in docs]
+    figures = lm_eval_ext.score("conceptual_mini", docs, golds).to_dataframe().set_index("metric")
+    assert figures.value["random/accuracy"] == 1.0
+    assert figures.value["concept/accuracy"] == 0.0
+    docs = lm_eval_ext.load_documents("lieder_mini")
+    felicitous = [
+        [-1.0 if name in doc["felicitous"] else -9.0 for name in doc["condition"]] for doc in docs
+    ]
+    assert headline(lm_eval_ext.score("lieder_mini", docs, felicitous))["value"] == 1.0
+
+
+def test_saved_scores_are_read_like_a_run(documents: list[dict[str, Any]], tmp_path: Path) -> None:
+    answers = [document["form"] if number % 3 else "x" for number, document in enumerate(documents)]
+    scored = lm_eval_ext.score(TASK, documents, answers)
+    file = scored.save(tmp_path, "some/model")
+    read = lm_eval_ext.load_results([tmp_path, file])
+    assert len(read.files) == 1
+    assert read.to_dataframe().model.unique().tolist() == ["some/model"]
+    same = ["task", "metric", "value", "stderr", "low", "high", "method", "signature"]
+    pd.testing.assert_frame_equal(read.to_dataframe()[same], scored.to_dataframe()[same])
+    columns = ["doc_id", "cluster", "prompts", "answers", "doc", "exact_match/all"]
+    pd.testing.assert_frame_equal(read.samples(TASK)[columns], scored.samples(TASK)[columns])
+    with pytest.raises(OptionError, match="only scored answers are saved"):
+        read.save(tmp_path, "x")
+    with pytest.raises(OptionError, match="no task 'other' in these results"):
+        read.samples("other")
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        ("cogs_mini_idd", {}, "no task 'cogs_mini_idd'; similar are cogs_mini_id"),
+        ("zzz", {}, "no task 'zzz'; lm-eval-ext tasks lists all"),
+        ("lieder", {}, "it is a group: name one of lieder_base, lieder_diff, lieder_two"),
+        (TASK, {"cog_seed": 7}, "cog_seed"),
+        (TASK, {"cogs_seed": 7}, "cogs_seed is only for the lexicon fresh"),
+    ],
+)
+def test_what_cannot_be_loaded(task: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(LmEvalExtError, match=message):
+        lm_eval_ext.load_documents(task, **options)
+
+
+def test_what_cannot_be_scored(documents: list[dict[str, Any]]) -> None:
+    one = documents[:1]
+    for docs, answers, message in (
+        (one, [], "1 documents and 0 answers"),
+        ([], [], "0 documents"),
+        ([{**one[0], "sentence": "?"}], ["x"], r"documents\[0\] is not one of the task's"),
+        (one * 2, ["x", "y"], r"documents\[1\] is given twice"),
+        (one, [["x", "y"]], "2 to a document with 1 requests"),
+        (one, [-1.0], "is not a text"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            lm_eval_ext.score(TASK, docs, answers)
+
+
+def test_sql_in_a_frame(tmp_path: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "d.sqlite") as database:
+        database.execute("create table t (a integer)")
+        database.execute("insert into t values (1), (2)")
+    predicted = ["SELECT max(a) FROM t", "SELECT a FROM t", None, float("nan"), "SELECT b FROM t"]
+    frame = pd.DataFrame({"db_id": "d", "gold_sql": "SELECT 2", "predicted_sql": predicted})
+    frame.index = pd.Index([5, 4, 3, 2, 1])
+    scored = lm_eval_ext.score_sql(frame, tmp_path, workers=1)
+    errors = ["prediction_error"] * 3
+    assert scored.status.to_dict() == dict(
+        zip([5, 4, 3, 2, 1], ["correct", "wrong", *errors], strict=True)
+    )
+    assert "status" not in frame and scored.attrs["signature"].startswith("reference-v")
+    with pytest.raises(OptionError, match="no column gold_sql"):
+        lm_eval_ext.score_sql(frame.drop(columns="gold_sql"), tmp_path)
+
+
+def test_figures_of_results(documents: list[dict[str, Any]], tmp_path: Path) -> None:
+    answers = [document["form"] for document in documents]
+    lm_eval_ext.score(TASK, documents, answers).save(tmp_path, "model")
+    found = lm_eval_ext.plot(tmp_path)
+    for figure in found:
+        assert figure._repr_svg_().startswith("<svg") and figure.save(tmp_path / "a.json").is_file()
+    with pytest.raises(OptionError, match="these results have no figure lieder-1"):
+        lm_eval_ext.plot([tmp_path], ["lieder-1"])
+
+
+def test_the_page_shows_what_its_code_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("execute", ROOT / "docs" / "execute.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = module.PAGE.read_text(encoding="utf-8")
+    assert len(module.BLOCK.findall(page)) > 5
+    assert module.executed(page) == page
