@@ -48,6 +48,10 @@ class ScoreEntry(_Entry):
     """How the interval was made."""
     clusters: int | None = None
     """Of the documents that the metric is about."""
+    documents: int | None = None
+    """That the metric is about."""
+    level: int = 0
+    """Which of the task's kinds of clusters they are."""
 
 
 class PastEntry(_Entry):

@@ -47,7 +47,7 @@ def test_results_come_back_and_failures_are_explained(
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "somewhere", "h:port"])
 def test_an_address_where_nothing_answers_is_one_line(work: Work, address: str) -> None:
-    with pytest.raises(OptionError, match=r"no Ray cluster at|use HOST:PORT"):
+    with pytest.raises(OptionError, match=r"no Ray cluster at|must be HOST:PORT"):
         ray_cluster.run_on(work, address, Reporter(print, print))
     assert not [path for path in work.output.iterdir() if path.name.startswith(".ray")]
 
