@@ -101,9 +101,28 @@ class Search:
         for case in self.cases:
             self._refresh(case)
 
+    def add(self, case: Case) -> None:
+        """Takes one more gold, which is examined, and adds rows for it."""
+        self.cases = [*self.cases, case]
+        self._seen[case.gold] = self._changed(case)
+        self.look_again(case)
+
+    def look_again(self, case: Case) -> None:
+        """Adds rows for a gold if it lacks some, within the tries of one round."""
+        self._refresh(case)
+        if case.lacking:
+            self._improve(case, ROUNDS[0], 1)
+
+    def remove(self, case: Case) -> None:
+        """Forgets a gold; rows that were added for it stay."""
+        self.cases = [other for other in self.cases if other is not case]
+
+    def _changed(self, case: Case) -> int:
+        return sum(self._changes.get(table, 0) for table in case.query.tables)
+
     def _refresh(self, case: Case) -> None:
         """Examines a case again if a table that it reads has changed."""
-        now = sum(self._changes.get(table, 0) for table in case.query.tables)
+        now = self._changed(case)
         if now != self._seen.get(case.gold, 0) or case.query.opaque:
             examine(case, self.scratch_db.runner, self.schema, self.originals)
             self._seen[case.gold] = now

@@ -1,0 +1,373 @@
+"""Draws trees: a node with the novel meaning, and something to ask about it.
+
+Columns are drawn by their roles; those of an entity that a link leads to are drawn less often than
+its own, and none is further away. What cannot be said well is not drawn: the average of a year,
+the name of rows that have none, one column twice.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from lm_eval_ext.benchmarks.magnifico.generate.meanings import AGGREGATES, Meaning
+from lm_eval_ext.benchmarks.magnifico.generate.profile import Entity, Field, Link, Profile
+from lm_eval_ext.benchmarks.magnifico.generate.tree import (
+    Aggregate,
+    Average,
+    Compare,
+    Exceeds,
+    Extreme,
+    Filter,
+    Function,
+    Linked,
+    Mode,
+    OneOf,
+    Operator,
+    Pair,
+    Plain,
+    Question,
+    Term,
+    Top,
+)
+from lm_eval_ext.benchmarks.magnifico.generate.values import threshold
+
+_ALONE, _OWN = 0.35, 0.7
+"""Chances of no further condition, and of one on a column of the entity's own."""
+
+_FEWEST = 4
+_MOST_GROUPS = 30
+_MOST_VALUES = 40
+_EXTREMES = frozenset({"maximum", "minimum", "average", "total", "high", "low", "mean"})
+
+
+class Impossible(Exception):  # noqa: N818 (caught here, no error)
+    """What was drawn needs something that the database does not have."""
+
+
+class Drawer:
+    """Draws questions on one database."""
+
+    def __init__(self, profile: Profile, rng: random.Random) -> None:
+        self._profile, self._rng = profile, rng
+        self._entities = list(profile.entities.values())
+
+    def question(self, meaning: Meaning) -> Question:
+        """One question with a meaning.
+
+        Raises:
+            Impossible: This draw led nowhere; another one may not.
+        """
+        drawn = _BY_KIND.get(meaning.kind, Drawer._of_bound)(self, meaning)
+        return replace(drawn, style=self._rng.randrange(6))
+
+    def both(self, measure: Meaning, condition: Meaning) -> Question:
+        """One question with two meanings: an aggregate over rows under a condition.
+
+        Raises:
+            Impossible: As :meth:`question`.
+        """
+        node = condition.node
+        if node is None:
+            entity = self._entity(lambda one: bool(one.having("amount", "total")))
+            node = self._condition(condition.kind, entity)
+        else:
+            assert condition.entity is not None
+            entity = condition.entity
+        if isinstance(node, Pair):
+            raise Impossible
+        used = set() if isinstance(node, Linked) else {node.term.phrase}
+        drawn = Question(entity, (self._measure(measure.kind, entity, used),), (node,))
+        return replace(drawn, style=self._rng.randrange(6))
+
+    def _pick(self, items: Sequence[object]) -> object:
+        if not items:
+            raise Impossible
+        return self._rng.choice(items)
+
+    def _field(self, fields: Sequence[Field]) -> Field:
+        found = self._pick(fields)
+        assert isinstance(found, Field)
+        return found
+
+    def _entity(self, fits: Callable[[Entity], bool]) -> Entity:
+        """An entity, those with more columns more often."""
+        found = [one for one in self._entities if fits(one)]
+        if not found:
+            raise Impossible
+        return self._rng.choices(found, [len(one.fields) + 1 for one in found])[0]
+
+    # What can stand in a question.
+
+    def _amount(self, entity: Entity, used: set[str], *, summed: bool = False) -> Plain:
+        roles = ("total",) if summed else ("amount", "total")
+        fields = [
+            f for f in entity.having(*roles)  # type: ignore[arg-type]
+            if f.distinct >= _FEWEST and f.phrase not in used
+            and not _EXTREMES & set(f.phrase.split())  # "the highest minimum salary"
+        ]  # fmt: skip
+        return Plain(self._field(fields))
+
+    def _measure(self, kind: str, entity: Entity, used: set[str]) -> Aggregate:
+        function: Function = AGGREGATES[kind]  # type: ignore[assignment]
+        if function == "COUNT":
+            return Aggregate("COUNT", None, kind)
+        return Aggregate(function, self._amount(entity, used, summed=function == "SUM"), kind)
+
+    def _group(self, entity: Entity, used: set[str]) -> Plain:
+        """What to group by: a category of its own, or the name of what a link leads to."""
+        own = [
+            Plain(f) for f in entity.having("category", "place")
+            if not f.nulls and 1 < f.distinct <= _MOST_GROUPS and f.phrase not in used
+        ]  # fmt: skip
+        linked = [
+            Plain(f, link) for link, parent in self._parents(entity)
+            for f in parent.having("name")[:1]
+            if parent.rows <= _MOST_GROUPS and not f.nulls and f.distinct == parent.rows
+        ]  # fmt: skip
+        found = self._pick(own + linked)
+        assert isinstance(found, Plain)
+        return found
+
+    def _parents(self, entity: Entity) -> list[tuple[Link, Entity]]:
+        links = self._profile.parents(entity)
+        nouns = [link.noun for link in links]
+        return [
+            (link, self._profile.entities[link.parent]) for link in links
+            if nouns.count(link.noun) == 1
+        ]  # fmt: skip
+
+    def _conditions(self, entity: Entity, used: set[str]) -> tuple[Filter, ...]:
+        """One further condition, or none."""
+        if self._rng.random() < _ALONE:
+            return ()
+        try:
+            return (self._ordinary(entity, used),)
+        except Impossible:
+            return ()
+
+    def _ordinary(self, entity: Entity, used: set[str]) -> Filter:
+        if self._rng.random() < _OWN:
+            return self._own_condition(entity, used)
+        parents, children = self._parents(entity), self._profile.children(entity)
+        if children and (not parents or self._rng.random() < 1 / 3):
+            link = self._rng.choice(children)
+            return Linked(link, self._profile.entities[link.child])
+        if not parents:
+            return self._own_condition(entity, used)
+        link, parent = self._rng.choice(parents)
+        fields = [
+            f for f in parent.having("category", "place", "name") if f.distinct <= _MOST_VALUES
+        ]
+        field = self._field(fields)
+        return self._equal(Plain(field, link))
+
+    def _own_condition(self, entity: Entity, used: set[str]) -> Filter:
+        fields = [
+            f for f in entity.fields if f.role not in {"name", "first", "last", "other", "key"}
+            and f.phrase not in used and f.distinct > 1
+        ]  # fmt: skip
+        field = self._field(fields)
+        plain = Plain(field)
+        if field.role in {"category", "place"}:
+            if field.distinct > _FEWEST and self._rng.random() < 1 / 4:
+                return OneOf(plain, tuple(self._rng.sample(field.common[:8], 2)))
+            return self._equal(plain)
+        return self._bound(plain)
+
+    def _equal(self, plain: Plain) -> Compare:
+        values = plain.field.common[:8] or plain.field.values
+        value = self._pick([v for v in values if _is_said(v)])
+        operator: Operator = "<>" if self._rng.random() < 1 / 6 else "="
+        return Compare(plain, operator, value)  # type: ignore[arg-type]
+
+    def _bound(self, plain: Plain) -> Compare:
+        limit = threshold(plain.field, self._rng)
+        if limit is None:
+            raise Impossible
+        operators: tuple[Operator, ...] = (">", "<") if isinstance(limit, str) else (
+            ">", "<", ">=", "<="
+        )  # fmt: skip
+        return Compare(plain, self._rng.choice(operators), limit)
+
+    def _shown(self, entity: Entity, used: set[str]) -> tuple[Term, ...]:
+        """Columns to show: what rows are named by, or another column beside it or instead."""
+        display = [f for f in entity.display if f.phrase not in used]
+        others = [
+            f for f in entity.fields if f.phrase not in used and f not in display
+            and f.role not in {"first", "last", "name"}
+        ]  # fmt: skip
+        chance = self._rng.random()
+        if display and (chance < 1 / 2 or not others):
+            return tuple(map(Plain, display))
+        other = self._field(others)
+        if display and chance < 3 / 4:
+            return (*map(Plain, display), Plain(other))
+        return (Plain(other),)
+
+    # One method per place where a meaning can stand.
+
+    def _aggregate(self, meaning: Meaning) -> Question:
+        summed, count = meaning.kind == "sum", meaning.kind == "count"
+        roles = ("total",) if summed else ("amount", "total")
+        entity = self._entity(lambda one: count or bool(one.having(*roles)))  # type: ignore[arg-type]
+        chance = self._rng.random()
+        if meaning.kind in {"maximum", "minimum"} and chance < 0.5:
+            return self._superlative(meaning, entity)
+        term = self._measure(meaning.kind, entity, set())
+        used = {term.of.phrase} if isinstance(term.of, Plain) else set()
+        by = self._group(entity, used) if chance > 0.75 else None
+        where = self._conditions(entity, used | ({by.phrase} if by else set()))
+        return Question(entity, (term,), where, by=by)
+
+    def _superlative(self, meaning: Meaning, entity: Entity) -> Question:
+        amount = self._amount(entity, set())
+        highest = meaning.kind != "minimum"
+        if meaning.kind != "second_max" and self._rng.random() < 0.5:
+            node = Extreme(amount, highest, meaning.kind)
+            return Question(entity, self._shown(entity, {amount.phrase}), (node,))
+        rank = 2 if meaning.kind == "second_max" else 1
+        top = Top(amount, highest, rank, meaning.kind)
+        where = self._conditions(entity, {amount.phrase})
+        if rank == 2 and self._rng.random() < 0.3:
+            return Question(entity, (amount,), where, top=top)
+        return Question(entity, self._shown(entity, {amount.phrase}), where, top=top)
+
+    def _second(self, meaning: Meaning) -> Question:
+        entity = self._entity(lambda one: bool(one.fields))
+        if self._rng.random() < 0.3:
+            by = self._group(entity, set())
+            top = Top(Aggregate("COUNT"), True, 2, meaning.kind)
+            return Question(entity, (), self._conditions(entity, {by.phrase}), by, top)
+        return self._superlative(meaning, entity)
+
+    def _most_frequent(self, meaning: Meaning) -> Question:
+        entity = self._entity(lambda one: True)
+        if not entity.having("category", "place") or self._rng.random() < 0.35:
+            by = self._group(entity, set())
+            top = Top(Aggregate("COUNT"), True, 1, meaning.kind)
+            return Question(entity, (), self._conditions(entity, {by.phrase}), by, top)
+        return self._asked(entity, self._condition(meaning.kind, entity))
+
+    def _of_condition(self, meaning: Meaning) -> Question:
+        if meaning.kind == "not_in":
+            entity = self._entity(lambda one: bool(self._profile.children(one)))
+        else:
+            entity = self._entity(lambda one: bool(one.having("amount", "total")))
+        return self._asked(entity, self._condition(meaning.kind, entity))
+
+    def _condition(self, kind: str, entity: Entity) -> Filter:
+        if kind == "value_mode":
+            fields = [
+                f for f in entity.having("category", "place") if not f.nulls and f.distinct > 2
+            ]
+            return Mode(Plain(self._field(fields)), kind)
+        if kind == "not_in":
+            links = [
+                one for one in self._profile.children(entity)
+                if self._profile.entities[one.child].rows
+            ]  # fmt: skip
+            link = self._pick(links)
+            assert isinstance(link, Link)
+            return Linked(link, self._profile.entities[link.child], negated=True, kind=kind)
+        amount = self._amount(entity, set())
+        if kind == "more_than_max":
+            those = self._own_condition(entity, {amount.phrase})
+            if not isinstance(those, Compare):
+                raise Impossible
+            return Exceeds(amount, those, kind)
+        if kind not in {"above_average", "below_average", "deviation"}:
+            raise Impossible
+        above = kind != "below_average"
+        return Average(amount, above, kind == "deviation", kind)
+
+    def _of_bound(self, meaning: Meaning) -> Question:
+        assert meaning.entity is not None
+        assert meaning.node is not None
+        if not isinstance(meaning.node, Pair):
+            return self._asked(meaning.entity, meaning.node)
+        return self._of_pair(meaning.entity, meaning.node)
+
+    def _of_pair(self, entity: Entity, pair: Pair) -> Question:
+        used = {pair.first.phrase, pair.second.phrase, pair.first.field.phrase}
+        chance = self._rng.random()
+        if pair.way != "joined" and chance < 0.25:
+            function: Function = self._rng.choice(("MAX", "MIN", "AVG"))
+            return Question(entity, (Aggregate(function, pair),), self._conditions(entity, used))
+        if chance < 0.6:
+            where = self._conditions(entity, used)
+            shown = self._shown(entity, used) if chance < 0.4 else ()
+            return Question(entity, (*shown, pair), where)
+        return self._asked(entity, self._pair_condition(pair), used)
+
+    def _pair_condition(self, pair: Pair) -> Compare:
+        first, second = pair.first.field, pair.second.field
+        if pair.way == "joined":
+            value = str(self._rng.choice(first.values))
+            at = self._rng.randrange(max(1, len(value) - 2))
+            piece = value[at : at + 3].strip()
+            if len(piece) < 2 or not piece.isalpha():
+                raise Impossible
+            return Compare(pair, "LIKE", f"%{piece}%")
+        if pair.way == "days":
+            limit: float = self._rng.choice((7, 14, 30, 60, 100, 365, 1000))
+        else:
+            left, right = (
+                sorted(v for v in f.values if isinstance(v, int | float)) for f in (first, second)
+            )
+            middle = [values[len(values) // 2] for values in (left, right)]
+            if pair.way == "product":
+                limit = float(f"{middle[0] * middle[1]:.1g}")
+            else:
+                limit = float(f"{middle[0] - middle[1]:.1g}")
+            limit = int(limit) if limit.is_integer() else limit
+        return Compare(pair, self._rng.choice((">", "<")), limit)
+
+    def _asked(self, entity: Entity, node: Filter, used: set[str] | None = None) -> Question:
+        """Something about the rows that a condition holds for."""
+        used = set(used or ())
+        if not isinstance(node, Linked):
+            term = node.term
+            used |= {term.phrase} if isinstance(term, Plain) else set()
+        if isinstance(node, Exceeds):
+            used |= {t.phrase for t in (node.those.term,) if isinstance(t, Plain)}
+        chance = self._rng.random()
+        if chance < 0.2:
+            return Question(entity, (Aggregate("COUNT"),), (node, *self._conditions(entity, used)))
+        if chance < 0.4 and entity.having("amount", "total"):
+            function: Function = self._rng.choice(("MAX", "MIN", "AVG", "SUM"))
+            amount = self._amount(entity, used, summed=function == "SUM")
+            where = (node, *self._conditions(entity, used | {amount.phrase}))
+            return Question(entity, (Aggregate(function, amount),), where)
+        if chance < 0.5:
+            by = self._group(entity, used)
+            return Question(entity, (Aggregate("COUNT"),), (node,), by=by)
+        if chance < 0.58:
+            amount = self._amount(entity, used)
+            shown = self._shown(entity, used | {amount.phrase})
+            return Question(entity, shown, (node,), top=Top(amount, self._rng.random() < 0.6))
+        if chance < 0.68:
+            fields = [f for f in entity.having("category", "place") if f.phrase not in used]
+            field = self._field(fields)
+            return Question(entity, (Plain(field),), (node,), distinct=True)
+        shown = self._shown(entity, used)
+        shown_phrases = {t.phrase for t in shown if isinstance(t, Plain)}
+        return Question(entity, shown, (node, *self._conditions(entity, used | shown_phrases)))
+
+
+def _is_said(value: object) -> bool:
+    """Whether a value can stand in a sentence."""
+    return isinstance(value, int | float) or (
+        isinstance(value, str) and 1 < len(value) <= 32 and value.isprintable()
+        and value.strip() == value and not set('"\'`;{}\t') & set(value)
+    )  # fmt: skip
+
+
+_BY_KIND: dict[str, Callable[[Drawer, Meaning], Question]] = {
+    **dict.fromkeys(AGGREGATES, Drawer._aggregate),
+    "second_max": Drawer._second,
+    "value_mode": Drawer._most_frequent,
+    **dict.fromkeys(
+        ("above_average", "below_average", "deviation", "not_in", "more_than_max"),
+        Drawer._of_condition,
+    ),
+}

@@ -1,0 +1,272 @@
+"""Makes the examples of a database: draws, checks, and counts what is dropped by reason."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from lm_eval_ext.benchmarks.magnifico.generate import profile as profiles
+from lm_eval_ext.benchmarks.magnifico.generate import to_sql, to_words
+from lm_eval_ext.benchmarks.magnifico.generate.check import Check
+from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer, Impossible
+from lm_eval_ext.benchmarks.magnifico.generate.lexicon import Lexicon
+from lm_eval_ext.benchmarks.magnifico.generate.meanings import (
+    AGGREGATES,
+    BOUND,
+    PHRASES,
+    WORDS,
+    Meaning,
+    bound,
+    text_of,
+)
+from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
+from lm_eval_ext.benchmarks.magnifico.generate.tree import Question
+from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Form
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.lexicon.words import WORDLIKE, draw_words, is_english
+from lm_eval_ext.sql.distill.growing import Growing
+from lm_eval_ext.sql.distill.report import Report
+from lm_eval_ext.sql.distill.scratch_db import Runner
+from lm_eval_ext.sql.policy import Limits, open_guarded
+
+SUPPORT = 5
+"""Solved examples of each word, as in the paper."""
+
+_FEWEST = 2
+"""A word with fewer questions than that is left out."""
+
+_TWO_WORDS = 10
+"""One question in so many has two words."""
+
+_DRAWS, _MOST_REFUSED, _HARD = 150, 25, 12
+"""Draws for one question; refused ones in a row, by the near misses alone, at which a word has no
+more questions; those of a word of which none was kept."""
+
+_CONDITIONS = (
+    "above_average", "not_in", "value_mode", "equals", "above", "either", "linked", "place",
+)  # fmt: skip
+"""Kinds that go with an aggregate in questions with two words."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question in all of its forms.
+
+    Attributes:
+        kinds: One, or two.
+        question: Its tree.
+        gold: The query.
+        base: The question that states the meaning.
+        support: Whether it is a solved example instead.
+    """
+
+    kinds: tuple[str, ...]
+    question: Question
+    gold: str
+    base: str
+    support: bool = False
+
+    def novel(self, meanings: Mapping[str, Meaning], form: Form) -> str:
+        """The question with the words of a form."""
+        words = {kind: meanings[kind].words[form] for kind in self.kinds}
+        return to_words.question(self.question, words)
+
+    def forms(self, meanings: Mapping[str, Meaning]) -> list[Form]:
+        """The forms that all of its words have."""
+        return [form for form in NOVEL if all(form in meanings[k].words for k in self.kinds)]
+
+
+@dataclass(frozen=True)
+class Made:
+    """All examples of a database.
+
+    Attributes:
+        profile: What it holds.
+        meanings: The interpretations by name.
+        asked: The examples, in the order in which they were drawn.
+        drawn: How many questions were drawn.
+        dropped: Those that were not kept, by reason.
+        report: On the populated copy, for exactly the gold queries of ``asked``.
+    """
+
+    profile: Profile
+    meanings: Mapping[str, Meaning]
+    asked: tuple[Asked, ...]
+    drawn: int
+    dropped: Mapping[str, int]
+    report: Report
+
+
+def make(
+    database: Path, lexicon: Lexicon, seed: int, questions: int, copy: Path,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Made:  # fmt: skip
+    """Makes the examples of a database; ``copy`` is where the populated copy goes.
+
+    Raises:
+        DataError: The database cannot be read or asked about, or has too few questions.
+    """
+    profile = profiles.read(database, lexicon)
+    meanings = dict(_meanings(profile, seed))
+    if not meanings:
+        raise DataError(
+            f"{database}: nothing can be asked about it; name its tables and columns in a lexicon "
+            "(--lexicon FILE)"
+        )
+    with closing(open_guarded(str(database), Limits())) as connection, closing(
+        Growing(database)
+    ) as growing:  # fmt: skip
+        maker = _Maker(profile, meanings, seed, Check(Runner(connection)), growing, progress)
+        maker.fill(questions)
+        return maker.finish(database, questions, copy)
+
+
+def _meanings(profile: Profile, seed: int) -> Iterator[tuple[str, Meaning]]:
+    """The interpretations that the schema allows, with their words."""
+    rng = random.Random(f"{seed} words")
+    names = {
+        name.casefold() for entity in profile.entities.values()
+        for name in (entity.table, entity.one, entity.many, *(f.name for f in entity.fields))
+    }  # fmt: skip
+    said = " ".join(
+        f"{entity.one} {entity.many} " + " ".join(f.phrase for f in entity.fields)
+        for entity in profile.entities.values()
+    )
+    invented = draw_words(WORDLIKE, len(WORDS), rng, taken=names, refused=is_english)
+    for (kind, pairs), foreign in zip(WORDS.items(), invented, strict=True):
+        free = [pair for pair in pairs if not any(word and word in said for word in pair)]
+        plausible, adversarial = rng.choice(free or pairs)
+        words: dict[Form, str] = {"plausible": plausible}
+        if kind not in PHRASES:
+            words |= {"foreign": foreign, "adversarial": adversarial}
+        own = random.Random(f"{seed} {kind}")
+        if kind not in BOUND:
+            yield kind, Meaning(kind, text_of(kind, None), MappingProxyType(words))
+        elif found := bound(kind, profile, own):
+            entity, node = found
+            text = text_of(kind, node)
+            yield kind, Meaning(kind, text, MappingProxyType(words), entity, node)
+
+
+@dataclass
+class _Maker:
+    profile: Profile
+    meanings: dict[str, Meaning]
+    seed: int
+    check: Check
+    growing: Growing
+    progress: Callable[[int], None]
+    drawn: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    asked: list[Asked] = field(default_factory=list)
+    _texts: set[str] = field(default_factory=set)
+    _refused: Counter[str] = field(default_factory=Counter)
+
+    def fill(self, questions: int) -> None:
+        """Draws for one word after the other, until there are enough or no word has any left."""
+        two = questions // _TWO_WORDS
+        drawers = {
+            kind: Drawer(self.profile, random.Random(f"{self.seed} {kind} questions"))
+            for kind in self.meanings
+        }
+        open_kinds = list(self.meanings)
+        single = 0
+        turn = 0
+        while open_kinds:
+            for kind in list(open_kinds):
+                enough = single >= questions - two
+                support = turn % 2 == 1 if turn < 2 * SUPPORT else False
+                if enough and (not support) and turn >= 2 * SUPPORT:
+                    return self._combine(two)
+                if enough and not support:
+                    continue
+                if not self._draw(kind, drawers[kind], support=support):
+                    open_kinds.remove(kind)
+                elif not support:
+                    single += 1
+                    self.progress(1)
+            turn += 1
+        return self._combine(two)
+
+    def _draw(self, kind: str, drawer: Drawer, *, support: bool) -> bool:
+        """Draws one question on a word and keeps it; whether there was one."""
+        for _ in range(_DRAWS):
+            try:
+                question = drawer.question(self.meanings[kind])
+            except Impossible:
+                continue
+            if self._keep((kind,), question, support=support):
+                self._refused[kind] = -_MOST_REFUSED + _HARD
+                return True
+            if self._refused[kind] >= _HARD:
+                return False
+        return False
+
+    def _combine(self, count: int) -> None:
+        drawer = Drawer(self.profile, random.Random(f"{self.seed} two words"))
+        rng = random.Random(f"{self.seed} pairs")
+        first = [kind for kind in AGGREGATES if kind in self.meanings]
+        second = [kind for kind in _CONDITIONS if kind in self.meanings]
+        for _ in range(count * 20 if first and second else 0):
+            if count <= 0:
+                return
+            kinds = rng.choice(first), rng.choice(second)
+            try:
+                question = drawer.both(*(self.meanings[kind] for kind in kinds))
+            except Impossible:
+                continue
+            if self._keep(kinds, question, support=False):
+                count -= 1
+                self.progress(1)
+
+    def _keep(self, kinds: tuple[str, ...], question: Question, *, support: bool) -> bool:
+        gold, base = to_sql.query(question), to_words.question(question, {})
+        if gold in self._texts or base.casefold() in self._texts:
+            return False
+        self._texts |= {gold, base.casefold()}
+        self.drawn += 1
+        reason = self.check.problem(question, gold)
+        if reason is None:
+            reason = self.growing.add(gold)
+            self._refused.update(kinds if reason else ())
+        if reason:
+            self.dropped[reason] += 1
+            return False
+        self.asked.append(Asked(kinds, question, gold, base, support))
+        return True
+
+    def finish(self, database: Path, questions: int, copy: Path) -> Made:
+        """Leaves out what was lost meanwhile, and words with too few questions.
+
+        Raises:
+            DataError: There are too few questions.
+        """
+        lost = self.growing.recheck()
+        self.dropped.update(lost.values())
+        kept = [one for one in self.asked if one.gold not in lost]
+        singles = Counter(one.kinds[0] for one in kept if len(one.kinds) == 1 and not one.support)
+        helped = {one.kinds[0] for one in kept if one.support}
+        good = {kind for kind in self.meanings if singles[kind] >= _FEWEST and kind in helped}
+        few = [one for one in kept if not set(one.kinds) <= good]
+        if few:
+            self.dropped["its word has too few questions"] += len(few)
+        kept = [one for one in kept if set(one.kinds) <= good]
+        asked = [one for one in kept if not one.support][:questions]
+        if len(asked) < questions:
+            raise DataError(
+                f"{database}: {len(asked)} questions are possible, not {questions}; use "
+                f"--questions {max(len(asked), 1)} or less, or name more columns in a lexicon "
+                "(--lexicon FILE)"
+            )
+        used = {kind for one in asked for kind in one.kinds}
+        final = [
+            one for one in kept if one in asked or (one.support and set(one.kinds) <= used)
+        ]  # fmt: skip
+        report = self.growing.save(copy, {one.gold for one in final})
+        meanings = {kind: m for kind, m in self.meanings.items() if kind in used}
+        return Made(
+            self.profile, meanings, tuple(final), self.drawn, dict(self.dropped), report
+        )  # fmt: skip
