@@ -36,6 +36,9 @@ OPTIONAL = ("db_id", "form", "support", "dialogue")
 """``form``: plausible (default), foreign or adversarial. ``support``: yes for an example that only
 few-shot prompts show. ``dialogue``: a text file (:mod:`.own_dialogues`)."""
 
+SHIPPED = "populated.json"
+"""A file of added rows beside the examples; they are used for the same databases and queries."""
+
 CATEGORY = "own"
 """The category of words; that of phrases (of two words or more) is "phrase"."""
 

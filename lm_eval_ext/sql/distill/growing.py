@@ -20,7 +20,7 @@ from lm_eval_ext.sql.policy import Limits, open_guarded
 from lm_eval_ext.sql.rewrites import Facts
 from lm_eval_ext.sql.schema import schema_of
 
-_PASSES = 3
+_PASSES = 2
 """How often all are looked at again, since rows for one gold may harm another."""
 
 

@@ -31,8 +31,9 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
 )
 from lm_eval_ext.benchmarks.magnifico.generate.values import threshold
 
-_ALONE, _OWN = 0.35, 0.7
-"""Chances of no further condition, and of one on a column of the entity's own."""
+_ALONE, _ONE, _OWN = 0.35, 0.75, 0.7
+"""Chances of no further condition, of one where there is any, and of one on a column of the
+entity's own."""
 
 _FEWEST = 4
 _MOST_GROUPS = 30
@@ -137,11 +138,14 @@ class Drawer:
         ]  # fmt: skip
 
     def _conditions(self, entity: Entity, used: set[str]) -> tuple[Filter, ...]:
-        """One further condition, or none."""
+        """Up to two further conditions."""
         if self._rng.random() < _ALONE:
             return ()
         try:
-            return (self._ordinary(entity, used),)
+            first = self._ordinary(entity, used)
+            if isinstance(first, Linked) or self._rng.random() < _ONE:
+                return (first,)
+            return (first, self._own_condition(entity, used | {first.term.phrase}))
         except Impossible:
             return ()
 

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,14 +16,16 @@ from lm_eval_ext.benchmarks.magnifico.generate.lexicon import Lexicon
 from lm_eval_ext.benchmarks.magnifico.generate.meanings import (
     AGGREGATES,
     BOUND,
+    INSTANCES,
     PHRASES,
     WORDS,
     Meaning,
     bound,
+    kind_of,
     text_of,
 )
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
-from lm_eval_ext.benchmarks.magnifico.generate.tree import Question
+from lm_eval_ext.benchmarks.magnifico.generate.tree import Filter, Pair, Question
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Form
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.lexicon.words import WORDLIKE, draw_words, is_english
@@ -38,11 +40,11 @@ SUPPORT = 5
 _FEWEST = 2
 """A word with fewer questions than that is left out."""
 
-_TWO_WORDS = 10
-"""One question in so many has two words."""
+_TWO_WORDS, _SPARE = 10, 25
+"""One question in so many has two words, and one in so many is drawn in addition."""
 
-_DRAWS, _MOST_REFUSED, _HARD = 150, 25, 12
-"""Draws for one question; refused ones in a row, by the near misses alone, at which a word has no
+_DRAWS, _PAIRS, _MOST_REFUSED, _HARD = 150, 40, 20, 6
+"""Draws for one question, and for one with two words; refused ones in a row, by the near misses alone, at which a word has no
 more questions; those of a word of which none was kept."""
 
 _CONDITIONS = (
@@ -135,20 +137,27 @@ def _meanings(profile: Profile, seed: int) -> Iterator[tuple[str, Meaning]]:
         f"{entity.one} {entity.many} " + " ".join(f.phrase for f in entity.fields)
         for entity in profile.entities.values()
     )
-    invented = draw_words(WORDLIKE, len(WORDS), rng, taken=names, refused=is_english)
-    for (kind, pairs), foreign in zip(WORDS.items(), invented, strict=True):
-        free = [pair for pair in pairs if not any(word and word in said for word in pair)]
-        plausible, adversarial = rng.choice(free or pairs)
-        words: dict[Form, str] = {"plausible": plausible}
-        if kind not in PHRASES:
-            words |= {"foreign": foreign, "adversarial": adversarial}
+    drawn = draw_words(WORDLIKE, INSTANCES * len(WORDS), rng, taken=names, refused=is_english)
+    invented = zip(*[iter(drawn)] * INSTANCES, strict=True)
+    for (kind, all_pairs), foreign in zip(WORDS.items(), invented, strict=True):
+        pairs = [pair for pair in all_pairs if not any(word and word in said for word in pair)]
+        pairs = rng.sample(pairs or all_pairs, len(pairs or all_pairs))
         own = random.Random(f"{seed} {kind}")
-        if kind not in BOUND:
-            yield kind, Meaning(kind, text_of(kind, None), MappingProxyType(words))
-        elif found := bound(kind, profile, own):
-            entity, node = found
-            text = text_of(kind, node)
-            yield kind, Meaning(kind, text, MappingProxyType(words), entity, node)
+        nodes: list[Filter | Pair] = []
+        for number, pair in enumerate(pairs[: INSTANCES if kind in BOUND else 1]):
+            name = f"{kind}_{number + 1}" if number else kind
+            words: dict[Form, str] = {"plausible": pair[0]}
+            if kind not in PHRASES:
+                words |= {"foreign": foreign[number], "adversarial": pair[1]}
+            if kind not in BOUND:
+                yield name, Meaning(name, text_of(kind, None), MappingProxyType(words))
+            elif found := bound(kind, profile, own):
+                entity, node = found
+                if node not in nodes:
+                    nodes.append(node)
+                    node = replace(node, kind=name)
+                    text = text_of(kind, node)
+                    yield name, Meaning(name, text, MappingProxyType(words), entity, node)
 
 
 @dataclass
@@ -167,29 +176,31 @@ class _Maker:
 
     def fill(self, questions: int) -> None:
         """Draws for one word after the other, until there are enough or no word has any left."""
-        two = questions // _TWO_WORDS
+        self._combine(questions // _TWO_WORDS)
         drawers = {
             kind: Drawer(self.profile, random.Random(f"{self.seed} {kind} questions"))
             for kind in self.meanings
         }
-        open_kinds = list(self.meanings)
-        single = 0
-        turn = 0
+        open_kinds = [name for name in self.meanings if name == kind_of(name)]
+        more = {n: [m for m in self.meanings if kind_of(m) == n != m] for n in open_kinds}
+        single, turn = len(self.asked), 0
         while open_kinds:
             for kind in list(open_kinds):
-                enough = single >= questions - two
-                support = turn % 2 == 1 if turn < 2 * SUPPORT else False
-                if enough and (not support) and turn >= 2 * SUPPORT:
-                    return self._combine(two)
+                # A few more than asked for: rows for later ones may harm some.
+                enough = single >= questions + questions // _SPARE
+                support = turn < 2 * SUPPORT and turn % 2 == 1
+                if enough and turn >= 2 * SUPPORT:
+                    return
                 if enough and not support:
                     continue
                 if not self._draw(kind, drawers[kind], support=support):
-                    open_kinds.remove(kind)
+                    open_kinds[:] = [one for one in open_kinds if one != kind]
+                    if following := more[kind_of(kind)]:
+                        open_kinds.append(following.pop(0))
                 elif not support:
                     single += 1
                     self.progress(1)
             turn += 1
-        return self._combine(two)
 
     def _draw(self, kind: str, drawer: Drawer, *, support: bool) -> bool:
         """Draws one question on a word and keeps it; whether there was one."""
@@ -209,8 +220,8 @@ class _Maker:
         drawer = Drawer(self.profile, random.Random(f"{self.seed} two words"))
         rng = random.Random(f"{self.seed} pairs")
         first = [kind for kind in AGGREGATES if kind in self.meanings]
-        second = [kind for kind in _CONDITIONS if kind in self.meanings]
-        for _ in range(count * 20 if first and second else 0):
+        second = [kind for kind in self.meanings if kind_of(kind) in _CONDITIONS]
+        for _ in range(count * _PAIRS if first and second else 0):
             if count <= 0:
                 return
             kinds = rng.choice(first), rng.choice(second)

@@ -30,7 +30,7 @@ WORDS: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType({
     "minimum": (("entry-level", "highest"), ("starter", "largest"), ("doorstep", "topmost")),
     "average": (("customary", "extreme"), ("run-of-the-mill", "total"), ("standard", "record")),
     "sum": (("pooled", "average"), ("collective", "individual"), ("all-in", "smallest")),
-    "count": (("tally", "average"), ("headcount", "remainder"), ("turnout", "maximum")),
+    "count": (("tally", "average"), ("quota", "remainder"), ("muster", "maximum")),
     "value_mode": (("fashionable", "rarest"), ("mainstream", "uncommon"), ("favored", "scarcest")),
     "second_max": (("silver-medal", "lowest"), ("deputy", "last"), ("understudy", "first")),
     "above_average": (
@@ -80,7 +80,9 @@ AGGREGATES = MappingProxyType(
     {"maximum": "MAX", "minimum": "MIN", "average": "AVG", "sum": "SUM", "count": "COUNT"}
 )
 
-_SHORT_SPAN = 3
+INSTANCES = 3
+"""How often a kind can be bound; each has its own word. Further ones are called ``above_2``."""
+
 _MOST_NAMES = 12
 
 
@@ -101,6 +103,11 @@ class Meaning:
     words: Mapping[Form, str]
     entity: Entity | None = None
     node: Filter | Pair | None = None
+
+
+def kind_of(name: str) -> str:
+    """The kind of an interpretation: ``above`` of ``above_2``."""
+    return name.rstrip("0123456789").removesuffix("_")
 
 
 def bound(kind: str, profile: Profile, rng: random.Random) -> tuple[Entity, Filter | Pair] | None:

@@ -282,7 +282,9 @@ class _Reader:
             field = self._field(table, column, one, rows, linked=column.name in keyed)
             if field is None:
                 continue
-            if field.phrase in fields or field.phrase in {one, many}:
+            if field.phrase in fields or {one, many, table.name.lower()} & set(
+                (field.phrase, field.phrase.removeprefix("number of "))
+            ):
                 self._leave("column with another one's name")
                 continue
             fields[field.phrase] = field

@@ -62,10 +62,9 @@ class _Clause:
             return f"that {verb} those {those} in terms of {one.term.phrase}"
         phrase = self.phrase(one.term)
         if isinstance(one, Mode):
-            return f"with the {word or 'most common'} {phrase}"
+            return f"that {self._have} the {word or 'most common'} {phrase}"
         if isinstance(one, Extreme):
-            rank = _RANKS[one.highest, 1]
-            return f"with the {word or rank} {phrase}"
+            return f"that {self._have} the {word or _RANKS[one.highest, 1]} {phrase}"
         if isinstance(one, Average):
             return f"whose {phrase} {self._average(one, word)}"
         if isinstance(one, Shorter):
@@ -111,8 +110,11 @@ def pair_phrase(term: Pair) -> str:
     first, second = term.first.phrase, term.second.phrase
     if term.way == "days":
         return f"number of days from the {second} to the {first}"
-    how = {"joined": "directly followed by", "product": "multiplied by", "difference": "minus"}
-    return f"{first} {how[term.way]} the {second}"
+    if term.way == "product":
+        return f"product of {first} and {second}"
+    if term.way == "difference":
+        return f"difference between {first} and {second}"
+    return f"{first} directly followed by the {second}"
 
 
 def _bound(one: Compare) -> str:
@@ -145,7 +147,7 @@ class _Sentence:
         ``there`` goes between the noun and what is said of it: "employees are there whose ...".
         """
         q, words = self._q, self._words
-        before = [one for one in q.where if one.kind in ADJECTIVE and one.kind in words]
+        before = [one for one in q.where if one.kind.rstrip("_23") in ADJECTIVE and one.kind in words]
         clauses = _Clause(words, many=many)
         # Clauses with a clause of their own go last, so that none is read as part of another.
         behind = sorted(
@@ -156,6 +158,8 @@ class _Sentence:
         if article == "the" and many and not q.where:
             article = "all"
         said = " and ".join(clauses.of(one) for one in behind)
+        if len(behind) == 1 and isinstance(behind[0], Mode | Extreme):
+            said = f"with {said.partition(' the ')[1].strip()} {said.partition(' the ')[2]}"
         parts = [article, *(words[one.kind] for one in before), noun, there, said]
         return " ".join(filter(None, parts))
 
@@ -216,7 +220,7 @@ class _Sentence:
         word = words.get(top.kind) if top.kind else None
         if q.by:
             if top.kind == "value_mode":
-                return f"What is the {word or 'most common'} {q.by.phrase} of {self._noun()}?"
+                return f"What is the {word or 'most common'} {q.by.phrase} among {self._noun()}?"
             number = f"the {word or rank} number of {self._noun(article='')}"
             if q.by.link:
                 return f"What is the {q.by.field.phrase} of the {q.by.link.noun} with {number}?"
