@@ -141,7 +141,8 @@ def text_of(kind: str, node: Filter | Pair | None) -> str:
 
 def _equals(entity: Entity, _: Profile, rng: random.Random) -> Iterator[Filter]:
     for field in entity.having("amount", "total"):
-        if field.whole and FEWEST <= field.distinct <= _MOST_NAMES:
+        few = FEWEST <= field.distinct <= min(_MOST_NAMES, entity.rows // 2)
+        if field.whole and few:
             yield Compare(Plain(field), "=", rng.choice(field.values), "equals")
 
 

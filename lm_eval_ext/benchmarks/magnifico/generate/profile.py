@@ -32,7 +32,7 @@ _UNSAID = frozenset(
     line version flag abbreviation initial initials symbol image picture photo file path page link
     description comment comments note notes remark remarks text details detail summary content body
     updated created modified timestamp active enabled deleted available is has was can
-    installed opened closed hired final round""".split()
+    installed opened closed hired final round select check see""".split()
 )
 """Last (or first) words of columns that are no property a person asks for."""
 

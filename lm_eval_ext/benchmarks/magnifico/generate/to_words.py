@@ -157,7 +157,7 @@ class _Sentence:
         noun = q.entity.many if many else q.entity.one
         if article == "the" and many and not q.where:
             article = "all"
-        said = " and ".join(clauses.of(one) for one in behind)
+        said = listed([clauses.of(one) for one in behind]) if behind else ""
         if len(behind) == 1 and isinstance(behind[0], Mode | Extreme):
             said = f"with {said.partition(' the ')[1].strip()} {said.partition(' the ')[2]}"
         parts = [article, *(words[one.kind] for one in before), noun, there, said]
