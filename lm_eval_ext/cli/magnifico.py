@@ -118,9 +118,7 @@ def generate(
     database: Annotated[Path, typer.Argument(metavar="DB", help="A SQLite database.")],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
-    seed: Annotated[
-        int, typer.Option(help="The same seed gives the same files.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
     questions: Annotated[int, typer.Option(help="Questions, each in all of its forms.")] = 100,
     lexicon: Annotated[
         Path | None,
@@ -143,10 +141,8 @@ def generate(
     if not made.profile.keys:
         typer.echo("The database declares no foreign keys, so no question joins tables.")
     typer.echo(folder.as_text(said))
-    typer.echo(
-        f"Ask them: lm_eval --include_path {out} --tasks {folder.task_of(database.stem)} --model hf "
-        "--model_args pretrained=MODEL"
-    )
+    task = folder.task_of(database.stem)
+    typer.echo(f"Ask them: lm_eval --include_path {out} --tasks {task} --model hf ...")
 
 
 @app.command("positions")

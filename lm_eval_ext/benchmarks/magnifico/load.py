@@ -102,7 +102,9 @@ def dataset(
         hint = "check the databases (lm-eval-ext data fetch magnifico)"
         if magnifico_corpus == "own":
             hint = (
-                problems[0] if problems else f"the file has no rows for magnifico_subset={magnifico_subset}"
+                problems[0]
+                if problems
+                else f"the file has no rows for magnifico_subset={magnifico_subset}"
             )
         raise DataError(f"MAGNIFICo: no example can be scored ({_counted(left_out)}); {hint}")
     if magnifico_corpus == "own":

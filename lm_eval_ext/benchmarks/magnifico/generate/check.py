@@ -1,8 +1,8 @@
 """Keeps the questions whose gold query is right, not empty, not trivial, and told from others.
 
 This is the first check, on the database as it is. The second one is a populated copy that grows
-with the questions (:mod:`lm_eval_ext.sql.distill.growing`): what near misses tie with, or of which a
-right rewrite has another result there, is dropped.
+with the questions (:mod:`lm_eval_ext.sql.distill.growing`): what near misses tie with, or of which
+a right rewrite has another result there, is dropped.
 """
 
 from collections.abc import Iterator

@@ -16,7 +16,7 @@ TURNS = 20
 """As in the paper (figure 19), with the two of the definition."""
 
 _CLOSING = (
-    ("Is there anything in it that worries you?", "Not really. It is small enough to check by hand."),
+    ("Is there anything in it that worries you?", "No. It is small enough to check by hand."),
     ("Who looks after it?", "Several of us do. Each change is written down."),
     ("How often do you use it?", "Nearly every day, mostly for short reports."),
     ("Could I get a copy of it?", "Yes, I will send you the file this afternoon."),

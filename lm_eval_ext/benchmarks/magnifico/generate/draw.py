@@ -35,9 +35,13 @@ _ALONE, _ONE, _OWN = 0.35, 0.75, 0.7
 """Chances of no further condition, of one where there is any, and of one on a column of the
 entity's own."""
 
+_ASK = {"count": 20, "measure": 20, "groups": 10, "top": 8, "different": 10, "list": 32}
+"""What is asked about rows under a condition, in per cent."""
+
 _FEWEST = 4
 _MOST_GROUPS = 30
 _MOST_VALUES = 40
+_MOST_TEXT = 32
 _EXTREMES = frozenset({"maximum", "minimum", "average", "total", "high", "low", "mean"})
 
 
@@ -76,9 +80,12 @@ class Drawer:
             entity = condition.entity
         if isinstance(node, Pair):
             raise Impossible
-        used = set() if isinstance(node, Linked) else {node.term.phrase}
+        used = _phrases(node)
         drawn = Question(entity, (self._measure(measure.kind, entity, used),), (node,))
         return replace(drawn, style=self._rng.randrange(6))
+
+    def _happens(self, chance: float) -> bool:
+        return self._rng.random() < chance
 
     def _pick(self, items: Sequence[object]) -> object:
         if not items:
@@ -102,7 +109,8 @@ class Drawer:
     def _amount(self, entity: Entity, used: set[str], *, summed: bool = False) -> Plain:
         roles = ("total",) if summed else ("amount", "total")
         fields = [
-            f for f in entity.having(*roles)  # type: ignore[arg-type]
+            f
+            for f in entity.having(*roles)
             if f.distinct >= _FEWEST and f.phrase not in used
             and not _EXTREMES & set(f.phrase.split())  # "the highest minimum salary"
         ]  # fmt: skip
@@ -145,7 +153,7 @@ class Drawer:
             first = self._ordinary(entity, used)
             if isinstance(first, Linked) or self._rng.random() < _ONE:
                 return (first,)
-            return (first, self._own_condition(entity, used | {first.term.phrase}))
+            return (first, self._own_condition(entity, used | _phrases(first)))
         except Impossible:
             return ()
 
@@ -213,42 +221,41 @@ class Drawer:
     def _aggregate(self, meaning: Meaning) -> Question:
         summed, count = meaning.kind == "sum", meaning.kind == "count"
         roles = ("total",) if summed else ("amount", "total")
-        entity = self._entity(lambda one: count or bool(one.having(*roles)))  # type: ignore[arg-type]
-        chance = self._rng.random()
-        if meaning.kind in {"maximum", "minimum"} and chance < 0.5:
+        entity = self._entity(lambda one: count or bool(one.having(*roles)))
+        if meaning.kind in {"maximum", "minimum"} and self._happens(0.5):
             return self._superlative(meaning, entity)
         term = self._measure(meaning.kind, entity, set())
         used = {term.of.phrase} if isinstance(term.of, Plain) else set()
-        by = self._group(entity, used) if chance > 0.75 else None
+        by = self._group(entity, used) if self._happens(0.3) else None
         where = self._conditions(entity, used | ({by.phrase} if by else set()))
         return Question(entity, (term,), where, by=by)
 
     def _superlative(self, meaning: Meaning, entity: Entity) -> Question:
         amount = self._amount(entity, set())
         highest = meaning.kind != "minimum"
-        if meaning.kind != "second_max" and self._rng.random() < 0.5:
+        if meaning.kind != "second_max" and self._happens(0.5):
             node = Extreme(amount, highest, meaning.kind)
             return Question(entity, self._shown(entity, {amount.phrase}), (node,))
         rank = 2 if meaning.kind == "second_max" else 1
         top = Top(amount, highest, rank, meaning.kind)
         where = self._conditions(entity, {amount.phrase})
-        if rank == 2 and self._rng.random() < 0.3:
+        if rank > 1 and self._happens(0.3):
             return Question(entity, (amount,), where, top=top)
         return Question(entity, self._shown(entity, {amount.phrase}), where, top=top)
 
     def _second(self, meaning: Meaning) -> Question:
         entity = self._entity(lambda one: bool(one.fields))
-        if self._rng.random() < 0.3:
+        if self._happens(0.3):
             by = self._group(entity, set())
-            top = Top(Aggregate("COUNT"), True, 2, meaning.kind)
+            top = Top(Aggregate("COUNT"), rank=2, kind=meaning.kind)
             return Question(entity, (), self._conditions(entity, {by.phrase}), by, top)
         return self._superlative(meaning, entity)
 
     def _most_frequent(self, meaning: Meaning) -> Question:
         entity = self._entity(lambda one: True)
-        if not entity.having("category", "place") or self._rng.random() < 0.35:
+        if not entity.having("category", "place") or self._happens(0.35):
             by = self._group(entity, set())
-            top = Top(Aggregate("COUNT"), True, 1, meaning.kind)
+            top = Top(Aggregate("COUNT"), kind=meaning.kind)
             return Question(entity, (), self._conditions(entity, {by.phrase}), by, top)
         return self._asked(entity, self._condition(meaning.kind, entity))
 
@@ -262,7 +269,9 @@ class Drawer:
     def _condition(self, kind: str, entity: Entity) -> Filter:
         if kind == "value_mode":
             fields = [
-                f for f in entity.having("category", "place") if not f.nulls and f.distinct > 2
+                f
+                for f in entity.having("category", "place")
+                if not f.nulls and f.distinct >= _FEWEST - 1
             ]
             return Mode(Plain(self._field(fields)), kind)
         if kind == "not_in":
@@ -293,13 +302,12 @@ class Drawer:
 
     def _of_pair(self, entity: Entity, pair: Pair) -> Question:
         used = {pair.first.phrase, pair.second.phrase, pair.first.field.phrase}
-        chance = self._rng.random()
-        if pair.way != "joined" and chance < 0.25:
+        if pair.way != "joined" and self._happens(0.25):
             function: Function = self._rng.choice(("MAX", "MIN", "AVG"))
             return Question(entity, (Aggregate(function, pair),), self._conditions(entity, used))
-        if chance < 0.6:
+        if self._happens(0.5):
             where = self._conditions(entity, used)
-            shown = self._shown(entity, used) if chance < 0.4 else ()
+            shown = self._shown(entity, used) if self._happens(0.6) else ()
             return Question(entity, (*shown, pair), where)
         return self._asked(entity, self._pair_condition(pair), used)
 
@@ -309,7 +317,7 @@ class Drawer:
             value = str(self._rng.choice(first.values))
             at = self._rng.randrange(max(1, len(value) - 2))
             piece = value[at : at + 3].strip()
-            if len(piece) < 2 or not piece.isalpha():
+            if len(piece) <= 1 or not piece.isalpha():
                 raise Impossible
             return Compare(pair, "LIKE", f"%{piece}%")
         if pair.way == "days":
@@ -328,28 +336,23 @@ class Drawer:
 
     def _asked(self, entity: Entity, node: Filter, used: set[str] | None = None) -> Question:
         """Something about the rows that a condition holds for."""
-        used = set(used or ())
-        if not isinstance(node, Linked):
-            term = node.term
-            used |= {term.phrase} if isinstance(term, Plain) else set()
-        if isinstance(node, Exceeds):
-            used |= {t.phrase for t in (node.those.term,) if isinstance(t, Plain)}
-        chance = self._rng.random()
-        if chance < 0.2:
+        used = set(used or ()) | _phrases(node)
+        ask = self._rng.choices(list(_ASK), list(_ASK.values()))[0]
+        if ask == "count":
             return Question(entity, (Aggregate("COUNT"),), (node, *self._conditions(entity, used)))
-        if chance < 0.4 and entity.having("amount", "total"):
+        if ask == "measure" and entity.having("amount", "total"):
             function: Function = self._rng.choice(("MAX", "MIN", "AVG", "SUM"))
             amount = self._amount(entity, used, summed=function == "SUM")
             where = (node, *self._conditions(entity, used | {amount.phrase}))
             return Question(entity, (Aggregate(function, amount),), where)
-        if chance < 0.5:
+        if ask == "groups":
             by = self._group(entity, used)
             return Question(entity, (Aggregate("COUNT"),), (node,), by=by)
-        if chance < 0.58:
+        if ask == "top":
             amount = self._amount(entity, used)
             shown = self._shown(entity, used | {amount.phrase})
-            return Question(entity, shown, (node,), top=Top(amount, self._rng.random() < 0.6))
-        if chance < 0.68:
+            return Question(entity, shown, (node,), top=Top(amount, self._happens(0.6)))
+        if ask == "different":
             fields = [f for f in entity.having("category", "place") if f.phrase not in used]
             field = self._field(fields)
             return Question(entity, (Plain(field),), (node,), distinct=True)
@@ -358,10 +361,17 @@ class Drawer:
         return Question(entity, shown, (node, *self._conditions(entity, used | shown_phrases)))
 
 
+def _phrases(node: Filter) -> set[str]:
+    """What the columns of a condition are called, which are not mentioned again."""
+    terms = [] if isinstance(node, Linked) else [node.term]
+    terms += [node.those.term] if isinstance(node, Exceeds) else []
+    return {term.phrase for term in terms if isinstance(term, Plain)}
+
+
 def _is_said(value: object) -> bool:
     """Whether a value can stand in a sentence."""
     return isinstance(value, int | float) or (
-        isinstance(value, str) and 1 < len(value) <= 32 and value.isprintable()
+        isinstance(value, str) and 1 < len(value) <= _MOST_TEXT and value.isprintable()
         and value.strip() == value and not set('"\'`;{}\t') & set(value)
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from lm_eval_ext.lexicon.words import is_common
 
+_SHORTEST = 3
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 _LONG = {
@@ -44,7 +45,7 @@ def is_spoken(words: Sequence[str]) -> bool:
     """Whether all words are English, so that a person would say them."""
     return bool(words) and all(
         word.isalpha() and word.isascii() and (is_common(word) or word in _LONG.values())
-        and (len(word) > 2 or word in {"of", "to", "by"}) for word in words
+        and (len(word) >= _SHORTEST or word in {"of", "to", "by"}) for word in words
     )  # fmt: skip
 
 

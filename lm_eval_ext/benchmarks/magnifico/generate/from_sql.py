@@ -80,7 +80,7 @@ class _Reader:
         self._select, self._kind, self._profile = parsed, kind, profile
         self.marked = False
         self._tables: dict[str, Entity] = {}
-        source = parsed.args.get("from") or parsed.args.get("from_")
+        source = _from(parsed)
         tables = [source.this, *(join.this for join in parsed.args.get("joins") or [])]
         for table in tables:
             if not isinstance(table, exp.Table):
@@ -201,7 +201,9 @@ class _Reader:
             raise Uncovered("a rank below the second")
         (by,) = order.expressions
         descending = bool(by.args.get("desc"))
-        kinds = ("second_max",) if rank == _TWO else ("maximum",) if descending else ("minimum",)
+        kinds: tuple[str, ...] = ("maximum",) if descending else ("minimum",)
+        if rank == _TWO:
+            kinds = ("second_max",)
         if self._select.args.get("group") is not None and rank == 1 and descending:
             kinds = (*kinds, "value_mode")
         mark = self._mark(*kinds)
@@ -253,7 +255,7 @@ class _Reader:
             return Mode(term, self._mark("value_mode"))
         if not isinstance(query, exp.Select) or query.args.get("joins") or query.args.get("where"):
             raise Uncovered("a subquery of another kind")
-        source = query.args.get("from") or query.args.get("from_")
+        source = _from(query)
         column = query.expressions[0]
         for link in self._profile.children(self._root):
             same = link.child.casefold() == source.this.name.casefold()
@@ -275,7 +277,7 @@ class _Reader:
             return Average(term, above, False, self._mark(
                 "above_average" if above else "below_average"))  # fmt: skip
         if isinstance(shown, exp.Sub) and operator == ">":
-            return Average(term, True, True, self._mark("deviation"))
+            return Average(term, less_deviation=True, kind=self._mark("deviation"))
         if isinstance(shown, exp.Max) and operator == ">" and where is not None:
             inner = self._filter(where.this)
             if not isinstance(inner, Compare):
@@ -287,6 +289,13 @@ class _Reader:
         if query.args.get("group") is not None and operator == "=":
             return Mode(term, self._mark("value_mode"))
         raise Uncovered("a subquery of another kind")
+
+
+def _from(select: exp.Select) -> exp.Expr:
+    found = select.args.get("from_") or select.args.get("from")
+    if not isinstance(found, exp.From):
+        raise Uncovered("no table")
+    return found
 
 
 def _value(node: exp.Expr) -> Value:

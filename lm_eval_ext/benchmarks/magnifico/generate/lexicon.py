@@ -27,8 +27,8 @@ from lm_eval_ext.sql.schema import Schema
 Role = Literal[
     "key", "name", "first", "last", "amount", "total", "year", "date", "place", "category", "other"
 ]
-"""What a column is to its table. ``total`` is an amount that makes sense when it is summed, ``other``
-a column that is never asked about."""
+"""What a column is to its table. ``total`` is an amount that makes sense when it is summed;
+``other`` is never asked about."""
 
 
 class ColumnEntry(BaseModel):

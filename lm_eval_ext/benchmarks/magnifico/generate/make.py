@@ -43,9 +43,12 @@ _FEWEST = 2
 _TWO_WORDS, _SPARE = 10, 25
 """One question in so many has two words, and one in so many is drawn in addition."""
 
-_DRAWS, _PAIRS, _MOST_REFUSED, _HARD = 150, 40, 20, 6
-"""Draws for one question, and for one with two words; refused ones in a row, by the near misses alone, at which a word has no
-more questions; those of a word of which none was kept."""
+_DRAWS, _PAIRS = 150, 40
+"""Draws for one question, and for one with two words."""
+
+_HARD, _MOST_REFUSED = 6, 20
+"""Refused questions of a word at which it counts as one that has none: before the first one was
+kept, and after the last one."""
 
 _CONDITIONS = (
     "above_average", "not_in", "value_mode", "equals", "above", "either", "linked", "place",
@@ -102,7 +105,7 @@ class Made:
     report: Report
 
 
-def make(
+def make(  # noqa: PLR0917
     database: Path, lexicon: Lexicon, seed: int, questions: int, copy: Path,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Made:  # fmt: skip

@@ -21,6 +21,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     Pair,
     Plain,
     Shorter,
+    Way,
 )
 from lm_eval_ext.benchmarks.magnifico.generate.values import months, threshold
 from lm_eval_ext.benchmarks.magnifico.records import Form
@@ -166,9 +167,7 @@ def _place(entity: Entity, _: Profile, rng: random.Random) -> Iterator[Filter]:
     yield from _two_values(entity.having("place"), "place", rng)
 
 
-def _two_values(
-    fields: Sequence[Field], kind: str, rng: random.Random
-) -> Iterator[Filter]:
+def _two_values(fields: Sequence[Field], kind: str, rng: random.Random) -> Iterator[Filter]:
     for field in fields:
         if field.distinct >= FEWEST:
             values = rng.sample(field.common[:_MOST_NAMES], 2)
@@ -218,7 +217,7 @@ def _differences(entity: Entity) -> Iterator[Pair]:
                 words = one.phrase.split()
                 same = [start if word == end else word for word in words] == other.phrase.split()
                 if end in words and same and (one.role == "date") == (other.role == "date"):
-                    way = "days" if one.role == "date" else "difference"
+                    way: Way = "days" if one.role == "date" else "difference"
                     kind = "spread" if one.numeric else "span"
                     yield Pair(way, Plain(one), Plain(other), kind)
 

@@ -38,7 +38,7 @@ class Row:
 
     @property
     def chrf(self) -> float:
-        """chrF of ours against theirs, over the corpus (sacrebleu's defaults)."""
+        """The chrF of ours against theirs, over the corpus (sacrebleu's defaults)."""
         from sacrebleu.metrics.chrf import CHRF
 
         return float(CHRF().corpus_score(self.ours, [self.theirs]).score) if self.ours else 0.0

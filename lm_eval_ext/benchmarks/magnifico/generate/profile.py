@@ -5,6 +5,7 @@ A table or column whose name is no English, and that the lexicon does not name, 
 about; neither is one of which no question reads well, such as "is_active".
 """
 
+import re
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -22,41 +23,55 @@ FEWEST_ROWS = 4
 """A table with fewer rows is not asked about: nearly every question on it is trivial."""
 
 _MOST_WORDS = 3
+_FIRST_YEAR, _LAST_YEAR = 1000, 2200
 _MOST_TEXT = 32
 _MOST_CATEGORIES = 40
 _MOST_VALUES = 60
 
 _UNSAID = frozenset(
-    """id ids code key number no num phone telephone fax email mail url zip zipcode postal postcode
+    re.findall(
+        r"\w+",
+        """id ids code key number no num phone telephone fax email mail url zip zipcode postal postcode
     password hash token uuid guid ssn isbn latitude longitude index rank position order sequence
     line version flag abbreviation initial initials symbol image picture photo file path page link
     description comment comments note notes remark remarks text details detail summary content body
     updated created modified timestamp active enabled deleted available is has was can
-    installed opened closed hired final round select check see""".split()
+    installed opened closed hired final round select check see""",
+    )
 )
 """Last (or first) words of columns that are no property a person asks for."""
 
 _TOTAL = frozenset(
-    """amount cost price salary quantity total revenue income budget sales profit payment fee fees
+    re.findall(
+        r"\w+",
+        """amount cost price salary quantity total revenue income budget sales profit payment fee fees
     population attendance capacity enrollment area stock points balance spending expense expenses
     money tax rent goals copies votes visits views downloads bytes milliseconds minutes hours days
     distance duration weight turnover units count passengers seats beds employees students visitors
     allowance bonus commission discount yield output production turnout earnings loan deposit
-    assets value volume credits donation kilometers miles damage cases injured killed mileage
-    value""".split()
+    assets value volume credits donation kilometers miles damage cases injured killed mileage""",
+    )
 )
 """Last words of amounts whose sum means something."""
 
-_MONEY = frozenset("sales earnings expenses fees assets savings credits profits losses".split())
-_PLACE = frozenset(
-    """city town country state county province region district location nationality hometown
-    origin continent area village neighborhood destination headquarters department""".split()
+_MONEY = frozenset(
+    re.findall(r"\w+", "sales earnings expenses fees assets savings credits profits losses")
 )
-_ROOM = frozenset("classroom room building floor apartment house gate track".split())
-_DATE = frozenset("date day birthday time start end begin deadline".split())
+_PLACE = frozenset(
+    re.findall(
+        r"\w+",
+        """city town country state county province region district location nationality hometown
+    origin continent area village neighborhood destination headquarters department""",
+    )
+)
+_ROOM = frozenset(re.findall(r"\w+", "classroom room building floor apartment house gate track"))
+_DATE = frozenset(re.findall(r"\w+", "date day birthday time start end begin deadline"))
 _NO_ROW = frozenset(
-    """has in of by for with and to is at on from takes plays lives teaches ref list data info
-    history record log status map detail entry item line""".split()
+    re.findall(
+        r"\w+",
+        """has in of by for with and to is at on from takes plays lives teaches ref list data info
+    history record log status map detail entry item line""",
+    )
 )
 """Words in names of tables whose rows are relations rather than things."""
 
@@ -282,9 +297,10 @@ class _Reader:
             field = self._field(table, column, one, rows, linked=column.name in keyed)
             if field is None:
                 continue
-            if field.phrase in fields or {one, many, table.name.lower()} & set(
-                (field.phrase, field.phrase.removeprefix("number of "))
-            ):
+            if field.phrase in fields or {one, many, table.name.lower()} & {
+                field.phrase,
+                field.phrase.removeprefix("number of "),
+            }:
                 self._leave("column with another one's name")
                 continue
             fields[field.phrase] = field
@@ -307,7 +323,9 @@ class _Reader:
             return None
         asked = f"SELECT {quoted(column.name)}, count(*) FROM {quoted(table.name)} GROUP BY 1"
         counted = self._runner.rows(f"{asked} ORDER BY 1")
-        counts = {value: int(str(count)) for value, count in counted if value is not None}
+        counts: dict[Value, int] = {
+            value: int(str(count)) for value, count in counted if value is not None
+        }
         nulls = rows - sum(counts.values())
         role = (entry.role if entry else None) or self._role(
             column, phrase, counts, rows, entry, linked=linked
@@ -374,7 +392,9 @@ class _Reader:
 
 def _numeric_role(words: list[str], head: str, numbers: list[int | float]) -> Role:
     if head in {"year", "founded", "since"}:
-        good = all(isinstance(value, int) and 1000 <= value < 2200 for value in numbers)
+        good = all(
+            isinstance(value, int) and _FIRST_YEAR <= value < _LAST_YEAR for value in numbers
+        )
         return "year" if good and head == "year" else "other"
     if head in _DATE | _PLACE | _ROOM - {"area"} or len(set(numbers)) < FEWEST_ROWS:
         return "other"
@@ -384,17 +404,14 @@ def _numeric_role(words: list[str], head: str, numbers: list[int | float]) -> Ro
 
 def _quantity(phrase: str) -> str:
     """``adults`` as a number is "number of adults"."""
-    head = phrase.split()[-1]
+    head = phrase.rsplit(maxsplit=1)[-1]
     if " of " in phrase or english.singular(head) == head:
         return phrase
     return f"{'amount' if head in _MONEY else 'number'} of {phrase}"
 
 
 def _is_day(text: str) -> bool:
-    parts = text.split("-")
-    return len(text) == 10 and len(parts) == 3 and [len(p) for p in parts] == [4, 2, 2] and (
-        "".join(parts).isdigit()
-    )  # fmt: skip
+    return re.fullmatch(r"\d{4}-\d\d-\d\d", text) is not None
 
 
 def _is_tidy(text: str) -> bool:

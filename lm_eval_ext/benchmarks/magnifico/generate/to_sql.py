@@ -16,9 +16,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     Extreme,
     Filter,
     Linked,
-    Mode,
     OneOf,
-    Pair,
     Plain,
     Question,
     Shorter,
@@ -46,22 +44,24 @@ def query(question: Question) -> str:
 def _name(name: str) -> exp.Identifier:
     """A table or column, quoted where SQLite or sqlglot would not read it as a name."""
     from sqlglot.dialects.sqlite import SQLite
-    from sqlglot.tokens import TokenType
 
     tokens = SQLite().tokenize(name) if re.fullmatch(r"[A-Za-z_]\w*", name) else []
-    plain = len(tokens) == 1 and tokens[0].token_type == TokenType.VAR and name.isascii()
+    plain = len(tokens) == 1 and tokens[0].token_type.name == "VAR" and name.isascii()
     return exp.Identifier(this=name, quoted=not plain or name.upper() in _RESERVED)
 
 
 _RESERVED = frozenset(
-    """ABORT ACTION ADD AFTER ALL ALTER ALWAYS ANALYZE AND AS ASC ATTACH AUTOINCREMENT BEFORE BEGIN
+    re.findall(
+        r"\w+",
+        """ABORT ACTION ADD AFTER ALL ALTER ALWAYS ANALYZE AND AS ASC ATTACH AUTOINCREMENT BEFORE BEGIN
     BETWEEN BY CASCADE CASE CAST CHECK COLLATE COLUMN COMMIT CONFLICT CONSTRAINT CREATE CROSS
     CURRENT DEFAULT DEFERRED DELETE DESC DETACH DISTINCT DO DROP EACH ELSE END ESCAPE EXCEPT EXISTS
     EXPLAIN FAIL FILTER FOR FOREIGN FROM FULL GLOB GROUP HAVING IF IN INDEX INNER INSERT INTERSECT
     INTO IS ISNULL JOIN KEY LEFT LIKE LIMIT MATCH NATURAL NOT NOTNULL NULL OF OFFSET ON OR ORDER
     OUTER OVER PRAGMA PRIMARY QUERY RANGE REFERENCES REGEXP REINDEX RENAME REPLACE RIGHT ROW ROWS
     SELECT SET TABLE TEMP THEN TO TRANSACTION TRIGGER UNION UNIQUE UPDATE USING VALUES VIEW WHEN
-    WHERE WINDOW WITH""".split()
+    WHERE WINDOW WITH""",
+    )
 )
 
 
@@ -106,7 +106,9 @@ class _Select:
         return made
 
     def _cut(self, made: exp.Select, top: Top) -> exp.Select:
-        by = exp.Ordered(this=self._term(top.term), desc=top.descending, nulls_first=not top.descending)
+        by = exp.Ordered(
+            this=self._term(top.term), desc=top.descending, nulls_first=not top.descending
+        )
         made = made.order_by(by).limit(1)
         return made.offset(top.rank - 1) if top.rank > 1 else made
 

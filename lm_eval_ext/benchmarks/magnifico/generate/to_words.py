@@ -38,7 +38,7 @@ def question(asked: Question, words: Mapping[str, str]) -> str:
     return _Sentence(asked, words).whole()
 
 
-def condition(one: Filter, words: Mapping[str, str] = {}) -> str:  # noqa: B006 (read only)
+def condition(one: Filter, words: Mapping[str, str] = {}) -> str:
     """What a condition says behind a plural noun: "whose price is above 30"."""
     return _Clause(words, many=True).of(one)
 
@@ -52,7 +52,7 @@ class _Clause:
             ("are", "have", "do not") if many else ("is", "has", "does not")
         )
 
-    def of(self, one: Filter) -> str:  # noqa: C901, PLR0911, PLR0912
+    def of(self, one: Filter) -> str:  # noqa: PLR0911
         word = self._words.get(one.kind) if one.kind else None
         if isinstance(one, Linked):
             return self._linked(one, word)
@@ -101,7 +101,7 @@ class _Clause:
                 return f"lies in the {word}"
             return "is above the overall average minus the standard deviation"
         if not one.above:
-            return f"lies in the {word}" if word else f"is below the overall average"
+            return f"lies in the {word}" if word else "is below the overall average"
         return f"is {word}" if word else "is above the overall average"
 
 
@@ -147,12 +147,17 @@ class _Sentence:
         ``there`` goes between the noun and what is said of it: "employees are there whose ...".
         """
         q, words = self._q, self._words
-        before = [one for one in q.where if one.kind.rstrip("_23") in ADJECTIVE and one.kind in words]
+        before = [
+            one for one in q.where if one.kind.rstrip("_23") in ADJECTIVE and one.kind in words
+        ]
         clauses = _Clause(words, many=many)
         # Clauses with a clause of their own go last, so that none is read as part of another.
         behind = sorted(
             (one for one in q.where if one not in before),
-            key=lambda one: (not isinstance(one, Mode | Extreme), isinstance(one, Linked | Exceeds)),
+            key=lambda one: (
+                not isinstance(one, Mode | Extreme),
+                isinstance(one, Linked | Exceeds),
+            ),
         )
         noun = q.entity.many if many else q.entity.one
         if article == "the" and many and not q.where:

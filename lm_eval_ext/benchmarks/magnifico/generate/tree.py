@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Entity, Field, Link
 from lm_eval_ext.sql.values import Value
 
+Way = Literal["joined", "difference", "days", "product"]
 Operator = Literal["=", "<>", ">", ">=", "<", "<=", "LIKE"]
 Function = Literal["MAX", "MIN", "AVG", "SUM", "COUNT"]
 
@@ -33,7 +34,7 @@ class Plain:
 class Pair:
     """Two columns of the entity as one: joined texts, a difference, days between, a product."""
 
-    way: Literal["joined", "difference", "days", "product"]
+    way: Way
     first: Plain
     second: Plain
     kind: str = ""

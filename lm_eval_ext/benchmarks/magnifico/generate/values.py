@@ -2,11 +2,13 @@
 
 import math
 import random
+import re
 
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Field
 
-_MONTHS = (
-    "January February March April May June July August September October November December".split()
+_MONTHS = re.findall(
+    r"\w+",
+    """January February March April May June July August September October November December""",
 )
 _EDGE = 6
 """A threshold leaves at least a sixth of the different values on either side."""
