@@ -136,7 +136,12 @@ def generate(
 
     with tqdm(total=questions, desc="questions", unit="q", disable=None) as bar:
         made, said = folder.generate(
-            database, out, seed=seed, questions=questions, words=lexicon, progress=bar.update
+            database,
+            out,
+            seed=seed,
+            questions=questions,
+            words=lexicon,
+            progress=bar.update,
         )
     if not made.profile.keys:
         typer.echo("The database declares no foreign keys, so no question joins tables.")

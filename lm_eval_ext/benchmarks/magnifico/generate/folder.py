@@ -58,7 +58,7 @@ metadata:
 
 def generate(
     database: Path, out: Path, *, seed: int, questions: int, words: Path | None = None,
-    progress: Callable[[int], None] = lambda _: None,
+    progress: Callable[[int], object] = lambda _: None,
 ) -> tuple[Made, dict[str, Any]]:  # fmt: skip
     """Makes a folder of examples; returns them and what ``generated.json`` says.
 

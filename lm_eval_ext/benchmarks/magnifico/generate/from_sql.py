@@ -274,8 +274,8 @@ class _Reader:
         where = query.args.get("where")
         if isinstance(shown, exp.Avg) and operator in {">", "<"}:
             above = operator == ">"
-            return Average(term, above, False, self._mark(
-                "above_average" if above else "below_average"))  # fmt: skip
+            mark = self._mark("above_average" if above else "below_average")
+            return Average(term, above, kind=mark)
         if isinstance(shown, exp.Sub) and operator == ">":
             return Average(term, less_deviation=True, kind=self._mark("deviation"))
         if isinstance(shown, exp.Max) and operator == ">" and where is not None:

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +39,9 @@ SUPPORT = 5
 
 _FEWEST = 2
 """A word with fewer questions than that is left out."""
+
+_PER_WORD = 4
+"""Questions of a word where few are wanted: then words are left out, not questions of each."""
 
 _TWO_WORDS, _SPARE = 10, 25
 """One question in so many has two words, and one in so many is drawn in addition."""
@@ -107,7 +110,7 @@ class Made:
 
 def make(  # noqa: PLR0917
     database: Path, lexicon: Lexicon, seed: int, questions: int, copy: Path,
-    progress: Callable[[int], None] = lambda _: None,
+    progress: Callable[[int], object] = lambda _: None,
 ) -> Made:  # fmt: skip
     """Makes the examples of a database; ``copy`` is where the populated copy goes.
 
@@ -170,7 +173,7 @@ class _Maker:
     seed: int
     check: Check
     growing: Growing
-    progress: Callable[[int], None]
+    progress: Callable[[int], object]
     drawn: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     asked: list[Asked] = field(default_factory=list)
@@ -179,12 +182,13 @@ class _Maker:
 
     def fill(self, questions: int) -> None:
         """Draws for one word after the other, until there are enough or no word has any left."""
-        self._combine(questions // _TWO_WORDS)
+        chosen = self._chosen(max(_FEWEST, questions // _PER_WORD))
+        self._combine(questions // _TWO_WORDS, chosen)
         drawers = {
             kind: Drawer(self.profile, random.Random(f"{self.seed} {kind} questions"))
             for kind in self.meanings
         }
-        open_kinds = [name for name in self.meanings if name == kind_of(name)]
+        open_kinds = list(chosen)
         more = {n: [m for m in self.meanings if kind_of(m) == n != m] for n in open_kinds}
         single, turn = len(self.asked), 0
         while open_kinds:
@@ -205,6 +209,18 @@ class _Maker:
                     self.progress(1)
             turn += 1
 
+    def _chosen(self, count: int) -> list[str]:
+        """So many kinds, drawn, one of each sort that questions with two words need among them."""
+        rng = random.Random(f"{self.seed} kinds")
+        kinds = [name for name in self.meanings if name == kind_of(name)]
+        if count >= len(kinds):
+            return kinds
+        mixed = rng.sample(kinds, len(kinds))
+        first = [kind for kind in mixed if kind in AGGREGATES][:1]
+        second = [kind for kind in mixed if kind in _CONDITIONS][:1]
+        both = first + second
+        return (both + [kind for kind in mixed if kind not in both])[:count]
+
     def _draw(self, kind: str, drawer: Drawer, *, support: bool) -> bool:
         """Draws one question on a word and keeps it; whether there was one."""
         for _ in range(_DRAWS):
@@ -219,11 +235,11 @@ class _Maker:
                 return False
         return False
 
-    def _combine(self, count: int) -> None:
+    def _combine(self, count: int, chosen: Collection[str]) -> None:
         drawer = Drawer(self.profile, random.Random(f"{self.seed} two words"))
         rng = random.Random(f"{self.seed} pairs")
-        first = [kind for kind in AGGREGATES if kind in self.meanings]
-        second = [kind for kind in self.meanings if kind_of(kind) in _CONDITIONS]
+        first = [kind for kind in AGGREGATES if kind in chosen]
+        second = [kind for kind in chosen if kind in _CONDITIONS]
         for _ in range(count * _PAIRS if first and second else 0):
             if count <= 0:
                 return

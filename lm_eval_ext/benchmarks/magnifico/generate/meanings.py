@@ -247,7 +247,8 @@ FEWEST = 4
 
 _NODES = {
     "equals": _equals, "above": _above, "either": _either, "linked": _linked, "place": _place,
-    "alias": _alias, "span": _span, "spread": _spread, "product": _product, "shorter": _shorter, "during": _during,
+    "alias": _alias, "span": _span, "spread": _spread, "product": _product, "shorter": _shorter,
+    "during": _during,
     "unlike": _unlike, "at_least": _at_least,
 }  # fmt: skip
 

@@ -31,7 +31,8 @@ _MOST_VALUES = 60
 _UNSAID = frozenset(
     re.findall(
         r"\w+",
-        """id ids code key number no num phone telephone fax email mail url zip zipcode postal postcode
+        """id ids code key number no num phone telephone fax email mail url zip zipcode postal
+        postcode
     password hash token uuid guid ssn isbn latitude longitude index rank position order sequence
     line version flag abbreviation initial initials symbol image picture photo file path page link
     description comment comments note notes remark remarks text details detail summary content body
@@ -44,7 +45,8 @@ _UNSAID = frozenset(
 _TOTAL = frozenset(
     re.findall(
         r"\w+",
-        """amount cost price salary quantity total revenue income budget sales profit payment fee fees
+        """amount cost price salary quantity total revenue income budget sales profit payment
+        fee fees
     population attendance capacity enrollment area stock points balance spending expense expenses
     money tax rent goals copies votes visits views downloads bytes milliseconds minutes hours days
     distance duration weight turnover units count passengers seats beds employees students visitors
