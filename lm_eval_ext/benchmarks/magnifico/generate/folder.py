@@ -12,13 +12,13 @@ from lm_eval_ext.atomic import atomic_path, atomic_text, sha256_of
 from lm_eval_ext.benchmarks.magnifico.generate import GRAMMAR_VERSION, dialogues, lexicon
 from lm_eval_ext.benchmarks.magnifico.generate.make import Asked, Made, make
 from lm_eval_ext.benchmarks.magnifico.generate.profile import open_database
-from lm_eval_ext.benchmarks.magnifico.own import OPTIONAL, REQUIRED, SHIPPED
+from lm_eval_ext.benchmarks.magnifico.own import GENERATED, OPTIONAL, REQUIRED, SHIPPED
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.sql.distill.report import POPULATE_VERSION
 from lm_eval_ext.sql.distill.shipped import pack
 from lm_eval_ext.sql.schema import read_schema
 
-EXAMPLES, REPORT, TALKS = "examples.tsv", "generated.json", "dialogues"
+EXAMPLES, TALKS = "examples.tsv", "dialogues"
 
 _COLUMNS = (*REQUIRED, *OPTIONAL[1:])
 _YES = "yes"
@@ -87,7 +87,7 @@ def generate(
             said = _written(part, out, home.stem, made, seed)
             said["database"] = {"name": home.stem, "sha256": sha256_of(home)}
             said["lexicon"] = sha256_of(words) if words else None
-            with atomic_text(part / REPORT) as file:
+            with atomic_text(part / GENERATED) as file:
                 file.write(json.dumps(said, indent=1, ensure_ascii=False) + "\n")
     except OSError as error:
         raise OptionError(f"cannot write {out}: {error.strerror}") from None
