@@ -192,7 +192,7 @@ def _alias(entity: Entity, _: Profile, rng: random.Random) -> Iterator[Pair]:
     if all(names):
         yield Pair("joined", Plain(names[1][0]), Plain(names[0][0]), "alias")
         return
-    texts = [*entity.having("name")[:1], *entity.having("place", "category")]
+    texts = [*entity.having("name")[:1], *entity.having("place")]
     for first, second in combinations(texts, 2):
         if not first.nulls and not second.nulls:
             yield Pair("joined", Plain(first), Plain(second), "alias")

@@ -339,6 +339,9 @@ class _Reader:
         values = sorted(counts, key=lambda value: (isinstance(value, str), value))  # type: ignore[type-var,unused-ignore]
         if role in {"amount", "total"} and entry is None:
             phrase = _quantity(phrase)
+        elif entry is None:  # "languages" of a song has one value in each row
+            front, _, noun = phrase.rpartition(" ")
+            phrase = f"{front} {english.singular(noun)}".strip()
         step = max(1, len(values) // _MOST_VALUES)
         return Field(
             table.name, column.name, phrase, role, len(counts), nulls,

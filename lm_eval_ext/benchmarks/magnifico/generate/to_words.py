@@ -30,7 +30,7 @@ _FUNCTIONS = {"MAX": "highest", "MIN": "lowest", "AVG": "average", "SUM": "total
 _BOUNDS = {
     ">": "above", ">=": "at least", "<": "below", "<=": "at most", "=": "", "<>": "not",
 }  # fmt: skip
-_DATES = {">": "after", "<": "before", ">=": "not before", "<=": "not after"}
+_DATES = {">": "after {}", "<": "before {}", ">=": "{} or later", "<=": "{} or earlier"}
 
 
 def question(asked: Question, words: Mapping[str, str]) -> str:
@@ -123,8 +123,9 @@ def _bound(one: Compare) -> str:
         piece = str(one.value).strip("%")
         return f'contains "{piece}"'
     dated = isinstance(one.term, Plain) and one.term.field.role in {"date", "year"}
-    bound = (_DATES if dated else {}).get(one.operator) or _BOUNDS[one.operator]
-    return f"is {bound} {value}".replace("  ", " ")
+    if dated and one.operator in _DATES:
+        return f"is {_DATES[one.operator].format(value)}"
+    return f"is {_BOUNDS[one.operator]} {value}".replace("  ", " ")
 
 
 class _Sentence:
@@ -180,7 +181,11 @@ class _Sentence:
         return plural(term.phrase) if many else term.phrase
 
     def _terms(self, *, many: bool = False) -> str:
-        return listed([self._term(term, many=many) for term in self._q.show])
+        said = [self._term(term, many=many) for term in self._q.show]
+        if len(said) > 1 and isinstance(self._q.show[-1], Pair):
+            # Otherwise "the date and first name followed by the last name" could be two columns.
+            return f"{listed(said[:-1])}, and the {said[-1]}"
+        return listed(said)
 
     def _list(self) -> str:
         q = self._q
