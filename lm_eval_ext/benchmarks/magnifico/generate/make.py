@@ -11,7 +11,7 @@ from types import MappingProxyType
 from lm_eval_ext.benchmarks.magnifico.generate import profile as profiles
 from lm_eval_ext.benchmarks.magnifico.generate import to_sql, to_words
 from lm_eval_ext.benchmarks.magnifico.generate.check import Check
-from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer, Impossible
+from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer
 from lm_eval_ext.benchmarks.magnifico.generate.lexicon import Lexicon
 from lm_eval_ext.benchmarks.magnifico.generate.meanings import (
     AGGREGATES,
@@ -24,6 +24,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.meanings import (
     kind_of,
     text_of,
 )
+from lm_eval_ext.benchmarks.magnifico.generate.parts import Impossible
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
 from lm_eval_ext.benchmarks.magnifico.generate.tree import Filter, Pair, Question
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Form

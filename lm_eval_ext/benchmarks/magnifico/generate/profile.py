@@ -5,7 +5,6 @@ A table or column whose name is no English, and that the lexicon does not name, 
 about; neither is one of which no question reads well, such as "is_active".
 """
 
-import re
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -13,69 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lm_eval_ext.benchmarks.magnifico.generate import english
-from lm_eval_ext.benchmarks.magnifico.generate.lexicon import ColumnEntry, Lexicon, Role
+from lm_eval_ext.benchmarks.magnifico.generate.lexicon import Lexicon, Role
+from lm_eval_ext.benchmarks.magnifico.generate.roles import (
+    FEWEST_ROWS,
+    MOST_CATEGORIES,
+    MOST_VALUES,
+    MOST_WORDS,
+    NO_ROW,
+    PLACES,
+    UNSAID,
+    quantity,
+    role_of,
+)
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
 from lm_eval_ext.sql.schema import Column, Schema, Table, schema_of
 from lm_eval_ext.sql.values import Value, quoted
-
-FEWEST_ROWS = 4
-"""A table with fewer rows is not asked about: nearly every question on it is trivial."""
-
-_MOST_WORDS = 3
-_FIRST_YEAR, _LAST_YEAR = 1000, 2200
-_MOST_TEXT = 32
-_MOST_CATEGORIES = 40
-_MOST_VALUES = 60
-
-_UNSAID = frozenset(
-    re.findall(
-        r"\w+",
-        """id ids code key number no num phone telephone fax email mail url zip zipcode postal
-        postcode
-    password hash token uuid guid ssn isbn latitude longitude index rank position order sequence
-    line version flag abbreviation initial initials symbol image picture photo file path page link
-    description comment comments note notes remark remarks text details detail summary content body
-    updated created modified timestamp active enabled deleted available is has was can
-    installed opened closed hired final round select check see""",
-    )
-)
-"""Last (or first) words of columns that are no property a person asks for."""
-
-_TOTAL = frozenset(
-    re.findall(
-        r"\w+",
-        """amount cost price salary quantity total revenue income budget sales profit payment
-        fee fees
-    population attendance capacity enrollment area stock points balance spending expense expenses
-    money tax rent goals copies votes visits views downloads bytes milliseconds minutes hours days
-    distance duration weight turnover units count passengers seats beds employees students visitors
-    allowance bonus commission discount yield output production turnout earnings loan deposit
-    assets value volume credits donation kilometers miles damage cases injured killed mileage""",
-    )
-)
-"""Last words of amounts whose sum means something."""
-
-_MONEY = frozenset(
-    re.findall(r"\w+", "sales earnings expenses fees assets savings credits profits losses")
-)
-_PLACE = frozenset(
-    re.findall(
-        r"\w+",
-        """city town country state county province region district location nationality hometown
-    origin continent area village neighborhood destination headquarters department""",
-    )
-)
-_ROOM = frozenset(re.findall(r"\w+", "classroom room building floor apartment house gate track"))
-_DATE = frozenset(re.findall(r"\w+", "date day birthday time start end begin deadline"))
-_NO_ROW = frozenset(
-    re.findall(
-        r"\w+",
-        """has in of by for with and to is at on from takes plays lives teaches ref list data info
-    history record log status map detail entry item line""",
-    )
-)
-"""Words in names of tables whose rows are relations rather than things."""
 
 
 @dataclass(frozen=True)
@@ -272,7 +224,7 @@ class _Reader:
             words.pop()
         one = self._nouns(parent)[0]
         own = one.split()
-        if english.is_spoken(words) and not set(own) <= set(words) and words[-1] not in _UNSAID:
+        if english.is_spoken(words) and not set(own) <= set(words) and words[-1] not in UNSAID:
             return " ".join(words)
         return one
 
@@ -283,7 +235,7 @@ class _Reader:
         words = english.words_of(table.name)
         if not words:
             return "", ""
-        if self._strict and (not english.is_spoken(words) or _NO_ROW & set(words)):
+        if self._strict and (not english.is_spoken(words) or NO_ROW & set(words)):
             return "", ""
         one = " ".join([*words[:-1], english.singular(words[-1])])
         return one, english.plural(one)
@@ -329,20 +281,20 @@ class _Reader:
             value: int(str(count)) for value, count in counted if value is not None
         }
         nulls = rows - sum(counts.values())
-        role = (entry.role if entry else None) or self._role(
+        role = (entry.role if entry else None) or role_of(
             column, phrase, counts, rows, entry, linked=linked
         )
         if (role == "other" or (self._strict and 2 * nulls > rows)) and self._strict:
             self._leave("column that no question is asked about")
             return None
-        common = sorted(counts, key=lambda value: (-counts[value], str(value)))[:_MOST_CATEGORIES]
+        common = sorted(counts, key=lambda value: (-counts[value], str(value)))[:MOST_CATEGORIES]
         values = sorted(counts, key=lambda value: (isinstance(value, str), value))  # type: ignore[type-var,unused-ignore]
         if role in {"amount", "total"} and entry is None:
-            phrase = _quantity(phrase)
+            phrase = quantity(phrase)
         elif entry is None:  # "languages" of a song has one value in each row
             front, _, noun = phrase.rpartition(" ")
             phrase = f"{front} {english.singular(noun)}".strip()
-        step = max(1, len(values) // _MOST_VALUES)
+        step = max(1, len(values) // MOST_VALUES)
         return Field(
             table.name, column.name, phrase, role, len(counts), nulls,
             values=tuple(values[::step]),
@@ -359,65 +311,7 @@ class _Reader:
                 words = words[len(start) :]
                 break
         if self._strict and (
-            not english.is_spoken(words) or len(words) > _MOST_WORDS or len(_PLACE & set(words)) > 1
+            not english.is_spoken(words) or len(words) > MOST_WORDS or len(PLACES & set(words)) > 1
         ):
             return ""
         return " ".join(words)
-
-    def _role(  # noqa: PLR0911
-        self, column: Column, phrase: str, counts: Mapping[Value, int], rows: int,
-        entry: ColumnEntry | None, *, linked: bool,
-    ) -> Role:  # fmt: skip
-        words = phrase.split()
-        head = words[words.index("of") - 1] if "of" in words[1:] else words[-1]
-        texts = [value for value in counts if isinstance(value, str)]
-        if phrase in {"first name", "last name"} and texts:
-            return "first" if words[0] == "first" else "last"
-        if head in {"name", "title"} and len(texts) > 1:
-            return "name"
-        if column.primary_key or linked:
-            return "other"
-        if entry is None and (head in _UNSAID or words[0] in _UNSAID or head.endswith("ed")):
-            return "other"
-        numbers = [value for value in counts if isinstance(value, int | float)]
-        if counts and len(numbers) == len(counts):
-            return _numeric_role(words, head, numbers)
-        if not texts or len(texts) < len(counts) or not all(map(_is_tidy, texts)):
-            return "other"
-        if all(_is_day(text) for text in texts):
-            return "date"
-        if head in _DATE or any(_is_day(text[:10]) for text in texts):
-            return "other"  # in a spelling that does not sort
-        if head in _PLACE and len(counts) < rows:
-            return "place"
-        short = all(1 < len(text) <= _MOST_TEXT and not text.isdigit() for text in texts)
-        few = len(counts) <= min(_MOST_CATEGORIES, max(2, rows * 6 // 10))
-        return "category" if short and few and len(counts) > 1 else "other"
-
-
-def _numeric_role(words: list[str], head: str, numbers: list[int | float]) -> Role:
-    if head in {"year", "founded", "since"}:
-        good = all(
-            isinstance(value, int) and _FIRST_YEAR <= value < _LAST_YEAR for value in numbers
-        )
-        return "year" if good and head == "year" else "other"
-    if head in _DATE | _PLACE | _ROOM - {"area"} or len(set(numbers)) < FEWEST_ROWS:
-        return "other"
-    rate = {"average", "maximum", "minimum", "percentage", "percent", "rate", "unit"} & set(words)
-    return "total" if head in _TOTAL and not rate else "amount"
-
-
-def _quantity(phrase: str) -> str:
-    """``adults`` as a number is "number of adults"."""
-    head = phrase.rsplit(maxsplit=1)[-1]
-    if " of " in phrase or english.singular(head) == head:
-        return phrase
-    return f"{'amount' if head in _MONEY else 'number'} of {phrase}"
-
-
-def _is_day(text: str) -> bool:
-    return re.fullmatch(r"\d{4}-\d\d-\d\d", text) is not None
-
-
-def _is_tidy(text: str) -> bool:
-    return bool(text.strip() == text and text.isprintable() and text and '"' not in text)
