@@ -190,25 +190,28 @@ class _Maker:
             for kind in self.meanings
         }
         open_kinds = list(chosen)
-        more = {n: [m for m in self.meanings if kind_of(m) == n != m] for n in open_kinds}
-        single, turn = len(self.asked), 0
+        more = [name for name in self.meanings if name not in chosen]
+        # Further words with a meaning come last.
+        more.sort(key=lambda name: name != kind_of(name))
+        single, turns = len(self.asked), Counter[str]()
         while open_kinds:
+            # A few more than asked for: rows for later ones may harm some.
+            enough = single >= questions + questions // _SPARE
+            if enough and all(turns[kind] >= 2 * SUPPORT for kind in open_kinds):
+                return
             for kind in list(open_kinds):
-                # A few more than asked for: rows for later ones may harm some.
-                enough = single >= questions + questions // _SPARE
+                turn = turns[kind]
+                turns[kind] += 1
                 support = turn < 2 * SUPPORT and turn % 2 == 1
-                if enough and turn >= 2 * SUPPORT:
-                    return
-                if enough and not support:
+                if single >= questions + questions // _SPARE and not support:
                     continue
                 if not self._draw(kind, drawers[kind], support=support):
-                    open_kinds[:] = [one for one in open_kinds if one != kind]
-                    if following := more[kind_of(kind)]:
-                        open_kinds.append(following.pop(0))
+                    open_kinds.remove(kind)
+                    if more and not enough:
+                        open_kinds.append(more.pop(0))
                 elif not support:
                     single += 1
                     self.progress(1)
-            turn += 1
 
     def _chosen(self, count: int) -> list[str]:
         """So many kinds, drawn, one of each sort that questions with two words need among them."""
