@@ -44,8 +44,8 @@ _FEWEST = 2
 _PER_WORD = 4
 """Questions of a word where few are wanted: then words are left out, not questions of each."""
 
-_TWO_WORDS, _SPARE = 10, 25
-"""One question in so many has two words, and one in so many is drawn in addition."""
+_TWO_WORDS, _SPARE, _FEWEST_SPARE = 10, 25, 4
+"""One question in so many has two words, and one in so many is drawn in addition, four at least."""
 
 _DRAWS, _PAIRS = 150, 40
 """Draws for one question, and for one with two words."""
@@ -194,16 +194,17 @@ class _Maker:
         # Further words with a meaning come last.
         more.sort(key=lambda name: name != kind_of(name))
         single, turns = len(self.asked), Counter[str]()
+        # A few more than asked for: rows for later ones may harm some.
+        wanted = questions + _FEWEST_SPARE + questions // _SPARE
         while open_kinds:
-            # A few more than asked for: rows for later ones may harm some.
-            enough = single >= questions + questions // _SPARE
+            enough = single >= wanted
             if enough and all(turns[kind] >= 2 * SUPPORT for kind in open_kinds):
                 return
             for kind in list(open_kinds):
                 turn = turns[kind]
                 turns[kind] += 1
                 support = turn < 2 * SUPPORT and turn % 2 == 1
-                if single >= questions + questions // _SPARE and not support:
+                if single >= wanted and not support:
                     continue
                 if not self._draw(kind, drawers[kind], support=support):
                     open_kinds.remove(kind)
