@@ -113,6 +113,43 @@ def count(
             Console().print(table)
 
 
+@app.command("generate")
+def generate(
+    database: Annotated[Path, typer.Argument(metavar="DB", help="A SQLite database.")],
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
+    questions: Annotated[int, typer.Option(help="Questions, each in all of its forms.")] = 100,
+    lexicon: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="YAML: what tables and columns are called in English."),
+    ] = None,
+) -> None:
+    """Make questions on any database, which the tasks magnifico_own_... ask.
+
+    Every question runs, is not empty, and is told from its near misses on populated rows, which are
+    part of the folder. What was dropped is counted by reason.
+    """
+    from tqdm import tqdm
+
+    from lm_eval_ext.benchmarks.magnifico.generate import folder
+
+    with tqdm(total=questions, desc="questions", unit="q", disable=None) as bar:
+        made, said = folder.generate(
+            database,
+            out,
+            seed=seed,
+            questions=questions,
+            words=lexicon,
+            progress=bar.update,
+        )
+    if not made.profile.keys:
+        typer.echo("The database declares no foreign keys, so no question joins tables.")
+    typer.echo(folder.as_text(said))
+    task = folder.task_of(database.stem)
+    typer.echo(f"Ask them: lm_eval --include_path {out} --tasks {task} --model hf ...")
+
+
 @app.command("positions")
 def positions(
     results: Annotated[

@@ -24,6 +24,15 @@ def is_english(word: str) -> bool:
     return word.lower() in _checker()
 
 
+def is_common(word: str) -> bool:
+    """Whether people use an English word, rather than that it is in the list: "lat" is rare."""
+    return bool(_checker().word_frequency[word.lower()] >= _COMMON)
+
+
+_COMMON = 500
+"""Occurrences in the corpus of pyspellchecker's list."""
+
+
 @cache
 def _checker() -> "SpellChecker":
     from spellchecker import SpellChecker

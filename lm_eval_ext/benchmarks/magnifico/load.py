@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import corpora, own_checks, prompt
+from lm_eval_ext.benchmarks.magnifico import corpora, own, own_checks, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import FOREIGN, Setting, documents, with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus, Layout
 from lm_eval_ext.benchmarks.magnifico.tables import tables_of
@@ -97,17 +97,19 @@ def dataset(
             "fresh draws new foreign words, and a chosen MAGNIFICo task asks none; leave it out, "
             "or choose tasks with foreign words"
         )
-    own = own_checks.rows(ready.corpus, ready.scoring.broken, left_out)
+    problems = own_checks.rows(ready.corpus, ready.scoring.broken, left_out)
     if not made:
         hint = "check the databases (lm-eval-ext data fetch magnifico)"
         if magnifico_corpus == "own":
             hint = (
-                own[0] if own else f"the file has no rows for magnifico_subset={magnifico_subset}"
+                problems[0]
+                if problems
+                else f"the file has no rows for magnifico_subset={magnifico_subset}"
             )
         raise DataError(f"MAGNIFICo: no example can be scored ({_counted(left_out)}); {hint}")
     if magnifico_corpus == "own":
-        own += own_checks.unpaired(made)
-    for problem in own[: own_checks.MOST]:
+        problems += own_checks.unpaired(made)
+    for problem in problems[: own_checks.MOST]:
         _log.warning("MAGNIFICo: %s", problem)
     if left_out:
         missing = sum(map(len, left_out.values()))
@@ -217,7 +219,9 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
     # Before new words are drawn, since they change no gold query.
     key = (environment, name, databases, file)
-    scoring = _known.get(key) or _known.setdefault(key, _scoring_databases(corpus, name))
+    scoring = _known.get(key) or _known.setdefault(
+        key, _scoring_databases(corpus, name, _shipped(name, file))
+    )
     if seeds != (None, None):
         # The same tables for both layouts, so that a seed gives the same words.
         shown = (table for one in corpus.databases.values() for table in tables_of(one, "figure"))
@@ -227,7 +231,17 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     return Prepared(corpus, found.info, scoring, blocks)
 
 
-def _scoring_databases(corpus: Corpus, name: str) -> ScoringDatabases:
+def _shipped(name: str, file: str | None) -> Path | None:
+    """The rows that need not be searched for."""
+    if name == "published":
+        return corpora.SHIPPED
+    if file is None:
+        return None
+    beside = Path(file).expanduser().with_name(own.SHIPPED)
+    return beside if beside.is_file() else None
+
+
+def _scoring_databases(corpus: Corpus, name: str, shipped: Path | None) -> ScoringDatabases:
     """Builds the populated copies in the cache, or finds them there.
 
     The rows depend on all gold queries of the corpus, so all tasks of a corpus share the copies.
@@ -251,7 +265,7 @@ def _scoring_databases(corpus: Corpus, name: str) -> ScoringDatabases:
             reports = populate_all(
                 {db_id: (path, golds[db_id]) for db_id, path in original.items()},
                 folder,
-                shipped=corpora.SHIPPED if name == "published" else None,
+                shipped=shipped,
             )
     except OSError as error:
         raise DataError(

@@ -36,6 +36,12 @@ OPTIONAL = ("db_id", "form", "support", "dialogue")
 """``form``: plausible (default), foreign or adversarial. ``support``: yes for an example that only
 few-shot prompts show. ``dialogue``: a text file (:mod:`.own_dialogues`)."""
 
+SHIPPED = "populated.json"
+"""A file of added rows beside the examples; they are used for the same databases and queries."""
+
+GENERATED = "generated.json"
+"""What ``magnifico generate`` says about the examples that it wrote beside it."""
+
 CATEGORY = "own"
 """The category of words; that of phrases (of two words or more) is "phrase"."""
 
@@ -110,6 +116,18 @@ def read(examples: Path, databases: Path) -> Corpus:
         dialogues=MappingProxyType(_dialogues(files, words)),
         databases=MappingProxyType(found),
     )
+
+
+def generated(examples: Path) -> str | None:
+    """How a file was made, for signatures; None if a person wrote or changed it."""
+    try:
+        said = json.loads(examples.with_name(GENERATED).read_text(encoding="utf-8"))
+        if said["examples"] != sha256_of(examples):
+            return None
+        database = said["database"]["sha256"][:12]
+        return f"grammar-{said['grammar']},seed-{said['seed']},database-{database}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def digest(databases: Mapping[str, Database]) -> str:

@@ -1,6 +1,7 @@
 """MAGNIFICo's task class: executes answers on two databases."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from lm_eval.api.instance import Instance
@@ -8,6 +9,7 @@ from tqdm import tqdm
 
 from lm_eval_ext.benchmarks.magnifico import load, score
 from lm_eval_ext.benchmarks.magnifico.extract import query_of
+from lm_eval_ext.benchmarks.magnifico.own import generated
 from lm_eval_ext.harness import missing, provenance
 from lm_eval_ext.harness.filters import register_text_filter
 from lm_eval_ext.harness.task import ExtTask
@@ -58,8 +60,9 @@ class MagnificoTask(ExtTask):
 
     def sign(self, own: dict[str, str]) -> None:
         """Leaves out the paths of the user's files: ``sha256`` identifies their content."""
-        for place in ("databases", "file"):
-            own.pop(place)
+        own.pop("databases")
+        if made := generated(Path(own.pop("file")).expanduser()):
+            own["generated"] = made
         own["semantics"] = self._semantics.signature
         own["populated"] = f"v{POPULATE_VERSION}"
 

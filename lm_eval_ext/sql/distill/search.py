@@ -26,6 +26,9 @@ ROUNDS = (120, 250, 400, 500, 500)
 """Proposals tried per gold and round without success before it waits for the next round; half as
 many for each round in which none helped it."""
 
+_FEW = 12
+"""Proposals for a gold that may as well be left out: what 12 do not find, more seldom do."""
+
 _RELAXED = (0, 1, 1, 2, 2)
 """What fits a column in each round, see :attr:`.shapes.Shape.relaxed`."""
 
@@ -101,9 +104,28 @@ class Search:
         for case in self.cases:
             self._refresh(case)
 
+    def add(self, case: Case) -> None:
+        """Takes one more gold, which is examined, and adds rows for it."""
+        self.cases = [*self.cases, case]
+        self._seen[case.gold] = self._changed(case)
+        self.look_again(case)
+
+    def look_again(self, case: Case) -> None:
+        """Adds rows for a gold if it lacks some, within a few tries."""
+        self._refresh(case)
+        if case.lacking:
+            self._improve(case, _FEW, 1)
+
+    def remove(self, case: Case) -> None:
+        """Forgets a gold; rows that were added for it stay."""
+        self.cases = [other for other in self.cases if other is not case]
+
+    def _changed(self, case: Case) -> int:
+        return sum(self._changes.get(table, 0) for table in case.query.tables)
+
     def _refresh(self, case: Case) -> None:
         """Examines a case again if a table that it reads has changed."""
-        now = sum(self._changes.get(table, 0) for table in case.query.tables)
+        now = self._changed(case)
         if now != self._seen.get(case.gold, 0) or case.query.opaque:
             examine(case, self.scratch_db.runner, self.schema, self.originals)
             self._seen[case.gold] = now
@@ -111,7 +133,7 @@ class Search:
     def _improve(self, case: Case, tries: int, number: int) -> None:
         rng = random.Random(f"{self.seed} {number} {case.gold}")
         helped = self._helped
-        tries = max(ROUNDS[0], tries >> self._hopeless[case.gold])
+        tries = max(min(ROUNDS[0], tries), tries >> self._hopeless[case.gold])
         left = tries
         end = self.scratch_db.runner.work + tries * _WORK_PER_TRY
         while left > 0 and case.lacking and self.scratch_db.runner.work < end:

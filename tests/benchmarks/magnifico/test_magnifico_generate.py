@@ -1,0 +1,207 @@
+"""Examples made from databases: they are right, told from near misses, and the same for a seed."""
+
+import csv
+import hashlib
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lm_eval_ext.benchmarks.magnifico import load, own
+from lm_eval_ext.benchmarks.magnifico.generate import folder, lexicon, natural, profile
+from lm_eval_ext.benchmarks.magnifico.records import NOVEL
+from lm_eval_ext.cli.app import app
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
+
+HERE = Path(__file__).parent / "generated"
+SEED, QUESTIONS = 5, 10
+
+
+def built(name: str, where: Path) -> Path:
+    """A database of this folder."""
+    path = where / f"{name}.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((HERE / f"{name}.sql").read_text(encoding="utf-8"))
+    return path
+
+
+def rows_of(out: Path) -> list[dict[str, str]]:
+    with (out / folder.EXAMPLES).open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines, delimiter="\t"))
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is made of one database; the database lies beside it."""
+    home = tmp_path_factory.mktemp("generated")
+    database = built("shop", home)
+    folder.generate(database, home / "out", seed=SEED, questions=QUESTIONS)
+    return home / "out"
+
+
+def test_every_question_runs_and_contains_its_word(shop: Path) -> None:
+    rows = rows_of(shop)
+    with closing(sqlite3.connect(shop / "shop.sqlite")) as connection:
+        for row in rows:
+            if "STDEV" not in row["query"]:
+                assert connection.execute(row["query"]).fetchall(), row["query"]
+            assert row["word"] in row["question"]
+            assert row["question"] != row["base_question"]
+    asked = {row["query"] for row in rows if row["support"] != "yes"}
+    shown = {row["query"] for row in rows if row["support"] == "yes"}
+    assert len(asked) == QUESTIONS
+    assert not asked & shown
+    assert {row["form"] for row in rows} == set(NOVEL)
+    assert any("+" in row["interpretation"] for row in rows)
+
+
+def test_near_misses_are_told_apart_and_rewrites_stay_right(shop: Path) -> None:
+    (entry,) = json.loads((shop / "populated.json").read_text())["databases"].values()
+    assert len(entry["golds"]) == len({row["query"] for row in rows_of(shop)})
+    for before, after, count, _, ties, empty, error, _, broken, cuts, _ in entry["golds"].values():
+        assert before > 0
+        assert after > 0
+        assert count > 0
+        assert all(why is not None for _, why in ties)
+        assert (empty, error, broken, cuts) == (None, None, [], 0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"magnifico_subset": "all", "magnifico_prompt": "desc"},
+        {"magnifico_subset": "all", "magnifico_prompt": "fewshot"},
+        {"magnifico_subset": "combinations", "magnifico_prompt": "desc"},
+        {"magnifico_subset": "dialogues", "magnifico_prompt": "dialogue",
+         "magnifico_position": "mid", "magnifico_forms": "foreign"},
+    ],
+    ids=["desc", "fewshot", "two-words", "dialogue"],
+)  # fmt: skip
+def test_the_folder_is_a_task(
+    shop: Path, options: dict[str, Any], kept_cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = {"magnifico_databases": str(shop / "shop.sqlite")}
+    files["magnifico_file"] = str(shop / folder.EXAMPLES)
+    docs = load.dataset(magnifico_corpus="own", **files, **options)["test"]
+    assert len(docs) >= 4
+    assert not any("{word}" in doc["prompt"] for doc in docs)
+    # The rows that were checked are used; none is searched for.
+    assert "Searching" not in caplog.text
+    assert "not asked" not in caplog.text
+
+
+def test_a_seed_gives_the_same_bytes(shop: Path, tmp_path: Path) -> None:
+    again = tmp_path / "out"
+    folder.generate(shop / "shop.sqlite", again, seed=SEED, questions=QUESTIONS)
+    for name in (folder.EXAMPLES, "populated.json"):
+        assert (again / name).read_bytes() == (shop / name).read_bytes()
+    said = json.loads((again / own.GENERATED).read_text())
+    assert said["examples"] == hashlib.sha256((again / folder.EXAMPLES).read_bytes()).hexdigest()
+    made = own.generated(again / folder.EXAMPLES)
+    assert made is not None and made.startswith(f"grammar-1,seed-{SEED},database-")
+    with (again / folder.EXAMPLES).open("a") as lines:
+        lines.write("\n")
+    assert own.generated(again / folder.EXAMPLES) is None
+
+
+def test_two_seeds_share_no_foreign_word(shop: Path) -> None:
+    from lm_eval_ext.benchmarks.magnifico.generate.make import _meanings
+
+    found = profile.read(shop / "shop.sqlite", lexicon.Lexicon())
+    foreign = [
+        {one.words["foreign"] for _, one in _meanings(found, seed) if "foreign" in one.words}
+        for seed in (1, 2)
+    ]
+    assert foreign[0]
+    assert not foreign[0] & foreign[1]
+
+
+def test_a_lexicon_names_what_says_nothing(tmp_path: Path) -> None:
+    database = built("clinic", tmp_path)
+    assert not profile.read(database, lexicon.Lexicon()).entities
+    with closing(profile.open_database(database)) as connection:
+        named = lexicon.read(HERE / "clinic.yaml", profile.schema_of(connection))
+    found = profile.read(database, named)
+    assert [one.many for one in found.entities.values()] == ["patients", "doctors", "treatments"]
+    assert {link.noun for link in found.links} == {"patient", "doctor"}
+
+
+def test_a_mess_has_only_what_can_be_said(tmp_path: Path) -> None:
+    found = profile.read(built("mess", tmp_path), lexicon.Lexicon())
+    (orders,) = found.entities.values()
+    assert [field.phrase for field in orders.fields] == [
+        "group", "date", "unit price", "city", "name", "quantity",
+    ]  # fmt: skip
+    assert found.keys == 0
+
+
+def _bad(kind: str, tmp_path: Path) -> tuple[list[str], str]:
+    database = tmp_path / "bad.sqlite"
+    more: list[str] = []
+    if kind == "no database":
+        database.write_text("id,name\n1,Ana\n")
+    elif kind == "missing":
+        pass
+    else:
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("CREATE TABLE customer (name TEXT, income REAL)")
+            if kind != "no rows":
+                connection.executemany(
+                    "INSERT INTO customer VALUES (?, ?)", [(f"C {n}", n * n) for n in range(5)]
+                )
+            connection.commit()
+    if kind == "a seed that is no number":
+        more = ["--seed", "seven"]
+    if kind == "a column that is not there":
+        (tmp_path / "words.yaml").write_text("tables: {customer: {columns: {age: age}}}")
+        more = ["--lexicon", str(tmp_path / "words.yaml")]
+    said = {
+        "no database": "not a SQLite database",
+        "missing": "there is no such file",
+        "no rows": "no table has rows",
+        "locked": "database is locked",
+        "too few": "questions are possible, not 100; use --questions",
+        "a seed that is no number": "should be a valid integer",
+        "a column that is not there": "the table 'customer' has no column 'age'",
+    }[kind]
+    return [str(database), *more], said
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["no database", "missing", "no rows", "locked", "too few", "a seed that is no number",
+     "a column that is not there"],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_leaves_nothing(kind: str, tmp_path: Path) -> None:
+    arguments, said = _bad(kind, tmp_path)
+    out = tmp_path / "out"
+    with closing(sqlite3.connect(tmp_path / "bad.sqlite" if kind == "locked" else ":memory:")) as c:
+        c.execute("BEGIN EXCLUSIVE")
+        result = CliRunner().invoke(
+            app, ["magnifico", "generate", *arguments, "-o", str(out)], terminal_width=200
+        )
+    text = str(result.exception) if isinstance(result.exception, LmEvalExtError) else result.output
+    assert result.exit_code != 0
+    assert said in " ".join(text.split())
+    assert [one.name for one in tmp_path.iterdir() if "out" in one.name] == []
+
+
+def test_a_folder_with_files_is_not_overwritten(shop: Path) -> None:
+    with pytest.raises(OptionError, match="not an empty folder"):
+        folder.generate(shop / "shop.sqlite", shop, seed=1, questions=5)
+    with pytest.raises(DataError, match="no such file"):
+        folder.generate(shop / "none.sqlite", shop / "x", seed=1, questions=5)
+
+
+@pytest.mark.slow
+def test_questions_of_the_dataset_are_said_alike(real_data: Path) -> None:
+    *_, total = natural.compare()
+    assert total.asked == 1284
+    assert len(total.ours) > 600
+    assert total.chrf > 55
+    words, theirs = natural.words(total.ours), natural.words(total.theirs)
+    assert abs(words - theirs) < 1.5
