@@ -24,7 +24,7 @@ def printed(*arguments: str) -> str:
         ("cogs", "add-tokens", "--help"),
         ("cogs", "substitute", "--help"),
         ("cogs", "export-mini", "--help"),
-        ("tasks",),
+        ("tasks", "cogs_tokens"),
     ],
 )
 def test_tokens_in_brackets_are_no_markup(arguments: tuple[str, ...]) -> None:

@@ -124,7 +124,10 @@ def test_where_nothing_can_be_asked_the_row_is_in_the_error(yard: Path) -> None:
     head = file.read_text(encoding="utf-8").splitlines()[0]
     row = "tall\tlofty\thigh\twhich are lofty?\twhich are high?\tselect moss from mast"
     file.write_text(f"{head}\n{row}\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"gold_error: 2\); .*yard\.tsv:2: the query fails: .*moss"):
+    with pytest.raises(
+        DataError,
+        match=r"gold_error \(no such column: moss\): 2\); .*yard\.tsv:2: the query fails: .*moss",
+    ):
         asked(yard)
     with pytest.raises(DataError, match="no rows for magnifico_subset=phrases"):
         asked(yard, magnifico_subset="phrases")
