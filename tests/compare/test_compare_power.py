@@ -85,7 +85,7 @@ def test_bad_input(options: dict[str, Any], message: str) -> None:
         needed(Asked(**{**right, **options}), [])
 
 
-def test_bad_pilots(runs: Path) -> None:
+def test_bad_pilots(runs: Path, tmp_path: Path) -> None:
     for asked, message in (
         (Asked("lieder_two", 0.1), "no results of lieder_two; there are lieder_mini"),
         (Asked("lieder_mini", 0.1, "nope"), "lieder_mini has no metric nope; it has"),
@@ -97,7 +97,7 @@ def test_bad_pilots(runs: Path) -> None:
         with pytest.raises(LmEvalExtError, match=re.escape(message)):
             needed(asked, [runs])
     with pytest.raises(DataError, match=r"signatures differ in version \(1 / 9\)"):
-        other = runs / "other"
+        other = tmp_path / "other"
         other.mkdir()
         for file in (runs / "good").glob("*"):
             text = file.read_text().replace('"version": "1.1"', '"version": "9.1"')

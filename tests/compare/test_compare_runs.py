@@ -13,6 +13,7 @@ from lm_eval_ext.cards import cards
 from lm_eval_ext.compare.align import clusters_of
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.compare.metrics import statistic_of
+from lm_eval_ext.compare.reading import read_models
 from lm_eval_ext.compare.report import Settings
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard.board import collect
@@ -258,7 +259,7 @@ def test_written_files_are_whole(runs: Path, tmp_path: Path, cli: Callable[..., 
 
 def test_ranks_and_compare_say_the_same(runs: Path, tmp_path: Path) -> None:
     """On every task's leading metric, whatever it is: a mean, a ratio or a micro F1."""
-    board = collect([runs])
+    board = collect(read_models([runs]))
     build([runs], tmp_path, with_samples=False)
     table = list(csv.DictReader(io.StringIO((tmp_path / "tables/leaderboard.csv").read_text())))
     ranked = {

@@ -246,7 +246,9 @@ def test_ones_own_database_needs_a_file_and_no_code(
     assert results["original/execution_accuracy:novel,query"] == 1
     assert results["populated/execution_accuracy:novel,query"] == 0
     metadata_out = content["configs"]["magnifico_own_desc"]["metadata"]
-    assert metadata_out["not_scorable"] == {"gold_error": ["broken/2/base", "broken/2/plausible"]}
+    assert metadata_out["not_scorable"] == {
+        "gold_error (no such column: moss)": ["broken/2/base", "broken/2/plausible"]
+    }
     assert "own examples+own databases" in metadata_out["signature"]["data"]
     assert str(tmp_path) not in json.dumps(metadata_out["signature"])
     assert database.read_bytes() == before

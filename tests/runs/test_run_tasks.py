@@ -89,7 +89,7 @@ def test_patterns_and_other_tasks_need_the_whole_index(
     assert {"lieder", "mmlu"} <= set(chosen.manager.all_groups)
     assert "overrides existing" not in caplog.text
     assert not chosen.own_only
-    assert set(chosen.requested) == {"lieder", "lieder_mini", "arc_easy"}, (
+    assert set(chosen.requested) == {"lieder", "lieder_fresh", "lieder_mini", "arc_easy"}, (
         "members come with the group"
     )
     assert chosen.requested["lieder"] == ("lieder_base", "lieder_diff", "lieder_two")

@@ -206,7 +206,8 @@ def test_prompts_label_sentences_and_logical_forms() -> None:
     task = task_of("cogs_mini_icl_gen", k=2)
     text = {row["id"]: (row["input"], row["answer"]) for row in TRAINING}
     prompts = asked(task, limit=20)
-    for doc in list(task.eval_docs)[:20]:
+    assert len(prompts) == 20
+    for doc in (doc for doc in task.eval_docs if doc["id"] in prompts):
         turns = [
             f"Sentence: {sentence}\nLogical form: {form}\n\n"
             for sentence, form in (text[name] for name in doc["demonstrations"])
