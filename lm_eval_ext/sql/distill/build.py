@@ -1,10 +1,11 @@
 """Populating a copy of one database, and examining any database."""
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill.added_values import added_rows, judge
@@ -64,10 +65,11 @@ def populate(
             progress(done, max(done, len(ROUNDS) * len(asked)))
 
     asked = sorted(set(golds))
+    known: dict[str, Case] = {}
     for seed in range(_SEARCHES):
         if spent > _MOST_SPENT:
             break
-        report, cost = _searched(original, asked, target, seed, step, best)
+        report, cost = _searched(original, asked, target, seed, step, best, known)
         spent += cost
         if best is None or _left(report) < _left(best):
             best = report
@@ -79,18 +81,20 @@ def populate(
 
 def _searched(  # noqa: PLR0917
     original: Path, golds: list[str], target: Path, seed: int, step: Callable[[int], None],
-    best: Report | None,
+    best: Report | None, known: dict[str, Case],
 ) -> tuple[Report, int]:  # fmt: skip
     """Runs one search, and saves its copy if it is better than the best one.
 
-    Returns its report and its cost.
+    Returns its report and its cost; ``known`` gets the cases.
     """
     scratch_db = ScratchDb(original)
     try:
         schema = schema_of(scratch_db.connection)
         with closing(_guarded(original)) as connection:
             before = Runner(connection)
-            cases, failed = _cases(before, golds, schema, Facts(schema, before.rows, NoResultError))
+            facts = Facts(schema, before.rows, NoResultError)
+            cases, failed = _cases(before, golds, schema, facts, known)
+            known.update((case.gold, case) for case in cases)
             shapes = _shapes(scratch_db.connection, schema, cases)
             originals = OriginalRows(before, schema, shapes)
             for case in cases:
@@ -160,15 +164,22 @@ def _sorted(reports: list[GoldReport]) -> tuple[GoldReport, ...]:
 
 
 def _cases(
-    runner: Runner, golds: Iterable[str], schema: Schema, facts: Facts
+    runner: Runner,
+    golds: Iterable[str],
+    schema: Schema,
+    facts: Facts,
+    known: Mapping[str, Case] = MappingProxyType({}),
 ) -> tuple[list[Case], list[GoldReport]]:
-    """Returns the golds in order; apart, those that the policy for models' queries rejects."""
+    """Returns the golds in order; apart, those that the policy for models' queries rejects.
+
+    What does not change is taken from ``known`` cases of an earlier search.
+    """
     cases: list[Case] = []
     failed: list[GoldReport] = []
     for gold in sorted(set(golds)):
         try:
             runner.rows(gold)
-            cases.append(make_case(gold, schema, facts))
+            cases.append(known[gold].anew() if gold in known else make_case(gold, schema, facts))
         except (NoResultError, UnparsedQuery) as error:
             failed.append(GoldReport(gold, -1, -1, 0, 0, (), None, str(error)))
     return cases, failed

@@ -55,6 +55,10 @@ class Case:
     rewrites: tuple[Rewrite, ...] = ()
     _queries: dict[int, Query] = field(default_factory=dict)
 
+    def anew(self) -> "Case":
+        """The same gold before any database was seen."""
+        return Case(self.gold, self.query, self.misses, cuts=self.cuts, rewrites=self.rewrites)
+
     def read_miss(self, number: int, schema: Schema) -> Query:
         """Returns what a near miss reads."""
         if number not in self._queries:

@@ -149,8 +149,10 @@ def extended(values: Sequence[int], rng: random.Random) -> list[tuple[int, ...]]
         rest, left = rest - d, left - d * d
     root = 2 * left - rest * rest
     side = np.rint(np.sqrt(np.maximum(root, 0))).astype(np.int64)
-    last = (rest + side) // 2
-    lists = np.stack([m - t, m, *(m + d for d in drawn), m + last, m + rest - last], axis=1)
-    good = (root >= 0) & (side * side == root) & ((rest + side) % 2 == 0)
-    good &= ((lists >= low) & (lists <= high)).all(axis=1)
-    return [tuple(map(int, row)) for row in lists[good]]
+    good = np.flatnonzero((root >= 0) & (side * side == root) & ((rest + side) % 2 == 0))
+    m, t, rest = m[good], t[good], rest[good]
+    last = (rest + side[good]) // 2
+    drawn = [m + d[good] for d in drawn]
+    lists = np.stack([m - t, m, *drawn, m + last, m + rest - last], axis=1)
+    fits = ((lists >= low) & (lists <= high)).all(axis=1)
+    return [tuple(row) for row in lists[fits].tolist()]
