@@ -3,6 +3,7 @@
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_path
@@ -45,7 +46,7 @@ class Runner:
         self._left: float = _UNLIMITED
         connection.set_progress_handler(self._tick, _TICK)
         # As in lm_eval_ext.sql.worker; the reason: values.Value.
-        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
 
     def rows(self, sql: str, *, steps: int = STEPS) -> list[Row]:
         """Returns a query's rows.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
 from lm_eval_ext.sql.distill.formats import Format, next_text, pattern_of
@@ -80,6 +81,7 @@ class Shape:
     differing: bool = False
     positive: bool = False
     _neighbours: dict[Any, tuple[Value, ...]] = field(default_factory=dict, repr=False)
+    _endable: dict[int, list[str]] = field(default_factory=dict, repr=False)
 
     def fits(self, value: Value) -> bool:
         """Whether a new row may hold a value."""
@@ -212,7 +214,9 @@ class Shape:
     def forget(self) -> None:
         """Judges values anew, since other ones fit now."""
         self._neighbours.clear()
-        self.__dict__.pop("_unlike", None)
+        self._endable.clear()
+        for name in ("_unlike", "_named_numbers"):
+            self.__dict__.pop(name, None)
 
     def fresh(self, top: Value, taken: Callable[[Value], bool]) -> Value:
         """Returns a value that continues a column, and that ``taken`` does not refuse.
@@ -254,8 +258,11 @@ class Shape:
     @property
     def _sources(self) -> list[str]:
         """Some of the texts that can get another ending."""
-        texts = sorted(value for value in self.known if isinstance(value, str))
-        return [text for text in texts if self.fits(text + _ENDINGS[0])][:_TRIED]
+        if self.relaxed not in self._endable:
+            texts = sorted(value for value in self.known if isinstance(value, str))
+            fitting = (text for text in texts if self.fits(text + _ENDINGS[0]))
+            self._endable[self.relaxed] = list(islice(fitting, _TRIED))
+        return self._endable[self.relaxed]
 
     @cached_property
     def latest(self) -> Value:
@@ -281,11 +288,15 @@ class Shape:
     def _fits_number(self, value: Value) -> bool:
         if not isinstance(value, int | float) or not abs(value) < _LARGEST:
             return False
-        named = [number for number in self.named if isinstance(number, int | float)]
+        named = self._named_numbers
         low = min([self.least, *named]) - (_BEYOND if self.relaxed and named else 0)
         if value <= 0 and (value < low or self.positive):
             return False
         return float(value).is_integer() or (self.kind == "number" and self.rounded(value) == value)
+
+    @cached_property
+    def _named_numbers(self) -> list[int | float]:
+        return [number for number in self.named if isinstance(number, int | float)]
 
     def _fits_text(self, value: str) -> bool:
         if value != value.strip() or self._unlike.get(value.lower(), self.relaxed) > self.relaxed:
