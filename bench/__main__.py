@@ -41,7 +41,9 @@ def main() -> None:
     parser.add_argument(
         "--share", type=float, default=1.0, help="fraction of the sizes, such as 0.1"
     )
-    parser.add_argument("--keep", action="store_true", help="write last.json and docs/measurements.md")
+    parser.add_argument(
+        "--keep", action="store_true", help="write last.json and docs/measurements.md"
+    )
     options = parser.parse_args()
     if options.rounds < 1 or not 0 < options.share <= 1:
         parser.error("--rounds must be 1 or more, --share above 0 and at most 1")

@@ -1,8 +1,8 @@
 """Counts what the tasks' prompts and right answers hold, for the tables of docs/paper.md.
 
-``python docs/sizes.py`` counts those of the tasks below whose data are at hand, keeps the figures of
-the others, and writes ``docs/sizes.json``; ``docs/generate.py`` makes tables of it. With ``--check``
-it changes nothing and exits with status 1 if a count has changed.
+``python docs/sizes.py`` counts those of the tasks below whose data are at hand, keeps the figures
+of the others, and writes ``docs/sizes.json``; ``docs/generate.py`` makes tables of it. With
+``--check`` it changes nothing and exits with status 1 if a count has changed.
 
 Tokens are counted by a rule that needs no tokenizer and stays the same: six letters, three digits,
 one Chinese character or one other mark are a token. ``SAMPLE`` documents of each task are counted,
@@ -35,7 +35,7 @@ TASKS = (
     "conceptual_mini", "conceptual_glue", "conceptual_hotpotqa",
     "diner_mini_name", "diner_mini_components", "diner_mini_icl", "diner_name_tmcd", "diner_icl",
 )  # fmt: skip
-"""What paper.md recommends; tasks that differ in a lexicon or a form alone are like one of these."""
+"""What paper.md recommends; others that differ in lexicon or form are like one of these."""
 
 
 def tokens(text: str) -> int:
