@@ -170,8 +170,8 @@ def effort(*names: str) -> str:
             (read / READ_PER_S + asked * written / WRITTEN_PER_S) / 60
             for written in (one["answer"], one["most"])
         )
-        minutes = f"{_minutes(least)} to {_minutes(most)}" if one["most"] else _minutes(least)
-        written = f"{one['answer']} (at most {one['most']})" if one["most"] else "none"
+        minutes = " to ".join(dict.fromkeys([_minutes(least), _minutes(max(least, most))]))
+        written = f"{one['answer']} (at most {one['most']:,})" if one["most"] else "none"
         rows.append((f"`{name}`", documents, requests, f"{one['prompt']:,}", written, minutes))
     head = ("task", "documents", "requests", "read per request", "written", "minutes")
     return table(head, rows)
