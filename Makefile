@@ -46,7 +46,8 @@ test: $(VENV)/installed ## Run the whole test suite.
 test-fast: $(VENV)/installed ## Run the tests that take no process of their own and no seconds.
 	$(PYTEST) -m "not e2e and not slow"
 
-docs-update: $(VENV)/installed ## Write anew what the documentation takes from cards, imports and code.
+docs-update: $(VENV)/installed ## Write anew what the documentation takes from cards, imports, data and code.
+	$(BIN)/python docs/sizes.py
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/figure.py
 	$(BIN)/python docs/execute.py

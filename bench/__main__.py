@@ -25,7 +25,7 @@ LEAST_KEPT = 3
 """Rounds that a range of results needs."""
 
 LAST = Path(__file__).with_name("last.json")
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "measurements.md"
 
 
 def main() -> None:
@@ -41,7 +41,9 @@ def main() -> None:
     parser.add_argument(
         "--share", type=float, default=1.0, help="fraction of the sizes, such as 0.1"
     )
-    parser.add_argument("--keep", action="store_true", help="write last.json and docs/speed.md")
+    parser.add_argument(
+        "--keep", action="store_true", help="write last.json and docs/measurements.md"
+    )
     options = parser.parse_args()
     if options.rounds < 1 or not 0 < options.share <= 1:
         parser.error("--rounds must be 1 or more, --share above 0 and at most 1")

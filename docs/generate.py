@@ -6,7 +6,8 @@ A page marks such a part with ``<!-- generated: KIND ARGUMENTS -->`` and ``<!-- 
 * ``tasks NAME [FIELD=VALUE,VALUE...]``: its tasks and groups; tasks whose names differ only in
   one of the values make one row, with ``<FIELD>`` in the place of the value;
 * ``facts NAME``: headline, first metrics, chance, and what standard errors are clustered by;
-* ``sources [NAME...]``: declared data sources, all if none is named.
+* ``sources [NAME...]``: declared data sources, all if none is named;
+* ``effort TASK...``: requests, tokens (counted by ``docs/sizes.py``) and estimated minutes.
 
 ``results.schema.json`` is that of the leaderboard's ``results.json``.
 
@@ -15,6 +16,7 @@ with status 1 if a page is out of date.
 """
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,6 +33,8 @@ PART = r"^(<!-- generated: (\w+)([^\n]*?) -->\n).*?^(<!-- end -->)$"
 CODE_OR_PART = re.compile(f"{CODE}|{PART}", re.DOTALL | re.MULTILINE)
 COMMIT = re.compile(r"[0-9a-f]{40}")
 FEW_FILES = 4
+READ_PER_S, WRITTEN_PER_S = 10_000, 500
+"""Tokens that the estimates' machine reads and writes in a second; paper.md says which that is."""
 KILO = 1000
 
 
@@ -150,8 +154,36 @@ def declared(*names: str) -> str:
     return table(("source", "files", "size", "revision", "licence"), rows)
 
 
+def effort(*names: str) -> str:
+    """What an evaluation of these tasks costs."""
+    sizes = json.loads((ROOT / "docs" / "sizes.json").read_text(encoding="utf-8"))
+    known = {task: facts for card in cards().values() for task, facts in card.tasks.items()}
+    rows = []
+    for name in names:
+        documents, requests = _sizes([known[name]])
+        if name not in sizes:
+            rows.append((f"`{name}`", documents, requests, "not counted", "", ""))
+            continue
+        one, asked = sizes[name], known[name].requests
+        read = asked * one["prompt"]
+        least, most = (
+            (read / READ_PER_S + asked * written / WRITTEN_PER_S) / 60
+            for written in (one["answer"], one["most"])
+        )
+        minutes = " to ".join(dict.fromkeys([_minutes(least), _minutes(max(least, most))]))
+        written = f"{one['answer']} (at most {one['most']:,})" if one["most"] else "none"
+        rows.append((f"`{name}`", documents, requests, f"{one['prompt']:,}", written, minutes))
+    head = ("task", "documents", "requests", "read per request", "written", "minutes")
+    return table(head, rows)
+
+
+def _minutes(value: float) -> str:
+    return "under 1" if value < 1 else f"{value:,.0f}"
+
+
 KINDS: Mapping[str, Callable[..., str]] = {
     "paper": paper, "facts": facts, "tasks": tasks, "sources": declared,
+    "effort": effort,
 }  # fmt: skip
 
 

@@ -165,7 +165,9 @@ def by_task(report: Report) -> str:
 def of_all_tasks(report: Report) -> str:
     """One table: a row per model, a column per task and metric, and published values."""
     columns = [(table.task, readable(table.task, table.metric)) for table in report.tables]
-    return render(_paper("leaderboard", "Models on all tasks.", columns, report.tables, report))
+    tasks = list(dict.fromkeys(table.task for table in report.tables))
+    on = tasks[0] if len(tasks) == 1 else "all tasks"
+    return render(_paper("leaderboard", f"Models on {on}.", columns, report.tables, report))
 
 
 def _of_task(task: str, tables: Sequence[Table], report: Report) -> Paper:

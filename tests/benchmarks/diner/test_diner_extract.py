@@ -14,7 +14,7 @@ from lm_eval_ext.benchmarks.diner import mini
 from lm_eval_ext.benchmarks.diner.extract import MAX_CHARS, name_of
 from lm_eval_ext.benchmarks.diner.glossary import Glossary, clean_name
 
-PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner.md"
+PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner-details.md"
 MARKS = {"⏎": "\n", "␀": "\0", "·": "\u200b", "\\|": "|"}
 
 

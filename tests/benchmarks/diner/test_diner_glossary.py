@@ -27,7 +27,7 @@ OWN: dict[str, dict[str, str]] = {
     "action": {"炒": "炒", "小炒": "炒"},
     "flavour": {"辣": "辣", "香辣": "香辣"},
 }
-PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner.md"
+PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner-details.md"
 
 
 def documented() -> list[list[str]]:
