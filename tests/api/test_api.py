@@ -13,6 +13,8 @@ import pytest
 import lm_eval_ext
 from lm_eval_ext.errors import LmEvalExtError, OptionError
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "cogs_mini_id"
 

@@ -14,6 +14,8 @@ from lm_eval_ext.plots.drawing import Size, draw, themed
 from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.plots.theme import DARK, LIGHT, Theme, css
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def figure(models: list[Model]) -> Figure:

@@ -11,7 +11,7 @@ import pytest
 from lm_eval_ext.runs import locks
 
 RACERS = 8
-ROUNDS = 40
+ROUNDS = 15
 
 
 def held_by(folder: Path, **changes: object) -> Path:

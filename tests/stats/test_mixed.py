@@ -10,6 +10,8 @@ import pytest
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.stats.mixed import Coefficient, mixed_linear, mixed_logistic
 
+pytestmark = pytest.mark.slow
+
 Rows = tuple[list[float], list[tuple[float, float]], list[str]]
 
 

@@ -25,6 +25,8 @@ from lm_eval_ext.results import show
 from lm_eval_ext.results.files import find
 from lm_eval_ext.results.printed import shorter
 
+pytestmark = pytest.mark.slow
+
 WIDTH = 80
 WRITE = os.environ.get("LM_EVAL_EXT_SNAPSHOTS") == "write"
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -15,6 +15,8 @@ from lm_eval_ext.benchmarks.conceptual import copying
 from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
 
+pytestmark = pytest.mark.slow
+
 Answering = Callable[[str, Sequence[str]], str]
 """From a template and the demonstrations' answers to a stand-in's answer."""
 

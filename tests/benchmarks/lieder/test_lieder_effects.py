@@ -20,6 +20,8 @@ from lm_eval_ext.benchmarks.lieder.records import FAMILIES
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.samples import Sample
 
+pytestmark = pytest.mark.slow
+
 PAPERS = ("llama2_7B", "babbage-002")
 """Of the recorded runs those that are in the paper; gpt2 is in its repository only."""
 

@@ -17,6 +17,8 @@ from lm_eval_ext.benchmarks.magnifico.records import NOVEL
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent / "generated"
 SEED, QUESTIONS = 5, 10
 

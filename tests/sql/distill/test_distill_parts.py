@@ -24,6 +24,8 @@ from lm_eval_ext.sql.mutants import KINDS, near_misses
 from lm_eval_ext.sql.schema import read_schema
 from lm_eval_ext.sql.values import Rows, Value
 
+pytestmark = pytest.mark.slow
+
 VALUES = st.one_of(
     st.none(),
     st.integers(-3, 3),

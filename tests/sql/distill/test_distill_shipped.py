@@ -20,6 +20,8 @@ from lm_eval_ext.sql.distill.shipped import Pack, pack
 from lm_eval_ext.sql.parsing import parse
 from lm_eval_ext.sql.schema import read_schema
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 CREATE TABLE ferry (id INTEGER PRIMARY KEY, name TEXT, kind TEXT, built DATE, crew INTEGER);
 CREATE TABLE blobs (b BLOB);
