@@ -14,7 +14,7 @@ import platform
 import threading
 import uuid
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
@@ -74,7 +74,7 @@ class Lock:
         self._done.set()
         self._thread.join()
         if not self.lost():
-            done = Owner(**{**asdict(self._owner), "released": True})
+            done = replace(self._owner, released=True)
             with contextlib.suppress(Exception), atomic_text(self._path) as file:
                 file.write(json.dumps(asdict(done)))
 

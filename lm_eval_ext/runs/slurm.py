@@ -36,6 +36,10 @@ _REQUEUES = 20
 _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 
 
+class QueueError(OptionError):
+    """Slurm does not say what is queued."""
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """What a job does: one model's run. submitit sends it to the node."""
@@ -149,7 +153,7 @@ def wait(look: Callable[[], list[State]], reporter: Reporter, *, poll_s: float =
     while True:
         try:
             now = look()
-        except OptionError as error:  # a controller that is being restarted answers again
+        except QueueError as error:  # a controller that is being restarted answers again
             reporter.status(one_line(str(error)))
             time.sleep(poll_s)
             continue
@@ -169,7 +173,7 @@ def states(records: Sequence[Mapping[str, Any]], output: Path) -> list[State]:
     """Each model's state, by what :func:`.run.plan` says and one call of ``squeue``.
 
     Raises:
-        OptionError: If ``squeue`` cannot be asked.
+        QueueError: If ``squeue`` cannot be asked.
     """
     jobs = _read_jobs(output)
     queue = _queue() if jobs else {}
@@ -259,7 +263,7 @@ def _queue() -> dict[str, tuple[str, str]]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        raise OptionError(f"squeue cannot be asked: {_said(error)}") from None
+        raise QueueError(f"squeue cannot be asked: {_said(error)}") from None
     found = {}
     for row in done.stdout.splitlines():
         job, state, why = row.split("|", 2)

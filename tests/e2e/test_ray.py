@@ -28,11 +28,11 @@ def work(tmp_path: Path) -> Work:
 def test_results_come_back_and_failures_are_explained(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unlink = Path.touch
+    touch = Path.touch
 
     def hidden(self: Path) -> None:
         if ".ray-" not in self.name:
-            unlink(self)
+            touch(self)
 
     monkeypatch.setattr(Path, "touch", hidden)
     lines: list[str] = []

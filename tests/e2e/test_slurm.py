@@ -199,8 +199,13 @@ def test_a_restarted_controller_is_waited_for() -> None:
     def look() -> list[slurm.State]:
         word = next(looks)
         if not word:
-            raise OptionError("squeue cannot be asked")
+            raise slurm.QueueError("squeue cannot be asked")
         return [slurm.State("m", "7", word)]
 
+    def broken() -> list[slurm.State]:
+        raise OptionError("a file is wrong")
+
     slurm.wait(look, Reporter(said.append, said.append), poll_s=0)
+    with pytest.raises(OptionError, match="a file is wrong"):
+        slurm.wait(broken, Reporter(said.append, said.append), poll_s=0)
     assert said == ["squeue cannot be asked", "m: running (job 7)", "1 running", "m: done (job 7)"]
