@@ -1,4 +1,4 @@
-"""Every benchmark's card, read and checked, and the list of tasks made from them.
+"""Every benchmark's card, read and checked.
 
 A card (``benchmarks/<name>/card.yaml``) says in one place what users need to know before a run: the
 paper, the tasks with their sizes, the metrics to look at first, human performance. Tests compare
@@ -9,18 +9,26 @@ Importing this module or reading a card imports neither lm-eval nor a benchmark.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from lm_eval_ext import data
 from lm_eval_ext.errors import DataError, first_problem
 from lm_eval_ext.stats.intervals import level_of
+
+T = TypeVar("T")
 
 PART = ":"
 """Between a metric and the part of the documents that it is over."""
@@ -255,6 +263,28 @@ _QUICK: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Of libyaml, if PyYAML has it: a tenth of the time, in every command that reads a card."""
 
 
+def in_benchmarks(file: str, model: TypeAdapter[T]) -> dict[str, T]:
+    """Reads a YAML file from the folder of every benchmark that has it, by folder.
+
+    Raises:
+        DataError: If one is malformed; file and key are named.
+    """
+    found = {}
+    for folder in sorted(files("lm_eval_ext.benchmarks").iterdir(), key=lambda place: place.name):
+        place = folder / file
+        if not place.is_file():
+            continue
+        try:
+            # Through JSON, where a strict model takes a list for a tuple.
+            content = json.dumps(yaml.load(place.read_text(encoding="utf-8"), _QUICK))
+            found[folder.name] = model.validate_json(content)
+        except ValidationError as error:
+            raise DataError(f"{place}: {first_problem(error)}") from None
+        except yaml.YAMLError as error:
+            raise DataError(f"{place}: not valid YAML: {error}") from None
+    return found
+
+
 @cache
 def cards() -> Mapping[str, Card]:
     """Returns all cards by benchmark, in alphabetical order.
@@ -262,21 +292,8 @@ def cards() -> Mapping[str, Card]:
     Raises:
         DataError: If a card is malformed; file and key are named.
     """
-    found = {}
-    for folder in sorted(files("lm_eval_ext.benchmarks").iterdir(), key=lambda place: place.name):
-        place = folder / "card.yaml"
-        if not place.is_file():
-            continue
-        try:
-            # Through JSON, where a strict model takes a list for a tuple.
-            content = json.dumps(yaml.load(place.read_text(encoding="utf-8"), _QUICK))
-            card = Card.model_validate_json(content)
-        except ValidationError as error:
-            raise DataError(f"{place}: {first_problem(error)}") from None
-        except yaml.YAMLError as error:
-            raise DataError(f"{place}: not valid YAML: {error}") from None
-        found[card.name] = card
-    return MappingProxyType(found)
+    found = in_benchmarks("card.yaml", TypeAdapter(Card)).values()
+    return MappingProxyType({card.name: card for card in found})
 
 
 def card_of(task: str) -> Card | None:
@@ -310,43 +327,3 @@ def readable(task: str, metric: str) -> str:
         name = ", ".join([name[:1].upper() + name[1:] if ">" not in name else name, *parts])
         name += f" ({one(variant)})" if variant else ""
     return f"{name}, {one(part)}" if part else name
-
-
-@dataclass(frozen=True)
-class TaskRow:
-    """One row in the list of tasks."""
-
-    task: str
-    benchmark: str
-    documents: int
-    requests: int
-    data: str
-    description: str
-
-
-def task_rows() -> list[TaskRow]:
-    """Every task and group that ships, with its size and where its data come from.
-
-    A group stands before its members, with the sums of their sizes.
-    """
-
-    def row(task: str, card: Card, facts: list[TaskFacts], description: str) -> TaskRow:
-        documents = sum(fact.documents for fact in facts)
-        requests = sum(fact.requests for fact in facts)
-        return TaskRow(task, card.name, documents, requests, _where(facts), description)
-
-    rows = []
-    for card in cards().values():
-        for group, members in card.groups.items():
-            facts = [card.tasks[member] for member in members]
-            rows.append(row(group, card, facts, f"All of: {', '.join(members)}"))
-        rows += [row(task, card, [fact], fact.description) for task, fact in card.tasks.items()]
-    return rows
-
-
-def _where(facts: list[TaskFacts]) -> str:
-    if any(fact.asks_own for fact in facts):
-        return "your own"
-    if not any(fact.sources for fact in facts):
-        return "embedded"
-    return "available" if all(fact.available for fact in facts) else "to fetch"

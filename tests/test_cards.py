@@ -23,7 +23,8 @@ CARD: dict[str, Any] = {
 
 def test_reading_cards_imports_neither_lm_eval_nor_a_benchmark() -> None:
     code = (
-        "import sys; from lm_eval_ext.cards import cards, task_rows; cards(); task_rows(); "
+        "import sys; from lm_eval_ext.cards import cards; "
+        "from lm_eval_ext.cli.task_list import task_rows; cards(); task_rows(); "
         "print([m for m in sys.modules if m == 'lm_eval' or m.startswith('lm_eval_ext.bench')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,6 +1,7 @@
 """``lm-eval-ext data``: list, fetch, verify and locate the data files."""
 
 import json
+import re
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,9 @@ from lm_eval_ext.errors import DataError
 
 app = typer.Typer(help="List, fetch, verify and locate the data files.", no_args_is_help=True)
 
-_REVISION_SHOWN = 10
+_COMMIT = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{6,}\b")
+"""A commit is shown by its first ten digits."""
+
 _FAULTS_SHOWN = 10
 _THOUSAND, _THREE_DIGITS = 1000, 100
 _Names = Annotated[
@@ -31,11 +34,17 @@ def list_sources(
     from rich.console import Console
     from rich.table import Column, Table
 
-    table = Table(Column("source", no_wrap=True), "revision", "files", "size", "licence", "local")
+    table = Table(
+        Column("source", no_wrap=True),
+        *(Column(name, overflow="fold") for name in ("revision", "files")),
+        Column("size", no_wrap=True),
+        Column("licence", overflow="fold"),
+        "local",
+    )
     for name, source in data.sources().items():
         table.add_row(
             name,
-            source.revision[:_REVISION_SHOWN],
+            _COMMIT.sub(r"\1", source.revision),
             f"{len(source.files):,} files" if source.manifest else ", ".join(source.files),
             human_size(source.size),
             source.licence,

@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
+from lm_eval_ext.errors import OptionError
+
 
 def plot(
     results: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(metavar="PATH", help="Results files, or folders given as --output_path."),
-    ],
+    ] = None,
     *,
     figure: Annotated[
         list[str] | None,
@@ -26,7 +28,7 @@ def plot(
         ),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--list", help="List the figures, and what the others would need.")
+        bool, typer.Option("--list", help="List the figures, and what they need.")
     ] = False,
     width: Annotated[float, typer.Option(help="Width in inches, such as 3.25 for a column.")] = 10,
     font: Annotated[str, typer.Option(help="A font family, such as 'Times New Roman'.")] = "",
@@ -40,8 +42,10 @@ def plot(
     from lm_eval_ext.plots.drawing import Size
 
     if show:
-        typer.echo(command.listed(results))
+        typer.echo(command.listed(results or []))
         return
+    if not results:
+        raise OptionError("name results files or folders; --list says which figures there are")
     size = Size(width, font_size, font, ppi)
     for path in command.write(results, figure or [], output, size, theme=theme, titled=title):
         typer.echo(path)

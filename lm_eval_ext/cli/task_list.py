@@ -1,16 +1,57 @@
 """The list of tasks, as ``lm-eval-ext tasks`` prints it: 80 columns, no name cut off."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from textwrap import wrap
 
-from lm_eval_ext.cards import TaskRow, cards, task_rows
+from lm_eval_ext.cards import Card, TaskFacts, cards
 from lm_eval_ext.errors import OptionError
 
 WIDTH = 80
 _NAME, _COUNT = 36, 9
 _INDENT = "    "
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """One row in the list of tasks."""
+
+    task: str
+    benchmark: str
+    documents: int
+    requests: int
+    data: str
+    description: str
+
+
+def task_rows() -> list[TaskRow]:
+    """Every task and group that ships, with its size and where its data come from.
+
+    A group stands before its members, with the sums of their sizes.
+    """
+
+    def row(task: str, card: Card, facts: list[TaskFacts], description: str) -> TaskRow:
+        documents = sum(fact.documents for fact in facts)
+        requests = sum(fact.requests for fact in facts)
+        return TaskRow(task, card.name, documents, requests, _where(facts), description)
+
+    rows = []
+    for card in cards().values():
+        for group, members in card.groups.items():
+            facts = [card.tasks[member] for member in members]
+            rows.append(row(group, card, facts, f"All of: {', '.join(members)}"))
+        rows += [row(task, card, [fact], fact.description) for task, fact in card.tasks.items()]
+    return rows
+
+
+def _where(facts: list[TaskFacts]) -> str:
+    if any(fact.asks_own for fact in facts):
+        return "your own"
+    if not any(fact.sources for fact in facts):
+        return "embedded"
+    return "available" if all(fact.available for fact in facts) else "to fetch"
 
 
 def matching(only: str) -> list[TaskRow]:

@@ -1,7 +1,9 @@
 """``lm-eval-ext plot``: lists figures, and writes them to files."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_path
@@ -13,26 +15,48 @@ from lm_eval_ext.plots.figures import Figure, figures, needed
 
 THEMES = ("light", "dark")
 
+_NARROWEST = 30
+"""Columns of a terminal that a text gets at least."""
+
 LIMITS = {"width": (1.0, 60.0), "font_size": (3.0, 60.0), "ppi": (36.0, 1200.0)}
 
 
 def listed(paths: Sequence[Path]) -> str:
-    """A line for each figure that the results have, and for the others the tasks they need.
+    """The figures that the results have, and for the others the tasks they need.
+
+    Lines are as wide as the terminal.
+
+    Args:
+        paths: Of results; without any, all figures are listed with what they need.
 
     Raises:
-        OptionError: There are no results.
+        OptionError: There are no results in the paths.
         DataError: A file cannot be read.
     """
-    models = read_models(paths)
+    models = read_models(paths) if paths else []
     there = figures(models, lambda *_: frozenset())
-    width = max((len(figure.name) for figure in there), default=0)
-    lines = ["Figures of these results:" if there else "These results have no figure."]
-    lines += [f"  {figure.name:<{width}}  {figure.title}" for figure in there]
     others = needed(models, there)
-    width = max(map(len, others), default=0)
-    lines += ["With results of any of these tasks, also:"] * bool(others)
-    lines += [f"  {name:<{width}}  {needs}" for name, needs in others.items()]
+    lines = []
+    if paths:
+        lines.append("Figures of these results:" if there else "These results have no figure.")
+    lines += _aligned({figure.name: figure.title for figure in there})
+    if others:
+        titles = {one.name: one.title for group in declared().values() for one in group}
+        needs = {name: f"{titles[name]} (needs {need})" for name, need in others.items()}
+        lines += ["With more results:" if paths else "Figures:", *_aligned(needs)]
     return "\n".join(lines)
+
+
+def _aligned(texts: Mapping[str, str]) -> Iterator[str]:
+    """Names and texts in two columns."""
+    start = 4 + max(map(len, texts), default=0)
+    width = max(shutil.get_terminal_size().columns, start + _NARROWEST)
+    for name, text in texts.items():
+        first = f"  {name}".ljust(start)
+        yield textwrap.fill(
+            text, width, initial_indent=first, subsequent_indent=" " * start,
+            break_on_hyphens=False,
+        )  # fmt: skip
 
 
 def write(

@@ -5,14 +5,12 @@ So a benchmark's figures need no code, and this package knows no benchmark.
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from itertools import product
 from typing import Annotated, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from lm_eval_ext.errors import DataError, first_problem
+from lm_eval_ext.cards import in_benchmarks
 
 _ARROW = 2
 """An arrow leads from one series to another."""
@@ -121,7 +119,10 @@ class Declared(BaseModel):
         return list(dict.fromkeys(task for _, task, _ in self.cells()))
 
 
-_LIST = TypeAdapter(list[Declared])
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    figures: tuple[Declared, ...]
 
 
 @cache
@@ -131,18 +132,5 @@ def declared() -> Mapping[str, tuple[Declared, ...]]:
     Raises:
         DataError: If a file is malformed; file and key are named.
     """
-    found = {}
-    for folder in sorted(files("lm_eval_ext.benchmarks").iterdir(), key=lambda place: place.name):
-        place = folder / "plots.yaml"
-        if not place.is_file():
-            continue
-        try:
-            content = yaml.safe_load(place.read_text(encoding="utf-8"))["figures"]
-            found[folder.name] = tuple(_LIST.validate_python(content))
-        except ValidationError as error:
-            raise DataError(f"{place}: {first_problem(error)}") from None
-        except (yaml.YAMLError, TypeError, KeyError) as error:
-            raise DataError(
-                f"{place}: a mapping with the key figures is needed ({error})"
-            ) from None
-    return found
+    found = in_benchmarks("plots.yaml", TypeAdapter(_File))
+    return {benchmark: file.figures for benchmark, file in found.items()}

@@ -105,10 +105,10 @@ def needed(models: Sequence[Model], there: Sequence[Figure]) -> dict[str, str]:
     return found
 
 
-def _some(tasks: Sequence[str], most: int = 4) -> str:
+def _some(tasks: Sequence[str], most: int = 3) -> str:
     known = [task for task in tasks if card_of(task)]
-    more = f" or {len(known) - most} more tasks" if len(known) > most else ""
-    return ", ".join(known[:most]) + more
+    more = [f"{len(known) - most} more"] if len(known) > most else []
+    return " or ".join([*known[:most], *more])
 
 
 def _ordered(figure: Declared, values: Sequence[Point], results: Results) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from lm_eval_ext.compare.reading import Model
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.plots.command import listed, write
+from lm_eval_ext.plots.declared import declared
 from lm_eval_ext.plots.drawing import Size, draw, themed
 from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.plots.theme import DARK, LIGHT, Theme, css
@@ -116,6 +117,14 @@ def test_the_command_writes_all_or_one(folder: Path, tmp_path: Path) -> None:
     written = list(write([folder], ["lieder-6", "lieder-1"], tmp_path / "all", Size()))
     assert [path.name for path in written] == ["lieder-1.svg", "lieder-6.svg"]
     assert "lieder-8 " in listed([folder])
+
+
+def test_the_list_has_every_figure_in_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = listed([]).splitlines()
+    names = {line.split()[0] for line in lines if re.match("  [a-z]", line)}
+    assert names == {one.name for group in declared().values() for one in group}
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize(

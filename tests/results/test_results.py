@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lm_eval_ext.cards import cards, task_rows
+from lm_eval_ext.cards import cards
+from lm_eval_ext.cli.task_list import task_rows
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE, of_config
 from lm_eval_ext.results import files as results

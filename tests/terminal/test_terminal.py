@@ -16,8 +16,8 @@ from lm_eval import utils
 from rich.console import Console
 from rich.text import Text
 
-from lm_eval_ext.cards import cards, task_rows
-from lm_eval_ext.cli.task_list import lines, matching
+from lm_eval_ext.cards import cards
+from lm_eval_ext.cli.task_list import lines, matching, task_rows
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.compare.report import Settings
 from lm_eval_ext.errors import OptionError
