@@ -11,7 +11,7 @@ from lm_eval_ext.compare.align import FREE, parts_of
 from lm_eval_ext.compare.metrics import aggregation_of, statistic_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.about import About, about
-from lm_eval_ext.results.files import ResultsFile, Score, model_file
+from lm_eval_ext.results.files import ResultsFile, Score, Tokens, model_file
 from lm_eval_ext.results.samples import SampleStatistic, samples_file
 from lm_eval_ext.text import one_line
 
@@ -54,6 +54,7 @@ class Run:
         samples: Their file, if there is one here.
         seconds: How long the run took, if known.
         together: The number of tasks that took these seconds together.
+        tokens: Of requests and answers, if they were counted.
         history: All results of this model on this task, the oldest first; of one, none.
         differs: In what it differs from what most models measured, such as "data 1f instead of
             2a".
@@ -66,6 +67,7 @@ class Run:
     samples: Path | None = None
     seconds: float | None = None
     together: int = 1
+    tokens: Tokens | None = None
     history: tuple[Past, ...] = ()
     differs: tuple[str, ...] = ()
 
@@ -132,6 +134,19 @@ class Board:
         if not found or any(run.seconds is None for run in found):
             return None
         return math.fsum((run.seconds or 0.0) / run.together for run in found)
+
+    def tokens(self, label: str) -> Tokens | None:
+        """Of all runs of a model; None if they are not known of each."""
+        found = [task.runs[label].tokens for task in self.tasks if label in task.runs]
+        known = [tokens for tokens in found if tokens is not None]
+        if not known or len(known) < len(found):
+            return None
+        return Tokens(*map(sum, zip(*known, strict=True)))
+
+    def taken(self, model: Model) -> list[tuple[str, Run]]:
+        """A model's tasks and runs of which the tokens are known."""
+        runs = [(task.name, task.runs.get(model.label)) for task in self.tasks]
+        return [(name, run) for name, run in runs if run is not None and run.tokens is not None]
 
     def histories(self) -> Iterator[tuple[str, list[tuple[TaskBoard, Past, bool]]]]:
         """The models with several results on a task.
@@ -221,6 +236,7 @@ def _run(task: str, model: reading.Model, leading: str) -> Run:
         samples=file if (file := samples_file(results, task)).is_file() else None,
         seconds=_seconds(results),
         together=len(results.tasks),
+        tokens=results.tokens(task),
         history=tuple(_past(task, one, leading) for one in history) if len(history) > 1 else (),
     )
 

@@ -10,14 +10,22 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    NonNegativeFloat,
+    NonNegativeInt,
+    ValidationError,
+)
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.cards import card_of
 from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.leaderboard.board import Board, Model, Past, Run, TaskBoard, arranged
 from lm_eval_ext.results.about import About
-from lm_eval_ext.results.files import Score
+from lm_eval_ext.results.files import Score, Tokens
 from lm_eval_ext.text import one_line
 
 NAME, SCHEMA = "results.json", "results.schema.json"
@@ -76,6 +84,8 @@ class RunEntry(_Entry):
     """What the run took; all its tasks together."""
     together: int = 1
     """The number of tasks of that run."""
+    tokens: tuple[NonNegativeInt, NonNegativeInt] | None = None
+    """Of requests and of answers, by the model's tokenizer."""
     history: tuple[PastEntry, ...] = ()
     """All results on this task, the oldest first; empty if there is one."""
 
@@ -103,6 +113,8 @@ class AboutEntry(_Entry):
     weights: Literal["open", "closed", ""] = ""
     licence: str = ""
     date: str = ""
+    price: tuple[NonNegativeFloat, NonNegativeFloat] | None = None
+    """Of a million tokens of input and of output."""
 
 
 class ModelEntry(_Entry):
@@ -235,6 +247,7 @@ def _run(entry: RunEntry) -> Run:
         date=_text(entry.date),
         seconds=entry.seconds,
         together=entry.together,
+        tokens=Tokens(*entry.tokens) if entry.tokens else None,
         history=tuple(Past(**dict(past)) for past in entry.history),
     )
 

@@ -1,13 +1,14 @@
-"""Facts about a model that its file may state: size, family, weights, licence and date."""
+"""Facts about a model that its file may state: size, family, weights, licence, date and price."""
 
 import datetime
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import mul
 from types import MappingProxyType
 from typing import Any
 
-from lm_eval_ext.results.files import ResultsFile, model_file
+from lm_eval_ext.results.files import ResultsFile, Tokens, model_file
 from lm_eval_ext.text import one_line, quantity
 
 KEYS: Mapping[str, str] = MappingProxyType(
@@ -17,10 +18,12 @@ KEYS: Mapping[str, str] = MappingProxyType(
         "weights": "open or closed",
         "licence": "the licence of the weights",
         "date": "when it was published: 2024, 2024-07 or 2024-07-23",
+        "price": "input and output in one currency per million tokens, such as [0.15, 0.6]",
     }
 )
 """The keys, with their meaning."""
 
+_MILLION = 1_000_000
 _LEAST = 1000
 """Parameters. A smaller number is rather one of billions or millions without its unit."""
 _DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
@@ -31,7 +34,8 @@ _WEIGHTS = ("open", "closed")
 class About:
     """What is known of a model; "" and None where nothing is.
 
-    ``size`` is the number of parameters; ``date`` is ISO 8601, with or without month and day.
+    ``size`` is the number of parameters; ``date`` is ISO 8601, with or without month and day;
+    ``price`` is that of a million tokens of input and of output.
     """
 
     family: str = ""
@@ -39,6 +43,13 @@ class About:
     weights: str = ""
     licence: str = ""
     date: str = ""
+    price: tuple[float, float] | None = None
+
+    def cost(self, tokens: Tokens | None) -> float | None:
+        """Of so many tokens, in the currency of the price; None if either isn't known."""
+        if self.price is None or tokens is None:
+            return None
+        return sum(map(mul, self.price, tokens)) / _MILLION
 
 
 def about(results: ResultsFile) -> About:
@@ -54,8 +65,9 @@ def about(results: ResultsFile) -> About:
     }
     counted = results.content["config"].get("model_num_parameters")
     size = _parameters(stated.get("size", counted))
+    price = _prices(stated.pop("price", None))
     texts = {key: one_line(str(value)) for key, value in stated.items() if key != "size"}
-    return About(size=size, **texts)
+    return About(size=size, price=price, **texts)
 
 
 def problem(key: str, value: Any) -> str | None:
@@ -64,6 +76,7 @@ def problem(key: str, value: Any) -> str | None:
         "size": _parameters(value) is not None,
         "weights": value in _WEIGHTS,
         "date": _is_date(value),
+        "price": _prices(value) is not None,
     }
     if legal.get(key, isinstance(value, str)):
         return None
@@ -73,6 +86,15 @@ def problem(key: str, value: Any) -> str | None:
 def _parameters(value: Any) -> float | None:
     found = quantity(value)
     return found if found is not None and found >= _LEAST else None
+
+
+def _prices(value: Any) -> tuple[float, float] | None:
+    if not isinstance(value, list | tuple):
+        return None
+    match [quantity(price) for price in value]:
+        case [float(asked), float(answered)] if asked >= 0 <= answered:
+            return asked, answered
+    return None
 
 
 def _is_date(value: Any) -> bool:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,6 +23,16 @@ def variant_and_name(metric: str) -> tuple[str, str]:
 
 
 _PERCENT = 100.0
+
+TOKENS = "tokens"
+"""The key of a results file with the tokens of each task, if they were counted."""
+
+
+class Tokens(NamedTuple):
+    """Of a task's requests and answers, by the model's tokenizer."""
+
+    input: int
+    output: int
 
 
 @dataclass(frozen=True)
@@ -167,6 +177,14 @@ class ResultsFile:
         """The number of documents that were scored, and that the task has."""
         counts = self.content["n-samples"].get(task, {})
         return int(counts.get("effective", 0)), int(counts.get("original", 0))
+
+    def tokens(self, task: str) -> Tokens | None:
+        """What the task takes, if that was counted."""
+        try:
+            found = self.content[TOKENS][task]
+            return Tokens(int(found["input"]), int(found["output"]))
+        except (KeyError, TypeError, ValueError):
+            return None
 
     def not_scorable(self, task: str) -> dict[str, list[str]]:
         """By cause, the ids of examples that could not be scored and are in no metric."""

@@ -1,7 +1,7 @@
-"""The process that evaluates one model: lm-eval's own command line, with two differences.
+"""The process that evaluates one model: lm-eval's own command line, with three differences.
 
-Where all tasks are ours or the user's, no others are indexed. It ends when the process that started
-it ends, even if that was killed, so that no orphaned evaluation keeps a GPU.
+Where all tasks are ours or the user's, no others are indexed. Tokens are counted. It ends when the
+process that started it ends, even if that was killed, so that no orphaned evaluation keeps a GPU.
 
     python -m lm_eval_ext.runs.child own|all CONFIG
 """
@@ -28,7 +28,12 @@ def main() -> None:
     if which == OWN:
         _index_own_tasks_only()
     sys.argv = ["lm_eval", "run", "--config", config]
+    import lm_eval.evaluator
     from lm_eval.__main__ import cli_evaluate
+
+    from lm_eval_ext.runs.usage import counting
+
+    lm_eval.evaluator.evaluate = counting(lm_eval.evaluator.evaluate)
 
     cli_evaluate()
 

@@ -170,6 +170,9 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         # at a time, in two interruptions.
         assert sum(server.asked.values()) <= REQUESTS + 2
         assert not unfinished_folders(output)
+        (file,) = output.rglob("results_*.json")
+        counted = json.loads(file.read_text())["tokens"]["lieder_mini"]
+        assert counted == {"input": sum(len(json.loads(ids)) for ids in server.asked), "output": 0}
 
         before = sum(server.asked.values())
         said = run_warm("served.yaml", "lieder_mini", limit=4)

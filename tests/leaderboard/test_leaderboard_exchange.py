@@ -234,6 +234,31 @@ def test_history_and_seconds(tmp_path: Path) -> None:
     assert next(iter(again.histories()))[1][0][1] == past[1][0][1]
 
 
+def test_tokens_and_cost(tmp_path: Path) -> None:
+    """Known of one model, of half the tasks of another, and not at all where they are broken."""
+    tokens = {"some_task": {"input": 2_000_000, "output": 5000}}
+    for name, tasks, counted in (
+        ("a", ["some_task"], tokens),
+        ("b", ["some_task", "other_task"], tokens),
+        ("c", ["some_task"], {"some_task": {"input": "many"}}),
+    ):
+        for task in tasks:
+            file = write_run(tmp_path / name / task, name, task, rows(40, 20))
+            content = json.loads(file.read_text())
+            file.write_text(json.dumps({**content, "tokens": counted}))
+        (tmp_path / name / "model.yaml").write_text("price: [0.5, 2]\n")
+    found = board(tmp_path)
+    assert [found.tokens(name) for name in "abc"] == [(2_000_000, 5000), None, None]
+    assert found.models[0].about.cost(found.tokens("a")) == pytest.approx(1.01)
+    assert [task for task, _ in found.taken(found.models[1])] == ["some_task"]
+    page = build([tmp_path], tmp_path / "site").read_text()
+    assert page.count("<td>2,000,000</td><td>5,000</td><td>1.01</td>") == 2
+    assert page.count(">2M</td>") == 1
+    again = exchange.read(tmp_path / "site" / "results.json")
+    assert again.tokens("a") == found.tokens("a")
+    assert [one.about for one in again.models] == [one.about for one in found.models]
+
+
 def test_no_results_at_all() -> None:
     with pytest.raises(OptionError):
         collect([])

@@ -17,11 +17,13 @@ LEGAL = [
     ("size", "7B"), ("size", "1.2 t"), ("size", "350m"), ("size", 6738415616), ("size", 7e9),
     ("family", "Llama 3"), ("weights", "open"), ("weights", "closed"), ("licence", "MIT"),
     ("date", 2024), ("date", "2024-07"), ("date", datetime.date(2024, 7, 23)),
+    ("price", [0.15, 0.6]), ("price", [0, 1]),
 ]  # fmt: skip
 ILLEGAL = [
     ("size", 7), ("size", "7"), ("size", "big"), ("size", True), ("size", -7e9), ("size", "0B"),
     ("size", float("inf")), ("size", float("nan")), ("size", None), ("size", ["7B"]),
     ("family", 3), ("weights", "Open"), ("weights", True), ("licence", ["MIT"]),
+    ("price", 0.15), ("price", [0.15]), ("price", [-1, 1]), ("price", "0.15"), ("price", [1, "x"]),
     ("date", "2024-13"), ("date", "July 2024"), ("date", True), ("date", 24), ("date", "20240723"),
 ]  # fmt: skip
 
