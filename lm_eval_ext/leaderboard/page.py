@@ -19,6 +19,7 @@ STYLES = ("page.css", "samples.css")
 SCRIPTS = ("common.js", "tables.js", "pictures.js", "diff.js", "samples.js", "start.js")
 
 _UNITS = {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}
+_CENT = 0.01
 _ROUNDED = 0.9995
 """What is shown as 1 with three digits."""
 
@@ -86,6 +87,7 @@ def render(page: Page) -> str:
         number=number,
         signed=partial(number, sign=True),
         size=size_text,
+        money=money,
         soft=soft,
         x=position,
     )
@@ -103,6 +105,11 @@ def size_text(parameters: float) -> str:
         if parameters >= _ROUNDED * one:
             return f"{parameters / one:.3g}{unit}"
     return f"{parameters:.3g}"
+
+
+def money(amount: float) -> str:
+    """An amount with two decimals; what is less than their least says so."""
+    return "< 0.01" if 0 < amount < _CENT else f"{amount:,.2f}"
 
 
 def _asset(name: str) -> str:

@@ -16,6 +16,7 @@ from lm_eval_ext.compare.reading import read_models
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard import exports, tables
 from lm_eval_ext.leaderboard.board import collect
+from lm_eval_ext.leaderboard.page import money
 from lm_eval_ext.leaderboard.site import build
 
 
@@ -80,6 +81,11 @@ def test_exports_hold_the_same_values(tmp_path: Path) -> None:
     tex = (folder / "leaderboard.tex").read_text()
     assert r"c\_d \& \%" in tex
     assert r"\toprule" in tex
+
+
+def test_money() -> None:
+    amounts = (0.0, 0.0099, 0.01, 1234.5)
+    assert [money(amount) for amount in amounts] == ["0.00", "< 0.01", "0.01", "1,234.50"]
 
 
 def test_digits() -> None:
