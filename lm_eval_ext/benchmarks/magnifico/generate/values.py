@@ -6,7 +6,7 @@ import re
 
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Field
 
-_MONTHS = re.findall(
+MONTHS = re.findall(
     r"\w+",
     """January February March April May June July August September October November December""",
 )
@@ -43,7 +43,7 @@ def months(day: str) -> tuple[str, str, str]:
     year, month = int(day[:4]), int(day[5:7])
     later = [((month + n - 1) % 12 + 1, year + (month + n - 1) // 12) for n in (1, 2)]
     (second, its_year), (behind, last_year) = later
-    names = f"{_MONTHS[month - 1]} or {_MONTHS[second - 1]} {its_year}"
+    names = f"{MONTHS[month - 1]} or {MONTHS[second - 1]} {its_year}"
     if its_year != year:
-        names = f"{_MONTHS[month - 1]} {year} or {_MONTHS[second - 1]} {its_year}"
+        names = f"{MONTHS[month - 1]} {year} or {MONTHS[second - 1]} {its_year}"
     return f"{year:04}-{month:02}-01", f"{last_year:04}-{behind:02}-01", names

@@ -1,0 +1,188 @@
+"""Keeps a paraphrase of which form, values and columns survive and which reads as before."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lm_eval_ext.benchmarks.magnifico.generate.english import plural, value_text
+from lm_eval_ext.benchmarks.magnifico.generate.paraphrase.pair import Edit, alone, edits
+from lm_eval_ext.benchmarks.magnifico.generate.paraphrase.reading import (
+    Event,
+    Reading,
+    Words,
+    read,
+    tokens,
+    vocabulary,
+)
+from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
+from lm_eval_ext.benchmarks.magnifico.generate.values import MONTHS
+
+NOT_PAIRED = "its base question does not follow from it by rule"
+
+_LONGEST = 3
+"""A paraphrase has at most so many times the characters of the question, and :data:`_MORE`."""
+
+_MORE = 60
+_STOPS = frozenset(".?!;:")
+_NUMBERS = "two three four five six seven eight nine ten eleven twelve".split()
+_DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+
+_Entry = tuple[str, Event]
+
+
+class Refused(Exception):  # noqa: N818
+    """A paraphrase is not kept; the text is the reason."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with all that is needed to judge its paraphrases.
+
+    Attributes:
+        text: With the words.
+        base: With the meanings.
+        edits: How the base question follows.
+        reading: What the question asks.
+        own: Words, values, columns and tables that a paraphrase may name.
+    """
+
+    text: str
+    base: str
+    edits: Sequence[Edit]
+    reading: Reading
+    own: Words
+    base_reading: Reading
+    base_own: Words
+
+
+class Judge:
+    """Judges paraphrases of questions on one database."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._nouns = {one.one: one.many for one in profile.entities.values()}
+        columns: dict[str, list[str]] = {}
+        for one in profile.entities.values():
+            for field in one.fields:
+                columns.setdefault(field.phrase, [field.phrase])
+        for link in profile.links:
+            for field in profile.entities[link.parent].fields:
+                name = f"{link.noun} {field.phrase}"
+                columns[name] = [name, f"{link.noun}'s {field.phrase}"]
+                columns[name] += [f"{field.phrase} of {its} {link.noun}" for its in ("the", "their")]
+        self._columns = columns
+
+    def _phrases(self, kept: Collection[str], other: str = "") -> Iterator[_Entry]:
+        """Columns and tables by all that they may be called; those not ``kept`` are ``other``."""
+        for name, texts in self._columns.items():
+            what = "column" if name in kept or not other else other
+            # "The city of the customer" is the customer's city only where that is asked about.
+            for text in texts if name in kept else texts[:1]:
+                yield from ((said.casefold(), (what, name)) for said in (text, plural(text)))
+        for one, many in self._nouns.items():
+            known = one in kept or not other
+            yield many.casefold(), ("noun" if known else other, one)
+            yield one.casefold(), ("one" if known else other, one)
+
+    def asked(
+        self, novel: str, base: str, words: Mapping[str, tuple[str, str]], query: str
+    ) -> Asked:
+        """Reads a question; ``words`` are word and meaning by interpretation.
+
+        Raises:
+            Refused: No paraphrase of it could be kept.
+        """
+        found = edits(novel, base, words, self._nouns)
+        if found is None:
+            raise Refused(NOT_PAIRED)
+        values = list(_values(query))
+        places = [
+            (place, (edit.role, edit.word)) for edit in found
+            for place in ([edit.word] if edit.adjective else edit.places)
+        ]  # fmt: skip
+        first = [*places, *values]
+        reading = read(_unended(novel), vocabulary([*first, *self._phrases(())]))
+        if set(reading.odd) & _STOPS:
+            raise Refused("the question itself cannot be read")
+        meanings = [
+            (meaning, (edit.role, edit.word)) for edit in found if not edit.adjective
+            for meaning in edit.places.values()
+        ]  # fmt: skip
+        own = vocabulary([*first, *self._phrases(reading.names, "other")])
+        base_own = vocabulary([*meanings, *values, *self._phrases(reading.names)])
+        return Asked(novel, base, found, reading, own, read(_unended(base), base_own), base_own)
+
+
+def base_of(asked: Asked, answer: str) -> str:
+    """The base question of a paraphrase.
+
+    Args:
+        asked: The question.
+        answer: What a model answered when it was asked for a paraphrase.
+
+    Raises:
+        Refused: The paraphrase is not kept.
+    """
+    text = answer.strip()
+    if not text:
+        raise Refused("empty")
+    if len(text) > _LONGEST * len(asked.text) + _MORE:
+        raise Refused("too long")
+    if "\n" in text:
+        raise Refused("several sentences or lines")
+    if tokens(_unended(text)) == tokens(_unended(asked.text)):
+        raise Refused("the same as the question")
+    base: str | None = text
+    for edit in asked.edits:
+        if len(alone(edit.word).findall(text)) != 1:
+            raise Refused("the word is lost, changed or doubled")
+    was, now = asked.reading, read(_unended(text), asked.own)
+    if now.values != was.values:
+        raise Refused("a value is lost, changed or added")
+    if now.names - was.names or was.names - now.names:
+        raise Refused("a column or table is lost")
+    if now.odd != was.odd:
+        if _STOPS & set(now.odd):
+            raise Refused("several sentences or lines")
+        raise Refused("it has words that the question does not explain")
+    if not now.asks:
+        raise Refused("it asks nothing")
+    if now != was:
+        raise Refused("it reads otherwise")
+    for edit in asked.edits:
+        base = edit.base(base) if base else None
+    if base is None or read(_unended(base), asked.base_own) != asked.base_reading:
+        raise Refused(NOT_PAIRED)
+    return base
+
+
+def _unended(text: str) -> str:
+    text = text.strip()
+    return text[:-1] if text[-1:] in {".", "?"} else text
+
+
+def _values(query: str) -> Iterator[_Entry]:
+    """The literals of a query by all legal spellings.
+
+    With or without quotes; numbers with commas, whole ones up to twelve as words; days as in
+    "5 May 2021" and "May 5, 2021". Letters keep their case.
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    for literal in sqlglot.parse_one(query, dialect="sqlite").find_all(exp.Literal):
+        if literal.is_string:
+            text = literal.this.strip("%")
+            texts = [text, f'"{text}"']
+            if day := _DAY.fullmatch(text):
+                month, number = MONTHS[int(day[2]) - 1], int(day[3])
+                for year in (f"{day[1]}", f", {day[1]}"):
+                    texts.append(f"{month} {number}{year if year[0] == ',' else ' ' + year}")
+                texts.append(f"{number} {month} {day[1]}")
+        else:
+            number = float(literal.this)
+            text = value_text(number)
+            texts = [text]
+            if number.is_integer():
+                texts.append(f"{int(number):,}")
+                texts += [w for n, w in enumerate(_NUMBERS, 2) if n == number]
+        yield from ((said, ("value", text)) for said in texts if tokens(said))

@@ -1,0 +1,153 @@
+"""Exact pairs from one text: the other forms, and the base question, differ in the word only."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from os.path import commonprefix
+from typing import Literal
+
+from lm_eval_ext.benchmarks.magnifico.generate.meanings import kind_of
+
+Role = Literal["of next", "word", "column"]
+"""Whether the word is about what is named next, about what was named before, or a column."""
+
+_PAIRS = {"alias", "span", "spread", "product"}
+_BEHIND = ("is", "are", "in")
+_THOSE = "those "
+_TOKEN = re.compile(r"[\w'-]+|[^\w\s]")
+_AGREE = {"is": "are", "has": "have", "does": "do", "lies": "lie", "fits": "fit", "falls": "fall"}
+_SWAPPED = _AGREE | {many: one for one, many in _AGREE.items()}
+_MORE = r"(?= (?:whose|that|which|who|with|having)\b)"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What one word's place says in the novel question, and in the base question.
+
+    Attributes:
+        word: As the novel question has it.
+        role: What the word is about.
+        places: Texts with the word, and what the base question has there.
+        adjective: Whether a noun is part of each place; what the base question has goes behind it.
+    """
+
+    word: str
+    role: Role
+    places: Mapping[str, str]
+    adjective: bool = False
+
+    def base(self, text: str) -> str | None:
+        """The text with the meaning for the word; None if the place is not there just once."""
+        if len(alone(self.word).findall(text)) != 1 or re.search(rf"\b[Aa]n? {self.word}", text):
+            return None
+        for place, meaning in self.places.items():
+            if found := alone(place).search(text):
+                before, behind = text[: found.start()], text[found.end() :]
+                if not self.adjective:
+                    return before + meaning + behind
+                there = " are there" if behind.startswith(" are there") else ""
+                behind = behind[len(there) :]
+                noun, clause = place[len(self.word) + 1 :], meaning
+                if re.match(_MORE, behind):
+                    if clause.startswith(("that have", "that has")):
+                        # In front, what follows would be about its table.
+                        said, end = behind[:-1], behind[-1:]
+                        return None if "," in said else f"{before}{noun}{there}{said} and {clause}{end}"
+                    behind = " and" + behind
+                return f"{before}{noun}{there} {clause}{behind}"
+        return None
+
+
+def alone(text: str) -> re.Pattern[str]:
+    """A text that is not part of a longer word, nor in quotes."""
+    return re.compile(rf"(?<![\w'\"-]){re.escape(text)}(?![\w'\"-])")
+
+
+def edits(
+    novel: str, base: str, words: Mapping[str, tuple[str, str]], nouns: Mapping[str, str]
+) -> list[Edit] | None:
+    """How the base question follows from the novel one; None if that is not by these rules.
+
+    Args:
+        novel: The question with the words.
+        base: The question with the meanings.
+        words: Word and meaning by interpretation.
+        nouns: What rows are called, by singular.
+    """
+    found: list[Edit] = []
+    inside: dict[str, str] = {}
+    rest, its_base = novel, base
+    for name, (word, meaning) in words.items():
+        behind = [one for one, many in nouns.items() if alone(f"{word} {one}").search(novel)
+                  or alone(f"{word} {many}").search(novel)]  # fmt: skip
+        if not behind or not meaning.startswith(_THOSE):
+            inside[name] = word
+            continue
+        clause = meaning[len(_THOSE) :]
+        places = {}
+        for one in behind:
+            places |= {f"{word} {nouns[one]}": clause, f"{word} {one}": _swapped(clause)}
+        found.append(Edit(word, "of next", places, adjective=True))
+        rest = rest.replace(f"{word} ", "", 1)
+        its_base = its_base.replace(f" {clause}", "", 1).replace(f" {_swapped(clause)}", "", 1)
+    if inside:
+        for name, word in inside.items():
+            said = _differing(rest, its_base, list(inside.values())).get(word)
+            if said is None:
+                return None
+            role: Role = "of next" if said[0].startswith(word) else "word"
+            if kind_of(name) in _PAIRS:
+                role = "column"
+            found.append(Edit(word, role, dict(_alternatives(*said))))
+    made: str | None = novel
+    for edit in found:
+        made = edit.base(made) if made else None
+    return found if made and _counted(made) == _counted(base) else None
+
+
+def _counted(text: str) -> Counter[str]:
+    return Counter(t for t in _TOKEN.findall(text) if t not in {"and", ","})
+
+
+def _swapped(text: str) -> str:
+    """The first verb in the other number."""
+    return re.sub(
+        rf"^((?:that )?)({'|'.join(_SWAPPED)})\b", lambda m: m[1] + _SWAPPED[m[2]], text
+    )  # fmt: skip
+
+
+def _alternatives(place: str, meaning: str) -> Iterator[tuple[str, str]]:
+    for one, its in ((place, meaning), (_swapped(place), _swapped(meaning))):
+        for that in ("that", "which", "who"):
+            yield re.sub(r"^that\b", that, one), re.sub(r"^that\b", that, its)
+
+
+def _differing(novel: str, base: str, words: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """What differs, by the word that it contains; with a verb or preposition before the word."""
+    one, other = list(_TOKEN.finditer(novel)), list(_TOKEN.finditer(base))
+    a, b = [t[0] for t in one], [t[0] for t in other]
+    bounds = [(0, len(a), 0, len(b))]
+    if len(words) > 1:
+        start = len(commonprefix([a, b]))
+        end = len(commonprefix([a[start:][::-1], b[start:][::-1]]))
+        # Between the two words stands what both questions have.
+        middles = a[start : len(a) - end], b[start : len(b) - end]
+        block = SequenceMatcher(None, *middles, autojunk=False).find_longest_match()
+        at, its = start + block.a, start + block.b
+        bounds = [(0, at + block.size, 0, its + block.size), (at, len(a), its, len(b))]
+    found = {}
+    for low, high, its_low, its_high in bounds:
+        same = len(commonprefix([a[low:high], b[its_low:its_high]]))
+        low, its_low = low + same, its_low + same
+        same = len(commonprefix([a[low:high][::-1], b[its_low:its_high][::-1]]))
+        high, its_high = high - same, its_high - same
+        if low and low < high and its_low < its_high and a[low - 1] in _BEHIND:
+            low, its_low = low - 1, its_low - 1
+        if low < high and its_low < its_high:
+            place = novel[one[low].start() : one[high - 1].end()]
+            said = [word for word in words if alone(word).search(place)]
+            if len(said) == 1:
+                found[said[0]] = place, base[other[its_low].start() : other[its_high - 1].end()]
+    return found
