@@ -18,7 +18,8 @@ from lm_eval_ext.sql.distill.report import POPULATE_VERSION
 from lm_eval_ext.sql.distill.shipped import pack
 from lm_eval_ext.sql.schema import read_schema
 
-EXAMPLES, TALKS = "examples.tsv", "dialogues"
+EXAMPLES, TALKS, LEXICON = "examples.tsv", "dialogues", "lexicon.yml"
+"""``.yml``, since lm-eval takes every ``.yaml`` file for a task."""
 
 _COLUMNS = (*REQUIRED, *OPTIONAL[1:])
 _YES = "yes"
@@ -80,6 +81,8 @@ def generate(
             script = database.with_name("schema.sql")
             if script.is_file():
                 shutil.copyfile(script, part / script.name)
+            if words:
+                shutil.copyfile(words, part / LEXICON)
             copy = part / "copy.sqlite"
             made = make(database, named, seed, questions, copy, progress)
             (part / SHIPPED).write_text(pack({home.stem: (home, copy, made.report)}))
@@ -101,13 +104,7 @@ def _written(part: Path, out: Path, name: str, made: Made, seed: int) -> dict[st
         (part / TALKS / f"{kind}.txt").write_text(text, encoding="utf-8")
     (part / EXAMPLES).write_text(_table(made), encoding="utf-8", newline="")
     task = task_of(name)
-    (part / f"{task}.yaml").write_text(
-        _TASK.format(
-            folder=out, task=task, grammar=GRAMMAR_VERSION, database=out / f"{name}.sqlite",
-            examples=out / EXAMPLES,
-        ),
-        encoding="utf-8",
-    )  # fmt: skip
+    (part / f"{task}.yaml").write_text(task_file(out, name, task), encoding="utf-8")
     asked = [one for one in made.asked if not one.support]
     return {
         "grammar": GRAMMAR_VERSION,
@@ -123,6 +120,14 @@ def _written(part: Path, out: Path, name: str, made: Made, seed: int) -> dict[st
         },
         "examples": sha256_of(part / EXAMPLES),
     }  # fmt: skip
+
+
+def task_file(out: Path, name: str, task: str) -> str:
+    """The task file of a folder, for a database's name."""
+    return _TASK.format(
+        folder=out, task=task, grammar=GRAMMAR_VERSION, database=out / f"{name}.sqlite",
+        examples=out / EXAMPLES,
+    )  # fmt: skip
 
 
 def task_of(name: str) -> str:

@@ -129,7 +129,7 @@ def base_of(asked: Asked, answer: str) -> str:
         raise Refused("too long")
     if "\n" in text:
         raise Refused("several sentences or lines")
-    if tokens(_unended(text)) == tokens(_unended(asked.text)):
+    if tokens(_unended(text).casefold()) == tokens(_unended(asked.text).casefold()):
         raise Refused("the same as the question")
     base: str | None = text
     for edit in asked.edits:

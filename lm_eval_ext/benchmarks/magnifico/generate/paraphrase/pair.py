@@ -10,8 +10,8 @@ from typing import Literal
 
 from lm_eval_ext.benchmarks.magnifico.generate.meanings import kind_of
 
-Role = Literal["of next", "word", "column"]
-"""Whether the word is about what is named next, about what was named before, or a column."""
+Role = Literal["of next", "of column", "of noun", "column"]
+"""Whether the word is about what is named next, about the column or table before, or a column."""
 
 _PAIRS = {"alias", "span", "spread", "product"}
 _BEHIND = ("is", "are", "in")
@@ -97,9 +97,11 @@ def edits(
             said = _differing(rest, its_base, list(inside.values())).get(word)
             if said is None:
                 return None
-            role: Role = "of next" if said[0].startswith(word) else "word"
+            role: Role = "of next" if said[0].startswith(word) else "of column"
             if kind_of(name) in _PAIRS:
                 role = "column"
+            elif role == "of column" and f"that {said[0].removeprefix('that ')}" in novel:
+                role = "of noun"
             found.append(Edit(word, role, dict(_alternatives(*said))))
     made: str | None = novel
     for edit in found:

@@ -119,7 +119,8 @@ class _Reader:
         self._mentions: list[_Mention] = []
         self._mods: list[str] = []
         self._operator = ""
-        self._or = self._asks = self._in_clause = self._single = False
+        self._asks: set[str] = set()
+        self._or = self._in_clause = self._single = False
         self._odd: list[str] = []
         self._left: list[str] = []
         self._values: list[str] = []
@@ -128,7 +129,7 @@ class _Reader:
     def take(self, events: Sequence[Event]) -> None:
         """Takes the events of one word."""
         both = len({what for what, _ in events} & {"ask", "clause"}) > 1
-        told = {"column", "noun", "one", "single", "those", "word"}
+        told = {"column", "noun", "one", "single", "those", "of column", "of noun"}
         tells = self._before[0] in told or self._before == ("filler", "and")
         for event in events:
             what, meaning = event
@@ -141,10 +142,12 @@ class _Reader:
             self._before = event
 
     def _one(self, what: str, meaning: str) -> None:
-        if what == "ask":
-            self._asks, self._in_clause = True, False
-        elif what == "clause":
-            self._in_clause = True
+        if what in {"ask", "tell"}:
+            self._left += [meaning] if what in self._asks else []
+            self._asks.add(what)
+            self._in_clause = False
+        elif what in {"clause", "over"}:
+            self._in_clause = what == "clause"
         elif what == "of next":
             self._mods.append(meaning)
         elif what == "before value":
@@ -156,22 +159,26 @@ class _Reader:
             self._or = self._before[0] == "value"
             self._left += [] if self._or else ["or"]
         elif what in {"column", "noun", "one"} or (what == "those" and self._mods):
-            self._single |= what == "one" and not {"each", "some"} & set(self._mods)
+            before = self._mentions[-1].mods if self._mentions else []
+            self._single |= what == "one" and not {"each", "some"} & {*self._mods, *before}
             self._mention("noun" if what == "one" else what, meaning)
+        elif what == "records" and self._mentions:  # what follows is not about their table
+            self._mentions[-1].kind += " records"
         elif what == "single":
             self._single = True
         elif what == "value":
             self._value(meaning)
-        elif what == "word":  # says something of what was named before it
-            if self._mentions:
-                self._mentions[-1].mods.append(meaning)
-            else:
-                self._left.append(meaning)
-        elif what not in {"filler", "as", "those"}:
+        elif what in {"of column", "of noun"}:
+            kinds = {"noun"} if what == "of noun" else {"column", "noun", "those"}
+            about = next((m for m in reversed(self._mentions) if m.kind in kinds), None)
+            (about.mods if about else self._left).append(meaning)
+        elif what not in {"filler", "as", "those", "records"}:
             (self._odd if what in {"odd", "other"} else self._left).append(meaning)
 
     def _mention(self, kind: str, name: str) -> None:
         mods, self._mods = self._mods, []
+        if self._in_clause and any(m.name == name and m.kind == kind == "noun" for m in self._mentions):
+            self._left.append(name)  # "products that have products"
         if kind == "column":  # "with a price"
             mods = [mod for mod in mods if mod != "some"]
         one = _Mention(kind, name, mods, self._in_clause)
@@ -210,8 +217,9 @@ class _Reader:
         for place, one in enumerate(mentions):
             mods = [mod for mod in one.mods if mod != "each"]
             said = " ".join([*mods, one.name])
-            nouns = [m.name for m in mentions[place::-1] if m is not one and m.kind != "column"]
-            nouns = nouns or [m.name for m in mentions[place:] if m.kind != "column"]
+            about = {"noun", "those"}
+            nouns = [m.name for m in mentions[place::-1] if m is not one and m.kind in about]
+            nouns = nouns or [m.name for m in mentions[place:] if m.kind in about]
             about = f"{nouns[0] if nouns else ''}: {said}"
             inside = one.in_clause or one.kind == "those"
             if "terms" in mods:
@@ -227,9 +235,9 @@ class _Reader:
             left.append("each")
         return Reading(
             tuple(shown), tuple(sorted(rest)),
-            tuple(dict.fromkeys(m.name for m in mentions if m.kind == "noun")),
+            tuple(dict.fromkeys(m.name for m in mentions if m.kind.startswith("noun"))),
             self._single, tuple(self._odd), tuple(left), tuple(sorted(self._values)),
-            frozenset(m.name for m in mentions if m.name), self._asks,
+            frozenset(m.name for m in mentions if m.name), bool(self._asks),
         )  # fmt: skip
 
 
