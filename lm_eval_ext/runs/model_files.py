@@ -314,7 +314,7 @@ def settings_of(model: str, given: Mapping[str, Any]) -> tuple[str, Any]:
     """
     if model.endswith(SUFFIXES):
         (one,) = read_model_files([Path(model)])
-        name, settings = one.name, one.settings | given
+        name, settings = one.name, {**one.settings, **given}
     else:
         name, settings = model, {"model": model, **given}
         for key, value in settings.items():

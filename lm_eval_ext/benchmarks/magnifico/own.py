@@ -128,10 +128,12 @@ def generated(examples: Path) -> str | None:
         if said["examples"] != sha256_of(examples):
             return None
         database = said["database"]["sha256"][:12]
-        made = f"grammar-{said['grammar']},seed-{said['seed']},database-{database}"
-        if new := said.get("paraphrased"):
-            made += f",paraphrased-{new['kept']}-of-{new['of']},rules-{new['rules']},by-{new['by']}"
-        return made
+        new = said.get("paraphrased")
+        return f"grammar-{said['grammar']},seed-{said['seed']},database-{database}" + (
+            f",paraphrased-{new['kept']}-of-{new['of']},rules-{new['rules']},by-{new['by']}"
+            if new
+            else ""
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

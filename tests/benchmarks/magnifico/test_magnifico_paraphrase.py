@@ -112,7 +112,7 @@ def test_the_base_question_differs_in_the_meaning_only(
     assert base_of(asked_of(judges, case), paraphrase) == base
 
 
-def near(question: Question) -> Iterator[Question]:
+def near(question: Question) -> Iterator[Question]:  # noqa: PLR0912
     """Trees that ask something else with nearly the same words."""
     for at, one in enumerate(question.where):
         before, after = question.where[:at], question.where[at + 1 :]
@@ -326,7 +326,7 @@ def test_a_folder_is_paraphrased_and_resumed(
     ],
     ids=["type", "batch-size", "file", "no-template", "no-model", "full-folder"],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(
+def test_bad_input_is_one_line_and_leaves_nothing(  # noqa: PLR0917
     shop: Path, tmp_path: Path, canned: type[Canned], arguments: list[str], said: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

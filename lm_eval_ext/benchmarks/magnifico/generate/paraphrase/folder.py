@@ -198,9 +198,7 @@ def _with_words(
     return re.sub(pattern, lambda found: by_word[found[0]], text)
 
 
-def _write(
-    folder: Path, out: Path, said: dict[str, Any], questions: Sequence[_Question]
-) -> None:
+def _write(folder: Path, out: Path, said: dict[str, Any], questions: Sequence[_Question]) -> None:
     name = said["database"]["name"]
     with atomic_path(out) as part:
         shutil.copytree(folder, part, ignore=shutil.ignore_patterns("*.yaml", EXAMPLES, GENERATED))
@@ -219,7 +217,9 @@ def _write(
             "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8"
         )
         said["examples"] = sha256_of(part / EXAMPLES)
-        (part / GENERATED).write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        (part / GENERATED).write_text(
+            json.dumps(said, indent=1, ensure_ascii=False) + "\n", "utf-8"
+        )
         task = f"{task_of(name)}_paraphrased"
         (part / f"{task}.yaml").write_text(task_file(out, name, task), "utf-8")
 

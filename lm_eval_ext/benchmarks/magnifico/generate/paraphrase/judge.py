@@ -24,7 +24,7 @@ _LONGEST = 3
 
 _MORE = 60
 _STOPS = frozenset(".?!;:")
-_NUMBERS = "two three four five six seven eight nine ten eleven twelve".split()
+_NUMBERS = re.findall(r"\w+", "two three four five six seven eight nine ten eleven twelve")
 _DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 
 _Entry = tuple[str, Event]
@@ -68,7 +68,9 @@ class Judge:
             for field in profile.entities[link.parent].fields:
                 name = f"{link.noun} {field.phrase}"
                 columns[name] = [name, f"{link.noun}'s {field.phrase}"]
-                columns[name] += [f"{field.phrase} of {its} {link.noun}" for its in ("the", "their")]
+                columns[name] += [
+                    f"{field.phrase} of {its} {link.noun}" for its in ("the", "their")
+                ]
         self._columns = columns
 
     def _phrases(self, kept: Collection[str], other: str = "") -> Iterator[_Entry]:
@@ -123,36 +125,42 @@ def base_of(asked: Asked, answer: str) -> str:
         Refused: The paraphrase is not kept.
     """
     text = answer.strip()
-    if not text:
-        raise Refused("empty")
-    if len(text) > _LONGEST * len(asked.text) + _MORE:
-        raise Refused("too long")
-    if "\n" in text:
-        raise Refused("several sentences or lines")
-    if tokens(_unended(text).casefold()) == tokens(_unended(asked.text).casefold()):
-        raise Refused("the same as the question")
+    if reason := _problem(asked, text) or _other(asked.reading, read(_unended(text), asked.own)):
+        raise Refused(reason)
     base: str | None = text
-    for edit in asked.edits:
-        if len(alone(edit.word).findall(text)) != 1:
-            raise Refused("the word is lost, changed or doubled")
-    was, now = asked.reading, read(_unended(text), asked.own)
-    if now.values != was.values:
-        raise Refused("a value is lost, changed or added")
-    if now.names - was.names or was.names - now.names:
-        raise Refused("a column or table is lost")
-    if now.odd != was.odd:
-        if _STOPS & set(now.odd):
-            raise Refused("several sentences or lines")
-        raise Refused("it has words that the question does not explain")
-    if not now.asks:
-        raise Refused("it asks nothing")
-    if now != was:
-        raise Refused("it reads otherwise")
     for edit in asked.edits:
         base = edit.base(base) if base else None
     if base is None or read(_unended(base), asked.base_own) != asked.base_reading:
         raise Refused(NOT_PAIRED)
     return base
+
+
+def _problem(asked: Asked, text: str) -> str | None:
+    """Why a text is no paraphrase, whatever it says."""
+    if not text:
+        return "empty"
+    if len(text) > _LONGEST * len(asked.text) + _MORE:
+        return "too long"
+    if "\n" in text:
+        return "several sentences or lines"
+    if tokens(_unended(text).casefold()) == tokens(_unended(asked.text).casefold()):
+        return "the same as the question"
+    if any(len(alone(edit.word).findall(text)) != 1 for edit in asked.edits):
+        return "the word is lost, changed or doubled"
+    return None
+
+
+def _other(was: Reading, now: Reading) -> str | None:
+    """Why a text asks something else."""
+    reasons = (
+        (now.values != was.values, "a value is lost, changed or added"),
+        (now.names != was.names, "a column or table is lost"),
+        (_STOPS & set(now.odd), "several sentences or lines"),
+        (now.odd != was.odd, "it has words that the question does not explain"),
+        (not now.asks, "it asks nothing"),
+        (now != was, "it reads otherwise"),
+    )
+    return next((reason for wrong, reason in reasons if wrong), None)
 
 
 def _unended(text: str) -> str:
@@ -174,15 +182,13 @@ def _values(query: str) -> Iterator[_Entry]:
             text = literal.this.strip("%")
             texts = [text, f'"{text}"']
             if day := _DAY.fullmatch(text):
-                month, number = MONTHS[int(day[2]) - 1], int(day[3])
-                for year in (f"{day[1]}", f", {day[1]}"):
-                    texts.append(f"{month} {number}{year if year[0] == ',' else ' ' + year}")
-                texts.append(f"{number} {month} {day[1]}")
+                year, month, at = day[1], MONTHS[int(day[2]) - 1], int(day[3])
+                texts += [f"{month} {at}, {year}", f"{month} {at} {year}", f"{at} {month} {year}"]
         else:
             number = float(literal.this)
             text = value_text(number)
             texts = [text]
             if number.is_integer():
                 texts.append(f"{int(number):,}")
-                texts += [w for n, w in enumerate(_NUMBERS, 2) if n == number]
+                texts += [word for n, word in enumerate(_NUMBERS, 2) if n == number]
         yield from ((said, ("value", text)) for said in texts if tokens(said))

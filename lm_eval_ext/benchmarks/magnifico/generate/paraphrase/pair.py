@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from os.path import commonprefix
 from typing import Literal
 
 from lm_eval_ext.benchmarks.magnifico.generate.meanings import kind_of
@@ -16,7 +15,7 @@ Role = Literal["of next", "of column", "of noun", "column"]
 _PAIRS = {"alias", "span", "spread", "product"}
 _BEHIND = ("is", "are", "in")
 _THOSE = "those "
-_TOKEN = re.compile(r"[\w'-]+|[^\w\s]")
+_SPACED = re.compile(r"\s*(?:[\w'-]+|[^\w\s])")
 _AGREE = {"is": "are", "has": "have", "does": "do", "lies": "lie", "fits": "fit", "falls": "fall"}
 _SWAPPED = _AGREE | {many: one for one, many in _AGREE.items()}
 _MORE = r"(?= (?:whose|that|which|who|with|having)\b)"
@@ -54,7 +53,11 @@ class Edit:
                     if clause.startswith(("that have", "that has")):
                         # In front, what follows would be about its table.
                         said, end = behind[:-1], behind[-1:]
-                        return None if "," in said else f"{before}{noun}{there}{said} and {clause}{end}"
+                        return (
+                            None
+                            if "," in said
+                            else f"{before}{noun}{there}{said} and {clause}{end}"
+                        )
                     behind = " and" + behind
                 return f"{before}{noun}{there} {clause}{behind}"
         return None
@@ -86,7 +89,7 @@ def edits(
             inside[name] = word
             continue
         clause = meaning[len(_THOSE) :]
-        places = {}
+        places: dict[str, str] = {}
         for one in behind:
             places |= {f"{word} {nouns[one]}": clause, f"{word} {one}": _swapped(clause)}
         found.append(Edit(word, "of next", places, adjective=True))
@@ -110,7 +113,7 @@ def edits(
 
 
 def _counted(text: str) -> Counter[str]:
-    return Counter(t for t in _TOKEN.findall(text) if t not in {"and", ","})
+    return Counter(t for t in map(str.strip, _SPACED.findall(text)) if t not in {"and", ","})
 
 
 def _swapped(text: str) -> str:
@@ -128,28 +131,27 @@ def _alternatives(place: str, meaning: str) -> Iterator[tuple[str, str]]:
 
 def _differing(novel: str, base: str, words: Sequence[str]) -> dict[str, tuple[str, str]]:
     """What differs, by the word that it contains; with a verb or preposition before the word."""
-    one, other = list(_TOKEN.finditer(novel)), list(_TOKEN.finditer(base))
-    a, b = [t[0] for t in one], [t[0] for t in other]
-    bounds = [(0, len(a), 0, len(b))]
-    if len(words) > 1:
-        start = len(commonprefix([a, b]))
-        end = len(commonprefix([a[start:][::-1], b[start:][::-1]]))
-        # Between the two words stands what both questions have.
-        middles = a[start : len(a) - end], b[start : len(b) - end]
+    a, b = _SPACED.findall(novel), _SPACED.findall(base)
+    front = _shared(a, b)
+    back = _shared(a[front:][::-1], b[front:][::-1])
+    middles = a[front : len(a) - back], b[front : len(b) - back]
+    found: dict[str, tuple[str, str]] = {}
+    if len(words) > 1:  # between the two stands what both questions have
         block = SequenceMatcher(None, *middles, autojunk=False).find_longest_match()
-        at, its = start + block.a, start + block.b
-        bounds = [(0, at + block.size, 0, its + block.size), (at, len(a), its, len(b))]
-    found = {}
-    for low, high, its_low, its_high in bounds:
-        same = len(commonprefix([a[low:high], b[its_low:its_high]]))
-        low, its_low = low + same, its_low + same
-        same = len(commonprefix([a[low:high][::-1], b[its_low:its_high][::-1]]))
-        high, its_high = high - same, its_high - same
-        if low and low < high and its_low < its_high and a[low - 1] in _BEHIND:
-            low, its_low = low - 1, its_low - 1
-        if low < high and its_low < its_high:
-            place = novel[one[low].start() : one[high - 1].end()]
-            said = [word for word in words if alone(word).search(place)]
+        at, its, size = front + block.a, front + block.b, block.size
+        for one, other in ((a[: at + size], b[: its + size]), (a[at:], b[its:])):
+            said = [word for word in words if alone(word).search("".join(one))]
             if len(said) == 1:
-                found[said[0]] = place, base[other[its_low].start() : other[its_high - 1].end()]
+                found |= _differing("".join(one), "".join(other), said)
+    elif all(middles):
+        front -= bool(front and a[front - 1].strip() in _BEHIND)
+        place, meaning = ("".join(t[front : len(t) - back]).strip() for t in (a, b))
+        if alone(words[0]).search(place):
+            found[words[0]] = place, meaning
     return found
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many tokens are the same from the start."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (x, y) in pairs if x != y), min(len(one), len(other)))

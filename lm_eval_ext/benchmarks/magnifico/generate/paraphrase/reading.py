@@ -19,9 +19,12 @@ Words: TypeAlias = Mapping[tuple[str, ...], Sequence[Event]]
 """Tokens, and what they do."""
 
 _TOKEN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?|n't\b|'s\b|[^\W\d_]+(?=n't\b)|[^\W_]+|\S")
-_QUOTES = str.maketrans("‘’“”", "''\"\"")
+_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 _MEASURES = {"max", "min", "avg", "sum", "count"}
 _SHOWN = {"each", "distinct", "some"}
+_TABLES = {"noun", "those"}
+_NAMED = {"column", "one", "single", "of column", "of noun", *_TABLES}
+_LISTS = {"of next": "_mods", "odd": "_odd", "other": "_odd"}
 
 
 @dataclass(frozen=True)
@@ -118,19 +121,18 @@ class _Reader:
     def __init__(self) -> None:
         self._mentions: list[_Mention] = []
         self._mods: list[str] = []
-        self._operator = ""
-        self._asks: set[str] = set()
-        self._or = self._in_clause = self._single = False
+        self._asks: list[str] = []
+        self._values: list[str] = []
         self._odd: list[str] = []
         self._left: list[str] = []
-        self._values: list[str] = []
+        self._operator = ""
+        self._or = self._in_clause = self._single = False
         self._before: Event = ("start", "")
 
     def take(self, events: Sequence[Event]) -> None:
-        """Takes the events of one word."""
-        both = len({what for what, _ in events} & {"ask", "clause"}) > 1
-        told = {"column", "noun", "one", "single", "those", "of column", "of noun"}
-        tells = self._before[0] in told or self._before == ("filler", "and")
+        """Takes the events of one word: "which" asks, or tells more of what stands before it."""
+        both = {"ask", "clause"} <= {what for what, _ in events}
+        tells = self._before[0] in _NAMED or self._before == ("filler", "and")
         for event in events:
             what, meaning = event
             if both and what == ("ask" if tells else "clause"):
@@ -144,65 +146,68 @@ class _Reader:
     def _one(self, what: str, meaning: str) -> None:
         if what in {"ask", "tell"}:
             self._left += [meaning] if what in self._asks else []
-            self._asks.add(what)
-            self._in_clause = False
-        elif what in {"clause", "over"}:
-            self._in_clause = what == "clause"
-        elif what == "of next":
-            self._mods.append(meaning)
+            self._asks.append(what)
+        self._in_clause = what == "clause" or (
+            self._in_clause and what not in {"ask", "tell", "over"}
+        )
+        self._single |= what == "single"
+        if what in _LISTS:
+            getattr(self, _LISTS[what]).append(meaning)
+        elif what in {"column", "noun", "one"} or (what == "those" and self._mods):
+            self._mention(what, meaning)
+        elif what in {"of column", "of noun"}:
+            kinds = {"noun"} if what == "of noun" else {"column", *_TABLES}
+            about = self._last(*kinds)
+            (about.mods if about else self._left).append(meaning)
+        elif what == "records" and self._mentions:  # what follows is not about their table
+            self._mentions[-1].kind += " records"
         elif what == "before value":
             self._left += filter(None, [self._operator])
             self._operator = meaning
-        elif what == "behind value":
-            self._behind(meaning)
         elif what == "or":
             self._or = self._before[0] == "value"
             self._left += [] if self._or else ["or"]
-        elif what in {"column", "noun", "one"} or (what == "those" and self._mods):
-            before = self._mentions[-1].mods if self._mentions else []
-            self._single |= what == "one" and not {"each", "some"} & {*self._mods, *before}
-            self._mention("noun" if what == "one" else what, meaning)
-        elif what == "records" and self._mentions:  # what follows is not about their table
-            self._mentions[-1].kind += " records"
-        elif what == "single":
-            self._single = True
         elif what == "value":
             self._value(meaning)
-        elif what in {"of column", "of noun"}:
-            kinds = {"noun"} if what == "of noun" else {"column", "noun", "those"}
-            about = next((m for m in reversed(self._mentions) if m.kind in kinds), None)
-            (about.mods if about else self._left).append(meaning)
-        elif what not in {"filler", "as", "those", "records"}:
-            (self._odd if what in {"odd", "other"} else self._left).append(meaning)
+        elif what == "behind value":
+            self._behind(meaning)
 
-    def _mention(self, kind: str, name: str) -> None:
+    def _last(self, *kinds: str) -> _Mention | None:
+        return next((m for m in reversed(self._mentions) if m.kind in kinds), None)
+
+    def _valued(self) -> _Mention | None:
+        return next((m for m in reversed(self._mentions) if m.values), None)
+
+    def _mention(self, what: str, name: str) -> None:
+        kind = "noun" if what == "one" else what
         mods, self._mods = self._mods, []
-        if self._in_clause and any(m.name == name and m.kind == kind == "noun" for m in self._mentions):
-            self._left.append(name)  # "products that have products"
+        before = self._mentions[-1].mods if self._mentions else []
+        self._single |= what == "one" and not {"each", "some"} & {*mods, *before}
         if kind == "column":  # "with a price"
             mods = [mod for mod in mods if mod != "some"]
+        elif self._in_clause and ("noun", name) in {(m.kind, m.name) for m in self._mentions}:
+            self._left.append(name)  # "products that have products"
         one = _Mention(kind, name, mods, self._in_clause)
-        valued = next((m for m in reversed(self._mentions) if m.values), None)
-        if self._before[0] in {"value", "as"} and valued:
+        if self._before[0] in {"value", "as"} and (valued := self._valued()):
             one.values.append(valued.values.pop())  # "the Lamps category", "3 as their price"
         self._mentions.append(one)
 
     def _value(self, value: str) -> None:
         self._values.append(value)
-        about = next((m for m in reversed(self._mentions) if m.kind == "column"), None)
         operator, self._operator = self._operator or "=", ""
+        about = self._last("column")
         if about is None:
             about = _Mention("column", "", [], in_clause=True)
             self._mentions.append(about)
         if self._or and about.values and operator == "=":
-            before, others = about.values.pop()
-            about.values.append((before, others | {value}))
+            operator, others = about.values.pop()
+            about.values.append((operator, others | {value}))
             self._or = False
         else:
             about.values.append((operator, frozenset({value})))
 
     def _behind(self, operator: str) -> None:
-        about = next((m for m in reversed(self._mentions) if m.values), None)
+        about = self._valued()
         if self._before[0] == "value" and about and about.values[-1][0] == "=":
             about.values[-1] = (operator, about.values[-1][1])
         else:
@@ -211,19 +216,17 @@ class _Reader:
     def reading(self) -> Reading:
         """What all that was taken says."""
         mentions = [m for m in self._mentions if m.name or m.values]
-        left = [*self._left, *self._mods, *filter(None, [self._operator])]
-        left += ["or"] if self._or else []
-        shown, rest = [], []
+        left = [*self._left, *self._mods, *filter(None, [self._operator, "or" if self._or else ""])]
+        left += ["each"] if _is_for_each(mentions) else []
+        shown: list[str] = []
+        rest: list[str] = []
         for place, one in enumerate(mentions):
             mods = [mod for mod in one.mods if mod != "each"]
             said = " ".join([*mods, one.name])
-            about = {"noun", "those"}
-            nouns = [m.name for m in mentions[place::-1] if m is not one and m.kind in about]
-            nouns = nouns or [m.name for m in mentions[place:] if m.kind in about]
-            about = f"{nouns[0] if nouns else ''}: {said}"
-            inside = one.in_clause or one.kind == "those"
-            if "terms" in mods:
-                about, inside = said, True
+            near = [*mentions[:place][::-1], *mentions[place + 1 :]]
+            tables = [m.name for m in near if m.kind in _TABLES]
+            about = said if "terms" in mods else f"{[*tables, ''][0]}: {said}"
+            inside = one.in_clause or one.kind == "those" or "terms" in mods
             rest += [f"{about} {op} {' or '.join(sorted(values))}" for op, values in one.values]
             if one.kind == "column" and "each" in one.mods:
                 rest.append(f"for each {said}")
@@ -231,12 +234,10 @@ class _Reader:
                 (rest if inside else shown).append(about if inside else said)
             elif one.kind != "column" and mods:
                 (shown if "count" in mods and not inside else rest).append(said)
-        if _is_for_each(mentions):
-            left.append("each")
+        nouns = (m.name for m in mentions if m.kind.startswith("noun"))
         return Reading(
-            tuple(shown), tuple(sorted(rest)),
-            tuple(dict.fromkeys(m.name for m in mentions if m.kind.startswith("noun"))),
-            self._single, tuple(self._odd), tuple(left), tuple(sorted(self._values)),
+            tuple(shown), tuple(sorted(rest)), tuple(dict.fromkeys(nouns)), self._single,
+            tuple(self._odd), tuple(left), tuple(sorted(self._values)),
             frozenset(m.name for m in mentions if m.name), bool(self._asks),
         )  # fmt: skip
 
