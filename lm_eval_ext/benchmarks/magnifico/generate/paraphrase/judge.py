@@ -26,6 +26,14 @@ _MORE = 60
 _STOPS = frozenset(".?!;:")
 _NUMBERS = re.findall(r"\w+", "two three four five six seven eight nine ten eleven twelve")
 _DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+_BROKEN = re.compile(
+    r"\b(?:the|an?|of|for|with|whose|their|its|each|every) "
+    r"(?:is|are|of|for|has|have|what|there|show|list|give|find)\b"
+    r"|\b(the|of|for|with|whose|that|is|are|and|what) \1\b"
+    r"|\b(?:the|an?|of|for|with|whose|that|in|and|each|every|is|are)[?.]?$",
+    re.IGNORECASE,
+)
+"""What no sentence has. It does not tell all that is none."""
 
 _Entry = tuple[str, Event]
 
@@ -127,6 +135,8 @@ def base_of(asked: Asked, answer: str) -> str:
     text = answer.strip()
     if reason := _problem(asked, text) or _other(asked.reading, read(_unended(text), asked.own)):
         raise Refused(reason)
+    if _BROKEN.search(text):
+        raise Refused("it is no sentence")
     base: str | None = text
     for edit in asked.edits:
         base = edit.base(base) if base else None

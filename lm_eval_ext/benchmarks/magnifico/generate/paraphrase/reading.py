@@ -107,6 +107,7 @@ class _Mention:
     mods: list[str]
     in_clause: bool
     values: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    apart: bool = False
 
 
 def read(text: str, own: Words) -> Reading:
@@ -190,6 +191,7 @@ class _Reader:
         one = _Mention(kind, name, mods, self._in_clause)
         if self._before[0] in {"value", "as"} and (valued := self._valued()):
             one.values.append(valued.values.pop())  # "the Lamps category", "3 as their price"
+            valued.apart = False
         self._mentions.append(one)
 
     def _value(self, value: str) -> None:
@@ -199,6 +201,7 @@ class _Reader:
         if about is None:
             about = _Mention("column", "", [], in_clause=True)
             self._mentions.append(about)
+        about.apart |= about is not self._mentions[-1]
         if self._or and about.values and operator == "=":
             operator, others = about.values.pop()
             about.values.append((operator, others | {value}))
@@ -217,6 +220,7 @@ class _Reader:
         """What all that was taken says."""
         mentions = [m for m in self._mentions if m.name or m.values]
         left = [*self._left, *self._mods, *filter(None, [self._operator, "or" if self._or else ""])]
+        left += [m.name for m in mentions if m.apart]  # another table stands before the value
         left += ["each"] if _is_for_each(mentions) else []
         shown: list[str] = []
         rest: list[str] = []
@@ -244,12 +248,12 @@ class _Reader:
 
 def _is_for_each(mentions: Sequence[_Mention]) -> bool:
     """Whether something is computed of each row: "the name of each product" is that of all."""
-    each = [m for m in mentions if m.kind == "noun" and "each" in m.mods]
+    each = [m for m in mentions if m.kind != "column" and "each" in m.mods]
     measured = any(
         _MEASURES & set(m.mods)
         or (m.kind == "column" and not m.in_clause and set(m.mods) - _SHOWN) for m in mentions
     )  # fmt: skip
-    return any(measured or m.mods[0] != "each" for m in each)
+    return any(measured or m.mods[0] != "each" or m.kind == "those" for m in each)
 
 
 def vocabulary(entries: Iterable[tuple[str, Event]]) -> dict[tuple[str, ...], list[Event]]:
