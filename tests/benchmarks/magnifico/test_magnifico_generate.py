@@ -111,11 +111,11 @@ def test_a_seed_gives_the_same_bytes(shop: Path, tmp_path: Path) -> None:
 
 
 def test_two_seeds_share_no_foreign_word(shop: Path) -> None:
-    from lm_eval_ext.benchmarks.magnifico.generate.make import _meanings
+    from lm_eval_ext.benchmarks.magnifico.generate.make import meanings_of
 
     found = profile.read(shop / "shop.sqlite", lexicon.Lexicon())
     foreign = [
-        {one.words["foreign"] for _, one in _meanings(found, seed) if "foreign" in one.words}
+        {one.words["foreign"] for _, one in meanings_of(found, seed) if "foreign" in one.words}
         for seed in (1, 2)
     ]
     assert foreign[0]

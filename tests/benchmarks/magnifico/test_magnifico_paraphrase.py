@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from lm_eval_ext.benchmarks.magnifico import own
 from lm_eval_ext.benchmarks.magnifico.generate import lexicon, profile, to_sql, to_words
 from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer
-from lm_eval_ext.benchmarks.magnifico.generate.make import _meanings
+from lm_eval_ext.benchmarks.magnifico.generate.make import meanings_of
 from lm_eval_ext.benchmarks.magnifico.generate.paraphrase.judge import (
     Asked,
     Judge,
@@ -151,7 +151,7 @@ def test_near_derivations_are_never_read_as_the_same(
     found = profile.read(databases / "shop.sqlite", lexicon.Lexicon())
     drawn = others = 0
     queries: dict[Any, str] = {}
-    for kind, meaning in _meanings(found, 3):
+    for kind, meaning in meanings_of(found, 3):
         drawer, word = Drawer(found, random.Random(kind)), meaning.words["plausible"]
         for _ in range(2):
             try:

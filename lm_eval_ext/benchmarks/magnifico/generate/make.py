@@ -119,7 +119,7 @@ def make(  # noqa: PLR0917
         DataError: The database cannot be read or asked about, or has too few questions.
     """
     profile = profiles.read(database, lexicon)
-    meanings = dict(_meanings(profile, seed))
+    meanings = dict(meanings_of(profile, seed))
     if not meanings:
         raise DataError(
             f"{database}: nothing can be asked about it; name its tables and columns in a lexicon "
@@ -133,7 +133,7 @@ def make(  # noqa: PLR0917
         return maker.finish(database, questions, copy)
 
 
-def _meanings(profile: Profile, seed: int) -> Iterator[tuple[str, Meaning]]:
+def meanings_of(profile: Profile, seed: int) -> Iterator[tuple[str, Meaning]]:
     """The interpretations that the schema allows, with their words."""
     rng = random.Random(f"{seed} words")
     names = {

@@ -14,7 +14,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.paraphrase.reading import (
     tokens,
     vocabulary,
 )
-from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
+from lm_eval_ext.benchmarks.magnifico.generate.profile import Link, Profile
 from lm_eval_ext.benchmarks.magnifico.generate.values import MONTHS
 
 NOT_PAIRED = "its base question does not follow from it by rule"
@@ -68,28 +68,38 @@ class Judge:
 
     def __init__(self, profile: Profile) -> None:
         self._nouns = {one.one: one.many for one in profile.entities.values()}
-        columns: dict[str, list[str]] = {}
+        self._columns: dict[str, list[str]] = {}
         for one in profile.entities.values():
-            for field in one.fields:
-                columns.setdefault(field.phrase, [field.phrase])
+            self._columns |= {field.phrase: [field.phrase] for field in one.fields}
         for link in profile.links:
-            for field in profile.entities[link.parent].fields:
-                name = f"{link.noun} {field.phrase}"
-                columns[name] = [name, f"{link.noun}'s {field.phrase}"]
-                columns[name] += [
-                    f"{field.phrase} of {its} {link.noun}" for its in ("the", "their")
-                ]
-        self._columns = columns
+            self._link(profile, link)
+            for behind in profile.links:
+                if link.parent == behind.child:
+                    self._link(profile, behind, link.noun)
 
-    def _phrases(self, kept: Collection[str], other: str = "") -> Iterator[_Entry]:
-        """Columns and tables by all that they may be called; those not ``kept`` are ``other``."""
+    def _link(self, profile: Profile, link: Link, before: str = "") -> None:
+        """Adds the columns that links lead to: "customer city", "customer's city"."""
+        for field in profile.entities[link.parent].fields:
+            name = " ".join(filter(None, [before, link.noun, field.phrase]))
+            start = f"{before}'s {link.noun}" if before else link.noun
+            self._columns[name] = [
+                name, f"{start}'s {field.phrase}", f"{start} {field.phrase}",
+                *(f"{field.phrase} of {its} {start}" for its in ("the", "their")),
+            ]  # fmt: skip
+
+    def _phrases(self, kept: Collection[str] | None, other: str = "") -> Iterator[_Entry]:
+        """Columns and tables by all that they may be called; those not ``kept`` are ``other``.
+
+        None are all, as questions call them.
+        """
         for name, texts in self._columns.items():
-            what = "column" if name in kept or not other else other
+            what = "column" if kept is None or name in kept or not other else other
             # "The city of the customer" is the customer's city only where that is asked about.
-            for text in texts if name in kept else texts[:1]:
-                yield from ((said.casefold(), (what, name)) for said in (text, plural(text)))
+            said = texts[:3] if kept is None else texts if name in kept else texts[:1]
+            for text in said:
+                yield from ((one.casefold(), (what, name)) for one in (text, plural(text)))
         for one, many in self._nouns.items():
-            known = one in kept or not other
+            known = kept is None or one in kept or not other
             yield many.casefold(), ("noun" if known else other, one)
             yield one.casefold(), ("one" if known else other, one)
 
@@ -110,8 +120,8 @@ class Judge:
             for place in ([edit.word] if edit.adjective else edit.places)
         ]  # fmt: skip
         first = [*places, *values]
-        reading = read(_unended(novel), vocabulary([*first, *self._phrases(())]))
-        if set(reading.odd) & _STOPS:
+        reading = read(_unended(novel), vocabulary([*first, *self._phrases(None)]))
+        if reading.odd or reading.left:
             raise Refused("the question itself cannot be read")
         meanings = [
             (meaning, (edit.role, edit.word)) for edit in found if not edit.adjective
