@@ -142,7 +142,8 @@ class _Reader:
                 self._left += filter(None, [self._operator, "or" if self._or else ""])
                 self._operator, self._or = "", False
             self._one(what, meaning)
-            self._before = event
+            if (what, self._before[0]) != ("of next", "value"):  # "more than 5 large orders"
+                self._before = event
 
     def _one(self, what: str, meaning: str) -> None:
         if what in {"ask", "tell"}:
@@ -189,7 +190,8 @@ class _Reader:
         elif self._in_clause and ("noun", name) in {(m.kind, m.name) for m in self._mentions}:
             self._left.append(name)  # "products that have products"
         one = _Mention(kind, name, mods, self._in_clause)
-        if self._before[0] in {"value", "as"} and (valued := self._valued()):
+        valued = self._valued() if self._before[0] in {"value", "as"} else None
+        if valued and (kind == "noun" or not mods):
             one.values.append(valued.values.pop())  # "the Lamps category", "3 as their price"
             valued.apart = False
         self._mentions.append(one)
