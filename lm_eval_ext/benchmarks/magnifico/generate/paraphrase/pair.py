@@ -18,7 +18,7 @@ _THOSE = "those "
 _SPACED = re.compile(r"\s*(?:[\w'-]+|[^\w\s])")
 _AGREE = {"is": "are", "has": "have", "does": "do", "lies": "lie", "fits": "fit", "falls": "fall"}
 _SWAPPED = _AGREE | {many: one for one, many in _AGREE.items()}
-_MORE = r"(?= (?:whose|that|which|who|with|having)\b)"
+_MORE = re.compile(r" (?:whose|that|which|who|with|having)\b")
 
 
 @dataclass(frozen=True)
@@ -39,28 +39,27 @@ class Edit:
 
     def base(self, text: str) -> str | None:
         """The text with the meaning for the word; None if the place is not there just once."""
-        if len(alone(self.word).findall(text)) != 1 or re.search(rf"\b[Aa]n? {self.word}", text):
+        an = re.compile(rf"\ban? {re.escape(self.word)}", re.IGNORECASE)  # not for every form
+        if len(alone(self.word).findall(text)) != 1 or an.search(text):
             return None
         for place, meaning in self.places.items():
             if found := alone(place).search(text):
                 before, behind = text[: found.start()], text[found.end() :]
                 if not self.adjective:
                     return before + meaning + behind
-                there = " are there" if behind.startswith(" are there") else ""
-                behind = behind[len(there) :]
-                noun, clause = place[len(self.word) + 1 :], meaning
-                if re.match(_MORE, behind):
-                    if clause.startswith(("that have", "that has")):
-                        # In front, what follows would be about its table.
-                        said, end = behind[:-1], behind[-1:]
-                        return (
-                            None
-                            if "," in said
-                            else f"{before}{noun}{there}{said} and {clause}{end}"
-                        )
-                    behind = " and" + behind
-                return f"{before}{noun}{there} {clause}{behind}"
+                return _clause_behind(before, place[len(self.word) + 1 :], meaning, behind)
         return None
+
+
+def _clause_behind(before: str, noun: str, clause: str, behind: str) -> str | None:
+    """The text with a clause behind its noun, or at the end if more would be read as part of it."""
+    there = " are there" if behind.startswith(" are there") else ""
+    rest, end = behind[len(there) : -1], behind[-1:]
+    if not _MORE.match(rest):
+        return f"{before}{noun}{there} {clause}{rest}{end}"
+    if not clause.startswith(("that have", "that has")):
+        return f"{before}{noun}{there} {clause} and{rest}{end}"
+    return None if "," in rest else f"{before}{noun}{there}{rest} and {clause}{end}"
 
 
 def alone(text: str) -> re.Pattern[str]:
@@ -95,17 +94,17 @@ def edits(
         found.append(Edit(word, "of next", places, adjective=True))
         rest = rest.replace(f"{word} ", "", 1)
         its_base = its_base.replace(f" {clause}", "", 1).replace(f" {_swapped(clause)}", "", 1)
-    if inside:
-        for name, word in inside.items():
-            said = _differing(rest, its_base, list(inside.values())).get(word)
-            if said is None:
-                return None
-            role: Role = "of next" if said[0].startswith(word) else "of column"
-            if kind_of(name) in _PAIRS:
-                role = "column"
-            elif role == "of column" and f"that {said[0].removeprefix('that ')}" in novel:
-                role = "of noun"
-            found.append(Edit(word, role, dict(_alternatives(*said))))
+    differing = _differing(rest, its_base, list(inside.values()))
+    for name, word in inside.items():
+        if word not in differing:
+            return None
+        place, meaning = differing[word]
+        role: Role = "of next"
+        if kind_of(name) in _PAIRS:
+            role = "column"
+        elif not place.startswith(word):
+            role = "of noun" if f"that {place.removeprefix('that ')}" in novel else "of column"
+        found.append(Edit(word, role, dict(_alternatives(place, meaning))))
     made: str | None = novel
     for edit in found:
         made = edit.base(made) if made else None
@@ -143,7 +142,7 @@ def _differing(novel: str, base: str, words: Sequence[str]) -> dict[str, tuple[s
             said = [word for word in words if alone(word).search("".join(one))]
             if len(said) == 1:
                 found |= _differing("".join(one), "".join(other), said)
-    elif all(middles):
+    elif words and all(middles):
         front -= bool(front and a[front - 1].strip() in _BEHIND)
         place, meaning = ("".join(t[front : len(t) - back]).strip() for t in (a, b))
         if alone(words[0]).search(place):
