@@ -141,7 +141,7 @@ def near(question: Question) -> Iterator[Question]:  # noqa: PLR0912
     if question.top and not question.top.kind:
         yield replace(question, top=replace(question.top, descending=not question.top.descending))
     yield replace(question, distinct=not question.distinct)
-    if question.by and not question.top:
+    if question.by and question.show and not question.top:
         yield replace(question, by=None)
 
 
