@@ -4,7 +4,6 @@ import datetime
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import mul
 from types import MappingProxyType
 from typing import Any
 
@@ -49,7 +48,8 @@ class About:
         """Of so many tokens, in the currency of the price; None if either isn't known."""
         if self.price is None or tokens is None:
             return None
-        return sum(map(mul, self.price, tokens)) / _MILLION
+        asked, answered = self.price
+        return (asked * tokens.input + answered * tokens.output) / _MILLION
 
 
 def about(results: ResultsFile) -> About:
