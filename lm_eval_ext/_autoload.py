@@ -50,6 +50,13 @@ def install() -> None:
             _run_hook(module)
 
 
+def watch(name: str, hook: Callable[[ModuleType], None], remedy: str) -> None:
+    """Runs one more hook after a module of lm-eval's, or now if it is there; in this process."""
+    _HOOKS[name] = (hook, remedy)
+    if is_active() and name in sys.modules:
+        _run_hook(sys.modules[name])
+
+
 def is_active() -> bool:
     """Whether lm-eval's imports are being watched in this process."""
     # By attribute: after a reload of this module the class is another one.

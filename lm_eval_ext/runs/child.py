@@ -1,7 +1,8 @@
-"""The process that evaluates one model: lm-eval's own command line, with three differences.
+"""The process that evaluates one model: lm-eval's own command line, with four differences.
 
-Where all tasks are ours or the user's, no others are indexed. Tokens are counted. It ends when the
-process that started it ends, even if that was killed, so that no orphaned evaluation keeps a GPU.
+Where all tasks are ours or the user's, no others are indexed. Tokens are counted. Servers are asked
+patiently (:mod:`.servers`). It ends when the process that started it ends, even if that was killed,
+so that no orphaned evaluation keeps a GPU.
 
     python -m lm_eval_ext.runs.child own|all CONFIG
 """
@@ -22,9 +23,11 @@ def main() -> None:
     """Runs ``lm_eval run --config CONFIG``."""
     which, config = sys.argv[1:]
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    from lm_eval_ext._autoload import install
+    from lm_eval_ext._autoload import install, watch
+    from lm_eval_ext.runs import servers
 
     install()
+    watch(servers.MODULE, servers.be_patient, "servers are asked as lm-eval does it")
     if which == OWN:
         _index_own_tasks_only()
     sys.argv = ["lm_eval", "run", "--config", config]
