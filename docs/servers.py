@@ -243,7 +243,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS), help="some ways")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", TQDM_DISABLE="1")
+    hub = options.work / "hub"  # transformers serve wants one, even if it is empty
+    hub.mkdir(exist_ok=True)
+    os.environ.update(HF_HUB_CACHE=str(hub), HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", TQDM_DISABLE="1")
     logging.disable(logging.WARNING)
     be_patient(api_models)
     folder, file = prepared(options.model, options)

@@ -4,6 +4,7 @@ import asyncio
 import email.utils
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -83,9 +84,12 @@ def problem(error: Exception, timeout: float) -> Exception:
     elif isinstance(error, (requests.RequestException, aiohttp.ClientError)):
         if isinstance(error, ValueError):
             return AnswerError("is no address", "correct base_url", again=False)
-        said = re.findall(r"\[Errno -?\d+\] ([\w .]+)", str(error)) or [type(error).__name__]
+        # aiohttp's errors have the number inside, those of requests only in their text.
+        numbers = re.findall(r"\[Errno (\d+)\]", str(error))
+        number = getattr(getattr(error, "os_error", None), "errno", None) or "".join(numbers[-1:])
+        said = os.strerror(int(number)) if number else type(error).__name__
         found = AnswerError(
-            f"did not answer ({said[-1]})", "see that it runs, and that base_url is its address"
+            f"did not answer ({said})", "see that it runs, and that base_url is its address"
         )
     elif isinstance(error, (LookupError, TypeError, ValueError)):
         found = AnswerError(f"sent what cannot be read ({type(error).__name__}: {error})")

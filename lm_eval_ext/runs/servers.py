@@ -79,8 +79,11 @@ def _plain(call: Any) -> Any:
 
 
 def _one_of_several(call: Any) -> Any:
-    """Repeats ``amodel_call``, which reads the answers: from a session that checks them."""
-    model = call.__self__
+    """Repeats ``amodel_call``, which reads the answers: from a session that checks them.
+
+    All requests of a task have one. When one of them gives up, the others do nothing more.
+    """
+    model, over = call.__self__, asyncio.Event()
 
     async def ask(*, session: Any, messages: Any, generate: bool, **others: Any) -> Any:
         @asynccontextmanager
@@ -105,7 +108,14 @@ def _one_of_several(call: Any) -> Any:
 
     async def in_turn(*, sem: asyncio.Semaphore, **request: Any) -> Any:
         async with sem:  # also while it pauses: a busy server would get all others meanwhile
-            return await repeated(**request)
+            try:
+                if not over.is_set():
+                    return await repeated(**request)
+            except Exception:
+                if not over.is_set():
+                    over.set()
+                    raise
+            return await asyncio.Event().wait()  # until asyncio ends it: the first one has failed
 
     return in_turn
 
@@ -140,12 +150,13 @@ def _retrying(model: Any) -> Any:
     parts = urlsplit(str(model.base_url))  # it may hold a password, or a key behind "?"
     address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
-    def most(found: AnswerError) -> int:
-        return min(model.max_retries, OF_DOUBTFUL) if found.doubtful else int(model.max_retries)
+    def most(state: Any) -> int:
+        doubtful = state.outcome.exception().doubtful
+        return min(model.max_retries, OF_DOUBTFUL) if doubtful else int(model.max_retries)
 
     def stop(state: Any) -> bool:
         found = state.outcome.exception()
-        over = state.attempt_number >= most(found) or found.after_s > MOST_ASKED_S
+        over = state.attempt_number >= most(state) or found.after_s > MOST_ASKED_S
         return over or not found.again
 
     def pause(state: Any) -> float:
@@ -154,8 +165,8 @@ def _retrying(model: Any) -> Any:
     def tell(state: Any) -> None:
         found, number = state.outcome.exception(), state.attempt_number
         _log.warning(
-            "%s %s; attempt %d of %d, the next one in %.1f s",
-            address, found.text, number, most(found), state.upcoming_sleep,
+            "%s %s; attempt %d of %d, the next one in %.2g s",
+            address, found.text, number, most(state), state.upcoming_sleep,
         )  # fmt: skip
 
     def give_up(state: Any) -> None:

@@ -1,0 +1,114 @@
+"""An OpenAI-compatible server on 127.0.0.1 that fails as it is told."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Failing:
+    """What it does and was asked.
+
+    Attributes:
+        plan: Called with the number of a request, from 1: "" answers it; another text fails in a
+            way of :func:`serving`.
+        asked: The prompts of every request, as JSON, failed ones included.
+        answered: Those that got an answer.
+    """
+
+    plan: Callable[[int], str] = lambda _: ""
+    url: str = ""
+    asked: list[str] = field(default_factory=list)
+    answered: list[str] = field(default_factory=list)
+    ended: threading.Event = field(default_factory=threading.Event)
+    lock: Any = field(default_factory=threading.Lock)
+
+
+def answer(prompt: Any, index: int) -> dict[str, Any]:
+    """What it answers depends on the prompt only."""
+    if isinstance(prompt, list) and isinstance(prompt[0], int):
+        values = [None, *(-((place * token) % 17) / 4 for place, token in enumerate(prompt)), -1.0]
+        values = [values[0], *values[2:]]
+        tops = [None, *({"a": -0.25} for _ in prompt)]
+        return {
+            "index": index, "text": "", "logprobs": {"token_logprobs": values, "top_logprobs": tops}
+        }  # fmt: skip
+    text = json.dumps(prompt)[::-1]
+    return {"index": index, "text": text, "message": {"role": "assistant", "content": text}}
+
+
+@contextmanager
+def serving(port: int = 0) -> Iterator[Failing]:
+    """Yields the running server.
+
+    It fails with a status ("429"; "429 7" asks to wait for seven seconds), or in a way of its own:
+    ``half`` (of the JSON), ``cut`` (of what it announced), ``hangs up``, ``is silent``, ``error``
+    (status 200 with an error), ``fewer`` (answers than prompts), ``empty`` (answers).
+    """
+    failing = Failing()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            prompts = [body["messages"]] if "messages" in body else body["prompt"]
+            if isinstance(prompts, str):
+                prompts = [prompts]
+            with failing.lock:
+                failing.asked.append(json.dumps(prompts))
+                how = failing.plan(len(failing.asked))
+            with suppress(OSError):  # whoever asked is gone
+                self.fail(how, prompts) if how else self.reply(prompts)
+
+        def reply(self, prompts: list[Any]) -> None:
+            choices = [answer(prompt, index) for index, prompt in enumerate(prompts)]
+            with failing.lock:
+                failing.answered.append(json.dumps(prompts))
+            self.send(200, json.dumps({"choices": choices[::-1]}))
+
+        def fail(self, how: str, prompts: list[Any]) -> None:
+            whole = json.dumps({"choices": [answer(one, at) for at, one in enumerate(prompts)]})
+            status, _, seconds = how.partition(" ")
+            if status.isdecimal():
+                told = json.dumps({"error": {"message": f"told\n{status}"}})
+                return self.send(int(status), told, {"Retry-After": seconds} if seconds else {})
+            if how == "is silent":
+                failing.ended.wait(20)
+            texts = {
+                "half": whole[: len(whole) // 2],
+                "error": json.dumps({"error": {"message": "overloaded"}}),
+                "fewer": json.dumps({"choices": [answer(one, 0) for one in prompts[1:]]}),
+                "empty": json.dumps({"choices": [{"index": at} for at, _ in enumerate(prompts)]}),
+            }
+            if how in texts:
+                return self.send(200, texts[how])
+            if how == "cut":
+                self.send(200, whole[:-9], {"Content-Length": str(len(whole))})
+            self.close_connection = True
+            return None
+
+        def send(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(text)), **(headers or {})}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: Any) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    failing.url = f"http://127.0.0.1:{server.server_port}/v1/completions"
+    try:
+        yield failing
+    finally:
+        failing.ended.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
