@@ -17,7 +17,6 @@ import argparse
 import json
 import logging
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -25,11 +24,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 from lm_eval.models import api_models
 
@@ -81,11 +80,12 @@ class Way:
 
 
 HF = {"pretrained": "{model}", "dtype": "float32"}
-TEXTS = {"model": "{model}", "tokenizer_backend": "none", "tokenized_requests": False}
-TOKENS = {
-    "model": "any", "tokenizer": "{model}", "tokenizer_backend": "huggingface",
-    "add_bos_token": True, "max_length": ROOM,
+SERVED = {
+    "model": "{model}", "tokenizer": "{model}", "tokenizer_backend": "huggingface",
+    "max_length": ROOM,
 }  # fmt: skip
+TEXTS = {**SERVED, "tokenized_requests": False}
+TOKENS = {**SERVED, "add_bos_token": True}
 WAYS = {
     "hf": Way("`hf`", "hf", HF, (*GENERATED, SCORED)),
     "hf_batch": Way("`hf`, batches of 8", "hf", HF, (*GENERATED, SCORED), batch=8),
@@ -105,8 +105,7 @@ WAYS = {
     ),
     "python": Way(
         "`llama_cpp.server`, texts", "local-completions",
-        {**TOKENS, "add_bos_token": False, "tokenized_requests": False,
-         "base_url": "{python}/completions"}, (*GENERATED, SCORED),
+        {**TEXTS, "base_url": "{python}/completions"}, (*GENERATED, SCORED),
     ),
     "hf_chat": Way("`hf`", "hf", HF, GENERATED, chat=True),
     "prefix_chat": Way("`hf-prefix`", "hf-prefix", HF, GENERATED, chat=True, batch=8),
@@ -116,7 +115,7 @@ WAYS = {
     ),
     "llama_chat": Way(
         "`llama-server`", "local-chat-completions",
-        {"model": "any", "base_url": "{llama}/chat/completions"}, chat=True,
+        {"model": "{model}", "base_url": "{llama}/chat/completions"}, chat=True,
     ),
 }  # fmt: skip
 
@@ -167,7 +166,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def servers(stack: ExitStack, folder: Path, file: Path, options: argparse.Namespace) -> dict[str, str]:
+def servers(
+    stack: ExitStack, folder: Path, file: Path, options: argparse.Namespace
+) -> dict[str, str]:
     """Starts all servers; the addresses by name."""
     python, urls = options.servers / "bin/python", {"model": str(folder)}
     words: dict[str, list[object]] = {
@@ -192,10 +193,18 @@ def servers(stack: ExitStack, folder: Path, file: Path, options: argparse.Namesp
     return urls
 
 
-def evaluated(urls: dict[str, str], way: Way) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Each task with its samples as lm-eval logs them, asked as ``lm-eval-ext run`` asks."""
+Answers = dict[str, dict[str, list[Any]]]
+"""For each task the answers to each document's requests, by the document's number."""
+
+
+def evaluated(urls: dict[str, str], way: Way, kept: Path) -> tuple[Answers, str]:
+    """Answers, asked as ``lm-eval-ext run`` asks, and why there are none to some tasks."""
     from lm_eval import simple_evaluate
 
+    if kept.is_file():
+        found, refused = json.loads(kept.read_text())
+        return found, refused
+    found, refused = {}, ""
     arguments = {
         key: value.format(**urls) if isinstance(value, str) else value
         for key, value in way.arguments.items()
@@ -208,25 +217,27 @@ def evaluated(urls: dict[str, str], way: Way) -> Iterator[tuple[str, list[dict[s
                 apply_chat_template=way.chat, gen_kwargs={"max_gen_toks": ANSWER_TOKENS},
             )  # fmt: skip
         except ServerError as error:
-            print(f"{way.label}, {', '.join(tasks)}: {error}")
+            refused = str(error)
         else:
-            yield from results["samples"].items()
+            for task, samples in results["samples"].items():
+                found[task] = {str(one["doc_id"]): one["resps"] for one in samples}
+    kept.write_text(json.dumps([found, refused]))
+    return found, refused
 
 
-def compared(samples: list[dict[str, Any]], reference: list[dict[str, Any]]) -> str:
+def compared(answers: dict[str, list[Any]], reference: dict[str, list[Any]]) -> str:
     """A table's cell: how many answers are the same, or how far log-probabilities lie apart."""
-    by_id = {one["doc_id"]: one["resps"] for one in reference}
     pairs = [
         (mine[0], theirs[0])
-        for one in samples
-        for mine, theirs in zip(one["resps"], by_id[one["doc_id"]], strict=True)
+        for document, given in answers.items()
+        for mine, theirs in zip(given, reference[document], strict=True)
     ]
     if isinstance(pairs[0][0], str):
         return f"{sum(mine == theirs for mine, theirs in pairs)} of {len(pairs)}"
     numbers = [(float(mine[0]), float(theirs[0])) for mine, theirs in pairs]
-    greedy = sum(mine[1] == theirs[1] for mine, theirs in pairs)
+    greedy = sum(str(mine[1]) == str(theirs[1]) for mine, theirs in pairs)
     largest = max(abs(mine - theirs) for mine, theirs in numbers)
-    return f"{len(numbers)}, {largest:.0e}; {greedy}"
+    return f"{largest:.0e}; {greedy} of {len(pairs)}"
 
 
 def main() -> None:
@@ -245,18 +256,22 @@ def main() -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     hub = options.work / "hub"  # transformers serve wants one, even if it is empty
     hub.mkdir(exist_ok=True)
-    os.environ.update(HF_HUB_CACHE=str(hub), HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", TQDM_DISABLE="1")
+    os.environ.update(
+        HF_HUB_CACHE=str(hub), HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", TQDM_DISABLE="1"
+    )
     logging.disable(logging.WARNING)
     be_patient(api_models)
     folder, file = prepared(options.model, options)
     with ExitStack() as stack:
         urls = servers(stack, folder, file, options)
-        found = {name: dict(evaluated(urls, WAYS[name])) for name in options.only}
-    for name, samples in found.items():
-        reference = found.get("hf_chat" if WAYS[name].chat else "hf", {})
-        for task, rows in samples.items():
-            if task in reference:
-                print(f"{name:14} {task:20} {compared(rows, reference[task])}")
+        found = {
+            name: evaluated(urls, WAYS[name], options.work / f"{name}.json")
+            for name in options.only
+        }
+    for name, (answers, refused) in found.items():
+        reference = found["hf_chat" if WAYS[name].chat else "hf"][0]
+        print(name, {task: compared(given, reference[task]) for task, given in answers.items()})
+        print(refused)
 
 
 if __name__ == "__main__":

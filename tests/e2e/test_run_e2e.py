@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import failing_server
 
 from lm_eval_ext.runs import child, job, run, shards
 
@@ -249,6 +250,37 @@ def test_a_model_that_fails_does_not_stop_the_others(
     assert "1 of 2 models failed: Broken: " in said
     assert "[2/2] Sound: cogs_mini_id (1 of 2 tasks are there)" in said
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 2
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_server_that_dies_costs_one_line_and_no_answer(
+    tmp_path: Path, tiny_models: Path, run_warm: Callable[..., str], together: int
+) -> None:
+    dead = 20
+    with failing_server.serving() as server:
+        (tmp_path / "served.yaml").write_text(
+            "model: local-completions\nmodel_args:\n"
+            f"  base_url: {server.url}\n  model: any\n  tokenizer: {tiny_models / 'gpt2'}\n"
+            "  tokenizer_backend: huggingface\n  max_retries: 2\n  retry_wait: 0.01\n"
+            f"  num_concurrent: {together}\nbatch_size: 1\n"
+        )
+        server.plan = lambda number: "hangs up" if number > dead else "429" * (number == 7)
+        said = run_warm("served.yaml", "lieder_mini", limit=4).splitlines()[-1]
+        assert said.startswith(
+            f"1 of 1 models failed: served: lm-eval-ext: error: {server.url} did"
+        )
+        assert "2 times in " in said
+        assert "the same command continues with them" in said
+        assert not list(tmp_path.rglob("results_*"))
+        kept = len(server.answered)
+        assert kept == dead - 1
+
+        server.plan = lambda _: ""
+        assert "served: done in" in run_warm("served.yaml", "lieder_mini", limit=4)
+        assert len(set(server.answered)) == REQUESTS
+        # What another request was about to be told is asked again.
+        assert len(server.answered) <= REQUESTS + together - 1
+    assert len(list(tmp_path.rglob("results_*"))) == 1
 
 
 def test_two_runs_on_one_folder_share_the_work(

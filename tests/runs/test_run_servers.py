@@ -1,5 +1,6 @@
-"""Servers that fail: asked again where that helps, and one line where it does not."""
+"""Servers: what they are sent, what is asked again, and one line where that does not help."""
 
+import json
 import logging
 import re
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompleti
 from support.failing_server import Failing, answer, serving
 
 from lm_eval_ext.runs import server_answers, servers
+from lm_eval_ext.runs.tasks import own_manager
 
 ONCE = ("429", "500", "502", "503", "408", "half", "cut", "hangs up", "is silent", "error", "empty")
 FINAL = {
@@ -199,3 +201,27 @@ def test_what_is_whole_and_what_is_of_other_tokens() -> None:
         with pytest.raises(server_answers.AnswerError) as caught:
             server_answers.check(completions, {"choices": [choice]}, [[7, 1, 2]], generate=False)
         assert caught.value.again is (name == "null inside"), name
+
+
+@pytest.mark.parametrize("multiturn", [True, False])
+def test_a_chat_server_gets_the_turns_that_hf_makes_its_prompt_of(
+    server: Failing, ask: Asked, multiturn: bool
+) -> None:
+    def rendered(turns: list[dict[str, str]], *_: Any, **__: Any) -> str:
+        return "".join(f"<{turn['role']}>{turn['content']}" for turn in turns)
+
+    chat = LocalChatCompletion(base_url=server.url, model="any", max_retries=1)
+    for name in ("conceptual_mini", "cogs_mini_icl_gen", "diner_mini_name"):
+        prompts = []
+        for template in (rendered, chat.apply_chat_template):
+            task = own_manager().load([name])["tasks"][name]
+            task.build_all_requests(
+                limit=2, rank=0, world_size=1, apply_chat_template=True, chat_template=template,
+                fewshot_as_multiturn=multiturn, system_instruction="Be brief.\n",
+            )  # fmt: skip
+            prompts.append(task.instances)
+        server.asked.clear()
+        chat.generate_until(prompts[1])
+        arrived = [rendered(turns) for asked in server.asked for turns in json.loads(asked)]
+        assert sorted(arrived) == sorted(one.arguments[0] for one in prompts[0])
+        assert all(text.startswith("<system>Be brief.") for text in arrived)
