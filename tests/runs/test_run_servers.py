@@ -225,3 +225,14 @@ def test_a_chat_server_gets_the_turns_that_hf_makes_its_prompt_of(
         arrived = [rendered(turns) for asked in server.asked for turns in json.loads(asked)]
         assert sorted(arrived) == sorted(one.arguments[0] for one in prompts[0])
         assert all(text.startswith("<system>Be brief.") for text in arrived)
+
+
+def test_what_the_page_says_of_lm_eval_alone(server: Failing) -> None:
+    """An answer without choices is an empty one, and without the prompt's tokens all are alike."""
+    server.plan = lambda _: "error"
+    chat = LocalChatCompletion(base_url=server.url, model="any", max_retries=1)
+    prompt = chat.apply_chat_template([{"role": "user", "content": "a"}])
+    request = Instance("generate_until", {}, (prompt, {"until": []}), 0)
+    assert chat.generate_until([request]) == [""]
+    one = {"index": 0, "logprobs": {"token_logprobs": [-1.0], "top_logprobs": [{"a": -1.0}]}}
+    assert LocalCompletionsAPI.parse_logprobs({"choices": [one]}, ctxlens=[3]) == [(0, True)]
