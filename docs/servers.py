@@ -6,9 +6,9 @@
     python docs/servers.py --servers SERVERS --llama-cpp SOURCES \
         --llama-server BUILD/bin/llama-server --work FOLDER
 
-A tiny Llama (float32) is trained for a few minutes on the tasks' own prompts and answers, converted
-into a float32 GGUF, and asked in each of ``WAYS`` as ``lm-eval-ext run`` asks. Its answers are
-compared as they came, before any filter, with those of ``hf``. Nothing is downloaded.
+A tiny Llama with random weights (float32) is converted into a float32 GGUF and asked in each of
+``WAYS``, as ``lm-eval-ext run`` asks. Its answers are compared as they came, before any filter,
+with those of ``hf``. What was asked is kept in FOLDER, not asked again. Nothing is downloaded.
 """
 
 import argparse
@@ -42,9 +42,12 @@ ANSWER_TOKENS = 24
 ROOM = 2048
 """Tokens of a prompt."""
 
-DOCUMENTS, VOCABULARY, STEPS, TOGETHER, LENGTH = 96, 3000, 300, 4, 640
-"""Of the training: documents of each task, tokens of the vocabulary, steps, texts in each, and
-tokens of a text, whose beginning is left out if it is longer."""
+DOCUMENTS, VOCABULARY = 96, 3000
+"""What the tokenizer is trained on, of each task, and how many tokens it has at most."""
+
+LOUDER, OF_ENDS = 3.0, 1.8
+"""What initial weights are multiplied with, since they give all tokens nearly the same probability;
+and what those of tokens that end an answer are multiplied with in addition."""
 
 TEMPLATE = (
     "{{ bos_token }}{% for turn in messages %}{{ turn['role'] }}: {{ turn['content'] }}\n"
@@ -127,36 +130,30 @@ WAYS = {
 }  # fmt: skip
 
 
-def examples() -> list[str]:
-    """Prompts with right answers, without and with the template."""
-    texts = []
+def texts() -> Iterator[str]:
+    """The tasks' prompts with the right answers, or with what LIEDER compares."""
     for name in (*GENERATED, SCORED):
         task = own_manager().load([name])["tasks"][name]
         task.build_all_requests(limit=DOCUMENTS, rank=0, world_size=1)
         for request in task.instances:
             prompt, rest = request.arguments
-            if isinstance(rest, str):  # LIEDER's continuation
-                texts.append(prompt + rest)
-                continue
-            answer = str(task.doc_to_target(request.doc))
-            texts += [f"{prompt} {answer}\n\n", f"user: {prompt}\nassistant: {answer}"]
-    return texts
+            yield prompt + (
+                rest if isinstance(rest, str) else f" {task.doc_to_target(request.doc)}"
+            )
 
 
-def trained(folder: Path) -> None:
-    """Trains the model for a few minutes, so that its answers differ and end by themselves."""
+def make(folder: Path) -> None:
+    """Saves a model with random weights whose answers are words, differ, and end now and then."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
     torch.manual_seed(0)
-    torch.set_num_threads(1)
-    texts = examples()
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
     core.train_from_iterator(
-        texts,
+        texts(),
         trainers.BpeTrainer(
             vocab_size=VOCABULARY, special_tokens=["<s>", "</s>"], show_progress=False,
             initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
@@ -172,19 +169,15 @@ def trained(folder: Path) -> None:
             max_position_embeddings=ROOM, bos_token_id=0, eos_token_id=1, pad_token_id=1,
         )
     )  # fmt: skip
-    rows = [[*one.ids, 1][-LENGTH:] for one in core.encode_batch(texts)]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=STEPS)
-    for _ in range(STEPS):
-        chosen = [rows[int(place)] for place in torch.randint(len(rows), (TOGETHER,))]
-        width = max(map(len, chosen))
-        ids = torch.tensor([row + [1] * (width - len(row)) for row in chosen])
-        last = torch.tensor([[len(row)] for row in chosen])
-        labels = ids.masked_fill(torch.arange(width) >= last, -100)
-        optimizer.zero_grad()
-        model(input_ids=ids, labels=labels).loss.backward()
-        optimizer.step()
-        schedule.step()
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.mul_(LOUDER)
+        for word, number in core.get_vocab().items():
+            text = core.decode([number])
+            if "\ufffd" in text or word == "<s>":
+                model.lm_head.weight[number] = 0.0  # a part of a character
+            elif "\n" in text or word == "</s>":
+                model.lm_head.weight[number] *= OF_ENDS
     model.eval().save_pretrained(folder)
     PreTrainedTokenizerFast(
         tokenizer_object=core, bos_token="<s>", eos_token="</s>", pad_token="</s>",
@@ -196,7 +189,7 @@ def prepared(options: argparse.Namespace) -> tuple[Path, Path]:
     """The model, and the same as a float32 GGUF."""
     folder, file = options.work / "model", options.work / "model.gguf"
     if not (folder / "tokenizer.json").is_file():
-        trained(folder)
+        make(folder)
     if not file.is_file():
         words = [options.servers / "bin/python", "-c", CONVERT, options.llama_cpp, folder]
         subprocess.run([*words, "--outtype", "f32", "--outfile", file], check=True)

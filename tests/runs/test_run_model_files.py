@@ -142,7 +142,9 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
 
 def test_the_examples_are_valid() -> None:
     names = {model.name for model in read_model_files([EXAMPLES])}
-    assert names == {"accelerate", "hf", "local-completions", "recorded", "vllm"}
+    assert names == {
+        "accelerate", "hf", "local-chat-completions", "local-completions", "recorded", "vllm",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("limit", [float("inf"), float("nan"), 0.0, -1.0, 1.5])
