@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -75,6 +75,7 @@ class Way:
         tasks: What it is asked.
         chat: Whether with the chat template.
         batch: The batch size.
+        generation: What is sent besides with requests for texts.
     """
 
     label: str
@@ -83,6 +84,7 @@ class Way:
     tasks: tuple[str, ...] = GENERATED
     chat: bool = False
     batch: int = 1
+    generation: dict[str, Any] = field(default_factory=dict)
 
 
 HF = {"pretrained": "{model}", "dtype": "float32"}
@@ -112,6 +114,7 @@ WAYS = {
     "python": Way(
         "`llama_cpp.server`, texts", "local-completions",
         {**TEXTS, "base_url": "{python}/completions"}, (*GENERATED, SCORED),
+        generation={"repeat_penalty": 1.0},
     ),
     "bos": Way(
         "`llama-server`, tokens, without `add_bos_token`", "local-completions",
@@ -271,7 +274,8 @@ def evaluated(urls: dict[str, str], way: Way, kept: Path) -> Answers:
             results = simple_evaluate(
                 model=way.model, model_args=arguments, batch_size=way.batch, device="cpu",
                 tasks=sorted(tasks), task_manager=own_manager(), limit=LIMIT, bootstrap_iters=0,
-                apply_chat_template=way.chat, gen_kwargs={"max_gen_toks": ANSWER_TOKENS},
+                apply_chat_template=way.chat,
+                gen_kwargs={"max_gen_toks": ANSWER_TOKENS, **way.generation},
             )  # fmt: skip
         except ServerError as error:
             sys.stderr.write(f"{way.label}: {error}\n")

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
@@ -26,7 +26,7 @@ _REMEDIES = {
     429: "wait, or lower num_concurrent",
 }
 _ITS_FAULT = "see the server's log"
-_NOT_FOR_IT = "this server cannot be asked so; docs/suites.md says which can"
+_NOT_FOR_IT = "it does not take such requests; docs/suites.md says which servers do, and how"
 _OTHER_TOKENS = (
     "its tokens must be those of the argument tokenizer, special ones included: see add_bos_token "
     "and tokenized_requests in docs/suites.md"
@@ -96,40 +96,62 @@ def problem(error: Exception, timeout: float) -> Exception:
     return found
 
 
-def check(model: Any, said: Any, prompts: Sequence[Any], *, generate: bool) -> None:
+def check(model: Any, said: Any, prompts: Sequence[Any], options: Mapping[str, Any]) -> None:
     """Checks that lm-eval will read as many answers as there were prompts, and whole ones.
 
+    Two things are put right where servers do them otherwise. A text ends before a stop string, as
+    those of ``hf`` do. Log-probabilities have one token more than the prompt, also where the model
+    generated none, since lm-eval leaves out the last one.
+
+    Args:
+        model: lm-eval's model that asked.
+        said: What the server said; changed in place.
+        prompts: What it was asked.
+        options: ``generate``, and for a text ``gen_kwargs``.
+
     Raises:
-        AnswerError: If not.
+        AnswerError: If something is missing, or of other tokens than the prompt's.
     """
     from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
+    from lm_eval.models.utils import postprocess_generated_text
 
-    kind = type(model)
-    texts: dict[Any, Callable[[Any], bool]] = {
-        LocalCompletionsAPI.parse_generations: lambda choice: "text" in choice,
-        LocalChatCompletion.parse_generations: lambda choice: isinstance(
-            choice.get("message"), dict
-        ),
+    reads = type(model).parse_generations if options["generate"] else type(model).parse_logprobs
+    known: dict[Any, tuple[str, Any]] = {
+        LocalChatCompletion.parse_generations: ("message", dict),
+        LocalCompletionsAPI.parse_generations: ("text", str),
+        LocalCompletionsAPI.parse_logprobs: ("index", int),
     }
-    whole = texts.get(kind.parse_generations)
-    if not generate:
-        known = kind.parse_logprobs is LocalCompletionsAPI.parse_logprobs
-        whole = (lambda _: True) if known else None
-    if whole is None:
+    if reads not in known:
         return  # another interface, whose answers lm-eval reads otherwise
+    needed, kind = known[reads]
     choices = said.get("choices") if isinstance(said, dict) else None
-    found = [one for one in choices if isinstance(one, dict)] if isinstance(choices, list) else []
-    if not {one.get("index") for one in found if whole(one)} >= set(range(len(prompts))):
+    found = {
+        one.get("index"): one
+        for one in (choices if isinstance(choices, list) else [])
+        if isinstance(one, dict) and isinstance(one.get(needed), kind)
+    }
+    if not found.keys() >= set(range(len(prompts))):
         message = _message(json.dumps(said)) if isinstance(said, dict) else ""
         told = f' ("{message}")' if message else ""
-        raise AnswerError(f"sent {len(found)} of {len(prompts)} answers, or half ones{told}")
-    if not generate:
-        for one in found:
-            _check_log_probabilities(one.get("logprobs"), prompts[one["index"]])
+        raise AnswerError(f"sent {len(found)} of {len(prompts)} answers{told}")
+    if not options["generate"]:
+        nothing = (said.get("usage") or {}).get("completion_tokens") == 0
+        for index, one in found.items():
+            _check_log_probabilities(one.get("logprobs"), prompts[index], nothing=nothing)
+        return
+    until = (options.get("gen_kwargs") or {}).get("until")
+    for one in found.values():
+        text, key = (one["message"], "content") if needed == "message" else (one, "text")
+        if isinstance(text.get(key), str):
+            thought = getattr(model, "think_end_token", None)
+            text[key] = postprocess_generated_text(text[key], until, thought)
 
 
-def _check_log_probabilities(found: Any, prompt: Sequence[int]) -> None:
-    """They must be those of the prompt's tokens and of one more, as lm-eval counts on it."""
+def _check_log_probabilities(found: Any, prompt: Sequence[int], *, nothing: bool) -> None:
+    """They must be those of the prompt's tokens and of one more, as lm-eval counts on it.
+
+    ``nothing``: whether the model generated no token, since it found the text complete.
+    """
     values = found.get("token_logprobs") if isinstance(found, dict) else None
     tops = found.get("top_logprobs") if isinstance(found, dict) else None
     if not isinstance(values, list) or not isinstance(tops, list) or len(values) <= 1:
@@ -137,6 +159,9 @@ def _check_log_probabilities(found: Any, prompt: Sequence[int]) -> None:
             "sends no log-probabilities of prompts, which the task compares", _NOT_FOR_IT,
             again=False,
         )  # fmt: skip
+    if nothing and len(values) == len(tops) == len(prompt):
+        values.append(0.0)
+        tops.append({"": 0.0})
     if len(values) != len(prompt) + 1 or len(tops) != len(values):
         raise AnswerError(
             f"sent log-probabilities of {len(values)} tokens for a prompt of {len(prompt)} and one "

@@ -4,8 +4,8 @@ lm-eval 0.4.13 asks a server three times, a second apart, whatever went wrong, a
 traceback. It takes log-probabilities for those of the prompt even if the server left the prompt
 out or counts its tokens otherwise, and a chat server's reply without an answer for an empty one.
 Here a request is repeated after growing pauses, as long as the server may recover; what it sends
-is checked; and what ends the evaluation is one line. Answers until then lie in lm-eval's cache.
-Requests, and how answers are read, are lm-eval's.
+is checked (:mod:`.server_answers`); and what ends the evaluation is one line. Answers until then
+lie in lm-eval's cache. Requests, and how answers are read, are lm-eval's.
 """
 
 import asyncio
@@ -50,12 +50,23 @@ def be_patient(api_models: Any) -> None:
         kwargs.setdefault("max_retries", ATTEMPTS)
         self.retry_wait = float(retry_wait)
         begin(self, *args, **kwargs)
+        self._create_payload = _without_empty_stop(self._create_payload)
 
     def retry(**_: Any) -> Callable[[Any], Any]:
         return lambda call: (_one_of_several if asyncio.iscoroutinefunction(call) else _plain)(call)
 
     api_models.TemplateAPI.__init__ = __init__
     api_models.retry = retry
+
+
+def _without_empty_stop(payload: Any) -> Any:
+    """A request without stop strings has no list of them: transformers' server fails on one."""
+
+    def without(*args: Any, **kwargs: Any) -> Any:
+        made = payload(*args, **kwargs)
+        return {key: value for key, value in made.items() if key != "stop" or value != []}
+
+    return without
 
 
 def _plain(call: Any) -> Any:
@@ -67,7 +78,7 @@ def _plain(call: Any) -> Any:
     def ask(**request: Any) -> Any:
         try:
             said = call(**request)
-            check(model, said, request["messages"], generate=request["generate"])
+            check(model, said, request["messages"], request)
         except requests.HTTPError as error:
             found = error.response
             raise refusal(found.status_code, found.reason, found.headers, found.text) from None
@@ -85,7 +96,7 @@ def _one_of_several(call: Any) -> Any:
     """
     model, over = call.__self__, asyncio.Event()
 
-    async def ask(*, session: Any, messages: Any, generate: bool, **others: Any) -> Any:
+    async def ask(*, session: Any, sem: Any, **request: Any) -> Any:
         @asynccontextmanager
         async def post(*args: Any, **kwargs: Any) -> AsyncIterator[_Response]:
             async with session.post(*args, **kwargs) as found:
@@ -93,14 +104,11 @@ def _one_of_several(call: Any) -> Any:
                     text = await found.text()
                     raise refusal(found.status, found.reason, found.headers, text)
                 said = await found.json(content_type=None)
-            check(model, said, messages, generate=generate)
+            check(model, said, request["messages"], request)
             yield _Response(said)
 
         try:
-            return await call(
-                session=_Session(post), sem=asyncio.Semaphore(), messages=messages,
-                generate=generate, **others,
-            )  # fmt: skip
+            return await call(session=_Session(post), sem=sem, **request)
         except Exception as error:  # noqa: BLE001 (raised again)
             raise problem(error, model.timeout) from None
 
@@ -110,7 +118,7 @@ def _one_of_several(call: Any) -> Any:
         async with sem:  # also while it pauses: a busy server would get all others meanwhile
             try:
                 if not over.is_set():
-                    return await repeated(**request)
+                    return await repeated(sem=asyncio.Semaphore(), **request)
             except Exception:
                 if not over.is_set():
                     over.set()

@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -16,12 +16,12 @@ from support.failing_server import Failing, answer, serving
 from lm_eval_ext.runs import server_answers, servers
 from lm_eval_ext.runs.tasks import own_manager
 
-ONCE = ("429", "500", "502", "503", "408", "half", "cut", "hangs up", "is silent", "error", "empty")
+ONCE = ("429", "500", "502", "503", "408", "half", "cut", "hangs up", "error", "empty")
 FINAL = {
-    "400": "told 400.*cannot be asked so",
+    "400": "told 400.*does not take such requests",
     "401": "told 401.*OPENAI_API_KEY",
     "404": "told 404.*correct base_url",
-    "422": "told 422.*cannot be asked so",
+    "422": "told 422.*does not take such requests",
     "429 86400": "told 429.*after 86400 s; wait, or lower num_concurrent",
 }
 Asked = Callable[..., list[Any]]
@@ -41,7 +41,14 @@ def ask(server: Failing, monkeypatch: pytest.MonkeyPatch) -> Asked:
     servers.be_patient(api_models)
 
     def ask(
-        what: str, *, together: int = 1, batch: int = 1, count: int = 5, **given: Any
+        what: str,
+        *,
+        together: int = 1,
+        batch: int = 1,
+        count: int = 5,
+        until: Sequence[str] = ("\n",),
+        timeout_s: float = 60,
+        **given: Any,
     ) -> list[Any]:
         kind = LocalChatCompletion if what == "chat" else LocalCompletionsAPI
         arguments = {
@@ -51,7 +58,7 @@ def ask(server: Failing, monkeypatch: pytest.MonkeyPatch) -> Asked:
             **given,
         }
         model = kind(model="any", num_concurrent=together, batch_size=batch, **arguments)
-        model.timeout = 0.3
+        model.timeout = timeout_s
         if what == "log-probabilities":
             model.tokenizer, model.tokenized_requests = "ours", True
             rows = [(("", ""), [7, n], [n + 1, 9]) for n in range(count)]
@@ -63,7 +70,7 @@ def ask(server: Failing, monkeypatch: pytest.MonkeyPatch) -> Asked:
         return list(
             model.generate_until(
                 [
-                    Instance("generate_until", {}, (p, {"until": ["\n"]}), n)
+                    Instance("generate_until", {}, (p, {"until": list(until)}), n)
                     for n, p in enumerate(prompts)
                 ]
             )
@@ -123,6 +130,20 @@ def test_what_does_not_end_is_one_line(
         assert " 3 times in " in said
         # Two others may be under way when the first one gives up.
         assert 3 <= len(server.asked) - 2 <= 3 * together
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_a_server_that_says_nothing(
+    server: Failing, ask: Asked, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.plan = lambda _: "is silent"
+    with pytest.raises(servers.ServerError, match=r"did not answer within 0.1 s 4 times .*timeout"):
+        ask("texts", together=together, timeout_s=0.1)
+    monkeypatch.setattr(servers, "OF_DOUBTFUL", 50)  # a busy machine is silent, too
+    server.asked.clear()
+    server.plan = lambda number: "is silent" * (number < 4)
+    found = ask("texts", together=together, timeout_s=0.3, max_retries=50)
+    assert found == expected("texts")
 
 
 def test_nobody_else_is_asked_while_a_busy_server_is_waited_for(
@@ -195,11 +216,13 @@ OTHERS = {
 def test_what_is_whole_and_what_is_of_other_tokens() -> None:
     chat, completions = object.__new__(LocalChatCompletion), object.__new__(LocalCompletionsAPI)
     for choice in WHOLE.values():
-        server_answers.check(chat, {"choices": [choice]}, ["a"], generate=True)
-    server_answers.check(completions, {"choices": [LOGGED]}, [[7, 1, 2]], generate=False)
+        server_answers.check(chat, {"choices": [choice]}, ["a"], {"generate": True})
+    server_answers.check(completions, {"choices": [LOGGED]}, [[7, 1, 2]], {"generate": False})
     for name, choice in OTHERS.items():
         with pytest.raises(server_answers.AnswerError) as caught:
-            server_answers.check(completions, {"choices": [choice]}, [[7, 1, 2]], generate=False)
+            server_answers.check(
+                completions, {"choices": [choice]}, [[7, 1, 2]], {"generate": False}
+            )
         assert caught.value.again is (name == "null inside"), name
 
 
@@ -225,6 +248,40 @@ def test_a_chat_server_gets_the_turns_that_hf_makes_its_prompt_of(
         arrived = [rendered(turns) for asked in server.asked for turns in json.loads(asked)]
         assert sorted(arrived) == sorted(one.arguments[0] for one in prompts[0])
         assert all(text.startswith("<system>Be brief.") for text in arrived)
+
+
+@pytest.mark.parametrize(
+    ("sent", "until", "kept"),
+    [
+        ("a\n b", ["\n"], "a"), ("a;b\n", ["\n", ";"], "a"), ("a", ["\n"], "a"), ("", ["\n"], ""),
+        ("a\nb", [], "a\nb"), ("a\nb", None, "a\nb"), ("a\\nb", ["\n"], "a\\nb"), ("a", [""], "a"),
+    ],
+)  # fmt: skip
+def test_a_text_ends_before_its_stop_string(sent: str, until: list[str], kept: str) -> None:
+    options = {"generate": True, "gen_kwargs": {"until": until}}
+    for kind, choice in ((LocalCompletionsAPI, {"text": sent}), (LocalChatCompletion, {})):
+        said = {"choices": [{"index": 0, "message": {"content": sent}, **choice}]}
+        model = object.__new__(kind)
+        model.think_end_token = None
+        server_answers.check(model, said, ["a"], options)
+        assert model.parse_generations(said) == [kept]
+
+
+def test_nothing_generated_after_a_prompt_costs_no_token() -> None:
+    model, values = object.__new__(LocalCompletionsAPI), [None, -1.0, -2.0, -4.0]
+    logged = {"token_logprobs": values, "top_logprobs": [None, *({"a": -1.0} for _ in values[1:])]}
+    said = {"choices": [{"index": 0, "logprobs": logged}], "usage": {"completion_tokens": 0}}
+    server_answers.check(model, said, [[7, 1, 2, 3]], {"generate": False})
+    assert model.parse_logprobs(said, ctxlens=[2]) == [(-6.0, False)]
+
+
+def test_a_request_without_stop_strings_has_no_list_of_them(server: Failing, ask: Asked) -> None:
+    sent: list[Any] = []
+    server.plan = lambda _: sent.append(server.body) or ""
+    ask("chat", count=1, until=[])
+    ask("chat", count=1, until=["\n"])
+    assert [body.get("stop") for body in sent] == [None, ["\n"]]
+    assert "stop" not in sent[0]
 
 
 def test_what_the_page_says_of_lm_eval_alone(server: Failing) -> None:

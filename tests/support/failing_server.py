@@ -17,6 +17,7 @@ class Failing:
         plan: Called with the number of a request, from 1: "" answers it; another text fails in a
             way of :func:`serving`.
         asked: The prompts of every request, as JSON, failed ones included.
+        body: The last request.
         answered: Those that got an answer.
     """
 
@@ -24,6 +25,7 @@ class Failing:
     url: str = ""
     asked: list[str] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
+    body: dict[str, Any] = field(default_factory=dict)
     ended: threading.Event = field(default_factory=threading.Event)
     lock: Any = field(default_factory=threading.Lock)
 
@@ -59,6 +61,7 @@ def serving(port: int = 0) -> Iterator[Failing]:
                 prompts = [prompts]
             with failing.lock:
                 failing.asked.append(json.dumps(prompts))
+                failing.body = body
                 how = failing.plan(len(failing.asked))
             with suppress(OSError):  # whoever asked is gone
                 self.fail(how, prompts) if how else self.reply(prompts)
