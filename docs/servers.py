@@ -76,6 +76,7 @@ class Way:
         chat: Whether with the chat template.
         batch: The batch size.
         generation: What is sent besides with requests for texts.
+        alone: Whether lm-eval asks as it does without ``run``.
     """
 
     label: str
@@ -85,6 +86,7 @@ class Way:
     chat: bool = False
     batch: int = 1
     generation: dict[str, Any] = field(default_factory=dict)
+    alone: bool = False
 
 
 HF = {"pretrained": "{model}", "dtype": "float32"}
@@ -119,6 +121,14 @@ WAYS = {
     "bos": Way(
         "`llama-server`, tokens, without `add_bos_token`", "local-completions",
         {**SERVED, "base_url": "{llama}/completions"}, batch=4,
+    ),
+    "penalty": Way(
+        "`llama_cpp.server`, texts, without `repeat_penalty: 1.0`", "local-completions",
+        {**TEXTS, "base_url": "{python}/completions"},
+    ),
+    "alone": Way(
+        "`transformers serve`, texts, by `lm_eval` itself", "local-completions",
+        {**TEXTS, "base_url": "{transformers}/completions"}, alone=True,
     ),
     "hf_chat": Way("`hf`", "hf", HF, GENERATED, chat=True),
     "prefix_chat": Way("`hf-prefix`", "hf-prefix", HF, GENERATED, chat=True, batch=8),
@@ -254,6 +264,9 @@ def servers(
     return urls
 
 
+LM_EVALS = api_models.retry, api_models.TemplateAPI.__init__
+"""What ``run`` replaces."""
+
 Answers = dict[str, dict[str, list[Any]]]
 """For each task the answers to each document's requests, by the document's number."""
 
@@ -262,6 +275,9 @@ def evaluated(urls: dict[str, str], way: Way, kept: Path) -> Answers:
     """Answers, asked as ``lm-eval-ext run`` asks; to some tasks a server may have none."""
     from lm_eval import simple_evaluate
 
+    api_models.retry, api_models.TemplateAPI.__init__ = LM_EVALS
+    if not way.alone:
+        be_patient(api_models)
     found: Answers = json.loads(kept.read_text()) if kept.is_file() else {}
     if found:
         return found
@@ -298,7 +314,7 @@ def compared(answers: dict[str, list[Any]], reference: dict[str, list[Any]]) -> 
     numbers = [(float(mine[0]), float(theirs[0])) for mine, theirs in pairs]
     greedy = sum(str(mine[1]) == str(theirs[1]) for mine, theirs in pairs)
     largest = max(abs(mine - theirs) for mine, theirs in numbers)
-    return f"{largest:.0e}; {greedy} of {len(pairs)}"
+    return f"{largest:.0e}; {greedy} of {len(pairs)}".replace("0e+00", "0")
 
 
 def table(found: dict[str, Answers]) -> str:
@@ -333,7 +349,6 @@ def main() -> None:
         HF_HUB_CACHE=str(hub), HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", TQDM_DISABLE="1"
     )
     logging.disable(logging.WARNING)
-    be_patient(api_models)
     folder, file = prepared(options)
     with ExitStack() as stack:
         urls = servers(stack, folder, file, options)

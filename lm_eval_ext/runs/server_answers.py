@@ -125,7 +125,7 @@ def check(model: Any, said: Any, prompts: Sequence[Any], options: Mapping[str, A
         return  # another interface, whose answers lm-eval reads otherwise
     needed, kind = known[reads]
     choices = said.get("choices") if isinstance(said, dict) else None
-    found = {
+    found: dict[Any, dict[str, Any]] = {
         one.get("index"): one
         for one in (choices if isinstance(choices, list) else [])
         if isinstance(one, dict) and isinstance(one.get(needed), kind)

@@ -252,9 +252,8 @@ def test_a_model_that_fails_does_not_stop_the_others(
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 2
 
 
-@pytest.mark.parametrize("together", [1, 2])
 def test_a_server_that_dies_costs_one_line_and_no_answer(
-    tmp_path: Path, tiny_models: Path, run_warm: Callable[..., str], together: int
+    tmp_path: Path, tiny_models: Path, run_warm: Callable[..., str]
 ) -> None:
     dead = 20
     with failing_server.serving() as server:
@@ -262,7 +261,7 @@ def test_a_server_that_dies_costs_one_line_and_no_answer(
             "model: local-completions\nmodel_args:\n"
             f"  base_url: {server.url}\n  model: any\n  tokenizer: {tiny_models / 'gpt2'}\n"
             "  tokenizer_backend: huggingface\n  max_retries: 2\n  retry_wait: 0.01\n"
-            f"  num_concurrent: {together}\nbatch_size: 1\n"
+            "  num_concurrent: 2\nbatch_size: 1\n"
         )
         server.plan = lambda number: "hangs up" if number > dead else "429" * (number == 7)
         said = run_warm("served.yaml", "lieder_mini", limit=4).splitlines()[-1]
@@ -278,8 +277,7 @@ def test_a_server_that_dies_costs_one_line_and_no_answer(
         server.plan = lambda _: ""
         assert "served: done in" in run_warm("served.yaml", "lieder_mini", limit=4)
         assert len(set(server.answered)) == REQUESTS
-        # What another request was about to be told is asked again.
-        assert len(server.answered) <= REQUESTS + together - 1
+        assert len(server.answered) <= REQUESTS + 1  # another one may have been in progress
     assert len(list(tmp_path.rglob("results_*"))) == 1
 
 
