@@ -323,7 +323,9 @@ def table(found: dict[str, Answers]) -> str:
     rows = [["asked by", *(f"`{task}`" for task in reference)], ["---"] * (1 + len(reference))]
     for name, answers in found.items():
         cells = [
-            compared(answers[task], reference[task]) if task in answers else "none"
+            compared(answers[task], reference[task])
+            if task in answers
+            else "none" * (task in WAYS[name].tasks)
             for task in reference
         ]
         rows.append([WAYS[name].label, *cells])
