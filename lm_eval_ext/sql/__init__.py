@@ -15,8 +15,8 @@ from lm_eval_ext.sql.engines.places import (
     NamedDatabases,
     OneDatabase,
     databases_at,
-    only_sqlite,
     place_of,
+    sqlite_path,
 )
 from lm_eval_ext.sql.executor import DEFAULT_WORKERS, Executor
 from lm_eval_ext.sql.policy import Limits
@@ -59,7 +59,7 @@ __all__ = [
     "Verdict",
     "databases_at",
     "find_semantics",
-    "only_sqlite",
     "place_of",
     "score_file",
+    "sqlite_path",
 ]

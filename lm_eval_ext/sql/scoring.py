@@ -267,7 +267,7 @@ def score_file(
         raise OptionError(f"{out}: this is a folder; name a file")
     records = read_predictions(predictions)
     columns = list(dict.fromkeys(key for record in records for key in record)) or list(COLUMNS)
-    known = databases_at(databases, cache)
+    known = databases_at(databases, cache, option="--databases")
     counts: Counter[Status] = Counter()
     with (
         Executor(known, workers=workers, limits=limits) as executor,

@@ -22,10 +22,14 @@ EngineName = Literal["sqlite", "duckdb", "postgresql"]
 
 
 class Place(NamedTuple):
-    """Where a database is: a file's path or a server's URL, without a password."""
+    """Where a database is: a file's path or a server's URL, without a password.
+
+    ``digest`` says what a file was converted from, where it was.
+    """
 
     engine: EngineName
     address: str
+    digest: str = ""
 
     def __str__(self) -> str:
         return self.address

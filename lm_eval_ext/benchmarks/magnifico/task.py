@@ -19,6 +19,7 @@ from lm_eval_ext.sql import (
     Example,
     Executor,
     NamedDatabases,
+    Place,
     Status,
     find_semantics,
 )
@@ -39,7 +40,13 @@ class MagnificoTask(ExtTask):
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Finds the databases, and the subsets of documents that have metrics."""
         scoring = load.prepared(self.options).scoring
-        files = {score.POPULATED: scoring.populated, score.ORIGINAL: scoring.original}
+        files: dict[str, Mapping[str, Path | Place]] = {
+            score.POPULATED: scoring.populated,
+            score.ORIGINAL: scoring.original,
+        }
+        self._engine = scoring.engine
+        # Other engines than SQLite have no populated copies.
+        self._databases = score.DATABASES if scoring.engine is None else (score.ORIGINAL,)
         self._semantics = find_semantics(self.options["magnifico_semantics"])
         self._executor = Executor(
             NamedDatabases(
@@ -51,7 +58,7 @@ class MagnificoTask(ExtTask):
             )
         )
         own = self.options["magnifico_corpus"] == "own"
-        self._scopes = score.Scopes(self.dataset["test"], own=own)
+        self._scopes = score.Scopes(self.dataset["test"], own=own, databases=self._databases)
         self._not_scorable = provenance.left_out(self.dataset)
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -64,7 +71,10 @@ class MagnificoTask(ExtTask):
         if made := generated(Path(own.pop("file")).expanduser()):
             own["generated"] = made
         own["semantics"] = self._semantics.signature
-        own["populated"] = f"v{POPULATE_VERSION}"
+        if self._engine is None:
+            own["populated"] = f"v{POPULATE_VERSION}"
+        else:
+            own["engine"] = self._engine
 
     def not_scorable(self) -> dict[str, list[str]]:
         """Includes the examples whose gold query failed during scoring."""
@@ -78,7 +88,7 @@ class MagnificoTask(ExtTask):
             for instance in self._instances
             for answer in instance.filtered_resps.values()
             if missing.find([answer]) is None
-            for example in _examples(instance.doc, answer)
+            for example in self._examples(instance.doc, answer)
         ]
         verdicts = self._executor.score(examples, semantics=self._semantics.name)
         bar = tqdm(verdicts, total=len(examples), desc="executing SQL", unit="query", disable=None)
@@ -95,7 +105,7 @@ class MagnificoTask(ExtTask):
         """The verdict on each database; None where the gold query does not run."""
         verdicts = {
             database: self._executor.score_one(*example, semantics=self._semantics.name)
-            for database, example in zip(score.DATABASES, _examples(doc, query), strict=True)
+            for database, example in zip(self._databases, self._examples(doc, query), strict=True)
         }
         statuses = {database: verdict.status for database, verdict in verdicts.items()}
         if NOT_SCORABLE.isdisjoint(statuses.values()):
@@ -106,8 +116,7 @@ class MagnificoTask(ExtTask):
         self._not_scorable.setdefault("gold_error", []).append(doc["id"])
         return None
 
-
-def _examples(doc: Mapping[str, str], query: str) -> list[Example]:
-    """The executor's examples, one per database, in the order of ``score.DATABASES``."""
-    db_id = doc["db_id"].casefold()
-    return [Example(f"{database}/{db_id}", doc["query"], query) for database in score.DATABASES]
+    def _examples(self, doc: Mapping[str, str], query: str) -> list[Example]:
+        """The executor's examples, one per database."""
+        db_id = doc["db_id"].casefold()
+        return [Example(f"{name}/{db_id}", doc["query"], query) for name in self._databases]

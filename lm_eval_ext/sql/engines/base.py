@@ -18,6 +18,9 @@ CELLS_VERSION = 1
 """Rises whenever a value of DuckDB or PostgreSQL would be compared as another; in signatures."""
 
 
+_MOST_BITS = 128
+
+
 class TooLargeError(Exception):
     """The query or its result is over a limit."""
 
@@ -138,6 +141,11 @@ class Alarm:
             self._ring(times)
             times += 1
             self._over.wait(self.AGAIN_S)
+
+
+def whole(value: int) -> Value:
+    """An integer as it is compared: beyond 128 bits, where no float may follow, its text."""
+    return value if value.bit_length() <= _MOST_BITS else str(value)
 
 
 def number(value: float) -> Value:

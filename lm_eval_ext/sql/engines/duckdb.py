@@ -26,6 +26,7 @@ from lm_eval_ext.sql.engines.base import (
     UnavailableError,
     moment,
     number,
+    whole,
 )
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import SHOWN, Failure, Row, Rows, Value
@@ -167,14 +168,17 @@ def _check(session: Any, sql: str, refused: frozenset[str]) -> None:
 def plain(value: Any) -> Value:  # noqa: PLR0911 (a table of types)
     """A value of DuckDB as results are compared (docs/engines.md, "Values")."""
     kind = type(value)
-    if kind in (int, str, type(None), bytes):
+    if kind is int:
+        return whole(value)
+    if kind in (str, type(None), bytes):
         return value  # type: ignore[no-any-return]
     if kind is float:
         return number(value)
     if kind is bool:
         return int(value)
     if kind is decimal.Decimal:
-        return int(value) if value == value.to_integral_value() else float(value)
+        integral = value == value.to_integral_value()
+        return whole(int(value)) if integral else float(value)
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:
             value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)

@@ -19,7 +19,8 @@ LEGAL: Final = (
 )
 """What a database or several can be given as."""
 
-_DUCKDB_MARK = slice(8, 12)
+_MARKS: Final = (("duckdb", slice(8, 12), b"DUCK"), ("sqlite", slice(16), b"SQLite format 3\0"))
+"""How files begin."""
 
 
 class Finder(Protocol):
@@ -77,7 +78,8 @@ class Databases:
                 self._add(entry)
         except OSError as error:
             raise DataError(
-                f"cannot read the folder of databases {self.folder}: {error.strerror}; {LEGAL}"
+                f"cannot read the folder of databases {self.folder}: {error.strerror}. It must "
+                "hold <db_id>/<db_id>.sqlite or <db_id>.sqlite for each database."
             ) from error
 
     def find(self, db_id: str) -> Place | None:
@@ -96,6 +98,16 @@ class Databases:
             raise DataError(f"database {db_id!r}: {self.folder} has both {names}; rename one")
         return place_of(path, self._cache)
 
+    def find_sqlite(self, db_id: str) -> Path | None:
+        """Returns a SQLite file's path; None if there is no such database.
+
+        Raises:
+            OptionError: It is a database of another engine.
+            DataError: As :meth:`find`.
+        """
+        place = self.find(db_id)
+        return None if place is None else sqlite_path(place)
+
     def __len__(self) -> int:
         return len(self._found)
 
@@ -112,12 +124,15 @@ class Databases:
                 self._found[entry.name.casefold()].append(entry)
 
 
-def databases_at(source: str | Path, cache: Path | None = None) -> Databases | OneDatabase:
+def databases_at(
+    source: str | Path, cache: Path | None = None, *, option: str = "databases"
+) -> Databases | OneDatabase:
     """Finds what a user names: :data:`LEGAL` says what that can be.
 
     Args:
         source: A path or a URL.
         cache: Where folders of Parquet and CSV files are converted to.
+        option: What the user named it by, for messages.
 
     Raises:
         OptionError: It does not exist, or is no legal path or URL.
@@ -127,14 +142,18 @@ def databases_at(source: str | Path, cache: Path | None = None) -> Databases | O
         return _server(str(source))
     path = Path(source).expanduser()
     if not path.exists():
-        raise OptionError(f"no database {str(source)!r}: it does not exist; {LEGAL}")
-    if path.is_dir() and not tables.found_in(path):
-        known = Databases(path, cache)
-        if not len(known):
-            raise DataError(f"no database in the folder {path}; {LEGAL}")
+        raise OptionError(f"{option}={str(source)!r} does not exist; {LEGAL}")
+    if path.is_file():
+        place = place_of(path, cache)
+        if _kind(path) is None and path.stat().st_size:
+            raise DataError(f"{path}: neither a SQLite nor a DuckDB database; {LEGAL}")
+        return OneDatabase(path.stem, place)
+    known = Databases(path, cache)
+    if len(known):
         return known
-    name = path.resolve().name if path.is_dir() else path.stem
-    return OneDatabase(name, place_of(path, cache))
+    if tables.found_in(path):
+        return OneDatabase(path.resolve().name, place_of(path, cache))
+    raise DataError(f"no database in the folder {path}; {LEGAL}")
 
 
 def place_of(path: Path, cache: Path | None = None) -> Place:
@@ -145,12 +164,8 @@ def place_of(path: Path, cache: Path | None = None) -> Place:
     """
     if path.is_dir():
         DIALECTS["duckdb"].require()
-        return Place("duckdb", str(tables.converted(path, cache)))
-    try:
-        with path.open("rb") as file:
-            duckdb = file.read(_DUCKDB_MARK.stop)[_DUCKDB_MARK] == b"DUCK"
-    except OSError:
-        duckdb = path.suffix == ".duckdb"
+        return tables.converted(path, cache)
+    duckdb = _kind(path) == "duckdb"
     log = path.with_name(path.name + (".wal" if duckdb else "-wal"))
     if log.exists() and log.stat().st_size:
         remedy = "CHECKPOINT" if duckdb else "PRAGMA wal_checkpoint(TRUNCATE)"
@@ -164,16 +179,26 @@ def place_of(path: Path, cache: Path | None = None) -> Place:
     return Place("duckdb" if duckdb else "sqlite", str(path))
 
 
-def only_sqlite(place: Place, what: str) -> Path:
+def _kind(path: Path) -> str | None:
+    """The engine that wrote a file; None if it is unknown, as of an empty or missing one."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(16)
+    except OSError:
+        return None
+    return next((name for name, where, mark in _MARKS if begin[where] == mark), None)
+
+
+def sqlite_path(place: Place) -> Path:
     """The path of a SQLite file.
 
     Raises:
-        OptionError: It is of another engine, for which ``what`` is not there.
+        OptionError: It is a database of another engine.
     """
     if place.engine != "sqlite":
         raise OptionError(
-            f"{place}: {what} works on SQLite databases only; on {DIALECTS[place.engine].title} "
-            "there are sql-score and the tasks magnifico_own_..."
+            f"{place}: only SQLite databases can be used here; with {DIALECTS[place.engine].title} "
+            "work sql-score and the tasks magnifico_own_..."
         )
     return Path(place.address)
 

@@ -20,7 +20,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus
 
-from lm_eval_ext.sql.engines.base import Alarm, Engine, UnavailableError, moment, number
+from lm_eval_ext.sql.engines.base import Alarm, Engine, UnavailableError, moment, number, whole
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import SHOWN, Failure, Row, Rows, Value
 from lm_eval_ext.text import one_line
@@ -303,12 +303,12 @@ def _refuse(server: Any, address: str) -> None:
 
 def _advice(message: str) -> str:
     """What to do about a connection that failed."""
-    said = one_line(message, limit=SHOWN)
+    said = one_line(message.removeprefix("connection failed: "), limit=SHOWN)
     if "password" in said:
         return f"{said}; set PGPASSWORD, or write the password to ~/.pgpass"
     if "unrecognized configuration parameter" in said:
         return f"{said}; PostgreSQL 14 or later is needed"
-    return f"{said}; is the server running, and is the URL right?"
+    return said
 
 
 def _check(sql: str, session: _Session) -> None:
@@ -334,6 +334,7 @@ def _check(sql: str, session: _Session) -> None:
 _BOOL, _BYTEA, _FLOATS, _NUMERIC = 16, 17, (700, 701), 1700
 _WHOLE = (20, 21, 23, 26)  # bigint, smallint, integer, oid
 _MOMENTS = (1114, 1184)
+_MOST_DIGITS = 300
 
 
 def plain(raw: bytes, kind: int) -> Value:  # noqa: PLR0911 (a table of types)
@@ -351,7 +352,7 @@ def plain(raw: bytes, kind: int) -> Value:  # noqa: PLR0911 (a table of types)
     if kind in _FLOATS:
         return number(float(text))
     if kind == _NUMERIC:
-        return int(text) if text.lstrip("-").isdecimal() else _decimal(text)
+        return _decimal(text)
     if kind == _BYTEA:
         return bytes.fromhex(text[2:])
     if kind in _MOMENTS:
@@ -360,5 +361,9 @@ def plain(raw: bytes, kind: int) -> Value:  # noqa: PLR0911 (a table of types)
 
 
 def _decimal(text: str) -> Value:
+    """A numeric: an integer if it is one; of more digits than a float has, its text."""
     head, _, tail = text.partition(".")
-    return int(head) if tail and not tail.strip("0") else number(float(text))
+    if len(head) > _MOST_DIGITS:
+        return text
+    integral = head.lstrip("-").isdecimal() and not tail.strip("0")
+    return whole(int(head)) if integral else number(float(text))

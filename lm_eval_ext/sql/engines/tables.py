@@ -9,10 +9,10 @@ from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_path, sha256_of
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.sql.values import quoted
+from lm_eval_ext.sql.values import Place, quoted
 from lm_eval_ext.text import one_line
 
-READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
+READERS = {".parquet": "read_parquet", ".csv": "read_csv"}
 """DuckDB's reader by ending; the types of CSV files are detected from all of their rows."""
 
 _VERSION = 1
@@ -23,7 +23,7 @@ def found_in(folder: Path) -> list[Path]:
     return [one for one in sorted(folder.iterdir()) if one.suffix in READERS and one.is_file()]
 
 
-def converted(folder: Path, cache: Path | None) -> Path:
+def converted(folder: Path, cache: Path | None) -> Place:
     """The DuckDB file with a folder's tables, built if the cache lacks it.
 
     Raises:
@@ -42,11 +42,12 @@ def converted(folder: Path, cache: Path | None) -> Path:
         raise DataError(f"{folder}: a folder of tables needs a cache to be converted to")
     try:
         key = [_VERSION, duckdb.__version__, [(one.name, sha256_of(one)) for one in files]]
-        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:12]
+        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()
         # The file's name is the database's own, which queries may write before a table's.
-        path = cache / "tables" / digest / f"{folder.resolve().name}.duckdb"
+        path = cache / "tables" / digest[:12] / f"{folder.resolve().name}.duckdb"
+        place = Place("duckdb", str(path), digest)
         if path.exists():
-            return path
+            return place
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(path) as part, duckdb.connect(str(part)) as database:
             for file in files:
@@ -59,4 +60,4 @@ def converted(folder: Path, cache: Path | None) -> Path:
         raise DataError(
             f"{folder}: cannot be read as tables ({one_line(str(error), limit=300)})"
         ) from None
-    return path
+    return place
