@@ -38,7 +38,7 @@ def score_sql(
     """
     from lm_eval_ext.data import cache_dir
     from lm_eval_ext.sql import Example, Executor, Limits, databases_at, find_semantics
-    from lm_eval_ext.sql.scoring import COLUMNS
+    from lm_eval_ext.sql.scoring import COLUMNS, engine_of
 
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
@@ -51,8 +51,9 @@ def score_sql(
     rows = needed.where(needed.notna(), "").itertuples(index=False)
     known = databases_at(os.fspath(databases), cache_dir())
     with Executor(known, workers=workers, limits=limits) as executor:
+        engine = engine_of(executor, known, map(str, frame["db_id"]))
         asked = (Example(str(one), str(gold), str(predicted)) for one, gold, predicted in rows)
         statuses = [verdict.status for verdict in executor.score(asked, semantics=rule.name)]
     scored = frame.assign(status=statuses)
-    scored.attrs["signature"] = f"{rule.signature}|timeout:{limits.timeout_s:g}s"
+    scored.attrs["signature"] = f"{rule.signature}|timeout:{limits.timeout_s:g}s|{engine}"
     return scored

@@ -6,6 +6,7 @@ inner one.
 
 import contextlib
 import importlib.util
+import os
 import pickle
 import queue
 import signal
@@ -84,6 +85,8 @@ class WorkerProcess:
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # Each thread's own arena would take 64 MB of the limited address space.
+            env={**os.environ, "MALLOC_ARENA_MAX": "1"},
         )
         threading.Thread(target=self._listen, args=(events,), daemon=True).start()
         self._send((limits, engine))

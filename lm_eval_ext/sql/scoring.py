@@ -14,7 +14,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -279,7 +279,7 @@ def score_file(
         ) as bar,
     ):
         # A server that is not there, or a role that is refused, is said before anything is scored.
-        engine = _engine(executor, known, records)
+        engine = engine_of(executor, known, (str(record["db_id"]) for record in records))
         signature = f"{rule.signature}|timeout:{limits.timeout_s:g}s|{engine}"
         kept = _Kept(out, records, signature)
         with atomic_text(out, errors="surrogateescape") as file:
@@ -299,11 +299,15 @@ def score_file(
     return _summary(counts, seconds, signature)
 
 
-def _engine(executor: Executor, known: Databases | OneDatabase, records: list[Record]) -> str:
-    """The engine of the databases that rows name, for the signature; SQLite's if there are none."""
+def engine_of(executor: Executor, known: Databases | OneDatabase, db_ids: Iterable[str]) -> str:
+    """The engine of the databases that rows name, for the signature; SQLite's if there are none.
+
+    Raises:
+        DataError: The first database cannot be used.
+    """
     if isinstance(known, OneDatabase):
         return executor.engine_at(known.place)
-    for db_id in dict.fromkeys(str(record["db_id"]) for record in records):
+    for db_id in dict.fromkeys(db_ids):
         if (place := known.find(db_id)) is not None:
             return executor.engine_at(place)
     return f"sqlite:{sqlite3.sqlite_version}"

@@ -143,6 +143,7 @@ def _config(limits: Limits) -> dict[str, Any]:
         "allow_community_extensions": "false",
         "allow_persistent_secrets": "false",
         "threads": 1,
+        "async_threads": 0,
         "memory_limit": f"{limits.max_memory_bytes // 2 >> 20}MiB",
         "temp_directory": "",  # a big sort counts as memory instead of filling the disk
         "max_temp_directory_size": "0KiB",
