@@ -77,6 +77,7 @@ class Executor:
         )
         self._pool = Pool(workers, self.limits)
         self._known: OrderedDict[ScoreJob, Verdict] = OrderedDict()
+        self._gone: dict[Place, str] = {}
         self._places: dict[str, Place | None] = {}
 
     def score(
@@ -194,6 +195,8 @@ class Executor:
         work = ScoreJob(place, example.gold[:most], example.predicted[:most], semantics)
         if work in self._known:
             return self._known[work]
+        if place in self._gone:
+            raise DataError(self._gone[place])
         if work not in running:
             running[work] = Job(work)
             self._pool.submit(running[work])
@@ -201,6 +204,7 @@ class Executor:
 
     def _end(self, job: Job, running: dict[ScoreJob, Job]) -> Verdict:
         if isinstance(job.outcome, Failure):
+            self._gone[job.work.place] = job.outcome.message  # nothing more is tried there
             raise DataError(job.outcome.message)
         if not isinstance(job.outcome, Verdict) or not isinstance(job.work, ScoreJob):
             raise TypeError(f"a score's outcome is {job.outcome!r}")

@@ -25,7 +25,9 @@ from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import SHOWN, Failure, Row, Rows, Value
 from lm_eval_ext.text import one_line
 
-_BATCH = 200
+_FIRST, _MOST, _BATCH_BYTES = 20, 500, 1 << 20
+"""Rows that are fetched first, and at most, and the bytes that are aimed at."""
+
 _CONNECT_S = 10
 _AGAIN_S = 5.0
 """Seconds in which a server that has just ended a connection must take a new one."""
@@ -167,13 +169,16 @@ class PostgreSQLEngine(Engine):
         _ask(server, b"BEGIN READ ONLY")
         _ask(server, b"DECLARE lm_eval_ext NO SCROLL CURSOR FOR " + sql.encode("utf-8"))
         rows: list[Row] = []
+        batch = _FIRST
         while True:
-            found = _ask(server, b"FETCH FORWARD %d FROM lm_eval_ext" % _BATCH)
+            found = _ask(server, b"FETCH FORWARD %d FROM lm_eval_ext" % batch)
             self._check_columns(found.nfields)
             self._collect(rows, self._rows(found))
-            if found.ntuples < _BATCH:
+            if found.ntuples < batch:
                 names = (found.fname(at).decode("utf-8", "replace") for at in range(found.nfields))
                 return Rows(tuple(names), rows)
+            average = (self.limits.max_result_bytes - self._bytes_left) // len(rows)
+            batch = max(1, min(_MOST, _BATCH_BYTES // (average + 1)))
 
     def _rows(self, found: Any) -> Iterator[Row]:
         kinds = [found.ftype(at) for at in range(found.nfields)]
@@ -247,7 +252,7 @@ def _parameters(address: str, limits: Limits) -> dict[str, Any]:
     settings = {
         "default_transaction_read_only": "on",
         "statement_timeout": milliseconds,
-        "lock_timeout": milliseconds,
+        "lock_timeout": milliseconds // 2,  # before the query itself is late
         "idle_in_transaction_session_timeout": 10 * milliseconds,
         "idle_session_timeout": "1h",
         "client_connection_check_interval": "500ms",  # a killed worker's query ends
