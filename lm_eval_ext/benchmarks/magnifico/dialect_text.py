@@ -38,8 +38,9 @@ def query_in_dialect(answer: str) -> str | None:
     )
     for pattern, char in _SIGNS:
         masked = pattern.sub(char, masked)
-    if masked.lstrip(" \t\r\n")[:1] in _SPACES:  # would be dropped where an answer begins
-        masked = f"SELECT {masked}"
+    begin = masked.lstrip(" \t\r\n")
+    if begin.startswith(_SPACES):  # would be dropped where an answer begins
+        masked = f"SELECT {begin}"
     query = query_of(masked)
     if query is not None:
         for char, text in _CHARS.items():
