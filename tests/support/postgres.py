@@ -7,6 +7,8 @@ import resource
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +63,19 @@ class Server:
     def halt(self) -> None:
         self._run("pg_ctl", "-D", self.folder / "data", "-m", "immediate", "-w", "stop")
 
-    def stop(self) -> None:
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """The server is stopped within the block."""
+        self.halt()
         try:
-            self.halt()
+            yield
         finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.start()
+
+    def stop(self) -> None:
+        with suppress(Missing):  # it may not be running
+            self.halt()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
     def log(self) -> str:

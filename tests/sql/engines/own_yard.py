@@ -25,11 +25,7 @@ def check_own(database: str, folder: Path, engine: str) -> str:
     made = documents_of(database, folder)
     docs = list(made)
     assert len(docs) == 8
-    task = load_task(
-        "magnifico_own_desc",
-        magnifico_databases=database,
-        magnifico_file=str(folder / "yard.tsv"),
-    )
+    task = own_task(database, folder)
     metrics = [one["metric"] for one in task.metrics()]
     assert metrics
     assert not [one for one in metrics if one.startswith("populated/")]
@@ -42,3 +38,8 @@ def check_own(database: str, folder: Path, engine: str) -> str:
     wrong = task.process_results(docs[0], ["SELECT 42"])
     assert wrong["original/execution_accuracy:base"] == 0
     return str(docs[1]["prompt"])
+
+
+def own_task(database: str, folder: Path) -> Any:
+    file = str(folder / "yard.tsv")
+    return load_task("magnifico_own_desc", magnifico_databases=database, magnifico_file=file)

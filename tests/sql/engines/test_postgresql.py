@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from engine_cases import PEOPLE, POSTGRESQL, Case
-from own_yard import check_own
+from own_yard import check_own, documents_of, own_task
 from support.postgres import Missing, Server
 
 from lm_eval_ext.errors import DataError, LmEvalExtError
@@ -108,7 +108,8 @@ def state(server: Server) -> Any:
 
 
 def test_the_cases_are_many_and_say_each_thing_once() -> None:
-    assert len({case.sql for case in POSTGRESQL}) == len({case.name for case in POSTGRESQL}) >= 100
+    assert len({case.sql for case in POSTGRESQL}) == len(POSTGRESQL) >= 100
+    assert len({case.name for case in POSTGRESQL}) == len(POSTGRESQL)
 
 
 @pytest.mark.parametrize("case", POSTGRESQL, ids=lambda case: case.name)
@@ -259,11 +260,27 @@ def test_an_own_database_is_asked_and_scored(server: Server, tmp_path: Path) -> 
     assert "fore\t28.5\t1931" in prompt
 
 
+def test_a_server_that_goes_away_ends_no_run(
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    docs = list(documents_of(server.url("yard"), tmp_path))
+    task = own_task(server.url("yard"), tmp_path)
+    assert task.process_results(docs[0], [docs[0]["query"]])["original/execution_accuracy:base"]
+    with server.away():
+        for doc in docs[1:4]:
+            scores = task.process_results(doc, [f"SELECT '{doc['id']}'"])
+            assert "original/execution_accuracy:base" not in scores
+        again = task.process_results(docs[0], [docs[0]["query"]])
+    assert again["original/execution_accuracy:base"] == 1
+    assert task.not_scorable()["database_unavailable"] == [doc["id"] for doc in docs[1:4]]
+    assert caplog.text.count("score this run's samples again with --model recorded") == 1
+
+
 def test_a_restart_is_waited_for(server: Server) -> None:
     with Executor(databases_at(server.url()), workers=1) as executor:
         assert executor.query("people", GOLD).rows == [(3,)]
-        server.halt()
-        server.start()
+        with server.away():
+            pass
         assert executor.query("people", GOLD).rows == [(3,)]
 
 
