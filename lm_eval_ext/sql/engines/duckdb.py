@@ -35,23 +35,10 @@ from lm_eval_ext.text import one_line
 _KEPT_OPEN = 4
 _BATCH = 64
 
-_TRUSTED: Final = frozenset(
-    [
-        "error",
-        "gen_random_uuid",
-        "generate_series",
-        "json_each",
-        "json_tree",
-        "random",
-        "range",
-        "repeat",
-        "repeat_row",
-        "unnest",
-        "uuid",
-        "uuidv4",
-        "uuidv7",
-    ]
-)
+_TRUSTED: Final = {
+    "error", "gen_random_uuid", "generate_series", "json_each", "json_tree", "random", "range",
+    "repeat", "repeat_row", "unnest", "uuid", "uuidv4", "uuidv7",
+}  # fmt: skip
 """Volatile and table functions that change nothing and read only their arguments."""
 
 _FUNCTION = re.compile(r'"function_name":"((?:[^"\\]|\\.)*)"')

@@ -71,7 +71,6 @@ _BOTH_WRITING = {
     "open string": "SELECT 'x",
     "parameter": "SELECT $1",
 }
-_BOTH_DEEP = {}
 _BOTH_DEEP = {
     "deep parentheses": "SELECT " + "(" * 20_000 + "1" + ")" * 20_000,
     "deep not": "SELECT " + "NOT " * 20_000 + "true",

@@ -23,7 +23,7 @@ from lm_eval_ext.sql import (
 )
 
 pytest.importorskip("psycopg")
-from lm_eval_ext.sql.engines.postgresql import _GRANTS, PostgreSQLEngine
+from lm_eval_ext.sql.engines.postgresql import GRANTS, PostgreSQLEngine
 
 TIGHT = Limits(timeout_s=0.3, max_rows=2_000, max_result_bytes=2_000_000)
 GOLD = "SELECT count(*) FROM people"
@@ -158,7 +158,7 @@ def test_a_role_that_may_more_than_read_is_refused(server: Server, role: str, me
 
 def test_the_grants_that_are_named_are_enough(server: Server) -> None:
     with server.admin() as connection:
-        connection.execute(_GRANTS.format(database="people").replace("reader", "granted"))
+        connection.execute(GRANTS.format(database="people").replace("reader", "granted"))
     with Executor(databases_at(server.url(role="granted")), workers=1) as executor:
         assert executor.query("people", GOLD).rows == [(3,)]
 
