@@ -34,7 +34,7 @@ _FIRST, _MOST, _BATCH_BYTES = 20, 500, 1 << 20
 """Rows that are fetched first, and at most, and the bytes that are aimed at."""
 
 _AGAIN_S = 5.0
-"""Seconds in which a server that has just ended a connection must take a new one."""
+"""Seconds in which a server that was there before must take a new connection."""
 
 _TOO_LARGE = ("53100", "53200", "53400", "54")
 """Disk full, out of memory, a configured limit, a program's limit."""
@@ -50,6 +50,7 @@ class PostgreSQLEngine(Engine):
         self._address = ""
         self._session: Session | None = None
         self._rang = False
+        self._patience_s = 0.0
 
     def close(self) -> None:
         """Closes the connection; a later query opens a new one."""
@@ -61,8 +62,7 @@ class PostgreSQLEngine(Engine):
         self._rang = False
         if address != self._address:
             self.close()
-            self._address = address
-        fresh = self._session is None
+            self._address, self._patience_s = address, 0.0
         try:
             return self._attempt(address, sql)
         except LostError:
@@ -70,11 +70,12 @@ class PostgreSQLEngine(Engine):
                 raise
         # The server ended the connection: another query may be to blame, or a restart.
         self.close()
-        return self._attempt(address, sql, patience_s=0.0 if fresh else _AGAIN_S)
+        return self._attempt(address, sql)
 
-    def _attempt(self, address: str, sql: str, *, patience_s: float = 0.0) -> Rows:
+    def _attempt(self, address: str, sql: str) -> Rows:
         if self._session is None:
-            self._session = connect(address, self.limits, patience_s)
+            self._session = connect(address, self.limits, self._patience_s)
+            self._patience_s = min(_AGAIN_S, self.limits.timeout_s)  # it was there: a restart
         session = self._session
         check(sql, session)
         alarm = Alarm(

@@ -18,6 +18,8 @@ from lm_eval_ext.sql import Executor, Limits, databases_at, score_file
 duckdb = pytest.importorskip("duckdb")
 
 MIB = 1 << 20
+pytestmark = pytest.mark.slow
+
 TIGHT = Limits(
     timeout_s=0.3, max_rows=2_000, max_result_bytes=2_000_000, max_memory_bytes=192 * MIB
 )

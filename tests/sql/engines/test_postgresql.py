@@ -26,6 +26,8 @@ pytest.importorskip("psycopg")
 from lm_eval_ext.sql.engines.postgresql import PostgreSQLEngine
 from lm_eval_ext.sql.engines.postgresql_sessions import GRANTS
 
+pytestmark = pytest.mark.slow
+
 TIGHT = Limits(timeout_s=0.3, max_rows=2_000, max_result_bytes=2_000_000)
 GOLD = "SELECT count(*) FROM people"
 
