@@ -13,7 +13,7 @@ from own_yard import check_own
 from lm_eval_ext.benchmarks.magnifico import own
 from lm_eval_ext.benchmarks.magnifico.records import Database
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
-from lm_eval_ext.sql import Executor, Limits, databases_at, score_file
+from lm_eval_ext.sql import Databases, Executor, Limits, databases_at, score_file
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -185,6 +185,9 @@ def test_engines_are_not_mixed(people: Path, tmp_path: Path) -> None:
         assert executor.score_one("other", "SELECT 1", "SELECT 1").correct
         with pytest.raises(OptionError, match="a database of duckdb among those of sqlite"):
             executor.score_one("people", GOLD, GOLD)
+    # As populate and near-misses look for databases.
+    with pytest.raises(OptionError, match=r"people\.duckdb: only SQLite databases can be used"):
+        Databases(tmp_path).find_sqlite("people")
 
 
 def test_without_the_driver_its_extra_is_named(
