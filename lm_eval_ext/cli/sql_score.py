@@ -34,7 +34,7 @@ def sql_score(
         float | None,
         typer.Option(
             metavar="S",
-            help="Seconds of CPU time per query (PostgreSQL: of real time).",
+            help="Seconds of CPU time per query (PostgreSQL: real time); default: 10.",
         ),
     ] = None,
     workers: Annotated[int, typer.Option(help="Number of processes.")] = 2,
