@@ -33,7 +33,7 @@ def converted(folder: Path, cache: Path | None) -> Place:
 
     files = found_in(folder)
     kinds = sorted({READERS[one.suffix] for one in files})
-    names = [one.stem for one in files]
+    names = [one.stem.casefold() for one in files]  # as DuckDB compares them
     if len(kinds) != 1:
         raise DataError(f"{folder} has both Parquet and CSV files; keep one kind")
     if doubled := [name for name in names if names.count(name) > 1]:
@@ -41,10 +41,10 @@ def converted(folder: Path, cache: Path | None) -> Place:
     if cache is None:
         raise DataError(f"{folder}: a folder of tables needs a cache to be converted to")
     try:
-        key = [_VERSION, duckdb.__version__, [(one.name, sha256_of(one)) for one in files]]
-        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()
+        digest = _hash([[one.name, sha256_of(one)] for one in files])
+        key = _hash([_VERSION, duckdb.__version__, digest])[:12]
         # The file's name is the database's own, which queries may write before a table's.
-        path = cache / "tables" / digest[:12] / f"{folder.resolve().name}.duckdb"
+        path = cache / "tables" / key / f"{folder.resolve().name}.duckdb"
         place = Place("duckdb", str(path), digest)
         if path.exists():
             return place
@@ -61,3 +61,7 @@ def converted(folder: Path, cache: Path | None) -> Place:
             f"{folder}: cannot be read as tables ({one_line(str(error), limit=300)})"
         ) from None
     return place
+
+
+def _hash(content: object) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
