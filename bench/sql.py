@@ -81,7 +81,7 @@ def copied(names: set[str], databases: Path, folder: Path) -> dict[str, Path]:
     found = Databases(databases)
     copies: dict[str, Path] = {}
     for name in sorted(names):
-        source = found.find(name)
+        source = found.find_sqlite(name)
         if source is None:
             sys.exit(f"no database {name!r}")
         copies[name] = folder / f"{len(copies)}.sqlite"

@@ -22,7 +22,8 @@ def score_sql(
     Args:
         frame: With the columns ``db_id``, ``gold_sql`` and ``predicted_sql``; a missing
             prediction (None, NaN) counts as an empty one.
-        databases: A folder of SQLite files, ``<db_id>/<db_id>.sqlite`` or ``<db_id>.sqlite``.
+        databases: A folder of databases, ``<db_id>/<db_id>.sqlite`` or ``<db_id>.sqlite``, or one
+            database by its path or URL (docs/engines.md).
         semantics: When two results are equal: ``reference`` or ``strict`` (docs/sql.md).
         timeout_s: Seconds of processor time per query; None: 10.
         workers: Processes that execute queries.
@@ -33,12 +34,11 @@ def score_sql(
 
     Raises:
         OptionError: A column is missing, or an argument is invalid.
-        DataError: The folder cannot be read.
+        DataError: A database cannot be read or used.
     """
-    from pathlib import Path
-
-    from lm_eval_ext.sql import Example, Executor, Limits, find_semantics
-    from lm_eval_ext.sql.scoring import COLUMNS
+    from lm_eval_ext.data import cache_dir
+    from lm_eval_ext.sql import Example, Executor, Limits, databases_at, find_semantics
+    from lm_eval_ext.sql.scoring import COLUMNS, engine_of
 
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
@@ -49,10 +49,14 @@ def score_sql(
     limits = Limits() if timeout_s is None else Limits(timeout_s=timeout_s)
     needed = frame[list(COLUMNS)].astype(object)
     rows = needed.where(needed.notna(), "").itertuples(index=False)
-    folder = Path(databases).expanduser()
-    with Executor(folder, workers=workers, limits=limits) as executor:
+    known = databases_at(os.fspath(databases), cache_dir())
+    with Executor(known, workers=workers, limits=limits) as executor:
+        engine = engine_of(executor, known, map(str, frame["db_id"]))
         asked = (Example(str(one), str(gold), str(predicted)) for one, gold, predicted in rows)
         statuses = [verdict.status for verdict in executor.score(asked, semantics=rule.name)]
     scored = frame.assign(status=statuses)
-    scored.attrs["signature"] = f"{rule.signature}|timeout:{limits.timeout_s:g}s"
+    signature = f"{rule.signature}|timeout:{limits.timeout_s:g}s"
+    # Of SQLite, whose version is the machine's, sql-score says it.
+    other = "" if engine.startswith("sqlite:") else f"|{engine}"
+    scored.attrs["signature"] = signature + other
     return scored

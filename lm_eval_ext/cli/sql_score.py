@@ -10,8 +10,12 @@ import typer
 def sql_score(
     *,
     databases: Annotated[
-        Path,
-        typer.Option(help="Folder of SQLite files: <db_id>/<db_id>.sqlite or <db_id>.sqlite."),
+        str,
+        typer.Option(
+            metavar="DB",
+            help="A folder with <db_id>/<db_id>.sqlite or <db_id>.sqlite (or .duckdb), a SQLite or "
+            "DuckDB file, a folder of Parquet or CSV files, or postgresql://user@host/database.",
+        ),
     ],
     predictions: Annotated[
         Path,
@@ -28,15 +32,20 @@ def sql_score(
     ] = "reference",
     timeout: Annotated[
         float | None,
-        typer.Option(metavar="S", help="Seconds of CPU time per query; default: 10."),
+        typer.Option(
+            metavar="S",
+            help="Seconds of CPU time per query (PostgreSQL: real time); default: 10.",
+        ),
     ] = None,
     workers: Annotated[int, typer.Option(help="Number of processes.")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Execute SQL queries safely and compare their results with those of gold queries."""
+    from lm_eval_ext.data import cache_dir
     from lm_eval_ext.sql import score_file
 
     summary = score_file(
-        predictions, databases, out, semantics=semantics, timeout_s=timeout, workers=workers
-    )
+        predictions, databases, out, semantics=semantics, timeout_s=timeout, workers=workers,
+        cache=cache_dir(),
+    )  # fmt: skip
     typer.echo(json.dumps(summary.as_dict(), indent=2) if as_json else summary.as_text())

@@ -84,8 +84,11 @@ class ExtTask(ConfigurableTask):
         """None where demonstrations are locked out: lm-eval would read all documents for them."""
         return None if self.config.num_fewshot == 0 else super().fewshot_docs()
 
-    def prepare(self, config: Mapping[str, Any]) -> None:
-        """Hook: computes what the other hooks use, from ``dataset`` and ``options``."""
+    def prepare(self, config: dict[str, Any]) -> None:
+        """Hook: computes what the other hooks use, from ``dataset`` and ``options``.
+
+        It may change the configuration that lm-eval will read.
+        """
 
     def metrics(self) -> list[dict[str, Any]] | None:
         """Hook: the metric list where documents decide about it; None leaves it to the YAML."""

@@ -1,14 +1,24 @@
 """Executing SQL that a language model wrote, and comparing its result with a gold query's.
 
-Knows no benchmark. The layers, from the inside out: :mod:`.policy` limits what a query may do,
-:mod:`.compare` compares results, :mod:`.worker` runs queries in a process of its own,
-:mod:`.pool` starts, times, kills and replaces such processes, and :mod:`.executor` is the
-interface for callers. :mod:`.mutants`, :mod:`.proofs` and :mod:`.distill` make databases that
-distinguish gold queries from similar wrong ones; only they need sqlglot.
+Knows no benchmark. The layers, from the inside out: :mod:`.policy` limits what a query may do on
+SQLite, :mod:`.engines` runs queries on SQLite, DuckDB and PostgreSQL, :mod:`.compare` compares
+results, :mod:`.worker` does both in a process of its own, :mod:`.pool` starts, times, kills and
+replaces such processes, and :mod:`.executor` is the interface for callers. :mod:`.mutants`,
+:mod:`.proofs` and :mod:`.distill` make databases that distinguish gold queries from similar wrong
+ones, for SQLite; only they need sqlglot.
 """
 
 from lm_eval_ext.sql.compare import SEMANTICS, Semantics, find_semantics
-from lm_eval_ext.sql.executor import DEFAULT_WORKERS, Databases, Executor, NamedDatabases
+from lm_eval_ext.sql.engines.dialects import DIALECTS
+from lm_eval_ext.sql.engines.places import (
+    Databases,
+    NamedDatabases,
+    OneDatabase,
+    databases_at,
+    place_of,
+    sqlite_path,
+)
+from lm_eval_ext.sql.executor import DEFAULT_WORKERS, Executor
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.scoring import Summary, score_file
 from lm_eval_ext.sql.values import (
@@ -16,6 +26,7 @@ from lm_eval_ext.sql.values import (
     STATUSES,
     Example,
     Failure,
+    Place,
     QueryError,
     Row,
     Rows,
@@ -26,6 +37,7 @@ from lm_eval_ext.sql.values import (
 
 __all__ = [
     "DEFAULT_WORKERS",
+    "DIALECTS",
     "NOT_SCORABLE",
     "SEMANTICS",
     "STATUSES",
@@ -35,6 +47,8 @@ __all__ = [
     "Failure",
     "Limits",
     "NamedDatabases",
+    "OneDatabase",
+    "Place",
     "QueryError",
     "Row",
     "Rows",
@@ -43,6 +57,9 @@ __all__ = [
     "Summary",
     "Value",
     "Verdict",
+    "databases_at",
     "find_semantics",
+    "place_of",
     "score_file",
+    "sqlite_path",
 ]

@@ -5,6 +5,8 @@ inner one.
 """
 
 import contextlib
+import importlib.util
+import os
 import pickle
 import queue
 import signal
@@ -18,11 +20,15 @@ from collections import deque
 from pathlib import Path
 from typing import Literal
 
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.sql.engines.dialects import DIALECTS
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import (
+    EngineName,
     Failure,
     FailureKind,
     Outcome,
+    Place,
     QueryJob,
     ScoreJob,
     Verdict,
@@ -35,7 +41,7 @@ START_S = 60.0
 
 _BOOT = (
     "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); import sys; "
-    "sys.path.append(sys.argv[1]); from lm_eval_ext.sql.worker import main; main()"
+    "sys.path += sys.argv[1:]; from lm_eval_ext.sql.worker import main; main()"
 )
 
 
@@ -57,7 +63,9 @@ Event = tuple["WorkerProcess", WorkerMessage | None]
 class WorkerProcess:
     """A worker process: takes jobs, and puts its messages into the queue ``events``."""
 
-    def __init__(self, limits: Limits, events: "queue.SimpleQueue[Event]") -> None:
+    def __init__(
+        self, limits: Limits, engine: EngineName, events: "queue.SimpleQueue[Event]"
+    ) -> None:
         self.jobs: deque[Job] = deque()
         self.phase: Literal["gold", "prediction"] = "prediction"
         self.ready = False
@@ -66,12 +74,22 @@ class WorkerProcess:
         # Plain pipes instead of multiprocessing: see lm_eval_ext.sql.worker. A thread reads,
         # since waiting for a pipe with a time limit does not work on Windows.
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BOOT, str(Path(__file__).parents[2])],
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                _BOOT,
+                str(Path(__file__).parents[2]),
+                *_extra(engine),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # Each thread's own arena would take 64 MB of the limited address space.
+            env={**os.environ, "MALLOC_ARENA_MAX": "1"},
         )
         threading.Thread(target=self._listen, args=(events,), daemon=True).start()
-        self._send(limits)
+        self._send((limits, engine))
 
     @property
     def pid(self) -> int:
@@ -122,10 +140,14 @@ class WorkerProcess:
         # Other than us, only the system's out-of-memory killer is expected to send SIGKILL.
         out_of_memory = code in (EXIT_OUT_OF_MEMORY, -getattr(signal, "SIGKILL", 0) or None)
         kind: FailureKind = "too_large" if out_of_memory else "error"
-        what = "out of memory" if out_of_memory else f"the query crashed SQLite (status {code})"
+        what = (
+            "out of memory"
+            if out_of_memory
+            else f"the query crashed the database engine (status {code})"
+        )
         return Failure(kind, what)
 
-    def _send(self, item: Limits | ScoreJob | QueryJob) -> None:
+    def _send(self, item: tuple[Limits, EngineName] | ScoreJob | QueryJob) -> None:
         if self._process.stdin is None:
             raise RuntimeError("an SQL worker process has no stdin")
         # The process may have just died; that is handled as an event.
@@ -165,7 +187,8 @@ class Pool:
         self._lanes: list[deque[Job]] = [deque() for _ in range(workers)]
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._failed_starts = 0
-        self._deadly_golds: dict[tuple[str, str], Verdict] = {}
+        self._deadly_golds: dict[tuple[Place, str], Verdict] = {}
+        self._engine: EngineName | None = None
         # Runs at the interpreter's exit as well.
         self._finalizer = weakref.finalize(self, _kill_all, self._workers)
 
@@ -178,7 +201,14 @@ class Pool:
         """Queues a job for :meth:`step`."""
         # All jobs of a database go to one worker, so that it is opened once and its golds run
         # once. CRC because hash() differs between processes.
-        crc = zlib.crc32(job.work.path.encode("utf-8", "surrogatepass"))
+        place = job.work.place
+        if self._engine not in (None, place.engine):
+            raise OptionError(
+                f"{place}: a database of {place.engine} among those of {self._engine}; score them "
+                "apart"
+            )
+        self._engine = place.engine
+        crc = zlib.crc32(place.address.encode("utf-8", "surrogatepass"))
         self._lanes[crc % len(self._lanes)].append(job)
 
     def step(self) -> None:
@@ -224,7 +254,9 @@ class Pool:
                 if job is None:
                     break
                 if worker is None:
-                    worker = WorkerProcess(self._limits, self._events)  # noqa: PLW2901
+                    worker = WorkerProcess(  # noqa: PLW2901
+                        self._limits, job.work.place.engine, self._events
+                    )
                     self._workers[index] = worker
                 worker.give(job)
 
@@ -234,7 +266,7 @@ class Pool:
             job = lane.popleft()
             if not isinstance(job.work, ScoreJob):
                 return job
-            job.outcome = self._deadly_golds.get((job.work.path, job.work.gold))
+            job.outcome = self._deadly_golds.get((job.work.place, job.work.gold))
             if job.outcome is None:
                 return job
         return None
@@ -267,9 +299,16 @@ class Pool:
             job.outcome = failure
         elif in_gold:
             job.outcome = Verdict("gold_error", f"{failure.kind}: {failure.message}")
-            self._deadly_golds[job.work.path, job.work.gold] = job.outcome
+            self._deadly_golds[job.work.place, job.work.gold] = job.outcome
         else:
             job.outcome = verdict_of(failure)
+
+
+def _extra(engine: EngineName) -> list[str]:
+    """The folder of the engine's driver, which a worker would not find: it starts without any."""
+    driver = DIALECTS[engine].driver
+    spec = importlib.util.find_spec(driver) if driver else None
+    return [str(Path(spec.origin).parents[1])] if spec and spec.origin else []
 
 
 def _kill_all(workers: list[WorkerProcess | None]) -> None:

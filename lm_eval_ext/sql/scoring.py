@@ -8,19 +8,22 @@ Files have a row per prediction, in one of two formats:
 """
 
 import csv
+import hashlib
 import json
 import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import find_semantics
+from lm_eval_ext.sql.engines.places import Databases, OneDatabase, databases_at
 from lm_eval_ext.sql.executor import DEFAULT_WORKERS, Executor
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import NOT_SCORABLE, STATUSES, Example, Status
@@ -225,12 +228,13 @@ class Summary:
 
 def score_file(
     predictions: Path,
-    databases: Path,
+    databases: Path | str,
     out: Path,
     *,
     semantics: str = "reference",
     timeout_s: float | None = None,
     workers: int = DEFAULT_WORKERS,
+    cache: Path | None = None,
     progress: bool | None = None,
 ) -> Summary:
     """Writes a file's rows with their status, in the same order, and returns a summary.
@@ -239,11 +243,13 @@ def score_file(
 
     Args:
         predictions: A .tsv or .jsonl file with db_id, gold_sql and predicted_sql.
-        databases: A folder of SQLite files.
+        databases: A database or a folder of them
+            (:data:`~lm_eval_ext.sql.engines.places.LEGAL`).
         out: The file to write, .tsv or .jsonl; may be ``predictions`` itself.
         semantics: When results count as equal.
         timeout_s: Seconds of processor time per query; None: the default of :class:`Limits`.
         workers: Worker processes.
+        cache: Where folders of Parquet and CSV files are converted to.
         progress: Whether to show a bar on stderr; None: if stderr is a terminal.
 
     Raises:
@@ -261,10 +267,10 @@ def score_file(
         raise OptionError(f"{out}: this is a folder; name a file")
     records = read_predictions(predictions)
     columns = list(dict.fromkeys(key for record in records for key in record)) or list(COLUMNS)
+    known = databases_at(databases, cache, option="--databases")
     counts: Counter[Status] = Counter()
     with (
-        Executor(databases, workers=workers, limits=limits) as executor,
-        atomic_text(out, errors="surrogateescape") as file,
+        Executor(known, workers=workers, limits=limits) as executor,
         tqdm(
             total=len(records),
             unit="row",
@@ -272,15 +278,74 @@ def score_file(
             disable=None if progress is None else not progress,
         ) as bar,
     ):
-        writer = Writer(file, kind, columns)
-        began = time.perf_counter()
-        verdicts = executor.score(map(example_of, records), semantics=rule.name)
-        for record, verdict in zip(records, verdicts, strict=True):
-            writer.write(record, verdict.status)
-            counts[verdict.status] += 1
-            bar.update()
-        seconds = time.perf_counter() - began
-    return _summary(counts, seconds, f"{rule.signature}|timeout:{limits.timeout_s:g}s")
+        # A server that is not there, or a role that is refused, is said before anything is scored.
+        engine = engine_of(executor, known, (str(record["db_id"]) for record in records))
+        signature = f"{rule.signature}|timeout:{limits.timeout_s:g}s|{engine}"
+        kept = _Kept(out, records, signature)
+        with atomic_text(out, errors="surrogateescape") as file:
+            writer = Writer(file, kind, columns)
+            began = time.perf_counter()
+            left = records[len(kept.statuses) :]
+            verdicts = executor.score(map(example_of, left), semantics=rule.name)
+            statuses = chain(
+                kept.statuses[:], kept.following(verdict.status for verdict in verdicts)
+            )
+            for record, status in zip(records, statuses, strict=True):
+                writer.write(record, status)
+                counts[status] += 1
+                bar.update()
+            seconds = time.perf_counter() - began
+        kept.path.unlink(missing_ok=True)
+    return _summary(counts, seconds, signature)
+
+
+def engine_of(executor: Executor, known: Databases | OneDatabase, db_ids: Iterable[str]) -> str:
+    """The engine of the databases that rows name, for the signature; SQLite's if there are none.
+
+    Raises:
+        DataError: The first database cannot be used.
+    """
+    if isinstance(known, OneDatabase):
+        return executor.engine_at(known.place)
+    for db_id in dict.fromkeys(db_ids):
+        if (place := known.find(db_id)) is not None:
+            return executor.engine_at(place)
+    return f"sqlite:{sqlite3.sqlite_version}"
+
+
+class _Kept:
+    """What a run scored before its database went away, in a file beside the one to be written.
+
+    Attributes:
+        path: Of that file.
+        statuses: Those of the first rows, from an earlier run on the same rows.
+    """
+
+    def __init__(self, out: Path, records: list[Record], signature: str) -> None:
+        self.path = out.with_name(f"{out.name}.kept.json")
+        rows = json.dumps([[record[key] for key in COLUMNS] for record in records])
+        self._key = hashlib.sha256(f"{signature}\n{rows}".encode()).hexdigest()
+        self.statuses: list[Status] = []
+        try:
+            kept = json.loads(self.path.read_text(encoding="utf-8"))
+            if kept["key"] == self._key:
+                self.statuses = [status for status in kept["statuses"] if status in STATUSES]
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+
+    def following(self, statuses: Iterator[Status]) -> Iterator[Status]:
+        """Passes on the other rows' statuses; keeps all so far if the database goes away."""
+        try:
+            for status in statuses:
+                self.statuses.append(status)
+                yield status
+        except DataError as error:
+            kept = {"key": self._key, "statuses": self.statuses}
+            self.path.write_text(json.dumps(kept), encoding="utf-8")
+            raise DataError(
+                f"{error}; the first {len(self.statuses):,} rows are scored and kept in "
+                f"{self.path.name}: the same command goes on from there"
+            ) from None
 
 
 def _summary(counts: "Counter[Status]", seconds: float, signature: str) -> Summary:
@@ -294,5 +359,5 @@ def _summary(counts: "Counter[Status]", seconds: float, signature: str) -> Summa
         counts={status: counts[status] for status in STATUSES},
         seconds=seconds,
         verdicts_per_second=rows / seconds if seconds else 0.0,
-        signature=f"{signature}|sqlite:{sqlite3.sqlite_version}",
+        signature=signature,
     )

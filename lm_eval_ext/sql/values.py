@@ -11,11 +11,28 @@ from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.text import one_line
 
 Value = int | float | str | bytes | None
-"""A cell as SQLite stores it. Text is decoded as UTF-8 with ``surrogateescape``: each invalid byte
-becomes a lone surrogate. So two texts are equal if and only if their bytes are, no text is lost
-or refused, and text differs from blobs, which are ``bytes``."""
+"""A cell as SQLite stores it; values of other engines become one of these (docs/engines.md). Text
+is decoded as UTF-8 with ``surrogateescape``: each invalid byte becomes a lone surrogate. So two
+texts are equal if and only if their bytes are, no text is lost or refused, and text differs from
+blobs, which are ``bytes``."""
 
 Row = tuple[Value, ...]
+
+EngineName = Literal["sqlite", "duckdb", "postgresql"]
+
+
+class Place(NamedTuple):
+    """Where a database is: a file's path or a server's URL, without a password.
+
+    ``digest`` says what a file was converted from, where it was.
+    """
+
+    engine: EngineName
+    address: str
+    digest: str = ""
+
+    def __str__(self) -> str:
+        return self.address
 
 
 def quoted(name: str) -> str:
@@ -30,7 +47,8 @@ class Rows(NamedTuple):
     rows: list[Row]
 
 
-FailureKind = Literal["error", "timeout", "too_large"]
+FailureKind = Literal["error", "timeout", "too_large", "unavailable"]
+"""``unavailable``: the database cannot be used, whatever the query."""
 
 
 class Failure(NamedTuple):
@@ -112,7 +130,7 @@ SHOWN = 300
 class ScoreJob(NamedTuple):
     """Compare a prediction's result with the gold's."""
 
-    path: str
+    place: Place
     gold: str
     predicted: str
     semantics: str
@@ -121,7 +139,7 @@ class ScoreJob(NamedTuple):
 class QueryJob(NamedTuple):
     """Run one query and send its rows."""
 
-    path: str
+    place: Place
     sql: str
 
 

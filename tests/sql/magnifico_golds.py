@@ -29,7 +29,7 @@ def distinct(data: Path) -> tuple[tuple[Path, str], ...]:
     found: dict[tuple[Path, str], None] = {}
     for pattern in ("*/*/train.tsv", "*/*/test.tsv", "combination/*.tsv"):
         for db_id, gold in rows(data, pattern):
-            path = databases.find(db_id)
+            path = databases.find_sqlite(db_id)
             if path is not None:
                 found[path, gold] = None
     return tuple(sorted(found))

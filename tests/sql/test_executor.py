@@ -124,8 +124,9 @@ def test_a_defect_in_a_worker_is_not_a_verdict(
 ) -> None:
     boot = (
         "import sys; sys.path.append(sys.argv[1]); from lm_eval_ext.sql import worker\n"
+        "from lm_eval_ext.sql.engines.sqlite import SQLiteEngine\n"
         "def run(*_): raise KeyError('defect')\n"
-        "worker.Engine.run = run; worker.main()"
+        "SQLiteEngine.run = run; worker.main()"
     )
     monkeypatch.setattr("lm_eval_ext.sql.pool._BOOT", boot)
     with Executor(databases) as executor, pytest.raises(RuntimeError, match="KeyError: 'defect'"):
@@ -175,7 +176,7 @@ def test_names_that_differ_in_case_only(tmp_path: Path) -> None:
     if len(list(tmp_path.iterdir())) < 2:
         pytest.skip("this file system knows no case")
     found = Databases(tmp_path)
-    assert found.find("dB") == tmp_path / "dB.sqlite"
+    assert found.find_sqlite("dB") == tmp_path / "dB.sqlite"
     with pytest.raises(DataError, match="has both Db and dB"):
         found.find("db")
 
@@ -191,7 +192,7 @@ def test_the_folder_wins_over_the_flat_file_and_sqlite_over_db(tmp_path: Path) -
     (tmp_path / "a").mkdir()
     for name in ("a.db", "a.sqlite", "a/a.db", "a/a.sqlite3", "a/other.sqlite"):
         (tmp_path / name).touch()
-    assert Databases(tmp_path).find("A") == tmp_path / "a/a.sqlite3"
+    assert Databases(tmp_path).find_sqlite("A") == tmp_path / "a/a.sqlite3"
 
 
 def test_query(executor: Executor, databases: Path) -> None:

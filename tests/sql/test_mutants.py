@@ -15,13 +15,13 @@ from magnifico_golds import ALL, ONE_IN, a_part, rows
 
 from lm_eval_ext.sql import Databases
 from lm_eval_ext.sql.compare import ReferenceExpected
+from lm_eval_ext.sql.engines.sqlite import SQLiteEngine
 from lm_eval_ext.sql.mutants import KINDS, NearMiss, UnparsedQuery, near_misses
 from lm_eval_ext.sql.mutants.expressions import other_string
 from lm_eval_ext.sql.parsing import parse, to_sql
 from lm_eval_ext.sql.policy import Limits, register
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 from lm_eval_ext.sql.values import Failure
-from lm_eval_ext.sql.worker import Engine
 
 PAIRS = yaml.safe_load(
     (Path(__file__).parents[1] / "fixtures" / "mutants.yaml").read_text(encoding="utf-8")
@@ -147,7 +147,7 @@ class Bench:
     """Golds and near misses on the original databases."""
 
     def __init__(self) -> None:
-        self.engine = Engine(Limits(timeout_s=2.0))
+        self.engine = SQLiteEngine(Limits(timeout_s=2.0))
         self.schemas: dict[Path, Schema] = {}
         self.known: dict[tuple[Path, str], Any] = {}
 
@@ -189,7 +189,7 @@ def test_the_share_of_ties_that_was_counted_before(real_data: Path) -> None:
         tied = [
             bool(bench.tied(path, gold))
             for db_id, gold in rows(real_data, f"{name}/plausible/test.tsv")
-            if (path := databases.find(db_id)) is not None
+            if (path := databases.find_sqlite(db_id)) is not None
         ]
         shares[name] = (sum(tied), len(tied))
         golds, ties = golds + len(tied), ties + sum(tied)

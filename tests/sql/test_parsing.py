@@ -10,11 +10,11 @@ from magnifico_golds import ALL, a_part
 
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.sql import parsing
+from lm_eval_ext.sql.engines.sqlite import SQLiteEngine
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
 from lm_eval_ext.sql.policy import Limits, register
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 from lm_eval_ext.sql.values import Failure
-from lm_eval_ext.sql.worker import Engine
 
 SCRIPT = """
 CREATE TABLE shelf (id INTEGER PRIMARY KEY, room TEXT, width REAL, "order" INT);
@@ -110,7 +110,7 @@ def test_what_is_no_query_raises_one_line(text: str) -> None:
 @pytest.mark.slow
 def test_golds_give_the_same_rows_when_written_again(real_data: Path) -> None:
     """On the original databases; what cannot be read is what SQLite cannot read either."""
-    engine = Engine(Limits())
+    engine = SQLiteEngine(Limits())
     ran = unread = 0
     schemas: dict[Path, Schema] = {}
     for path, gold in a_part(real_data):

@@ -20,6 +20,7 @@ from proofs_cases import (
 from random_rows import RandomDatabases, declarations, may_result, same_result
 
 from lm_eval_ext.sql.compare import ReferenceExpected
+from lm_eval_ext.sql.engines.sqlite import SQLiteEngine
 from lm_eval_ext.sql.mutants import NearMiss, UnparsedQuery, near_misses
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.proofs import (
@@ -32,7 +33,6 @@ from lm_eval_ext.sql.proofs import (
 )
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 from lm_eval_ext.sql.values import Failure
-from lm_eval_ext.sql.worker import Engine
 
 pytestmark = pytest.mark.slow
 
@@ -272,7 +272,7 @@ def real_pairs(shared_data: Path) -> Pairs:
 @pytest.mark.slow
 def test_real_pairs_called_equivalent_are_never_told_apart(real_pairs: Pairs) -> None:
     """Those of the first grade, on the original databases and on random ones."""
-    engine = Engine(Limits(timeout_s=5.0))
+    engine = SQLiteEngine(Limits(timeout_s=5.0))
     proven = 0
     for path, gold, schema, pairs in real_pairs:
         found = [n for n in pairs if equivalent(gold, n, schema, first_grade_only=True)]

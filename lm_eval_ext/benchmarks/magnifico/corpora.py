@@ -112,7 +112,7 @@ def find(
                 '\'{"magnifico_databases": "my.sqlite", "magnifico_file": "my.tsv"}\''
             )
         place = Path(examples).expanduser()
-        corpus = own.read(place, Path(databases).expanduser())
+        corpus = own.read(place, databases)
         digests = {"examples": sha256_of(place), "databases": own.digest(corpus.databases)}
         if corpus.dialogues:
             digests["dialogues"] = own.digest_of_dialogues(corpus)
@@ -141,7 +141,7 @@ def _published(databases: str | None, *, dialogues: bool, descriptions: bool) ->
 def _in_folder(folder: Path, corpus: Corpus) -> Mapping[str, Database]:
     """The folder's databases that the corpus asks about, by id in lower case."""
     known = Databases(folder)
-    paths = {db_id: known.find(db_id) for db_id in corpus.golds()}
+    paths = {db_id: known.find_sqlite(db_id) for db_id in corpus.golds()}
     return MappingProxyType(
         {
             db_id: replace(_with_script(path), listed=corpus.tables.get(db_id, ()))

@@ -27,6 +27,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.lexicon import WORDLIKE, draw_words
 from lm_eval_ext.lexicon.fresh import fresh_words
 from lm_eval_ext.lexicon.words import is_english
+from lm_eval_ext.sql import DIALECTS
 
 Subset: TypeAlias = Literal["words", "phrases", "all", "combinations", "dialogues"]
 """Examples with one word, one phrase, either of them, or two words, or those of the dialogue
@@ -236,12 +237,15 @@ def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str
     Base examples have nothing to describe, so their prompts have no description: the direct or
     the few-shot prompt is left. Their dialogue is the one with the placeholder.
     """
+    dialect = DIALECTS[corpus.databases[example.db_id.casefold()].place.engine].title
     if setting.kind == "dialogue":
         # Base dialogues exist only with the definition at the start.
         position: Position = "start" if example.form == BASE else setting.position
         key = (example.interpretations[0], example.form, example.db_id.casefold())
         dialogue = corpus.dialogues[key][position]
-        return prompt.in_dialogue(dialogue, blocks, example.question, setting.layout)
+        return prompt.in_dialogue(
+            dialogue, blocks, example.question, setting.layout, dialect=dialect
+        )
     described = setting.kind in DESCRIBED and example.form != BASE
     return prompt.for_question(
         blocks,
@@ -250,6 +254,7 @@ def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str
         descriptions=_descriptions(corpus, setting, example) if described else (),
         position=setting.position,
         support=_support(corpus, example) if setting.kind in ("fewshot", "desc_fewshot") else (),
+        dialect=dialect,
     )
 
 

@@ -24,7 +24,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.sql import Executor, QueryError, find_semantics
+from lm_eval_ext.sql import Executor, Place, QueryError, find_semantics
 from lm_eval_ext.sql.distill import POPULATE_VERSION, Report, populate_all
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ def dataset(
             few-shot support.
         magnifico_semantics: When results count as equal (:mod:`lm_eval_ext.sql.compare`).
         magnifico_seed: Draws new foreign words; None: the published ones.
-        magnifico_databases: A folder of databases, used instead of the pinned ones.
+        magnifico_databases: A folder of databases, used instead of the pinned ones; for ``own``
+            any database (docs/engines.md).
         magnifico_file: The user's examples, for ``own``.
         fresh: The seed for all benchmarks, instead of ``magnifico_seed``.
 
@@ -132,15 +133,17 @@ class ScoringDatabases:
 
     Attributes:
         original: By database id in lower case.
-        populated: The populated copies, by the same ids.
+        populated: The populated copies, by the same ids; none of other engines than SQLite.
         reports: The reports on populating them, by the same ids.
         broken: The errors of gold queries that fail, by database id and query.
+        engine: What signatures say of another engine than SQLite.
     """
 
-    original: Mapping[str, Path]
+    original: Mapping[str, Place]
     populated: Mapping[str, Path]
     reports: Mapping[str, Report]
     broken: Mapping[tuple[str, str], str]
+    engine: str | None = None
 
 
 @dataclass(frozen=True)
@@ -254,6 +257,9 @@ def _scoring_databases(corpus: Corpus, name: str, shipped: Path | None) -> Scori
     golds = {
         db_id: queries for db_id, queries in corpus.golds().items() if db_id in corpus.databases
     }
+    places = {db_id: corpus.databases[db_id].place for db_id in golds}
+    if any(place.engine != "sqlite" for place in places.values()):
+        return _without_copies(places, golds)
     original = {db_id: corpus.databases[db_id].path for db_id in golds}
     key = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
     total = hashlib.sha256(json.dumps([POPULATE_VERSION, key]).encode()).hexdigest()
@@ -273,12 +279,31 @@ def _scoring_databases(corpus: Corpus, name: str, shipped: Path | None) -> Scori
             "LM_EVAL_EXT_CACHE to a writable folder."
         ) from error
     return ScoringDatabases(
-        original=MappingProxyType(original),
+        original=MappingProxyType(places),
         populated=MappingProxyType(
             {db_id: folder / db_id / f"{db_id}.sqlite" for db_id in original}
         ),
         reports=MappingProxyType(reports),
         broken=MappingProxyType(_broken(original, reports)),
+    )
+
+
+def _without_copies(
+    places: Mapping[str, Place], golds: Mapping[str, Sequence[str]]
+) -> ScoringDatabases:
+    """Databases of other engines, to which no rows are added; all gold queries are tried."""
+    broken = {}
+    with Executor(workers=1) as executor:
+        engine = executor.engine_at(next(iter(places.values())))
+        for db_id, queries in golds.items():
+            for query in queries:
+                try:
+                    executor.query(places[db_id], query)
+                except QueryError as error:
+                    broken[db_id, query] = str(error)
+    _log.info("MAGNIFICo: on %s answers are scored on the original rows only", engine)
+    return ScoringDatabases(
+        MappingProxyType(dict(places)), {}, {}, MappingProxyType(broken), engine
     )
 
 

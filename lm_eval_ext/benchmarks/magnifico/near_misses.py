@@ -168,7 +168,7 @@ def available(corpus: Corpus, folder: Path) -> dict[str, tuple[Path, tuple[str, 
     """
     known = Databases(folder)
     golds = corpus.golds()
-    found = {db_id: (path, golds[db_id]) for db_id in golds if (path := known.find(db_id))}
+    found = {db_id: (path, golds[db_id]) for db_id in golds if (path := known.find_sqlite(db_id))}
     if not found:
         raise DataError(
             f"{folder} has none of the {len(golds)} databases that are asked about; it must have "
@@ -220,7 +220,7 @@ def examine(
 
 
 def _original(folder: Path, db_id: str) -> Path:
-    path = Databases(folder).find(db_id)
+    path = Databases(folder).find_sqlite(db_id)
     if path is None:
         raise DataError(f"{folder} does not have the original of {db_id}; name its folder")
     return path
@@ -230,7 +230,7 @@ def _of_copy(folder: Path, db_id: str, golds: tuple[str, ...]) -> Path | None:
     """The published original, if it is available and the copy was made from it."""
     if not data.available(corpora.DATABASES):
         return None
-    path = Databases(data.require_all(corpora.DATABASES).path).find(db_id)
+    path = Databases(data.require_all(corpora.DATABASES).path).find_sqlite(db_id)
     if path is None or finished(folder, db_id, path, golds) is None:
         return None
     return path
@@ -314,7 +314,7 @@ def write_pack(file: Path, folder: Path, out: Path, reports: Mapping[str, Report
     made = {
         db_id: (path, out / db_id / f"{db_id}.sqlite", report)
         for db_id, report in reports.items()
-        if (path := known.find(db_id))
+        if (path := known.find_sqlite(db_id))
     }
     try:
         with atomic_text(file) as opened:

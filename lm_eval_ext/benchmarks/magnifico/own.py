@@ -1,4 +1,4 @@
-"""A user's own corpus: a tab-separated file of examples, SQLite databases, and dialogues.
+"""A user's own corpus: a tab-separated file of examples, databases, and dialogues.
 
 A row asks a question in one form. Rows with the same base question are the forms of one example,
 which is asked once as base. Two other kinds of rows have empty cells: one without questions and
@@ -9,7 +9,7 @@ query only defines a word, and one without word and meaning has two words that o
 import csv
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -28,8 +28,10 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     Interpretation,
     Position,
 )
+from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql import Databases
+from lm_eval_ext.sql import Executor, OneDatabase, Place, databases_at
+from lm_eval_ext.sql.described import digest_text
 
 REQUIRED = ("interpretation", "word", "meaning", "question", "base_question", "query")
 OPTIONAL = ("db_id", "form", "support", "dialogue")
@@ -57,16 +59,18 @@ _Row = Mapping[str, str]
 _Key = tuple[str, ...]
 
 
-def read(examples: Path, databases: Path) -> Corpus:
+def read(examples: Path, databases: str | Path) -> Corpus:
     """Reads a file with the columns :data:`REQUIRED` and any of :data:`OPTIONAL`.
 
-    ``databases`` is a SQLite file, or a folder of them if there is a column ``db_id``.
+    ``databases`` is a database, or a folder of them if there is a column ``db_id``
+    (:data:`~lm_eval_ext.sql.engines.places.LEGAL`).
 
     Raises:
         OptionError: A path does not exist.
         DataError: A row, a dialogue or a database is invalid; the line is named.
     """
-    known = _databases(databases)
+    known = databases_at(databases, cache_dir(), option="magnifico_databases")
+    only = known.db_id if isinstance(known, OneDatabase) else ""
     rows = list(_rows(examples))
     words = _interpretations(rows)
     asked, support = _Templates(), _Templates("support-")
@@ -77,13 +81,13 @@ def read(examples: Path, databases: Path) -> Corpus:
             continue
         place, names, form = row["place"], _names(row), _form(row)
         _check_words(row, names, form, words)
-        db_id = row.get("db_id") or (databases.stem if databases.is_file() else "")
+        db_id = row.get("db_id") or only
         if not db_id:
             raise DataError(
                 f"{place}: no database; add a column db_id, or name a file in magnifico_databases"
             )
-        if db_id.casefold() not in found and (path := known(db_id)):
-            found[db_id.casefold()] = Database.at(path)
+        if db_id.casefold() not in found and (place_found := known.find(db_id)):
+            found[db_id.casefold()] = Database.at(place_found)
         shown = row.get("support", "").casefold() in {"yes", "true", "1"}
         if len(names) == _TWO and (shown or row.get("dialogue")):
             raise DataError(
@@ -140,8 +144,15 @@ def generated(examples: Path) -> str | None:
 
 def digest(databases: Mapping[str, Database]) -> str:
     """SHA-256 of the databases' ids and contents."""
-    lines = [f"{sha256_of(one.path)}  {db_id}\n" for db_id, one in sorted(databases.items())]
+    lines = [f"{_content(one.place)}  {db_id}\n" for db_id, one in sorted(databases.items())]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _content(place: Place) -> str:
+    if place.engine != "postgresql":
+        return place.digest or sha256_of(Path(place.address))
+    with Executor(workers=1) as executor:
+        return hashlib.sha256(digest_text(executor, place).encode()).hexdigest()
 
 
 def digest_of_dialogues(corpus: Corpus) -> str:
@@ -262,28 +273,6 @@ def _dialogues(
                 {place: own_dialogues.worded(text, word) for place, text in texts.items()}
             )
     return found
-
-
-def _databases(place: Path) -> Callable[[str], Path | None]:
-    if place.is_file():
-        _refuse_log(place)
-        return lambda db_id: place if db_id.casefold() == place.stem.casefold() else None
-    if place.is_dir():
-        return Databases(place).find
-    raise OptionError(
-        f"magnifico_databases={str(place)!r} does not exist; name a SQLite file, or a folder with "
-        "<db_id>/<db_id>.sqlite or <db_id>.sqlite"
-    )
-
-
-def _refuse_log(path: Path) -> None:
-    """As :class:`~lm_eval_ext.sql.executor.Databases` refuses it in a folder."""
-    log = path.with_name(path.name + "-wal")
-    if log.exists() and log.stat().st_size:
-        raise DataError(
-            f"{path} has unmerged changes in {log.name}, which are not read; close the program "
-            f'that writes it, or run: sqlite3 {path.name} "PRAGMA wal_checkpoint(TRUNCATE)"'
-        )
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:

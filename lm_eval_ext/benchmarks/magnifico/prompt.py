@@ -10,7 +10,10 @@ from collections.abc import Iterable, Sequence
 from lm_eval_ext.benchmarks.magnifico.records import Example, Layout, Position
 from lm_eval_ext.benchmarks.magnifico.tables import SHOWN_ROWS, Table
 
-INSTRUCTION = "-- Using valid SQLite, answer the following questions for the tables provided above."
+INSTRUCTION = "-- Using valid {}, answer the following questions for the tables provided above."
+"""With the name of the database's engine."""
+
+SQLITE = "SQLite"
 START = "SELECT"
 """The end of every prompt."""
 
@@ -26,6 +29,7 @@ def for_question(
     descriptions: Sequence[str] = (),
     position: Position = "end",
     support: Iterable[Example] = (),
+    dialect: str = SQLITE,
 ) -> str:
     """Renders a prompt from the blocks of :func:`schema`.
 
@@ -39,7 +43,7 @@ def for_question(
     elif position == "mid":
         middle = _middle(len(parts), layout)
         parts = [*parts[:middle], *lines, *parts[middle:]]
-    parts.append(INSTRUCTION)
+    parts.append(INSTRUCTION.format(dialect))
     if position == "end":
         parts += lines
     parts += [f"-- {example.question}\n{example.query}" for example in support]
@@ -69,15 +73,22 @@ def _middle(tables: int, layout: Layout) -> int:
     return max(1, tables // 2) if layout == "released" else (tables + 1) // 2
 
 
-def in_dialogue(dialogue: str, blocks: Sequence[str], question: str, layout: Layout) -> str:
+def in_dialogue(
+    dialogue: str,
+    blocks: Sequence[str],
+    question: str,
+    layout: Layout,
+    *,
+    dialect: str = SQLITE,
+) -> str:
     """Renders a prompt that continues a dialogue (paper, figure 22)."""
     asks, answers = SPEAKERS
     turn = _gap(layout).join(
         [
             f"{asks}: Suppose you are given the following schema:",
             *blocks,
-            "Using valid SQLite, answer the following question with the corresponding SQL query:\n"
-            + question,
+            f"Using valid {dialect}, answer the following question with the corresponding SQL "
+            f"query:\n{question}",
         ]
     )
     return "\n\n".join([dialogue.strip(), turn, f"{answers}: {START}"])

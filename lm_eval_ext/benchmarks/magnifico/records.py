@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from lm_eval_ext.sql import Place, place_of, sqlite_path
+
 Form: TypeAlias = Literal["base", "plausible", "foreign", "adversarial"]
 """How a question expresses an interpretation; ``base`` does it in ordinary words."""
 
@@ -71,23 +73,29 @@ class Database:
     """A database's files.
 
     Attributes:
-        path: The SQLite file.
+        place: Where it lies; prompts of other engines than SQLite show no script.
         schema: The script ``schema.sql``, whose CREATE TABLE statements prompts show.
         script: The only other script of the folder, where there is no ``schema.sql``. The authors'
             code reads a script of any name; the layout ``figure`` does not read it.
         listed: The tables as the dataset's questions list them, where they do.
     """
 
-    path: Path
+    place: Place
     schema: Path | None = None
     script: Path | None = None
     listed: tuple[str, ...] = ()
 
     @classmethod
-    def at(cls, path: Path) -> "Database":
-        """A SQLite file, with the script ``schema.sql`` if there is one beside it."""
-        script = path.with_name("schema.sql")
-        return cls(path, script if script.is_file() else None)
+    def at(cls, found: Path | Place) -> "Database":
+        """A database, of SQLite with the script ``schema.sql`` if there is one beside it."""
+        place = place_of(found) if isinstance(found, Path) else found
+        script = Path(place.address).with_name("schema.sql")
+        return cls(place, script if place.engine == "sqlite" and script.is_file() else None)
+
+    @property
+    def path(self) -> Path:
+        """The SQLite file; raises OptionError if it is of another engine."""
+        return sqlite_path(self.place)
 
 
 @dataclass(frozen=True)

@@ -124,12 +124,19 @@ class Scopes:
     They are the forms, the categories and the interpretations.
     """
 
-    def __init__(self, documents: Mapping[str, Sequence[str]], *, own: bool = False) -> None:
+    def __init__(
+        self,
+        documents: Mapping[str, Sequence[str]],
+        *,
+        own: bool = False,
+        databases: Sequence[str] = DATABASES,
+    ) -> None:
         """Takes the documents' columns ``form``, ``category`` and ``interpretation``.
 
-        A user's ``own`` documents may all be about one database.
+        A user's ``own`` documents may all be about one database. ``databases`` are those that
+        answers are executed on.
         """
-        self._own = own
+        self._own, self._databases = own, databases
         columns = {key: documents[key][:] for key in ("form", "category", "interpretation")}
         seen = {key: list(dict.fromkeys(column)) for key, column in columns.items()}
         self._forms = [form for form in seen["form"] if form != BASE]
@@ -153,7 +160,7 @@ class Scopes:
     def metric_list(self) -> list[dict[str, Any]]:
         """lm-eval's ``metric_list``, in the order of :meth:`metrics`."""
         entries: list[dict[str, Any]] = []
-        for database in DATABASES:
+        for database in self._databases:
             for name in self._parts:
                 entries += _with_stderr(f"{database}/{name}", _RELATIVE, PERCENT)
             entries += metric_entries(f"{database}/{ACCURACY}:{name}" for name in self._shares)
@@ -183,7 +190,7 @@ class Scopes:
         def put(name: str, value: Outcome | None) -> None:
             results.update({name: value, name + STDERR: value})
 
-        for database in DATABASES:
+        for database in self._databases:
             correct = outcome(statuses[database] == "correct")
             for name, within in self._parts.items():
                 put(f"{database}/{name}", correct if within(doc) else None)

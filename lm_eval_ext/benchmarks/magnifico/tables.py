@@ -12,6 +12,8 @@ from pathlib import Path
 
 from lm_eval_ext.benchmarks.magnifico.records import Database, Layout
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql import Executor
+from lm_eval_ext.sql.described import described
 
 SHOWN_ROWS = 3
 """Rows of each table ("Select 3", paper section 4)."""
@@ -53,11 +55,18 @@ def tables_of(database: Database, layout: Layout) -> tuple[Table, ...]:
     In the layout ``figure``, tables that ``schema.sql`` lacks follow those that it has, and
     without a script the statements are SQLite's own. In ``released``, a script of any name is
     read, and tables without a statement in it are shown without one. Views that do not work are
-    left out.
+    left out. Of DuckDB and PostgreSQL both layouts show the engine's own statements, and values as
+    the engine writes them.
 
     Raises:
         DataError: A file cannot be read.
     """
+    if database.place.engine != "sqlite":
+        with Executor(workers=1) as executor:
+            return tuple(
+                Table(one.name, one.name, one.create, one.header, one.rows)
+                for one in described(executor, database.place, SHOWN_ROWS)
+            )
     find = _as_released if layout == "released" else _as_in_figures
     try:
         with closing(_open(database.path)) as connection:

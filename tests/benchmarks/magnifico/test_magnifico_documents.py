@@ -27,6 +27,7 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     Layout,
 )
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.sql import place_of
 
 
 def interpretation(name: str, category: str = "basic") -> Interpretation:
@@ -64,7 +65,7 @@ def corpus() -> Corpus:
             | ({} if form == BASE else {"end": f"{form} end"})
             for form in (BASE, "plausible")
         },
-        databases={"one": Database(Path("one.sqlite"))},
+        databases={"one": Database(place_of(Path("one.sqlite")))},
     )
 
 

@@ -14,6 +14,9 @@ from lm_eval_ext.benchmarks.magnifico import corpora, prompt
 from lm_eval_ext.benchmarks.magnifico.records import Database, Example, Layout, Position
 from lm_eval_ext.benchmarks.magnifico.tables import tables_of
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql import place_of
+
+INSTRUCTION = prompt.INSTRUCTION.format("SQLite")
 
 SCRIPT = """
 -- a script; with a semicolon in a comment
@@ -42,9 +45,9 @@ def build(folder: Path, *, script: str | None = SCRIPT) -> Database:
         connection.commit()
     schema = folder / "schema.sql"
     if script is None:
-        return Database(path)
+        return Database(place_of(path))
     schema.write_text(script, encoding="utf-8")
-    return Database(path, schema)
+    return Database(place_of(path), schema)
 
 
 def test_statements_come_from_the_script_in_its_order(tmp_path: Path) -> None:
@@ -83,7 +86,7 @@ def test_a_block_is_laid_out_as_in_the_paper(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layout", get_args(Layout))
 def test_no_database_is_one_line(tmp_path: Path, layout: Layout) -> None:
     with pytest.raises(DataError, match=r"nowhere\.sqlite: cannot be read"):
-        tables_of(Database(tmp_path / "nowhere.sqlite"), layout)
+        tables_of(Database(place_of(tmp_path / "nowhere.sqlite")), layout)
     assert not (tmp_path / "nowhere.sqlite").exists()
 
 
@@ -93,7 +96,7 @@ LINES = ["The word 'w' refers to m."]
 
 def test_a_direct_prompt() -> None:
     assert prompt.for_question(BLOCKS, "how many?", "figure") == (
-        f"T1\nT2\nT3\n{prompt.INSTRUCTION}\n-- how many?\nSELECT"
+        f"T1\nT2\nT3\n{INSTRUCTION}\n-- how many?\nSELECT"
     )
 
 
@@ -107,13 +110,13 @@ def test_a_direct_prompt() -> None:
 )
 def test_a_description_stands_where_it_is_wanted(position: Position, expected: str) -> None:
     made = prompt.for_question(BLOCKS, "q", "figure", descriptions=LINES, position=position)
-    assert made == expected.format(d=LINES[0], i=prompt.INSTRUCTION)
+    assert made == expected.format(d=LINES[0], i=INSTRUCTION)
 
 
 def test_support_stands_before_the_question() -> None:
     shown = [Example("t", ("i",), "plausible", "db", f"q{n}", f"select {n}") for n in (1, 2)]
     made = prompt.for_question(["T"], "q", "figure", support=shown)
-    assert made == f"T\n{prompt.INSTRUCTION}\n-- q1\nselect 1\n-- q2\nselect 2\n-- q\nSELECT"
+    assert made == f"T\n{INSTRUCTION}\n-- q1\nselect 1\n-- q2\nselect 2\n-- q\nSELECT"
 
 
 def test_a_phrase_is_called_one() -> None:
@@ -136,7 +139,7 @@ def test_every_real_database_shows_all_its_tables(shared_data: Path) -> None:
         if not path.is_file():
             continue
         script = folder / "schema.sql"
-        tables = tables_of(Database(path, script if script.is_file() else None), "figure")
+        tables = tables_of(Database(place_of(path), script if script.is_file() else None), "figure")
         with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
             kept = connection.execute(
                 "SELECT count(*) FROM sqlite_master WHERE type='table' AND name NOT LIKE 'sqlite%'"

@@ -10,6 +10,9 @@ import pytest
 from lm_eval_ext.benchmarks.magnifico import corpora, prompt
 from lm_eval_ext.benchmarks.magnifico.records import Database, Example
 from lm_eval_ext.benchmarks.magnifico.tables import tables_of
+from lm_eval_ext.sql import place_of
+
+INSTRUCTION = prompt.INSTRUCTION.format("SQLite")
 
 SCRIPT = """-- the harbour; a semicolon in a comment
 PRAGMA foreign_keys = ON;
@@ -36,7 +39,7 @@ def database(tmp_path: Path) -> Database:
         connection.executemany("INSERT INTO crane VALUES (?, ?)", rows)
         connection.execute("INSERT INTO tug VALUES ('  Bo ')")
         connection.commit()
-    return Database(path)
+    return Database(place_of(path))
 
 
 def with_script(database: Database, name: str = "schema.sql") -> Database:
@@ -103,7 +106,7 @@ def test_a_script_of_any_name_is_read(database: Database) -> None:
 
 def test_one_of_several_scripts_of_other_names_is_not_guessed(database: Database) -> None:
     with_script(database, "harbour.sql")
-    assert with_script(database, "more.sql") == Database(database.path)
+    assert with_script(database, "more.sql") == Database(database.place)
 
 
 def test_a_published_database_without_a_script_has_no_statements(database: Database) -> None:
@@ -136,7 +139,7 @@ def test_a_table_that_the_script_lacks_follows_without_a_statement(database: Dat
 
 BLOCKS = ["T1", "T2", "T3", "T4", "T5"]
 TABLES = "T1\n\nT2\n\nT3\n\nT4\n\nT5"
-ASKED = f"{prompt.INSTRUCTION}\n\n-- which?\nSELECT"
+ASKED = f"{INSTRUCTION}\n\n-- which?\nSELECT"
 
 
 def test_a_blank_line_separates_everything() -> None:
@@ -147,12 +150,12 @@ def test_solved_examples_are_a_pair_of_lines_between_blank_lines() -> None:
     shown = [Example("t", ("i",), "plausible", "db", f"q{n}", f"select {n}") for n in (1, 2)]
     made = prompt.for_question(["T1"], "which?", "released", support=shown)
     examples = "-- q1\nselect 1\n\n-- q2\nselect 2"
-    assert made == f"T1\n\n{prompt.INSTRUCTION}\n\n{examples}\n\n-- which?\nSELECT"
+    assert made == f"T1\n\n{INSTRUCTION}\n\n{examples}\n\n-- which?\nSELECT"
 
 
 def test_a_description_at_the_end_is_a_comment() -> None:
     made = prompt.for_question(["T1"], "which?", "released", descriptions=["w means m."])
-    assert made == f"T1\n\n{prompt.INSTRUCTION}\n\n-- w means m.\n\n-- which?\nSELECT"
+    assert made == f"T1\n\n{INSTRUCTION}\n\n-- w means m.\n\n-- which?\nSELECT"
 
 
 def test_a_description_at_the_start_is_bare_text() -> None:
@@ -174,7 +177,7 @@ def test_the_middle_is_after_half_of_the_tables_rounded_down(tables: int, before
 def test_two_descriptions_share_a_line() -> None:
     both = ["w means m.", "v means n."]
     made = prompt.for_question(["T1"], "which?", "released", descriptions=both)
-    assert made == f"T1\n\n{prompt.INSTRUCTION}\n\n-- w means m. v means n.\n\n-- which?\nSELECT"
+    assert made == f"T1\n\n{INSTRUCTION}\n\n-- w means m. v means n.\n\n-- which?\nSELECT"
 
 
 def test_a_description_precedes_solved_examples() -> None:
@@ -183,7 +186,7 @@ def test_a_description_precedes_solved_examples() -> None:
         ["T1"], "which?", "released", descriptions=["w means m."], support=shown
     )
     middle = "-- w means m.\n\n-- q1\nselect 1"
-    assert made == f"T1\n\n{prompt.INSTRUCTION}\n\n{middle}\n\n-- which?\nSELECT"
+    assert made == f"T1\n\n{INSTRUCTION}\n\n{middle}\n\n-- which?\nSELECT"
 
 
 def test_a_dialogue_goes_on_with_the_schema_and_the_question() -> None:

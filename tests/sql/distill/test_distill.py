@@ -13,9 +13,9 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import ReferenceExpected
 from lm_eval_ext.sql.distill import Report
 from lm_eval_ext.sql.distill.build import check, populate
+from lm_eval_ext.sql.engines.sqlite import SQLiteEngine
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import Rows
-from lm_eval_ext.sql.worker import Engine
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def test_the_report_is_what_another_engine_finds(made: tuple[Path, Report], shop
     from lm_eval_ext.sql.mutants import near_misses
     from lm_eval_ext.sql.schema import read_schema
 
-    engine, schema = Engine(Limits()), read_schema(shop)
+    engine, schema = SQLiteEngine(Limits()), read_schema(shop)
     for path, report in ((made[0], made[1]), (shop, check(shop, None, GOLDS))):
         for gold in report.golds:
             expected = engine.run(str(path), gold.gold)

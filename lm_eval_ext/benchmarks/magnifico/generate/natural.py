@@ -59,7 +59,7 @@ def _compare(corpus: Corpus, folder: Path, form: Form) -> list[Row]:
     read: dict[Path, tuple[profile.Profile, object]] = {}
     rows = {name: Row(name) for name in corpus.interpretations}
     for example in corpus.examples:
-        path = known.find(example.db_id)
+        path = known.find_sqlite(example.db_id)
         if example.form != form or path is None:
             continue
         if path not in read:

@@ -33,6 +33,7 @@ from lm_eval_ext.benchmarks.magnifico.records import (
 )
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql import Place
 
 DIALOGUE_FORMS: tuple[Form, ...] = ("plausible", "foreign")
 """The novel forms that have dialogues, as in the published data."""
@@ -146,7 +147,9 @@ def databases() -> Mapping[str, Database]:
     found = {}
     for db_id, script in scripts.items():
         place = folder / db_id
-        found[db_id] = Database(place / f"{db_id}.sqlite", place / "schema.sql")
+        found[db_id] = Database(
+            Place("sqlite", str(place / f"{db_id}.sqlite")), place / "schema.sql"
+        )
         try:
             place.mkdir(parents=True, exist_ok=True)
             _build(script, found[db_id])

@@ -1,0 +1,78 @@
+"""SQLite, by the standard library's driver; its guards are in :mod:`lm_eval_ext.sql.policy`."""
+
+import sqlite3
+import time
+from collections import OrderedDict
+
+from lm_eval_ext.sql.engines.base import Engine
+from lm_eval_ext.sql.policy import CONNECTIONS, Limits, open_guarded
+from lm_eval_ext.sql.values import SHOWN, Failure, Row, Rows
+from lm_eval_ext.text import one_line
+
+_CHECK_EVERY = 4_000
+"""Instructions of SQLite's virtual machine between two checks of the time (about 200 us)."""
+
+
+class SQLiteEngine(Engine):
+    """Addresses are paths; up to :data:`~lm_eval_ext.sql.policy.CONNECTIONS` files stay open."""
+
+    # Python 3.10 raises sqlite3.Warning, which is not an sqlite3.Error, for a second statement.
+    errors = (sqlite3.Error, sqlite3.Warning)
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._connections: OrderedDict[str, sqlite3.Connection] = OrderedDict()
+        self._deadline = 0.0
+
+    def close(self) -> None:
+        """Closes all connections; later queries open new ones."""
+        while self._connections:
+            self._connections.popitem()[1].close()
+
+    def _run(self, address: str, sql: str) -> Rows:
+        self._deadline = time.process_time() + self.limits.timeout_s
+        cursor = self._connection(address).cursor()
+        try:
+            cursor.execute(sql)
+            if cursor.description is None:
+                # Empty, only comments, or a statement without a result, such as REINDEX.
+                raise ValueError("not a query: it has no result, not even an empty one")
+            rows: list[Row] = []
+            self._collect(rows, map(self._counted, cursor))
+            return Rows(tuple(column[0] for column in cursor.description), rows)
+        finally:
+            cursor.close()
+
+    def _failure(self, error: Exception) -> Failure:
+        if isinstance(error, sqlite3.DataError):  # SQLite's TOOBIG
+            return Failure("too_large", one_line(str(error), limit=SHOWN))
+        if isinstance(error, sqlite3.OperationalError) and self._is_late():
+            return self._late()
+        return Failure("error", one_line(str(error), limit=SHOWN))
+
+    def _connection(self, path: str) -> sqlite3.Connection:
+        if (connection := self._connections.get(path)) is not None:
+            self._connections.move_to_end(path)
+            return connection
+        if len(self._connections) >= CONNECTIONS:
+            self._connections.popitem(last=False)[1].close()
+        connection = open_guarded(path, self.limits)
+        connection.text_factory = self._text
+        connection.set_progress_handler(self._is_late, _CHECK_EVERY)
+        self._connections[path] = connection
+        return connection
+
+    def _is_late(self) -> bool:
+        return time.process_time() > self._deadline
+
+    def _text(self, raw: bytes) -> str:
+        self._spend(len(raw))
+        return raw.decode("utf-8", "surrogateescape")  # the reason: values.Value
+
+    def _counted(self, row: Row) -> Row:
+        """The row, its blobs counted; texts are counted where they are decoded."""
+        if bytes in map(type, row):
+            for value in row:
+                if type(value) is bytes:
+                    self._spend(len(value))
+        return row

@@ -1,0 +1,225 @@
+"""DuckDB: its walls, its values, files and folders, and own databases from prompt to score."""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from engine_cases import DUCKDB, PEOPLE, Case
+from own_yard import check_own
+
+from lm_eval_ext.benchmarks.magnifico import own
+from lm_eval_ext.benchmarks.magnifico.records import Database
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
+from lm_eval_ext.sql import Databases, Executor, Limits, databases_at, score_file
+
+duckdb = pytest.importorskip("duckdb")
+
+MIB = 1 << 20
+pytestmark = pytest.mark.slow
+
+TIGHT = Limits(
+    timeout_s=0.3, max_rows=2_000, max_result_bytes=2_000_000, max_memory_bytes=192 * MIB
+)
+GOLD = "SELECT count(*) FROM people"
+
+
+def write(path: Path, *statements: str) -> Path:
+    with duckdb.connect(str(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    return path
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A database whose folder must hold the same bytes after the tests, and nothing else."""
+    path = write(tmp_path_factory.mktemp("duckdb") / "people.duckdb", PEOPLE)
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    yield path
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.fixture(scope="module")
+def executor(people: Path) -> Iterator[Executor]:
+    with Executor(databases_at(people), workers=1, limits=TIGHT) as executor:
+        yield executor
+
+
+def test_the_cases_are_many_and_say_each_thing_once() -> None:
+    assert len({case.sql for case in DUCKDB}) == len(DUCKDB) >= 100
+    assert len({case.name for case in DUCKDB}) == len(DUCKDB)
+
+
+@pytest.mark.parametrize("case", DUCKDB, ids=lambda case: case.name)
+def test_hostile_query(case: Case, executor: Executor, people: Path) -> None:
+    sql = case.sql.replace("{folder}", str(people.parent))
+    verdict = executor.score_one("people", GOLD, sql)
+    assert verdict.status in case.statuses, verdict
+    assert verdict.detail.isprintable()
+    assert len(verdict.detail) <= 1_000
+    for pid in executor._pool.pids:
+        status = Path(f"/proc/{pid}/status")
+        if status.exists():
+            peak = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
+            assert int(peak.split()[1]) * 1024 < TIGHT.max_memory_bytes + 128 * MIB  # the driver's
+    executor._known.clear()
+    assert executor.score_one("people", GOLD, "SELECT 2 + 1").correct
+
+
+def test_as_gold_it_is_an_error_of_the_gold(executor: Executor) -> None:
+    verdict = executor.score_one("people", "SELECT * FROM read_csv('/etc/passwd')", GOLD)
+    assert verdict.status == "gold_error"
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("true", 1), ("CAST(3 AS TINYINT)", 3), ("CAST(2 AS HUGEINT) ** 0 * 5", 5.0),
+        ("CAST(9 AS HUGEINT) * 10000000000000000000", 9 * 10**19),
+        ("1.50", 1.5), ("CAST(3 AS DECIMAL(38, 9))", 3), ("CAST(0.1 AS DOUBLE)", 0.1),
+        ("CAST('nan' AS DOUBLE)", "NaN"), ("CAST('-inf' AS DOUBLE)", float("-inf")), ("NULL", None),
+        ("DATE '2020-02-29'", "2020-02-29"), ("TIMESTAMP '2020-02-29 00:00:00'", "2020-02-29"),
+        ("TIMESTAMP '2020-02-29 10:00:00.120'", "2020-02-29 10:00:00.12"),
+        ("TIMESTAMPTZ '2020-02-29 10:00:00+02'", "2020-02-29 08:00:00"),
+        ("TIME '10:00:00'", "10:00:00"), ("INTERVAL 1 DAY", "1 day, 0:00:00"),
+        ("BLOB '\\xAA'", b"\xaa"), ("[1, NULL, 2.5]", "[1, null, 2.5]"),
+        ("{'a': true, 'd': DATE '2020-01-01'}", '{"a": 1, "d": "2020-01-01"}'),
+        ("MAP {'k': [BLOB '\\x01']}", '{"k": ["01"]}'), ("'é'", "é"),
+        ("CAST('12345678-1234-5678-1234-567812345678' AS UUID)",
+         "12345678-1234-5678-1234-567812345678"),
+        ("DATE '20000-01-01'", "20000-01-01"),
+    ],
+)  # fmt: skip
+def test_values(executor: Executor, sql: str, value: object) -> None:
+    ((found,),) = executor.query("people", f"SELECT {sql}").rows
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("gold", "right", "wrong"),
+    [
+        ("SELECT age FROM people ORDER BY age", "SELECT age FROM people ORDER BY age, id DESC",
+         "SELECT age FROM people ORDER BY age NULLS FIRST"),
+        ("SELECT name FROM people ORDER BY age LIMIT 1",
+         "SELECT max(name) FROM people WHERE age = 36", "SELECT 'Cy'"),
+        ("SELECT sum(pay) FROM people", "SELECT 20.25 + 10.5", "SELECT 30.7"),
+        ("SELECT DATE '2020-01-01'", "SELECT TIMESTAMP '2020-01-01 00:00'", "SELECT '2020'"),
+        ("SELECT CAST('nan' AS DOUBLE)", "SELECT CAST('nan' AS FLOAT)", "SELECT NULL"),
+    ],
+)  # fmt: skip
+def test_strict_semantics(executor: Executor, gold: str, right: str, wrong: str) -> None:
+    statuses = executor.score(
+        [("people", gold, right), ("people", gold, wrong)], semantics="strict"
+    )
+    assert [one.status for one in statuses] == ["correct", "wrong"]
+
+
+def test_from_a_file_to_a_score(people: Path, tmp_path: Path) -> None:
+    rows = [
+        f"people\t{GOLD}\t{answer}" for answer in ("SELECT 3", "SELECT 4", "COPY people TO 'x'")
+    ]
+    (tmp_path / "in.tsv").write_text("\n".join(["db_id\tgold_sql\tpredicted_sql", *rows]))
+    summary = score_file(tmp_path / "in.tsv", str(people), tmp_path / "out.tsv", progress=False)
+    assert (summary.correct, summary.scored) == (1, 3)
+    assert summary.signature.endswith(f"|duckdb:{duckdb.__version__},values-v1")
+
+
+def test_a_folder_of_tables_is_one_database(tmp_path: Path) -> None:
+    for kind in ("parquet", "csv"):
+        folder = tmp_path / f"shop-{kind}"
+        folder.mkdir()
+        with duckdb.connect() as memory:
+            memory.execute(f"COPY (SELECT 1 AS id, DATE '2020-01-01' AS d) TO '{folder}/a.{kind}'")
+            memory.execute(f"COPY (SELECT 'é' AS \"Odd name\") TO '{folder}/Big one.{kind}'")
+        known = databases_at(folder, tmp_path / "cache")
+        with Executor(known, workers=1) as executor:
+            assert executor.query(folder.name, "SELECT * FROM a").rows == [(1, "2020-01-01")]
+            assert executor.query(folder.name, 'SELECT "odd NAME" FROM "Big one"').rows == [("é",)]
+        assert databases_at(folder, tmp_path / "cache").find(folder.name) == known.find(folder.name)
+    assert len(list((tmp_path / "cache" / "tables").iterdir())) == 2
+
+
+def test_what_cannot_be_used_is_one_line(people: Path, tmp_path: Path) -> None:
+    cases: dict[str, str] = {
+        "nowhere.duckdb": "does not exist",
+        "empty": "no database in the folder",
+        "both": "both Parquet and CSV",
+        "broken": "cannot be read as tables",
+        "text.duckdb": "neither a SQLite nor a DuckDB database",
+        "log.duckdb": "unmerged changes in log.duckdb.wal",
+        "mysql://me@host/db": "mysql://... is no database that can be used",
+    }
+    for folder in ("empty", "both", "broken"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "both" / "a.csv").write_text("a\n1\n")
+    (tmp_path / "both" / "b.parquet").touch()
+    (tmp_path / "broken" / "b.parquet").write_text("no parquet")
+    (tmp_path / "text.duckdb").write_text("no database")
+    (tmp_path / "log.duckdb").write_bytes(people.read_bytes())
+    (tmp_path / "log.duckdb.wal").write_text("rows")
+    for name, message in cases.items():
+        source = name if "://" in name else str(tmp_path / name)
+        with pytest.raises(LmEvalExtError) as raised:
+            databases_at(source, tmp_path / "cache")
+        assert message in str(raised.value)
+        assert "\n" not in str(raised.value)
+    (tmp_path / "log.duckdb.wal").unlink()
+    known = databases_at(tmp_path / "log.duckdb")
+    with (
+        duckdb.connect(str(tmp_path / "log.duckdb")),
+        Executor(known, workers=1) as executor,
+        pytest.raises(DataError, match=r"cannot open it .*lock"),
+    ):
+        executor.query("log", GOLD)
+
+
+def test_engines_are_not_mixed(people: Path, tmp_path: Path) -> None:
+    (tmp_path / "people.duckdb").write_bytes(people.read_bytes())
+    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    with Executor(tmp_path, workers=1) as executor:
+        assert executor.score_one("other", "SELECT 1", "SELECT 1").correct
+        with pytest.raises(OptionError, match="a database of duckdb among those of sqlite"):
+            executor.score_one("people", GOLD, GOLD)
+    # As populate and near-misses look for databases.
+    with pytest.raises(OptionError, match=r"people\.duckdb: only SQLite databases can be used"):
+        Databases(tmp_path).find_sqlite("people")
+
+
+def test_without_the_driver_its_extra_is_named(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(DataError, match=r"pip install 'lm-eval-ext\[duckdb\]'"):
+        databases_at(people)
+    with pytest.raises(DataError, match=r"pip install 'lm-eval-ext\[postgres\]'"):
+        databases_at("postgresql://reader@localhost/shop")
+
+
+def test_an_own_database_is_asked_and_scored(tmp_path: Path, yard_sql: str) -> None:
+    database = write(tmp_path / "yard.duckdb", yard_sql)
+    before = database.read_bytes()
+    prompt = check_own(str(database), tmp_path, "duckdb")
+    assert "CREATE VIEW spare AS SELECT" in prompt
+    assert "-- Using valid DuckDB, answer" in prompt
+    assert "fore\t28.5\t1931" in prompt
+    assert database.read_bytes() == before
+
+
+def test_rows_decide_about_the_data_s_checksum(tmp_path: Path, yard_sql: str) -> None:
+    folder = tmp_path / "yard"
+    folder.mkdir()
+    sums = []
+    for height in (30, 31, 30):
+        with duckdb.connect() as memory:
+            memory.execute(yard_sql)
+            memory.execute(f"UPDATE mast SET height = {height} WHERE name = 'fore'")
+            memory.execute(f"COPY mast TO '{folder}/mast.csv'")
+        found = databases_at(folder, tmp_path / "cache").find("yard")
+        assert found is not None
+        sums.append(own.digest({"yard": Database(found)}))
+    assert sums[0] == sums[2] != sums[1]

@@ -1,0 +1,328 @@
+"""PostgreSQL: its walls, its values, a server that goes away, own databases and their scores."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_cases import PEOPLE, POSTGRESQL, Case
+from own_yard import check_own, documents_of, own_task
+from support.postgres import Missing, Server
+
+from lm_eval_ext.errors import DataError, LmEvalExtError
+from lm_eval_ext.sql import (
+    Executor,
+    Failure,
+    Limits,
+    Summary,
+    Verdict,
+    databases_at,
+    score_file,
+)
+
+pytest.importorskip("psycopg")
+from lm_eval_ext.sql.engines.postgresql import PostgreSQLEngine
+from lm_eval_ext.sql.engines.postgresql_sessions import GRANTS
+
+pytestmark = pytest.mark.slow
+
+TIGHT = Limits(timeout_s=0.3, max_rows=2_000, max_result_bytes=2_000_000)
+GOLD = "SELECT count(*) FROM people"
+
+ROLES = """
+CREATE ROLE reader LOGIN; CREATE ROLE app LOGIN; CREATE ROLE secret LOGIN PASSWORD 'right';
+CREATE ROLE files LOGIN; GRANT pg_read_server_files TO files;
+CREATE ROLE maker LOGIN CREATEROLE; CREATE ROLE super_member LOGIN; GRANT admin TO super_member;
+CREATE ROLE creator LOGIN; GRANT CREATE ON DATABASE people TO creator;
+CREATE ROLE owner LOGIN; CREATE ROLE schemer LOGIN; CREATE SCHEMA mine AUTHORIZATION schemer;
+"""
+MORE = """
+CREATE TABLE wages (id INTEGER, wage INTEGER); INSERT INTO wages VALUES (1, 100);
+CREATE FUNCTION raise_pay() RETURNS int LANGUAGE sql AS 'UPDATE people SET pay = 0; SELECT 3';
+CREATE FUNCTION pay_of(people) RETURNS float8 LANGUAGE sql AS 'SELECT $1.pay';
+CREATE FUNCTION wage_sum() RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER
+  AS 'SELECT sum(wage) FROM wages';
+CREATE FUNCTION head_count() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT count(*) FROM people';
+CREATE EXTENSION IF NOT EXISTS dblink;
+GRANT SELECT ON people, pets, adults TO reader, secret, files, creator, schemer;
+GRANT INSERT ON pets TO app; CREATE TABLE owned (a INTEGER); ALTER TABLE owned OWNER TO owner;
+"""
+
+
+@pytest.fixture(scope="module")
+def server(yard_sql: str) -> Iterator[Server]:
+    try:
+        server = Server()
+    except Missing as reason:
+        pytest.skip(str(reason))
+    try:
+        for database, script in (("people", PEOPLE + ROLES), ("yard", yard_sql)):
+            with server.admin("postgres") as connection:
+                connection.execute(f"CREATE DATABASE {database}")
+            with server.admin(database) as connection:
+                connection.execute(script)
+                connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+        with server.admin() as connection:
+            for statement in MORE.strip().removesuffix(";").split(";\n"):
+                connection.execute(statement)
+        yield server
+        assert "terminated by signal" not in server.log
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def executor(server: Server) -> Iterator[Executor]:
+    before = state(server)
+    with Executor(databases_at(server.url()), workers=1, limits=TIGHT) as executor:
+        yield executor
+    assert state(server) == before
+    assert [one.name for one in server.folder.iterdir() if "stolen" in one.name] == []
+    with server.admin() as connection:  # the backends of killed workers, too
+        for _ in range(50):
+            (left,) = connection.execute(OTHERS).fetchone()
+            if not left:
+                break
+            time.sleep(0.05)
+        assert left == 0
+
+
+OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'reader'"
+BUSY = f"{OTHERS} AND state <> 'idle'"
+LOCKS = """
+SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE a.usename = 'reader'
+"""
+STATE = """
+SELECT (SELECT array_agg(p ORDER BY id) FROM people p)::text,
+  (SELECT array_agg(p ORDER BY id) FROM pets p)::text,
+  (SELECT array_agg(relname ORDER BY oid) FROM pg_class WHERE relnamespace >= 2200)::text,
+  (SELECT array_agg(proname ORDER BY oid) FROM pg_proc WHERE pronamespace = 2200)::text,
+  (SELECT array_agg(r) FROM pg_roles r WHERE rolname IN ('reader', 'stolen'))::text,
+  (SELECT last_value FROM ticket),
+  (SELECT count(*) FROM pg_largeobject_metadata), (SELECT count(*) FROM pg_db_role_setting)
+"""
+
+
+def state(server: Server) -> Any:
+    with server.admin() as connection:
+        return connection.execute(STATE).fetchone()
+
+
+def test_the_cases_are_many_and_say_each_thing_once() -> None:
+    assert len({case.sql for case in POSTGRESQL}) == len(POSTGRESQL) >= 100
+    assert len({case.name for case in POSTGRESQL}) == len(POSTGRESQL)
+
+
+@pytest.mark.parametrize("case", POSTGRESQL, ids=lambda case: case.name)
+def test_hostile_query(case: Case, executor: Executor, server: Server) -> None:
+    verdict = executor.score_one("people", GOLD, case.sql.replace("{folder}", str(server.folder)))
+    assert verdict.status in case.statuses, verdict
+    assert verdict.detail.isprintable()
+    assert len(verdict.detail) <= 1_000
+    executor._known.clear()
+    assert executor.score_one("people", GOLD, "SELECT 2 + 1").correct
+    if case.statuses not in (("wrong",), ("correct",)):
+        with server.admin() as connection:
+            for query in (BUSY, LOCKS):
+                assert connection.execute(query).fetchone() == (0,)
+
+
+def refusal(url: str) -> str:
+    """Why a URL cannot be used, as a worker says it."""
+    engine = PostgreSQLEngine(TIGHT)
+    outcome = engine.run(url, "SELECT 1")
+    engine.close()
+    assert isinstance(outcome, Failure)
+    assert outcome.kind == "unavailable"
+    assert "\n" not in outcome.message
+    return outcome.message
+
+
+@pytest.mark.parametrize(
+    ("role", "message"),
+    [
+        ("admin", "is a superuser"),
+        ("super_member", "is a member of admin"),
+        ("files", "is a member of pg_read_server_files"),
+        ("maker", "may create roles, databases or replicas"),
+        ("creator", "may create schemas in the database"),
+        ("app", "may change public.pets"),
+        ("owner", "may change public.owned"),
+        ("schemer", "may create tables in the schema mine"),
+    ],
+)
+def test_a_role_that_may_more_than_read_is_refused(server: Server, role: str, message: str) -> None:
+    said = refusal(server.url(role=role))
+    assert f"the role {role} {message}" in said
+    assert "GRANT CONNECT ON DATABASE people TO reader; GRANT USAGE ON SCHEMA" in said
+
+
+def test_the_grants_that_are_named_are_enough(server: Server) -> None:
+    with server.admin() as connection:
+        connection.execute(GRANTS.format(database="people").replace("reader", "granted"))
+    with Executor(databases_at(server.url(role="granted")), workers=1) as executor:
+        assert executor.query("people", GOLD).rows == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql://me:pass@host/shop", "the URL holds a password"),
+        ("postgresql://me@host/shop?password=x", "the URL holds a password"),
+        ("postgresql://me@host", "names no database"),
+    ],
+)
+def test_a_url_that_is_refused(url: str, message: str) -> None:
+    with pytest.raises(LmEvalExtError, match=message):
+        databases_at(url)
+
+
+def test_who_cannot_connect_is_told_why(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = {
+        server.url(role="nobody"): 'role "nobody" does not exist',
+        server.url("nowhere"): 'database "nowhere" does not exist',
+        f"postgresql://reader@/people?host={server.folder}/none": "No such file or directory",
+        server.url(role="secret"): "set PGPASSWORD, or write the password to ~/.pgpass",
+    }
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+    for url, message in cases.items():
+        assert message in refusal(url)
+    monkeypatch.setenv("PGPASSWORD", "right")
+    with Executor(databases_at(url), workers=1) as executor:
+        assert executor.query("people", GOLD).rows == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("true", 1), ("CAST(3 AS smallint)", 3), ("CAST(9 AS numeric) * 10000000000000000000",
+         9 * 10**19), ("1.50", 1.5), ("CAST(3 AS numeric(38, 9))", 3), ("-0.5", -0.5),
+        ("CAST(0.1 AS float8)", 0.1), ("CAST(0.1 AS real)", 0.1), ("CAST('nan' AS float8)", "NaN"),
+        ("CAST('NaN' AS numeric)", "NaN"), ("CAST('-inf' AS float8)", float("-inf")),
+        ("10::numeric ^ 400", "1" + "0" * 400 + ".0000000000000000"), ("NULL", None),
+        ("DATE '2020-02-29'", "2020-02-29"), ("TIMESTAMP '2020-02-29 00:00:00'", "2020-02-29"),
+        ("TIMESTAMP '2020-02-29 10:00:00.120'", "2020-02-29 10:00:00.12"),
+        ("TIMESTAMPTZ '2020-02-29 10:00:00+02'", "2020-02-29 08:00:00"),
+        ("DATE '20000-01-01'", "20000-01-01"), ("DATE '0044-03-15 BC'", "0044-03-15 BC"),
+        ("TIME '10:00'", "10:00:00"), ("INTERVAL '1 month'", "1 mon"), ("'\\xaa'::bytea", b"\xaa"),
+        ("ARRAY[1, NULL]", "{1,NULL}"), ("ROW(1, 'a')", "(1,a)"), ("'{\"a\": 1}'::json",
+         '{"a": 1}'), ("'é'", "é"), ("count(*) FROM people", 3),
+    ],
+)  # fmt: skip
+def test_values(executor: Executor, sql: str, value: object) -> None:
+    ((found,),) = executor.query("people", f"SELECT {sql}").rows
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_rows_come_in_batches_up_to_the_limit(executor: Executor) -> None:
+    rows = executor.query("people", "SELECT g FROM generate_series(1, 1999) g ORDER BY g DESC").rows
+    assert rows == [(number,) for number in range(1999, 0, -1)]
+    assert executor.query("people", "SELECT id, name FROM people WHERE false").columns == (
+        "id",
+        "name",
+    )
+
+
+@pytest.mark.parametrize(
+    ("gold", "right", "wrong"),
+    [
+        ("SELECT age FROM people ORDER BY age", "SELECT age FROM people ORDER BY age, id DESC",
+         "SELECT age FROM people ORDER BY age NULLS FIRST"),
+        ("SELECT name FROM people ORDER BY age LIMIT 1",
+         "SELECT max(name) FROM people WHERE age = 36", "SELECT 'Cy'"),
+        ("SELECT sum(pay) FROM people", "SELECT 20.25 + 10.5", "SELECT 30.7"),
+        ("SELECT DATE '2020-01-01'", "SELECT TIMESTAMP '2020-01-01 00:00'", "SELECT '2020'"),
+        ("SELECT name FROM people", "SELECT name FROM people ORDER BY 1 DESC",
+         "SELECT lower(name) FROM people"),
+    ],
+)  # fmt: skip
+def test_strict_semantics(executor: Executor, gold: str, right: str, wrong: str) -> None:
+    asked = [("people", gold, right), ("people", gold, wrong)]
+    statuses = executor.score(asked, semantics="strict")
+    assert [one.status for one in statuses] == ["correct", "wrong"]
+
+
+def test_a_table_that_another_session_locks_is_no_verdict(server: Server) -> None:
+    with (
+        server.admin() as connection,
+        Executor(databases_at(server.url()), workers=1, limits=TIGHT) as executor,
+        connection.transaction(),
+    ):
+        connection.execute("LOCK TABLE people IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(DataError, match="locked by another session"):
+            executor.query("people", GOLD)
+
+
+def test_an_own_database_is_asked_and_scored(server: Server, tmp_path: Path) -> None:
+    prompt = check_own(server.url("yard"), tmp_path, "postgresql")
+    assert "CREATE TABLE mast (\n    name text NOT NULL,\n    height real," in prompt
+    assert "CREATE VIEW spare AS\n SELECT" in prompt
+    assert "-- Using valid PostgreSQL, answer" in prompt
+    assert "fore\t28.5\t1931" in prompt
+
+
+def test_a_server_that_goes_away_ends_no_run(
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    docs = list(documents_of(server.url("yard"), tmp_path))
+    task = own_task(server.url("yard"), tmp_path)
+    assert task.process_results(docs[0], [docs[0]["query"]])["original/execution_accuracy:base"]
+    with server.away():
+        for doc in docs[1:4]:
+            scores = task.process_results(doc, [f"SELECT '{doc['id']}'"])
+            assert "original/execution_accuracy:base" not in scores
+        again = task.process_results(docs[0], [docs[0]["query"]])
+    assert again["original/execution_accuracy:base"] == 1
+    assert task.not_scorable()["database_unavailable"] == [doc["id"] for doc in docs[1:4]]
+    assert caplog.text.count("score this run's samples again with --model recorded") == 1
+
+
+def test_a_restart_is_waited_for(server: Server) -> None:
+    with Executor(databases_at(server.url()), workers=1) as executor:
+        assert executor.query("people", GOLD).rows == [(3,)]
+        with server.away():
+            pass
+        assert executor.query("people", GOLD).rows == [(3,)]
+
+
+def test_a_server_that_goes_away(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was scored is kept, and the same command goes on."""
+    rows = [f"people\t{GOLD}\tSELECT {number}" for number in range(40)]
+    (tmp_path / "in.tsv").write_text("\n".join(["db_id\tgold_sql\tpredicted_sql", *rows]))
+    out, kept = tmp_path / "out.tsv", tmp_path / "out.tsv.kept.json"
+    asked: list[int] = []
+    score_all = Executor.score
+
+    def counting(self: Executor, examples: Any, *, semantics: str) -> Iterator[Verdict]:
+        asked.append(0)
+        for verdict in score_all(self, examples, semantics=semantics):
+            asked[-1] += 1
+            yield verdict
+            if asked == [10]:
+                server.halt()
+
+    def score() -> Summary:
+        url = server.url()
+        return score_file(tmp_path / "in.tsv", url, out, workers=1, progress=False)
+
+    monkeypatch.setattr(Executor, "score", counting)
+    with pytest.raises(
+        DataError, match=r"the first \d+ rows are scored and kept in out\.tsv\.kept"
+    ):
+        score()
+    assert not out.exists()
+    with pytest.raises(DataError, match="Is the server running"):
+        score()
+    done = len(json.loads(kept.read_text())["statuses"])
+    server.start()
+    resumed = score()
+    assert asked[1:] == [40 - done]
+    assert 10 <= done < 40
+    assert (resumed.correct, resumed.scored) == (1, 40)
+    statuses = [line.rpartition("\t")[2] for line in out.read_text().splitlines()[1:]]
+    assert [number for number, status in enumerate(statuses) if status == "correct"] == [3]
+    assert not kept.exists()
