@@ -17,3 +17,9 @@ def built(name: str, where: Path) -> Path:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((HERE / f"{name}.sql").read_text(encoding="utf-8"))
     return path
+
+
+def lexicon_of(name: str) -> Path | None:
+    """The lexicon of a database that needs one."""
+    path = HERE / f"{name}.yaml"
+    return path if path.is_file() else None

@@ -14,15 +14,19 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     Extreme,
     Filter,
     Function,
+    Having,
     Linked,
     Mode,
     Pair,
     Plain,
     Question,
     Top,
+    Versus,
 )
+from lm_eval_ext.benchmarks.magnifico.generate.values import threshold
 
-_ASK = {"count": 20, "measure": 20, "groups": 10, "top": 8, "different": 10, "list": 32}
+_ASK = {"count": 18, "measure": 18, "groups": 9, "having": 8, "top": 7, "different": 7, "sets": 6,
+        "list": 27}  # fmt: skip
 """What is asked about rows under a condition, in per cent."""
 
 
@@ -70,8 +74,10 @@ class Drawer(Parts):
             return self._superlative(meaning, entity)
         term = self._measure(meaning.kind, entity, set())
         used = {term.of.phrase} if isinstance(term.of, Plain) else set()
-        by = self._group(entity, used) if self._happens(0.3) else None
+        by = self._group(entity, used) if self._happens(0.4) else None
         where = self._conditions(entity, used | ({by.phrase} if by else set()))
+        if by and not summed and self._happens(0.4):
+            return Question(entity, (), where, by, having=self._having(entity, by, term))
         return Question(entity, (term,), where, by=by)
 
     def _superlative(self, meaning: Meaning, entity: Entity) -> Question:
@@ -178,7 +184,20 @@ class Drawer(Parts):
             limit = int(limit) if limit.is_integer() else limit
         return Compare(pair, self._rng.choice((">", "<")), limit)
 
-    def _asked(self, entity: Entity, node: Filter, used: set[str] | None = None) -> Question:
+    def _having(self, entity: Entity, by: Plain, term: Aggregate) -> Having:
+        """Groups of more or fewer rows than usual, or of which an aggregate is."""
+        if isinstance(term.of, Plain):
+            limit = threshold(term.of.field, self._rng)
+            if not isinstance(limit, int | float):
+                raise Impossible
+        else:
+            usual = entity.rows / max(1, by.field.distinct)
+            limit = max(1, round(usual * self._rng.choice((0.3, 0.6, 1.0))))
+        return Having(term, self._rng.choice((">", ">", "<")), limit)
+
+    def _asked(  # noqa: PLR0911
+        self, entity: Entity, node: Filter, used: set[str] | None = None
+    ) -> Question:
         """Something about the rows that a condition holds for."""
         used = set(used or ()) | phrases(node)
         ask = self._rng.choices(list(_ASK), list(_ASK.values()))[0]
@@ -192,6 +211,15 @@ class Drawer(Parts):
         if ask == "groups":
             by = self._group(entity, used)
             return Question(entity, (Aggregate("COUNT"),), (node,), by=by)
+        if ask == "having":
+            by = self._group(entity, used)
+            having = self._having(entity, by, Aggregate("COUNT"))
+            return Question(entity, (), (node,), by, having=having)
+        if ask == "sets" and not isinstance(node, Extreme | Exceeds):
+            by = self._group(entity, used)
+            other = self._own_condition(entity, used | {by.phrase})
+            versus = Versus(other, also=self._happens(0.5))
+            return Question(entity, (by,), (node,), versus=versus)
         if ask == "top":
             amount = self._amount(entity, used)
             shown = self._shown(entity, used | {amount.phrase})

@@ -1,6 +1,7 @@
 """A tree as an English question, with the meanings stated or with novel words for them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lm_eval_ext.benchmarks.magnifico.generate.english import listed, plural, value_text
 from lm_eval_ext.benchmarks.magnifico.generate.tree import (
@@ -11,6 +12,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     Exceeds,
     Extreme,
     Filter,
+    Having,
     Linked,
     Mode,
     OneOf,
@@ -20,6 +22,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     Shorter,
     Term,
     Top,
+    Versus,
 )
 
 ADJECTIVE = frozenset({"equals", "above", "either", "linked", "at_least"})
@@ -128,6 +131,20 @@ def _bound(one: Compare) -> str:
     return f"is {_BOUNDS[one.operator]} {value}".replace("  ", " ")
 
 
+def _limit(one: Having) -> str:
+    """A bound of numbers of things, "more than 5", or of a quantity, "above 5"."""
+    if one.term.of is None and not one.term.kind:
+        return f"{'more' if one.operator == '>' else 'fewer'} than {one.value}"
+    return f"{_BOUNDS[one.operator]} {value_text(one.value)}"
+
+
+def _owned(by: Plain, *, many: bool = False) -> str:
+    """The column of what links lead to: "names of the departments"."""
+    nouns = [link.noun for link in by.links]
+    owner = " of the ".join([plural(nouns[-1]) if many else nouns[-1], *reversed(nouns[:-1])])
+    return f"{plural(by.field.phrase) if many else by.field.phrase} of the {owner}"
+
+
 class _Sentence:
     def __init__(self, asked: Question, words: Mapping[str, str]) -> None:
         self._q, self._words = asked, words
@@ -136,6 +153,10 @@ class _Sentence:
         q = self._q
         if q.top:
             return self._top(q.top)
+        if q.by and q.having:
+            return self._having(q.by, q.having)
+        if q.versus:
+            return self._versus(q.versus)
         if q.by:
             return self._grouped(q.by)
         if isinstance(q.show[0], Aggregate):
@@ -224,6 +245,23 @@ class _Sentence:
             return f"Show the {self._measured(term)} for each {by.phrase}."
         return f"For each {by.phrase}, what is the {self._measured(term)}?"
 
+    def _having(self, by: Plain, having: Having) -> str:
+        q, term, bound = self._q, having.term, _limit(having)
+        if term.of is None and not term.kind:
+            rows = f"{bound} {self._noun(article='')}"
+            if by.links:
+                return f"What are the {_owned(by, many=True)} with {rows}?"
+            return f"Which {plural(by.phrase)} have {rows}?"
+        measured = self._term(term) + (f" of {q.entity.many}" if term.of is None else "")
+        among = "" if term.of is None and not q.where else f" among {self._noun()}"
+        return f"For which {plural(by.phrase)} is the {measured} {bound}{among}?"
+
+    def _versus(self, versus: Versus) -> str:
+        other = _Sentence(replace(self._q, where=(versus.condition,)), self._words)
+        both, how = ("both ", "and") if versus.also else ("", "but not")
+        first, second = f"{both}among {self._noun()}", f"{how} among {other._noun()}"
+        return f"Which {self._terms(many=True)} occur {first} {second}?"
+
     def _top(self, top: Top) -> str:
         q, words = self._q, self._words
         rank = _RANKS[top.descending, top.rank]
@@ -232,8 +270,8 @@ class _Sentence:
             if top.kind == "value_mode":
                 return f"What is the {word or 'most common'} {q.by.phrase} among {self._noun()}?"
             number = f"the {word or rank} number of {self._noun(article='')}"
-            if q.by.link:
-                return f"What is the {q.by.field.phrase} of the {q.by.link.noun} with {number}?"
+            if q.by.links:
+                return f"What is the {_owned(q.by)} with {number}?"
             return f"Which {q.by.phrase} has {number}?"
         by = self._term(top.term)
         if q.show == (top.term,):
