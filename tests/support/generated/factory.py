@@ -56,7 +56,9 @@ CAMPAIGN 18: CAMPAIGN_NAME=name:Campaign CHANNEL=pick:Radio|Print|Online EXPENSE
 PATENT 25: TITLE=name:Mechanism PRODUCT_GROUP_ID=>PRODUCT_GROUP FILING_DATE=date:1998:2020 LEGAL_COST=int:900:30000
 """
 
-FIRST = "Ada Bruno Carla Dario Edda Fabio Greta Hugo Ines Jonas Klara Luca Mira Nils Olga Paul".split()
+FIRST = (
+    "Ada Bruno Carla Dario Edda Fabio Greta Hugo Ines Jonas Klara Luca Mira Nils Olga Paul".split()
+)
 LAST = "Abel Brandt Costa Dahl Engel Ferri Gruber Holm Ivanov Jung Kern Lind Moser Nagy Orlov Petri Quist Roth Sala Thorn".split()  # fmt: skip
 CITIES = "Lyon Graz Porto Turin Bergen Malmo Leeds Gdansk".split()
 FRONT = "Amber Bold Cedar Delta Ember Falcon Golden Harbor Ivory Jade Keen Lunar Maple Noble Onyx Prime Quartz River Silver Tidal Union Vivid".split()  # fmt: skip

@@ -82,8 +82,12 @@ class Parts:
             return Aggregate("COUNT", None, kind)
         return Aggregate(function, self._amount(entity, used, summed=function == "SUM"), kind)
 
-    def _group(self, entity: Entity, used: set[str]) -> Plain:
-        """What to group by: a category of its own, or the name of what a link leads to."""
+    def _group(self, entity: Entity, used: set[str], *, far: bool = False) -> Plain:
+        """What to group by: a category of its own, or the name of what a link leads to.
+
+        Where ``far``, two links may lead to it: there is one value "for each", but "the team of the
+        player with the most goals" says who has them, and it must be the team.
+        """
         own = [
             Plain(f) for f in entity.having("category", "place")
             if not f.nulls and 1 < f.distinct <= _MOST_GROUPS and f.phrase not in used
@@ -94,7 +98,7 @@ class Parts:
             if parent.rows <= _MOST_GROUPS and not f.nulls and f.distinct == parent.rows
         ]  # fmt: skip
         near = [one for one in linked if len(one.links) == 1]
-        found = self._pick(own + (linked if self._happens(_FURTHER) else near))
+        found = self._pick(own + (linked if far and self._happens(_FURTHER) else near))
         assert isinstance(found, Plain)
         return found
 
@@ -139,8 +143,9 @@ class Parts:
         near = [one for one in reached if len(one[0]) == 1]
         path, parent = self._rng.choice(far if far and self._happens(_FURTHER) else near)
         fields = [
-            f for f in parent.having("category", "place", "name") if f.distinct <= _MOST_VALUES
-        ]
+            f for f in parent.having("category", "place", "name")
+            if f.distinct <= _MOST_VALUES and Plain(f, path).phrase not in used
+        ]  # fmt: skip
         field = self._field(fields)
         return self._equal(Plain(field, path))
 

@@ -134,15 +134,8 @@ def _bound(one: Compare) -> str:
 def _limit(one: Having) -> str:
     """A bound of numbers of things, "more than 5", or of a quantity, "above 5"."""
     if one.term.of is None and not one.term.kind:
-        return f"{'more' if one.operator == '>' else 'fewer'} than {one.value}"
+        return f"more than {one.value}"
     return f"{_BOUNDS[one.operator]} {value_text(one.value)}"
-
-
-def _owned(by: Plain, *, many: bool = False) -> str:
-    """The column of what links lead to: "names of the departments"."""
-    nouns = [link.noun for link in by.links]
-    owner = " of the ".join([plural(nouns[-1]) if many else nouns[-1], *reversed(nouns[:-1])])
-    return f"{plural(by.field.phrase) if many else by.field.phrase} of the {owner}"
 
 
 class _Sentence:
@@ -183,7 +176,7 @@ class _Sentence:
         )
         noun = q.entity.many if many else q.entity.one
         if article == "the" and many and not q.where:
-            article = "all"
+            article = "" if q.by and q.show else "all"  # "for each city", so not of all
         said = listed([clauses.of(one) for one in behind]) if behind else ""
         if len(behind) == 1 and isinstance(behind[0], Mode | Extreme):
             said = f"with {said.partition(' the ')[1].strip()} {said.partition(' the ')[2]}"
@@ -248,9 +241,10 @@ class _Sentence:
     def _having(self, by: Plain, having: Having) -> str:
         q, term, bound = self._q, having.term, _limit(having)
         if term.of is None and not term.kind:
-            rows = f"{bound} {self._noun(article='')}"
+            rows = f"{bound} {self._noun(article='', many=having.value != 1)}"
             if by.links:
-                return f"What are the {_owned(by, many=True)} with {rows}?"
+                owners = plural(by.links[0].noun)
+                return f"What are the {plural(by.field.phrase)} of the {owners} with {rows}?"
             return f"Which {plural(by.phrase)} have {rows}?"
         measured = self._term(term) + (f" of {q.entity.many}" if term.of is None else "")
         among = "" if term.of is None and not q.where else f" among {self._noun()}"
@@ -271,7 +265,7 @@ class _Sentence:
                 return f"What is the {word or 'most common'} {q.by.phrase} among {self._noun()}?"
             number = f"the {word or rank} number of {self._noun(article='')}"
             if q.by.links:
-                return f"What is the {_owned(q.by)} with {number}?"
+                return f"What is the {q.by.field.phrase} of the {q.by.links[0].noun} with {number}?"
             return f"Which {q.by.phrase} has {number}?"
         by = self._term(top.term)
         if q.show == (top.term,):

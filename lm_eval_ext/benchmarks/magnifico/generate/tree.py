@@ -27,8 +27,10 @@ class Plain:
     @property
     def phrase(self) -> str:
         """What it is called: "salary", "department name", "department's branch name"."""
-        *first, last = [link.noun for link in self.links] or [""]
-        return " ".join(filter(None, [*(f"{noun}'s" for noun in first), last, self.field.phrase]))
+        nouns = [f"{link.noun}'s" for link in self.links]
+        if nouns and self.field.role == "name":
+            nouns[-1] = nouns[-1].removesuffix("'s")
+        return " ".join([*nouns, self.field.phrase])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,221 @@
+"""Makes questions on twelve databases, checks them, and writes the tables of docs/generation.md.
+
+    python docs/generation.py                    # all; 20 minutes of processor time
+    python docs/generation.py shop bike_1        # prints the rows of some databases only
+    python docs/generation.py --review 100 --seed 11
+
+What is checked is what was written: each gold query is run on the database in the folder, and
+examined with its near misses and rewrites on a copy with the rows of populated.json. ``--review``
+prints questions, base and plausible beside the query, for somebody who reads them.
+"""
+
+import argparse
+import csv
+import json
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+DATA = Path(os.environ.setdefault("LM_EVAL_EXT_DATA", str(ROOT.parent / "shared" / "data")))
+
+from support.generated import built, lexicon_of, natural  # noqa: E402
+
+from lm_eval_ext.benchmarks.magnifico.generate import folder  # noqa: E402
+from lm_eval_ext.benchmarks.magnifico.generate.make import Made, meanings_of  # noqa: E402
+from lm_eval_ext.benchmarks.magnifico.generate.meanings import WORDS, kind_of  # noqa: E402
+from lm_eval_ext.errors import DataError  # noqa: E402
+from lm_eval_ext.sql.distill.build import check  # noqa: E402
+from lm_eval_ext.sql.distill.report import Report, key_of  # noqa: E402
+from lm_eval_ext.sql.distill.shipped import Pack  # noqa: E402
+
+PAGE = Path(__file__).with_suffix(".md")
+SEED = 3
+OWN = {"shop": 300, "league": 100, "clinic": 100, "mess": 40, "factory": 300}
+SPIDER = dict.fromkeys(
+    (
+        "hr_1",
+        "college_2",
+        "bike_1",
+        "chinook_1",
+        "apartment_rentals",
+        "department_store",
+        "student_1",
+    ),
+    100,
+)
+"""Databases and the number of questions."""
+
+REASONS = ("ties with a near miss", "empty", "a condition changes nothing")
+
+
+@dataclass
+class Row:
+    """What was made of a database, and what the checks found."""
+
+    name: str
+    made: Made
+    report: Report
+    seconds: float
+
+    def cells(self) -> Iterator[str]:
+        """Those of the table."""
+        made, asked = self.made, [one for one in self.made.asked if not one.support]
+        yield self.name
+        yield f"{len(made.profile.entities)}, {made.profile.keys}"
+        yield f"{len(asked)} + {len(made.asked) - len(asked)}"
+        yield f"{made.drawn:,}"
+        others = sum(made.dropped.values())
+        for reason in REASONS:
+            others -= made.dropped.get(reason, 0)
+            yield str(made.dropped.get(reason, 0))
+        yield str(others)
+        yield f"{self.seconds:.0f} s"
+
+    def counts(self) -> Counter[str]:
+        """What must be 0, and of how many."""
+        golds = self.report.golds
+        return Counter({
+            "golds": len(golds),
+            "fail": sum(one.error is not None for one in golds),
+            "empty": sum(one.rows_before < 1 or one.rows_after < 1 for one in golds),
+            "near misses": sum(one.near_misses for one in golds),
+            "tied": sum(bool(one.open_ties) for one in golds),
+            "rewrites": sum(sum(one.rewrites.values()) for one in golds),
+            "wrong": sum(len(one.broken) for one in golds),
+        })  # fmt: skip
+
+
+def database(name: str, where: Path) -> Path:
+    """One of our own hand, or one of Spider's."""
+    return built(name, where) if name in OWN else (
+        DATA / "spider_databases" / name / f"{name}.sqlite"
+    )  # fmt: skip
+
+
+def measured(name: str, questions: int, seed: int, where: Path) -> Row:
+    """Makes questions, as many as are possible, and checks them."""
+    path, out = database(name, where), where / f"{name}-{seed}"
+    began = time.process_time()
+    try:
+        made, _ = folder.generate(path, out, seed=seed, questions=questions, words=lexicon_of(name))
+    except DataError as error:
+        possible = re.search(r"(\d+) questions are possible", str(error))
+        if possible is None:
+            raise
+        return measured(name, int(possible[1]), seed, where)
+    seconds = time.process_time() - began
+    return Row(name, made, checked(out, name, where), seconds)
+
+
+def checked(out: Path, name: str, where: Path) -> Report:
+    """Examines the files of a folder."""
+    with (out / folder.EXAMPLES).open(encoding="utf-8", newline="") as lines:
+        golds = sorted({row["query"] for row in csv.DictReader(lines, delimiter="\t")})
+    home, copy = out / f"{name}.sqlite", where / f"{name}-copy.sqlite"
+    Pack.read(out / "populated.json").apply(key_of(home, golds), home, golds, copy)
+    return check(copy, home, golds)
+
+
+def row(*cells: str) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def databases(rows: list[Row]) -> Iterator[str]:
+    """What was made, by database."""
+    head = ("database", "tables, keys", "questions + solved", "drawn", "near miss", "empty",
+            "no effect", "other", "processor")  # fmt: skip
+    yield row(*head)
+    yield row(*["---"] * len(head))
+    for one in rows:
+        yield row(*one.cells())
+
+
+def checks(rows: list[Row]) -> Iterator[str]:
+    """What the checks found, in all."""
+    total = sum((one.counts() for one in rows), Counter[str]())
+    yield row("check", "found", "of")
+    yield row("---", "---", "---")
+    for said, key, of in (
+        ("queries that fail", "fail", "golds"), ("empty results", "empty", "golds"),
+        ("queries that tie with a near miss", "tied", "golds"),
+        ("rewrites with another result", "wrong", "rewrites"),
+    ):  # fmt: skip
+        yield row(said, f"{total[key]:,} ({total[key] / total[of]:.2%})", f"{total[of]:,}")
+    yield f"\nThese queries have {total['near misses']:,} near misses."
+
+
+def kinds(rows: list[Row]) -> Iterator[str]:
+    """On how many databases there is each meaning, and how often it was asked."""
+    have, asked = Counter[str](), Counter[str]()
+    for one in rows:
+        have.update({kind_of(name) for name in dict(meanings_of(one.made.profile, SEED))})
+        asked.update(
+            kind_of(kind) for single in one.made.asked if not single.support
+            for kind in single.kinds
+        )  # fmt: skip
+    yield row("meaning", f"databases of {len(rows)}", "questions")
+    yield row("---", "---", "---")
+    for kind in WORDS:
+        yield row(f"`{kind}`", str(have[kind]), str(asked[kind]))
+
+
+def written(name: str, lines: Iterator[str]) -> None:
+    """Puts a table into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    mark, end = f"<!-- generation: {name} -->\n", "<!-- end -->"
+    before, rest = text.split(mark)
+    after = rest.partition(end)[2]
+    PAGE.write_text(before + mark + "\n".join(lines) + "\n" + end + after, encoding="utf-8")
+
+
+def review(names: list[str], count: int, seed: int, where: Path) -> Iterator[str]:
+    """Questions drawn evenly from databases."""
+    for place, name in enumerate(names):
+        share = len(range(place, count, len(names)))
+        made = measured(name, 3 * share, seed, where).made
+        asked = [one for one in made.asked if not one.support]
+        for one in random.Random(seed).sample(asked, min(share, len(asked))):
+            yield f"{name} {'+'.join(one.kinds)}"
+            yield f"  {one.base}\n  {one.novel(made.meanings, 'plausible')}\n  {one.gold}"
+
+
+def main() -> None:
+    """Measures, or prints questions."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    sizes = OWN | SPIDER
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(sizes)}")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--review", type=int, metavar="N", help="print so many questions instead")
+    options = parser.parse_args()
+    names = options.names or list(sizes)
+    with tempfile.TemporaryDirectory() as temporary:
+        where = Path(temporary)
+        if options.review:
+            for line in review(names, options.review, options.seed, where):
+                sys.stdout.write(line + "\n")
+            return
+        rows = []
+        for name in names:
+            rows.append(measured(name, sizes[name], options.seed, where))
+            sys.stdout.write(f"{row(*rows[-1].cells())} {json.dumps(rows[-1].counts())}\n")
+            sys.stdout.flush()
+    if options.names:
+        return
+    written("databases", databases(rows))
+    written("checks", checks(rows))
+    written("meanings", kinds(rows))
+    written("natural", iter(natural.as_text(natural.compare()).splitlines()))
+
+
+if __name__ == "__main__":
+    main()
