@@ -246,9 +246,9 @@ class _Sentence:
                 owners = plural(by.links[0].noun)
                 return f"What are the {plural(by.field.phrase)} of the {owners} with {rows}?"
             return f"Which {plural(by.phrase)} have {rows}?"
-        measured = self._term(term) + (f" of {q.entity.many}" if term.of is None else "")
-        among = "" if term.of is None and not q.where else f" among {self._noun()}"
-        return f"For which {plural(by.phrase)} is the {measured} {bound}{among}?"
+        of = f" of {q.entity.many}" if term.of is None or not q.where else ""
+        among = f" among {self._noun()}" if q.where else ""
+        return f"For which {plural(by.phrase)} is the {self._term(term)}{of} {bound}{among}?"
 
     def _versus(self, versus: Versus) -> str:
         other = _Sentence(replace(self._q, where=(versus.condition,)), self._words)
