@@ -2,7 +2,7 @@
 
     python docs/generation.py                    # all; 20 minutes of processor time
     python docs/generation.py shop bike_1        # prints the rows of some databases only
-    python docs/generation.py --review 100 --seed 11
+    python docs/generation.py --review 100       # prints 100 of the questions as well
 
 What is checked is what was written: each gold query is run on the database in the folder, and
 examined with its near misses and rewrites on a copy with the rows of populated.json. ``--review``
@@ -178,15 +178,14 @@ def written(name: str, lines: Iterator[str]) -> None:
     PAGE.write_text(before + mark + "\n".join(lines) + "\n" + end + after, encoding="utf-8")
 
 
-def review(names: list[str], count: int, seed: int, where: Path) -> Iterator[str]:
+def review(rows: list[Row], count: int, seed: int) -> Iterator[str]:
     """Questions drawn evenly from databases."""
-    for place, name in enumerate(names):
-        share = len(range(place, count, len(names)))
-        made = measured(name, 3 * share, seed, where).made
-        asked = [one for one in made.asked if not one.support]
-        for one in random.Random(seed).sample(asked, min(share, len(asked))):
-            yield f"{name} {'+'.join(one.kinds)}"
-            yield f"  {one.base}\n  {one.novel(made.meanings, 'plausible')}\n  {one.gold}"
+    for place, row in enumerate(rows):
+        asked = [one for one in row.made.asked if not one.support]
+        share = min(len(asked), len(range(place, count, len(rows))))
+        for one in random.Random(seed).sample(asked, share):
+            yield f"\n{row.name} {'+'.join(one.kinds)}"
+            yield f"  {one.base}\n  {one.novel(row.made.meanings, 'plausible')}\n  {one.gold}"
 
 
 def main() -> None:
@@ -195,20 +194,18 @@ def main() -> None:
     sizes = OWN | SPIDER
     parser.add_argument("names", nargs="*", help=f"of {', '.join(sizes)}")
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--review", type=int, metavar="N", help="print so many questions instead")
+    parser.add_argument("--review", type=int, default=0, metavar="N", help="print so many")
     options = parser.parse_args()
     names = options.names or list(sizes)
     with tempfile.TemporaryDirectory() as temporary:
         where = Path(temporary)
-        if options.review:
-            for line in review(names, options.review, options.seed, where):
-                sys.stdout.write(line + "\n")
-            return
         rows = []
         for name in names:
             rows.append(measured(name, sizes[name], options.seed, where))
             sys.stdout.write(f"{row(*rows[-1].cells())} {json.dumps(rows[-1].counts())}\n")
             sys.stdout.flush()
+    for line in review(rows, options.review, options.seed):
+        sys.stdout.write(line + "\n")
     if options.names:
         return
     written("databases", databases(rows))

@@ -27,10 +27,12 @@ class Plain:
     @property
     def phrase(self) -> str:
         """What it is called: "salary", "department name", "department's branch name"."""
-        nouns = [f"{link.noun}'s" for link in self.links]
-        if nouns and self.field.role == "name":
-            nouns[-1] = nouns[-1].removesuffix("'s")
-        return " ".join([*nouns, self.field.phrase])
+        *nouns, last = [link.noun for link in self.links] or [""]
+        if self.field.role != "name" and last:
+            nouns, last = [*nouns, last], ""
+        if self.field.phrase.startswith(last):  # "staff name" of the staff
+            last = ""
+        return " ".join(filter(None, [*(f"{one}'s" for one in nouns), last, self.field.phrase]))
 
 
 @dataclass(frozen=True)
