@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lm_eval import simple_evaluate
+from lm_eval.api.model import LM
 from support.generated import built, lexicon_of, natural
 
 from lm_eval_ext.benchmarks.magnifico import load, own
@@ -18,6 +20,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.make import meanings_of
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL
 from lm_eval_ext.cli import main
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.runs.tasks import own_manager
 
 pytestmark = pytest.mark.slow
 
@@ -112,6 +115,48 @@ def test_what_was_made_says_how(shop: Path, tmp_path: Path) -> None:
     with (tmp_path / folder.EXAMPLES).open("a") as lines:
         lines.write("\n")
     assert own.generated(tmp_path / folder.EXAMPLES) is None
+
+
+class Answers(LM):
+    """A model that has the queries of some forms, and answers another example's in the others."""
+
+    def __init__(self, *forms: str) -> None:
+        super().__init__()
+        self._forms = forms
+
+    def generate_until(self, requests: list[Any], **_: Any) -> list[str]:
+        docs = [one.doc for one in requests]
+        others = {doc["query"]: next(d["query"] for d in docs if d["query"] != doc["query"])
+                  for doc in docs}  # fmt: skip
+        return [
+            (doc["query"] if doc["form"] in self._forms else others[doc["query"]]).removeprefix(
+                "SELECT"
+            )
+            for doc in docs
+        ]
+
+    loglikelihood = loglikelihood_rolling = generate_until
+
+
+def scores(shop: Path, model: Any, **options: Any) -> tuple[Any, Any, Any]:
+    """Accuracies on base and novel questions, and the relative performance."""
+    task = folder.task_of("shop")
+    manager = own_manager([str(shop)])
+    results = simple_evaluate(
+        model=model, tasks=[task], task_manager=manager, bootstrap_iters=0, **options
+    )
+    assert results is not None
+    found = results["results"][task]
+    names = "execution_accuracy:base", "execution_accuracy:novel", "relative_performance"
+    return tuple(found[f"populated/{name},query"] for name in names)  # type: ignore[return-value]
+
+
+def test_the_task_file_is_evaluated(shop: Path, kept_cache: Path, tiny_models: Path) -> None:
+    assert scores(shop, Answers("base", *NOVEL)) == (1, 1, 100)
+    assert scores(shop, Answers("base")) == (1, 0, 0)
+    tiny = {"pretrained": str(tiny_models / "gpt2"), "device": "cpu"}
+    few = {"limit": 4, "gen_kwargs": "max_gen_toks=4"}
+    assert scores(shop, "hf", model_args=tiny, **few) == (0, 0, "N/A")
 
 
 def test_two_seeds_share_no_foreign_word(shop: Path) -> None:
