@@ -69,8 +69,8 @@ def examples(known: Profile) -> Iterator[tuple[Question, str, str, str]]:
         Question(vehicles, (), (hefty,), branch, having=Having(Aggregate("COUNT"), ">", 1)),
         "SELECT T2.BRANCH_NAME FROM VEHICLE AS T1 JOIN BRANCH AS T2 ON T1.BRANCH_ID = T2.BRANCH_ID "
         "WHERE T1.SEATS > 4 GROUP BY T2.BRANCH_NAME HAVING COUNT(*) > 1",
-        "What are the names of the branches with more than 1 vehicle whose number of seats is above "
-        "4?",
+        "What are the names of the branches with more than 1 vehicle whose number of seats is "
+        "above 4?",
         "What are the names of the branches with more than 1 hefty vehicle?",
     )
     model = column(known, "VEHICLE", "model")

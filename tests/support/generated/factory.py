@@ -2,8 +2,8 @@
 
 Each line of factory.yaml is a table, its number of rows, and its columns. A column's kind says what
 it holds: ``>`` a link to another table, ``pick`` one of a few, the first ones more often, ``name``
-a word and what it is a name of; ``int``, ``real`` and ``date`` are drawn between two ends, ``after``
-is some days after another column.
+a word and what it is a name of; ``int``, ``real`` and ``date`` are drawn between two ends,
+``after`` is some days after another column.
 """
 
 import datetime
