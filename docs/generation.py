@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,39 +60,21 @@ REASONS = ("ties with a near miss", "empty", "a condition changes nothing")
 
 @dataclass
 class Row:
-    """What was made of a database, and what the checks found."""
+    """What was made of a database, and what the checks found.
 
-    name: str
-    made: Made
-    report: Report
-    seconds: float
+    Attributes:
+        cells: Of the first table.
+        counts: What must be 0, and of how many.
+        possible: The meanings that the database allows.
+        asked: Questions by meaning.
+        questions: Each with its query, as it is read.
+    """
 
-    def cells(self) -> Iterator[str]:
-        """Those of the table."""
-        made, asked = self.made, [one for one in self.made.asked if not one.support]
-        yield self.name
-        yield f"{len(made.profile.entities)}, {made.profile.keys}"
-        yield f"{len(asked)} + {len(made.asked) - len(asked)}"
-        yield f"{made.drawn:,}"
-        others = sum(made.dropped.values())
-        for reason in REASONS:
-            others -= made.dropped.get(reason, 0)
-            yield str(made.dropped.get(reason, 0))
-        yield str(others)
-        yield f"{self.seconds:.0f} s"
-
-    def counts(self) -> Counter[str]:
-        """What must be 0, and of how many."""
-        golds = self.report.golds
-        return Counter({
-            "golds": len(golds),
-            "fail": sum(one.error is not None for one in golds),
-            "empty": sum(one.rows_before < 1 or one.rows_after < 1 for one in golds),
-            "near misses": sum(one.near_misses for one in golds),
-            "tied": sum(bool(one.open_ties) for one in golds),
-            "rewrites": sum(sum(one.rewrites.values()) for one in golds),
-            "wrong": sum(len(one.broken) for one in golds),
-        })  # fmt: skip
+    cells: list[str]
+    counts: Counter[str]
+    possible: set[str]
+    asked: Counter[str]
+    questions: list[str]
 
 
 def database(name: str, where: Path) -> Path:
@@ -101,19 +84,61 @@ def database(name: str, where: Path) -> Path:
     )  # fmt: skip
 
 
-def measured(name: str, questions: int, seed: int, where: Path) -> Row:
+def measured(name: str, questions: int, seed: int) -> Row:
     """Makes questions, as many as are possible, and checks them."""
-    path, out = database(name, where), where / f"{name}-{seed}"
-    began = time.process_time()
-    try:
-        made, _ = folder.generate(path, out, seed=seed, questions=questions, words=lexicon_of(name))
-    except DataError as error:
-        possible = re.search(r"(\d+) questions are possible", str(error))
-        if possible is None:
-            raise
-        return measured(name, int(possible[1]), seed, where)
-    seconds = time.process_time() - began
-    return Row(name, made, checked(out, name, where), seconds)
+    with tempfile.TemporaryDirectory() as temporary:
+        where = Path(temporary)
+        path, out = database(name, where), where / name
+        began = time.process_time()
+        try:
+            made, _ = folder.generate(
+                path, out, seed=seed, questions=questions, words=lexicon_of(name)
+            )
+        except DataError as error:
+            possible = re.search(r"(\d+) questions are possible", str(error))
+            if possible is None:
+                raise
+            return measured(name, int(possible[1]), seed)
+        seconds = time.process_time() - began
+        report = checked(out, name, where)
+    asked = [one for one in made.asked if not one.support]
+    return Row(
+        list(cells(name, made, seconds)),
+        counts(report),
+        {kind_of(kind) for kind, _ in meanings_of(made.profile, seed)},
+        Counter(kind_of(kind) for one in asked for kind in one.kinds),
+        [
+            f"{name} {'+'.join(one.kinds)}\n  {one.base}\n"
+            f"  {one.novel(made.meanings, 'plausible')}\n  {one.gold}\n"
+            for one in asked
+        ],
+    )
+
+
+def cells(name: str, made: Made, seconds: float) -> Iterator[str]:
+    """Those of the first table."""
+    solved = sum(one.support for one in made.asked)
+    yield name
+    yield f"{len(made.profile.entities)}, {made.profile.keys}"
+    yield f"{len(made.asked) - solved} + {solved}"
+    yield f"{made.drawn:,}"
+    found = [made.dropped.get(reason, 0) for reason in REASONS]
+    yield from map(str, [*found, sum(made.dropped.values()) - sum(found)])
+    yield f"{seconds:.0f} s"
+
+
+def counts(report: Report) -> Counter[str]:
+    """What must be 0, and of how many."""
+    golds = report.golds
+    return Counter({
+        "golds": len(golds),
+        "fail": sum(one.error is not None for one in golds),
+        "empty": sum(one.rows_before < 1 or one.rows_after < 1 for one in golds),
+        "near misses": sum(one.near_misses for one in golds),
+        "tied": sum(bool(one.open_ties) for one in golds),
+        "rewrites": sum(sum(one.rewrites.values()) for one in golds),
+        "wrong": sum(len(one.broken) for one in golds),
+    })  # fmt: skip
 
 
 def checked(out: Path, name: str, where: Path) -> Report:
@@ -137,12 +162,12 @@ def databases(rows: list[Row]) -> Iterator[str]:
     yield row(*head)
     yield row(*["---"] * len(head))
     for one in rows:
-        yield row(*one.cells())
+        yield row(*one.cells)
 
 
 def checks(rows: list[Row]) -> Iterator[str]:
     """What the checks found, in all."""
-    total = sum((one.counts() for one in rows), Counter[str]())
+    total = sum((one.counts for one in rows), Counter[str]())
     yield row("check", "found", "of")
     yield row("---", "---", "---")
     for said, key, of in (
@@ -156,17 +181,11 @@ def checks(rows: list[Row]) -> Iterator[str]:
 
 def kinds(rows: list[Row]) -> Iterator[str]:
     """On how many databases there is each meaning, and how often it was asked."""
-    have, asked = Counter[str](), Counter[str]()
-    for one in rows:
-        have.update({kind_of(name) for name in dict(meanings_of(one.made.profile, SEED))})
-        asked.update(
-            kind_of(kind) for single in one.made.asked if not single.support
-            for kind in single.kinds
-        )  # fmt: skip
+    asked = sum((one.asked for one in rows), Counter[str]())
     yield row("meaning", f"databases of {len(rows)}", "questions")
     yield row("---", "---", "---")
     for kind in WORDS:
-        yield row(f"`{kind}`", str(have[kind]), str(asked[kind]))
+        yield row(f"`{kind}`", str(sum(kind in one.possible for one in rows)), str(asked[kind]))
 
 
 def written(name: str, lines: Iterator[str]) -> None:
@@ -180,12 +199,9 @@ def written(name: str, lines: Iterator[str]) -> None:
 
 def review(rows: list[Row], count: int, seed: int) -> Iterator[str]:
     """Questions drawn evenly from databases."""
-    for place, row in enumerate(rows):
-        asked = [one for one in row.made.asked if not one.support]
-        share = min(len(asked), len(range(place, count, len(rows))))
-        for one in random.Random(seed).sample(asked, share):
-            yield f"\n{row.name} {'+'.join(one.kinds)}"
-            yield f"  {one.base}\n  {one.novel(row.made.meanings, 'plausible')}\n  {one.gold}"
+    for place, one in enumerate(rows):
+        share = min(len(one.questions), len(range(place, count, len(rows))))
+        yield from random.Random(seed).sample(one.questions, share)
 
 
 def main() -> None:
@@ -193,19 +209,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     sizes = OWN | SPIDER
     parser.add_argument("names", nargs="*", help=f"of {', '.join(sizes)}")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--review", type=int, default=0, metavar="N", help="print so many")
     options = parser.parse_args()
     names = options.names or list(sizes)
-    with tempfile.TemporaryDirectory() as temporary:
-        where = Path(temporary)
-        rows = []
-        for name in names:
-            rows.append(measured(name, sizes[name], options.seed, where))
-            sys.stdout.write(f"{row(*rows[-1].cells())} {json.dumps(rows[-1].counts())}\n")
+    rows = []
+    with ProcessPoolExecutor(options.jobs) as pool:
+        works = [pool.submit(measured, name, sizes[name], options.seed) for name in names]
+        for work in works:
+            rows.append(work.result())
+            sys.stdout.write(f"{row(*rows[-1].cells)} {json.dumps(rows[-1].counts)}\n")
             sys.stdout.flush()
-    for line in review(rows, options.review, options.seed):
-        sys.stdout.write(line + "\n")
+    sys.stdout.write("\n".join(review(rows, options.review, options.seed)))
     if options.names:
         return
     written("databases", databases(rows))

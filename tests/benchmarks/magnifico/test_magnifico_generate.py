@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 SEED, QUESTIONS = 5, 10
 
-DIGEST = "beeeb3ac7399860f"
+DIGEST = "135f2a5728ad084a"
 """Of all that is made of the shop: examples, dialogues, and the rows added."""
 
 
