@@ -131,13 +131,6 @@ def _bound(one: Compare) -> str:
     return f"is {_BOUNDS[one.operator]} {value}".replace("  ", " ")
 
 
-def _limit(one: Having) -> str:
-    """A bound of numbers of things, "more than 5", or of a quantity, "above 5"."""
-    if one.term.of is None and not one.term.kind:
-        return f"more than {one.value}"
-    return f"{_BOUNDS[one.operator]} {value_text(one.value)}"
-
-
 class _Sentence:
     def __init__(self, asked: Question, words: Mapping[str, str]) -> None:
         self._q, self._words = asked, words
@@ -239,15 +232,16 @@ class _Sentence:
         return f"For each {by.phrase}, what is the {self._measured(term)}?"
 
     def _having(self, by: Plain, having: Having) -> str:
-        q, term, bound = self._q, having.term, _limit(having)
+        q, term = self._q, having.term
         if term.of is None and not term.kind:
-            rows = f"{bound} {self._noun(article='', many=having.value != 1)}"
+            rows = f"more than {having.value} {self._noun(article='', many=having.value != 1)}"
             if by.links:
                 owners = plural(by.links[0].noun)
                 return f"What are the {plural(by.field.phrase)} of the {owners} with {rows}?"
             return f"Which {plural(by.phrase)} have {rows}?"
         of = f" of {q.entity.many}" if term.of is None or not q.where else ""
         among = f" among {self._noun()}" if q.where else ""
+        bound = f"{_BOUNDS[having.operator]} {value_text(having.value)}"
         return f"For which {plural(by.phrase)} is the {self._term(term)}{of} {bound}{among}?"
 
     def _versus(self, versus: Versus) -> str:
