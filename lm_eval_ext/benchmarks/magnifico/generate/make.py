@@ -291,11 +291,12 @@ class _Maker:
         kept = [one for one in kept if set(one.kinds) <= good]
         asked = [one for one in kept if not one.support][:questions]
         if len(asked) < questions:
-            possible = f"{len(asked)} questions are possible, not {questions}; use --questions "
-            possible += f"{len(asked)} or less, or"
+            possible = "no question is possible;"
+            if asked:
+                possible = f"{len(asked)} questions are possible, not {questions}; use "
+                possible += f"--questions {len(asked)} or less, or"
             raise DataError(
-                f"{database}: {possible if asked else 'no question is possible;'} name more columns "
-                "in a lexicon (--lexicon FILE)"
+                f"{database}: {possible} name more columns in a lexicon (--lexicon FILE)"
             )
         used = {kind for one in asked for kind in one.kinds}
         final = [
