@@ -1,10 +1,33 @@
 """The command line ``lm-eval-ext``: options and output only; the logic is in other modules."""
 
+from typing import Any
+
 
 def main() -> None:
-    """Runs the command line; errors that a user can fix are one line on stderr and status 1."""
+    """Runs the command line; errors that a user can fix are one line on stderr.
+
+    The exit status is then 1, and 2 if an option or argument cannot be read.
+    """
+    import sys
+
+    import typer
+
     from lm_eval_ext.cli.app import app
     from lm_eval_ext.errors import one_line_errors
+    from lm_eval_ext.text import one_line
 
+    # click's UsageError; the newer versions of typer have one of their own.
+    usage_error: Any = typer.BadParameter.__mro__[1]
     with one_line_errors():
-        app()
+        try:
+            sys.exit(app(standalone_mode=False))
+        except typer.Abort:
+            sys.exit("Aborted.")
+        except usage_error as error:
+            if type(error).__name__ == "NoArgsIsHelpError":
+                error.show()
+                sys.exit(2)
+            path = error.ctx.command_path if error.ctx else "lm-eval-ext"
+            said = one_line(error.format_message()).rstrip(".")
+            print(f"lm-eval-ext: error: {said}; see {path} --help", file=sys.stderr)
+            sys.exit(2)

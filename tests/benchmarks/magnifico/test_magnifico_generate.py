@@ -4,31 +4,30 @@ import csv
 import hashlib
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from lm_eval import simple_evaluate
+from lm_eval.api.model import LM
+from support.generated import built, lexicon_of, natural
 
 from lm_eval_ext.benchmarks.magnifico import load, own
-from lm_eval_ext.benchmarks.magnifico.generate import folder, lexicon, natural, profile
+from lm_eval_ext.benchmarks.magnifico.generate import folder, lexicon, profile
+from lm_eval_ext.benchmarks.magnifico.generate.make import meanings_of
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL
-from lm_eval_ext.cli.app import app
-from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
+from lm_eval_ext.cli import main
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.runs.tasks import own_manager
 
 pytestmark = pytest.mark.slow
 
-HERE = Path(__file__).parent / "generated"
 SEED, QUESTIONS = 5, 10
 
-
-def built(name: str, where: Path) -> Path:
-    """A database of this folder."""
-    path = where / f"{name}.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((HERE / f"{name}.sql").read_text(encoding="utf-8"))
-    return path
+DIGEST = "135f2a5728ad084a"
+"""Of all that is made of the shop: examples, dialogues, and the rows added."""
 
 
 def rows_of(out: Path) -> list[dict[str, str]]:
@@ -96,23 +95,71 @@ def test_the_folder_is_a_task(
     assert "not asked" not in caplog.text
 
 
-def test_a_seed_gives_the_same_bytes(shop: Path, tmp_path: Path) -> None:
-    again = tmp_path / "out"
-    folder.generate(shop / "shop.sqlite", again, seed=SEED, questions=QUESTIONS)
-    for name in (folder.EXAMPLES, "populated.json"):
-        assert (again / name).read_bytes() == (shop / name).read_bytes()
-    said = json.loads((again / own.GENERATED).read_text())
-    assert said["examples"] == hashlib.sha256((again / folder.EXAMPLES).read_bytes()).hexdigest()
-    made = own.generated(again / folder.EXAMPLES)
-    assert made is not None and made.startswith(f"grammar-1,seed-{SEED},database-")
-    with (again / folder.EXAMPLES).open("a") as lines:
+def test_a_seed_gives_the_same_bytes(shop: Path) -> None:
+    """On every machine: Python's hashes differ from one run of the tests to the next."""
+    # The name of the entry has the digest of the database, whose header names SQLite's version.
+    (populated,) = json.loads((shop / "populated.json").read_text())["databases"].values()
+    talks = [file.read_text(encoding="utf-8") for file in sorted((shop / folder.TALKS).iterdir())]
+    parts = [(shop / folder.EXAMPLES).read_text(encoding="utf-8"), *talks, json.dumps(populated)]
+    assert hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16] == DIGEST
+
+
+def test_what_was_made_says_how(shop: Path, tmp_path: Path) -> None:
+    said = json.loads((shop / own.GENERATED).read_text())
+    assert said["examples"] == hashlib.sha256((shop / folder.EXAMPLES).read_bytes()).hexdigest()
+    assert set(said["made_with"]) == {"pyspellchecker", "sqlglot", "sqlite"}
+    made = own.generated(shop / folder.EXAMPLES)
+    assert made is not None and made.startswith(f"grammar-2,seed-{SEED},database-")
+    for name in (folder.EXAMPLES, own.GENERATED):
+        (tmp_path / name).write_bytes((shop / name).read_bytes())
+    with (tmp_path / folder.EXAMPLES).open("a") as lines:
         lines.write("\n")
-    assert own.generated(again / folder.EXAMPLES) is None
+    assert own.generated(tmp_path / folder.EXAMPLES) is None
+
+
+class Answers(LM):
+    """A model that has the queries of some forms, and answers another example's in the others."""
+
+    def __init__(self, *forms: str) -> None:
+        super().__init__()
+        self._forms = forms
+
+    def generate_until(self, requests: list[Any], **_: Any) -> list[str]:
+        docs = [one.doc for one in requests]
+        others = {doc["query"]: next(d["query"] for d in docs if d["query"] != doc["query"])
+                  for doc in docs}  # fmt: skip
+        return [
+            (doc["query"] if doc["form"] in self._forms else others[doc["query"]]).removeprefix(
+                "SELECT"
+            )
+            for doc in docs
+        ]
+
+    loglikelihood = loglikelihood_rolling = generate_until
+
+
+def scores(shop: Path, model: Any, **options: Any) -> tuple[Any, Any, Any]:
+    """Accuracies on base and novel questions, and the relative performance."""
+    task = folder.task_of("shop")
+    manager = own_manager([str(shop)])
+    results = simple_evaluate(
+        model=model, tasks=[task], task_manager=manager, bootstrap_iters=0, **options
+    )
+    assert results is not None
+    found = results["results"][task]
+    names = "execution_accuracy:base", "execution_accuracy:novel", "relative_performance"
+    return tuple(found[f"populated/{name},query"] for name in names)  # type: ignore[return-value]
+
+
+def test_the_task_file_is_evaluated(shop: Path, kept_cache: Path, tiny_models: Path) -> None:
+    assert scores(shop, Answers("base", *NOVEL)) == (1, 1, 100)
+    assert scores(shop, Answers("base")) == (1, 0, 0)
+    tiny = {"pretrained": str(tiny_models / "gpt2"), "device": "cpu"}
+    few = {"limit": 4, "gen_kwargs": "max_gen_toks=4"}
+    assert scores(shop, "hf", model_args=tiny, **few) == (0, 0, "N/A")
 
 
 def test_two_seeds_share_no_foreign_word(shop: Path) -> None:
-    from lm_eval_ext.benchmarks.magnifico.generate.make import meanings_of
-
     found = profile.read(shop / "shop.sqlite", lexicon.Lexicon())
     foreign = [
         {one.words["foreign"] for _, one in meanings_of(found, seed) if "foreign" in one.words}
@@ -126,7 +173,7 @@ def test_a_lexicon_names_what_says_nothing(tmp_path: Path) -> None:
     database = built("clinic", tmp_path)
     assert not profile.read(database, lexicon.Lexicon()).entities
     with closing(profile.open_database(database)) as connection:
-        named = lexicon.read(HERE / "clinic.yaml", profile.schema_of(connection))
+        named = lexicon.read(lexicon_of("clinic"), profile.schema_of(connection))
     found = profile.read(database, named)
     assert [one.many for one in found.entities.values()] == ["patients", "doctors", "treatments"]
     assert {link.noun for link in found.links} == {"patient", "doctor"}
@@ -142,54 +189,68 @@ def test_a_mess_has_only_what_can_be_said(tmp_path: Path) -> None:
 
 
 def _bad(kind: str, tmp_path: Path) -> tuple[list[str], str]:
+    """The arguments, and what is said."""
     database = tmp_path / "bad.sqlite"
-    more: list[str] = []
-    if kind == "no database":
-        database.write_text("id,name\n1,Ana\n")
-    elif kind == "missing":
-        pass
-    else:
-        with closing(sqlite3.connect(database)) as connection:
-            connection.execute("CREATE TABLE customer (name TEXT, income REAL)")
-            if kind != "no rows":
-                connection.executemany(
-                    "INSERT INTO customer VALUES (?, ?)", [(f"C {n}", n * n) for n in range(5)]
-                )
-            connection.commit()
-    if kind == "a seed that is no number":
-        more = ["--seed", "seven"]
-    if kind == "a column that is not there":
-        (tmp_path / "words.yaml").write_text("tables: {customer: {columns: {age: age}}}")
-        more = ["--lexicon", str(tmp_path / "words.yaml")]
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE customer (name TEXT, income REAL)")
+        if kind != "no rows":
+            connection.executemany(
+                "INSERT INTO customer VALUES (?, ?)", [(f"C {n}", n * n) for n in range(5)]
+            )
+        connection.commit()
+    content = database.read_bytes()
+    if kind in {"missing", "a folder"}:
+        database.unlink()
+    if kind == "a folder":
+        database.mkdir()
+    files = {"text": b"id,name\n1,Ana\n", "encrypted": content[::-1], "cut off": content[:4096]}
+    if kind in files:
+        database.write_bytes(files[kind])
+    (tmp_path / "words.yaml").write_text("tables: {customer: {columns: {age: age}}}")
+    more = {
+        "a seed that is no number": ["--seed", "seven"],
+        "a column that is not there": ["--lexicon", str(tmp_path / "words.yaml")],
+        "no questions": ["--questions", "0"],
+    }
     said = {
-        "no database": "not a SQLite database",
-        "missing": "there is no such file",
-        "no rows": "no table has rows",
-        "locked": "database is locked",
+        "text": "not a SQLite database, or an encrypted one (file is not a database); export it",
+        "encrypted": "not a SQLite database, or an encrypted one (file is not a database)",
+        "cut off": "damaged or cut off (database disk image is malformed); copy it again",
+        "missing": "there is no such file; name a SQLite database",
+        "a folder": "this is a folder; name a SQLite database",
+        "no rows": "no table has rows; questions are about rows",
+        "locked": "cannot be read (database is locked); close the program that writes it",
         "too few": "questions are possible, not 100; use --questions",
-        "a seed that is no number": "should be a valid integer",
+        "no questions": "--questions 0: use 1 or more",
+        "a seed that is no number": "Invalid value for '--seed'",
         "a column that is not there": "the table 'customer' has no column 'age'",
     }[kind]
-    return [str(database), *more], said
+    return [str(database), *more.get(kind, [])], said
 
 
 @pytest.mark.parametrize(
     "kind",
-    ["no database", "missing", "no rows", "locked", "too few", "a seed that is no number",
-     "a column that is not there"],
+    ["text", "encrypted", "cut off", "missing", "a folder", "no rows", "locked", "too few",
+     "no questions", "a seed that is no number", "a column that is not there"],
 )  # fmt: skip
-def test_bad_input_is_one_line_and_leaves_nothing(kind: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_line_and_leaves_nothing(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments, said = _bad(kind, tmp_path)
-    out = tmp_path / "out"
+    before = sorted(tmp_path.iterdir())
+    words = ["lm-eval-ext", "magnifico", "generate", *arguments, "-o", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", words)
     with closing(sqlite3.connect(tmp_path / "bad.sqlite" if kind == "locked" else ":memory:")) as c:
         c.execute("BEGIN EXCLUSIVE")
-        result = CliRunner().invoke(
-            app, ["magnifico", "generate", *arguments, "-o", str(out)], terminal_width=200
-        )
-    text = str(result.exception) if isinstance(result.exception, LmEvalExtError) else result.output
-    assert result.exit_code != 0
-    assert said in " ".join(text.split())
-    assert [one.name for one in tmp_path.iterdir() if "out" in one.name] == []
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == (2 if "seed" in kind else 1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = [one for one in err.splitlines() if "questions:" not in one]  # not the progress bar
+    assert line.startswith("lm-eval-ext: error: ")
+    assert said in line
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_folder_with_files_is_not_overwritten(shop: Path) -> None:

@@ -6,5 +6,5 @@ the interpretations, :mod:`.draw` puts them into trees, :mod:`.check` keeps what
 :mod:`.folder` writes what the tasks ``magnifico_own_...`` read.
 """
 
-GRAMMAR_VERSION = 1
+GRAMMAR_VERSION = 2
 """Rises whenever a seed would give other examples; part of what is written about them."""

@@ -38,8 +38,10 @@ class Check:
             return "shows NULL"
         if len(rows) > MOST_ROWS:
             return "too many rows"
-        if question.by and not question.top and len(rows) < _FEWEST_GROUPS:
+        if question.by and not (question.top or question.having) and len(rows) < _FEWEST_GROUPS:
             return "one group"
+        if any(self._same(rows, other) for other in _without_a_side(question)):
+            return "a condition changes nothing"
         for number in range(len(question.where)):
             where = question.where[:number] + question.where[number + 1 :]
             if self._same(rows, replace(question, where=where)):
@@ -70,6 +72,17 @@ class Check:
             return True
         values = [rows[0][-1] for rows in found if rows]
         return len(set(values)) < len(ranks)
+
+
+def _without_a_side(question: Question) -> Iterator[Question]:
+    """The question without HAVING, or with one of its two sets only."""
+    if question.having:
+        yield replace(question, having=None)
+    if question.versus:
+        alone = replace(question, versus=None, distinct=True)
+        yield alone
+        yield replace(alone, where=(question.versus.condition,))
+        yield replace(question, versus=replace(question.versus, also=not question.versus.also))
 
 
 def _other_measures(question: Question) -> Iterator[Question]:

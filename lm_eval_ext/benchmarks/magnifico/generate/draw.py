@@ -14,15 +14,20 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     Extreme,
     Filter,
     Function,
+    Having,
     Linked,
     Mode,
+    Operator,
     Pair,
     Plain,
     Question,
     Top,
+    Versus,
 )
+from lm_eval_ext.benchmarks.magnifico.generate.values import threshold
 
-_ASK = {"count": 20, "measure": 20, "groups": 10, "top": 8, "different": 10, "list": 32}
+_ASK = {"count": 19, "measure": 19, "groups": 9, "having": 5, "top": 7, "different": 9, "sets": 3,
+        "list": 29}  # fmt: skip
 """What is asked about rows under a condition, in per cent."""
 
 
@@ -70,8 +75,11 @@ class Drawer(Parts):
             return self._superlative(meaning, entity)
         term = self._measure(meaning.kind, entity, set())
         used = {term.of.phrase} if isinstance(term.of, Plain) else set()
-        by = self._group(entity, used) if self._happens(0.3) else None
+        having = not summed and self._happens(0.4)
+        by = self._group(entity, used, far=not having) if self._happens(0.4) else None
         where = self._conditions(entity, used | ({by.phrase} if by else set()))
+        if by and having:
+            return Question(entity, (), where, by, having=self._having(entity, by, term))
         return Question(entity, (term,), where, by=by)
 
     def _superlative(self, meaning: Meaning, entity: Entity) -> Question:
@@ -85,7 +93,8 @@ class Drawer(Parts):
         where = self._conditions(entity, {amount.phrase})
         if rank > 1 and self._happens(0.3):
             return Question(entity, (amount,), where, top=top)
-        return Question(entity, self._shown(entity, {amount.phrase}), where, top=top)
+        shown = self._shown(entity, {amount.phrase}.union(*map(phrases, where)))
+        return Question(entity, shown, where, top=top)
 
     def _second(self, meaning: Meaning) -> Question:
         entity = self._entity(lambda one: bool(one.fields))
@@ -151,7 +160,8 @@ class Drawer(Parts):
             return Question(entity, (Aggregate(function, pair),), self._conditions(entity, used))
         if self._happens(0.5):
             where = self._conditions(entity, used)
-            shown = self._shown(entity, used) if self._happens(0.6) else ()
+            said = used.union(*map(phrases, where))
+            shown = self._shown(entity, said) if self._happens(0.6) else ()
             return Question(entity, (*shown, pair), where)
         return self._asked(entity, self._pair_condition(pair), used)
 
@@ -178,7 +188,24 @@ class Drawer(Parts):
             limit = int(limit) if limit.is_integer() else limit
         return Compare(pair, self._rng.choice((">", "<")), limit)
 
-    def _asked(self, entity: Entity, node: Filter, used: set[str] | None = None) -> Question:
+    def _having(self, entity: Entity, by: Plain, term: Aggregate) -> Having:
+        """Groups of more rows than some number, or with an aggregate on a side of it.
+
+        None of fewer rows: a query does not find those of no row at all.
+        """
+        if not isinstance(term.of, Plain):
+            usual = entity.rows / max(1, by.field.distinct)
+            limit = round(usual * self._rng.choice((0.3, 0.6, 1.0)))
+            return Having(term, ">", max(1, limit))
+        bound = threshold(term.of.field, self._rng)
+        if not isinstance(bound, int | float):
+            raise Impossible
+        operator: Operator = self._rng.choice((">", "<"))
+        return Having(term, operator, bound)
+
+    def _asked(  # noqa: PLR0911
+        self, entity: Entity, node: Filter, used: set[str] | None = None
+    ) -> Question:
         """Something about the rows that a condition holds for."""
         used = set(used or ()) | phrases(node)
         ask = self._rng.choices(list(_ASK), list(_ASK.values()))[0]
@@ -190,8 +217,17 @@ class Drawer(Parts):
             where = (node, *self._conditions(entity, used | {amount.phrase}))
             return Question(entity, (Aggregate(function, amount),), where)
         if ask == "groups":
-            by = self._group(entity, used)
+            by = self._group(entity, used, far=True)
             return Question(entity, (Aggregate("COUNT"),), (node,), by=by)
+        if ask == "having":
+            by = self._group(entity, used)
+            having = self._having(entity, by, Aggregate("COUNT"))
+            return Question(entity, (), (node,), by, having=having)
+        if ask == "sets" and not isinstance(node, Extreme | Exceeds):
+            by = self._group(entity, used)
+            other = self._own_condition(entity, used | {by.phrase})
+            versus = Versus(other, also=self._happens(0.5))
+            return Question(entity, (by,), (node,), versus=versus)
         if ask == "top":
             amount = self._amount(entity, used)
             shown = self._shown(entity, used | {amount.phrase})

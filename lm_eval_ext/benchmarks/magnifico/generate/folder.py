@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,8 @@ def _written(part: Path, out: Path, name: str, made: Made, seed: int) -> dict[st
             kind: {"meaning": one.text, **one.words} for kind, one in made.meanings.items()
         },
         "examples": sha256_of(part / EXAMPLES),
+        "made_with": {name: version(name) for name in ("pyspellchecker", "sqlglot")}
+        | {"sqlite": sqlite3.sqlite_version},
     }  # fmt: skip
 
 

@@ -291,10 +291,12 @@ class _Maker:
         kept = [one for one in kept if set(one.kinds) <= good]
         asked = [one for one in kept if not one.support][:questions]
         if len(asked) < questions:
+            possible = "no question is possible;"
+            if asked:
+                possible = f"{len(asked)} questions are possible, not {questions}; use "
+                possible += f"--questions {len(asked)} or less, or"
             raise DataError(
-                f"{database}: {len(asked)} questions are possible, not {questions}; use "
-                f"--questions {max(len(asked), 1)} or less, or name more columns in a lexicon "
-                "(--lexicon FILE)"
+                f"{database}: {possible} name more columns in a lexicon (--lexicon FILE)"
             )
         used = {kind for one in asked for kind in one.kinds}
         final = [

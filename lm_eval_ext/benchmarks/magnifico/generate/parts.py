@@ -1,7 +1,8 @@
 """What can stand in a question, drawn by the roles of columns.
 
-Columns of an entity that a link leads to are drawn less often than its own, and none is further
-away. What cannot be said well is not drawn: the average of a year, the highest minimum.
+Columns of an entity that a link leads to are drawn less often than its own, those that two links
+lead to less often still, and none is further away. What cannot be said well is not drawn: the
+average of a year, the highest minimum.
 """
 
 import random
@@ -23,9 +24,9 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
 )
 from lm_eval_ext.benchmarks.magnifico.generate.values import threshold
 
-_ALONE, _ONE, _OWN = 0.35, 0.75, 0.7
-"""Chances of no further condition, of one where there is any, and of one on a column of the
-entity's own."""
+_ALONE, _ONE, _OWN, _FURTHER = 0.35, 0.75, 0.7, 0.3
+"""Chances of no further condition, of one where there is any, of one on a column of the entity's
+own, and of one two links away where the first leads on."""
 
 _FEWEST = 4
 _MOST_GROUPS = 30
@@ -81,18 +82,23 @@ class Parts:
             return Aggregate("COUNT", None, kind)
         return Aggregate(function, self._amount(entity, used, summed=function == "SUM"), kind)
 
-    def _group(self, entity: Entity, used: set[str]) -> Plain:
-        """What to group by: a category of its own, or the name of what a link leads to."""
+    def _group(self, entity: Entity, used: set[str], *, far: bool = False) -> Plain:
+        """What to group by: a category of its own, or the name of what a link leads to.
+
+        Where ``far``, two links may lead to it: there is one value "for each", but "the team of the
+        player with the most goals" says who has them, and it must be the team.
+        """
         own = [
             Plain(f) for f in entity.having("category", "place")
             if not f.nulls and 1 < f.distinct <= _MOST_GROUPS and f.phrase not in used
         ]  # fmt: skip
         linked = [
-            Plain(f, link) for link, parent in self._parents(entity)
+            Plain(f, path) for path, parent in self._reached(entity)
             for f in parent.having("name")[:1]
             if parent.rows <= _MOST_GROUPS and not f.nulls and f.distinct == parent.rows
         ]  # fmt: skip
-        found = self._pick(own + linked)
+        near = [one for one in linked if len(one.links) == 1]
+        found = self._pick(own + (linked if far and self._happens(_FURTHER) else near))
         assert isinstance(found, Plain)
         return found
 
@@ -102,6 +108,14 @@ class Parts:
         return [
             (link, self._profile.entities[link.parent]) for link in links
             if nouns.count(link.noun) == 1
+        ]  # fmt: skip
+
+    def _reached(self, entity: Entity) -> list[tuple[tuple[Link, ...], Entity]]:
+        """The entities that one link or two lead to, with the links."""
+        near = [((link,), parent) for link, parent in self._parents(entity)]
+        return near + [
+            ((*path, link), other) for path, parent in near for link, other in self._parents(parent)
+            if other is not entity
         ]  # fmt: skip
 
     def _conditions(self, entity: Entity, used: set[str]) -> tuple[Filter, ...]:
@@ -119,18 +133,21 @@ class Parts:
     def _ordinary(self, entity: Entity, used: set[str]) -> Filter:
         if self._rng.random() < _OWN:
             return self._own_condition(entity, used)
-        parents, children = self._parents(entity), self._profile.children(entity)
-        if children and (not parents or self._rng.random() < 1 / 3):
+        reached, children = self._reached(entity), self._profile.children(entity)
+        if children and (not reached or self._rng.random() < 1 / 3):
             link = self._rng.choice(children)
             return Linked(link, self._profile.entities[link.child])
-        if not parents:
+        if not reached:
             return self._own_condition(entity, used)
-        link, parent = self._rng.choice(parents)
+        far = [one for one in reached if len(one[0]) > 1]
+        near = [one for one in reached if len(one[0]) == 1]
+        path, parent = self._rng.choice(far if far and self._happens(_FURTHER) else near)
         fields = [
-            f for f in parent.having("category", "place", "name") if f.distinct <= _MOST_VALUES
-        ]
+            f for f in parent.having("category", "place", "name")
+            if f.distinct <= _MOST_VALUES and Plain(f, path).phrase not in used
+        ]  # fmt: skip
         field = self._field(fields)
-        return self._equal(Plain(field, link))
+        return self._equal(Plain(field, path))
 
     def _own_condition(self, entity: Entity, used: set[str]) -> Filter:
         fields = [

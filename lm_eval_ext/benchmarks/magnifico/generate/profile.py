@@ -134,7 +134,8 @@ def open_database(path: Path) -> sqlite3.Connection:
         DataError: It is missing, locked, no SQLite database, or has rows that are not merged.
     """
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file; name a SQLite database")
+        problem = "this is a folder" if path.is_dir() else "there is no such file"
+        raise DataError(f"{path}: {problem}; name a SQLite database")
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
         raise DataError(
@@ -151,9 +152,11 @@ def open_database(path: Path) -> sqlite3.Connection:
         ) from None
     except sqlite3.DatabaseError as error:
         connection.close()
+        if "malformed" in str(error):
+            raise DataError(f"{path}: damaged or cut off ({error}); copy it again") from None
         raise DataError(
-            f"{path}: not a SQLite database ({error}); other engines' databases must be exported "
-            "to one first"
+            f"{path}: not a SQLite database, or an encrypted one ({error}); export it to a plain "
+            "SQLite database first"
         ) from None
     return connection
 
@@ -171,7 +174,7 @@ def read(path: Path, lexicon: Lexicon, *, strict: bool = True) -> Profile:
             schema = schema_of(connection)
             return _Reader(Runner(connection), schema, lexicon, strict=strict).read(path)
         except (sqlite3.Error, NoResultError) as error:
-            raise DataError(f"{path}: cannot be read ({error})") from None
+            raise DataError(f"{path}: cannot be read ({error}); copy it again") from None
 
 
 class _Reader:

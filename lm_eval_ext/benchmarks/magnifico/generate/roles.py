@@ -21,7 +21,7 @@ UNSAID = frozenset(
     re.findall(
         r"\w+",
         """id ids code key number no num phone telephone fax email mail url zip zipcode postal
-        postcode
+        postcode long
     password hash token uuid guid ssn isbn latitude longitude index rank position order sequence
     line version flag abbreviation initial initials symbol image picture photo file path page link
     description comment comments note notes remark remarks text details detail summary content body

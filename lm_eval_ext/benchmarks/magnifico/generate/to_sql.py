@@ -1,7 +1,7 @@
 """A tree as SQL."""
 
 import re
-from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 
 from sqlglot import exp, select
@@ -26,6 +26,8 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
 from lm_eval_ext.sql.parsing import to_sql
 from lm_eval_ext.sql.values import Value
 
+Path = tuple[Link, ...]
+
 _OPERATORS: dict[str, type[exp.Binary]] = {
     "=": exp.EQ, "<>": exp.NEQ, ">": exp.GT, ">=": exp.GTE, "<": exp.LT, "<=": exp.LTE,
     "LIKE": exp.Like,
@@ -37,7 +39,18 @@ _FUNCTIONS: dict[str, type[exp.AggFunc]] = {
 
 def query(question: Question) -> str:
     """The gold query, in SQLite's dialect."""
-    return to_sql(_Select(question).tree())
+    return to_sql(_tree(question))
+
+
+def _tree(question: Question) -> exp.Query:
+    if question.versus is None:
+        return _Select(question).tree()
+    both = exp.Intersect if question.versus.also else exp.Except
+    first, second = (
+        _tree(replace(question, where=where, versus=None))
+        for where in (question.where, (question.versus.condition,))
+    )
+    return both(this=first, expression=second, distinct=True)
 
 
 @cache
@@ -81,27 +94,33 @@ class _Select:
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        links = dict.fromkeys(plain.link for plain in question.plain() if plain.link)
-        self._aliases: dict[Link | None, str] = (
-            {link: f"T{n}" for n, link in enumerate([None, *links], 1)} if links else {}
-        )
-        self._links: Iterable[Link] = links
+        paths = [plain.links[:end] for plain in question.plain()
+                 for end in range(1, len(plain.links) + 1)]  # fmt: skip
+        self._aliases: dict[Path, str] = (
+            {path: f"T{n}" for n, path in enumerate(dict.fromkeys([(), *paths]), 1)}
+            if paths else {}
+        )  # fmt: skip
 
     def tree(self) -> exp.Select:
         q = self._question
         shown = [self._term(term) for term in ((q.by,) if q.by else ()) + q.show]
-        made: exp.Select = select(*shown).from_(self._alias(_table(q.entity.table), None))
-        for link in self._links:
+        made: exp.Select = select(*shown).from_(self._alias(_table(q.entity.table), ()))
+        for path in list(self._aliases)[1:]:
+            link = path[-1]
             on = exp.EQ(
-                this=self._column(link.column, None), expression=self._column(link.key, link)
+                this=self._column(link.column, path[:-1]), expression=self._column(link.key, path)
             )
-            made = made.join(self._alias(_table(link.parent), link), on=on)
+            made = made.join(self._alias(_table(link.parent), path), on=on)
         for one in q.where:
             made = made.where(self._filter(one))
         if q.distinct:
             made = made.distinct()
         if q.by:
             made = made.group_by(self._term(q.by))
+        if q.having:
+            limit = exp.Literal.number(q.having.value)
+            compared = _OPERATORS[q.having.operator]
+            made = made.having(compared(this=self._term(q.having.term), expression=limit))
         if q.top:
             made = self._cut(made, q.top)
         return made
@@ -113,18 +132,18 @@ class _Select:
         made = made.order_by(by).limit(1)
         return made.offset(top.rank - 1) if top.rank > 1 else made
 
-    def _alias(self, table: exp.Table, link: Link | None) -> exp.Expr:
+    def _alias(self, table: exp.Table, path: Path) -> exp.Expr:
         if self._aliases:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(self._aliases[link])))
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(self._aliases[path])))
         return table
 
-    def _column(self, name: str, link: Link | None) -> exp.Column:
-        table = exp.to_identifier(self._aliases[link]) if self._aliases else None
+    def _column(self, name: str, path: Path) -> exp.Column:
+        table = exp.to_identifier(self._aliases[path]) if self._aliases else None
         return exp.Column(this=_name(name).copy(), table=table)
 
     def _term(self, term: Term) -> exp.Expr:
         if isinstance(term, Plain):
-            return self._column(term.field.name, term.link)
+            return self._column(term.field.name, term.links)
         if isinstance(term, Aggregate):
             of = exp.Star() if term.of is None else self._term(term.of)
             return _FUNCTIONS[term.function](this=of)
@@ -180,7 +199,7 @@ class _Select:
             inner = inner.where(
                 _compared(exp.column(_name(one.where.term_name()).copy()), one.where)
             )
-        found = exp.In(this=self._column(one.link.key, None), query=inner.subquery())
+        found = exp.In(this=self._column(one.link.key, ()), query=inner.subquery())
         return exp.Not(this=found) if one.negated else found
 
 

@@ -1,6 +1,7 @@
 """A tree as an English question, with the meanings stated or with novel words for them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lm_eval_ext.benchmarks.magnifico.generate.english import listed, plural, value_text
 from lm_eval_ext.benchmarks.magnifico.generate.tree import (
@@ -11,6 +12,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     Exceeds,
     Extreme,
     Filter,
+    Having,
     Linked,
     Mode,
     OneOf,
@@ -20,6 +22,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     Shorter,
     Term,
     Top,
+    Versus,
 )
 
 ADJECTIVE = frozenset({"equals", "above", "either", "linked", "at_least"})
@@ -136,6 +139,10 @@ class _Sentence:
         q = self._q
         if q.top:
             return self._top(q.top)
+        if q.by and q.having:
+            return self._having(q.by, q.having)
+        if q.versus:
+            return self._versus(q.versus)
         if q.by:
             return self._grouped(q.by)
         if isinstance(q.show[0], Aggregate):
@@ -162,7 +169,7 @@ class _Sentence:
         )
         noun = q.entity.many if many else q.entity.one
         if article == "the" and many and not q.where:
-            article = "all"
+            article = "" if q.by and q.show else "all"  # "for each city", so not of all
         said = listed([clauses.of(one) for one in behind]) if behind else ""
         if len(behind) == 1 and isinstance(behind[0], Mode | Extreme):
             said = f"with {said.partition(' the ')[1].strip()} {said.partition(' the ')[2]}"
@@ -224,6 +231,25 @@ class _Sentence:
             return f"Show the {self._measured(term)} for each {by.phrase}."
         return f"For each {by.phrase}, what is the {self._measured(term)}?"
 
+    def _having(self, by: Plain, having: Having) -> str:
+        q, term = self._q, having.term
+        if term.of is None and not term.kind:
+            rows = f"more than {having.value} {self._noun(article='', many=having.value != 1)}"
+            if by.links:
+                owners = plural(by.links[0].noun)
+                return f"What are the {plural(by.field.phrase)} of the {owners} with {rows}?"
+            return f"Which {plural(by.phrase)} have {rows}?"
+        of = f" of {q.entity.many}" if term.of is None or not q.where else ""
+        among = f" among {self._noun()}" if q.where else ""
+        bound = f"{_BOUNDS[having.operator]} {value_text(having.value)}"
+        return f"For which {plural(by.phrase)} is the {self._term(term)}{of} {bound}{among}?"
+
+    def _versus(self, versus: Versus) -> str:
+        other = _Sentence(replace(self._q, where=(versus.condition,)), self._words)
+        both, how = ("both ", "and") if versus.also else ("", "but not")
+        first, second = f"{both}among {self._noun()}", f"{how} among {other._noun()}"
+        return f"Which {self._terms(many=True)} occur {first} {second}?"
+
     def _top(self, top: Top) -> str:
         q, words = self._q, self._words
         rank = _RANKS[top.descending, top.rank]
@@ -232,8 +258,8 @@ class _Sentence:
             if top.kind == "value_mode":
                 return f"What is the {word or 'most common'} {q.by.phrase} among {self._noun()}?"
             number = f"the {word or rank} number of {self._noun(article='')}"
-            if q.by.link:
-                return f"What is the {q.by.field.phrase} of the {q.by.link.noun} with {number}?"
+            if q.by.links:
+                return f"What is the {q.by.field.phrase} of the {q.by.links[0].noun} with {number}?"
             return f"Which {q.by.phrase} has {number}?"
         by = self._term(top.term)
         if q.show == (top.term,):

@@ -19,15 +19,20 @@ Function = Literal["MAX", "MIN", "AVG", "SUM", "COUNT"]
 
 @dataclass(frozen=True)
 class Plain:
-    """A column of the entity asked about, or of the one that a link leads to."""
+    """A column of the entity asked about, or of the one that links lead to."""
 
     field: Field
-    link: Link | None = None
+    links: tuple[Link, ...] = ()
 
     @property
     def phrase(self) -> str:
-        """What it is called: "salary", "department name"."""
-        return self.field.phrase if self.link is None else f"{self.link.noun} {self.field.phrase}"
+        """What it is called: "salary", "department name", "department's branch name"."""
+        *nouns, last = [link.noun for link in self.links] or [""]
+        if self.field.role != "name" and last:
+            nouns, last = [*nouns, last], ""
+        if self.field.phrase.startswith(last):  # "staff name" of the staff
+            last = ""
+        return " ".join(filter(None, [*(f"{one}'s" for one in nouns), last, self.field.phrase]))
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,23 @@ Filter: TypeAlias = (
 
 
 @dataclass(frozen=True)
+class Having:
+    """Groups of which an aggregate is above or below a number."""
+
+    term: Aggregate
+    operator: Operator
+    value: int | float
+
+
+@dataclass(frozen=True)
+class Versus:
+    """What is shown must also occur among the rows of another condition, or must not."""
+
+    condition: Filter
+    also: bool
+
+
+@dataclass(frozen=True)
 class Top:
     """The row at a rank by a column, or the group at a rank by its number of rows."""
 
@@ -168,6 +190,8 @@ class Question:
         where: Conditions that all hold.
         by: What rows are grouped by; it is the result's first column.
         top: Only this row or group.
+        having: Only these groups; ``by`` alone is shown then.
+        versus: A second set, for what is shown once.
         distinct: Whether equal rows are shown once.
         style: Which of several ways to say it.
     """
@@ -177,6 +201,8 @@ class Question:
     where: tuple[Filter, ...] = ()
     by: Plain | None = None
     top: Top | None = None
+    having: Having | None = None
+    versus: Versus | None = None
     distinct: bool = False
     style: int = 0
 
@@ -185,6 +211,7 @@ class Question:
         yield from self.show
         yield from (self.by,) if self.by else ()
         yield from (self.top.term,) if self.top else ()
+        yield from (self.having.term,) if self.having else ()
         for one in self.where:
             if not isinstance(one, Linked):
                 yield one.term

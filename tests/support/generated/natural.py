@@ -12,11 +12,12 @@ from pathlib import Path
 
 from lm_eval_ext import data
 from lm_eval_ext.benchmarks.magnifico import corpora
-from lm_eval_ext.benchmarks.magnifico.generate import from_sql, profile, to_words
+from lm_eval_ext.benchmarks.magnifico.generate import profile, to_words
 from lm_eval_ext.benchmarks.magnifico.generate.lexicon import Lexicon
 from lm_eval_ext.benchmarks.magnifico.records import Corpus, Form
 from lm_eval_ext.sql import Databases
 from lm_eval_ext.sql.schema import read_schema
+from support.generated import from_sql
 
 
 @dataclass

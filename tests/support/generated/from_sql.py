@@ -119,8 +119,8 @@ class _Reader:
                 continue
             for field in entity.fields:
                 if field.name.casefold() == name:
-                    link = None if entity is self._root else self._links[entity.table]
-                    return Plain(field, link)
+                    path = () if entity is self._root else (self._links[entity.table],)
+                    return Plain(field, path)
         raise Uncovered("a column without a name")
 
     def _mark(self, *kinds: str) -> str:

@@ -1,0 +1,24 @@
+"""Databases of our own hand, in several styles of naming; how natural the questions are."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def built(name: str, where: Path) -> Path:
+    """Writes one of them to a folder: shop, league, clinic, mess or factory."""
+    path = where / f"{name}.sqlite"
+    if name == "factory":
+        from support.generated import factory
+
+        return factory.build(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((HERE / f"{name}.sql").read_text(encoding="utf-8"))
+    return path
+
+
+def lexicon_of(name: str) -> Path | None:
+    """The lexicon of a database that needs one."""
+    return HERE / "clinic.yaml" if name == "clinic" else None
