@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lm_eval_ext.errors import LmEvalExtError, OptionError
-from lm_eval_ext.runs.job import PART, Reporter, put_in_place
+from lm_eval_ext.runs.job import PART, SILENT, Reporter, put_in_place
 from lm_eval_ext.runs.run import FailedError, Work, plan, run
 from lm_eval_ext.text import one_line
 
@@ -79,14 +79,13 @@ def evaluate(work: Work, text: str, probe: str) -> tuple[str, bytes]:
     Returns:
         What went wrong, or ""; and an archive of the results, empty if they are in the folder.
     """
-    quiet = Reporter(_ignore, _ignore)
     if Path(probe).is_file():
-        return _problem(work, quiet), b""
+        return _problem(work), b""
     with TemporaryDirectory() as folder:
         file = Path(folder) / Path(work.models[0]).name
         file.write_text(text, encoding="utf-8")
         own = replace(work, models=[file], output=Path(folder) / "out")
-        problem = _problem(own, quiet)
+        problem = _problem(own)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             for path in sorted((own.output / file.stem).glob("*")):
@@ -104,9 +103,9 @@ def parameters(resources: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _problem(work: Work, reporter: Reporter) -> str:
+def _problem(work: Work) -> str:
     try:
-        run(work, reporter)
+        run(work, SILENT)
     except FailedError as error:
         return one_line(str(error).partition(" models failed: ")[2].partition(": ")[2])
     except LmEvalExtError as error:
@@ -127,10 +126,6 @@ def _finish(ray: Any, done: Any, folder: Path) -> str:
                 archive.extractall(part, filter="data")
             put_in_place(Path(part), folder)
     return str(problem)
-
-
-def _ignore(_: str) -> None:
-    pass
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.files import MODEL_FILE, arguments_of, identity, metadata_of
-from lm_eval_ext.runs.job import HeldError, Job, Reporter
+from lm_eval_ext.runs.job import SILENT, HeldError, Job, Reporter
 from lm_eval_ext.runs.model_files import ModelFile, read_model_files
 from lm_eval_ext.runs.shards import Shard
 from lm_eval_ext.runs.tasks import Selection, select
@@ -68,7 +68,7 @@ def run(work: Work, reporter: Reporter) -> None:
         DataError: If data are missing or broken, or a folder holds another model's results.
         FailedError: If models failed; it names them with the reasons.
     """
-    jobs = _jobs(work, reporter)
+    jobs = prepare(work, reporter)
     try:
         work.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -107,8 +107,8 @@ def plan(work: Work) -> list[dict[str, Any]]:
         LmEvalExtError: As :func:`run`, before anything runs.
     """
     found = []
-    for job in _jobs(work, Reporter(_ignore, _ignore)):
-        names = job.missing()[1]
+    for job in prepare(work):
+        names = job.missing()
         command = replace(work, models=[job.model.path], tasks=",".join(names)).command()
         found.append(
             {
@@ -123,12 +123,12 @@ def plan(work: Work) -> list[dict[str, Any]]:
     return found
 
 
-def _ignore(_: str) -> None:
-    pass
+def prepare(work: Work, reporter: Reporter = SILENT) -> list[Job]:
+    """Checks files, names and data; returns a job for each model.
 
-
-def _jobs(work: Work, reporter: Reporter) -> list[Job]:
-    """Checks files, names and data; a job for each model."""
+    Raises:
+        LmEvalExtError: As :func:`run`, before anything runs.
+    """
     limit = work.limit
     if limit is not None and not (0 < limit < 1 or (limit >= 1 and float(limit).is_integer())):
         raise OptionError(f"--limit {limit:g} must be a number of documents or a share below 1")

@@ -17,9 +17,9 @@ from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.runs.job import Reporter
+from lm_eval_ext.runs.job import Job, Reporter
 from lm_eval_ext.runs.process import reason
-from lm_eval_ext.runs.run import FailedError, Work, plan, run
+from lm_eval_ext.runs.run import FailedError, Work, run
 from lm_eval_ext.runs.shards import Shard
 from lm_eval_ext.text import one_line
 
@@ -71,12 +71,14 @@ class State:
         word: ``done``, Slurm's word for a job in the queue (``pending``, ``running``, ...),
             ``failed``, or ``not submitted``.
         reason: Why it waits or failed.
+        missing: What there are no results of.
     """
 
     model: str
     job: str
     word: str
     reason: str = ""
+    missing: Sequence[str] = ()
 
     @property
     def queued(self) -> bool:
@@ -84,31 +86,29 @@ class State:
         return self.word not in {"done", "failed", "not submitted"}
 
 
-def submit(work: Work, shards: int = 1) -> list[State]:
+def submit(work: Work, jobs: Sequence[Job], shards: int = 1) -> None:
     """Submits a job for each model that lacks results and has none in the queue.
 
     Models with the same resources share an array. With several shards each of these is a job,
     and a last job, which waits for them, puts a model's results together.
 
-    Returns:
-        As :func:`states`, after submission.
+    Args:
+        work: What is asked for.
+        jobs: What :func:`.run.prepare` makes of it.
+        shards: Jobs for each model.
 
     Raises:
         OptionError: If submitit or Slurm is missing, or Slurm refuses a job.
-        LmEvalExtError: As :func:`.run.run`, before anything runs.
     """
     executor_class = _executor()
-    records = plan(work)
-    lacking = {one["model"]: one for one in records if one["tasks"]}
     groups: dict[str, dict[str, Work]] = {}
-    for state in states(records, work.output):
-        if state.model in lacking and not state.queued:
-            one = lacking[state.model]
-            key = json.dumps(one["resources"], sort_keys=True)
+    for job, state in zip(jobs, states(jobs, work.output), strict=True):
+        if state.missing and not state.queued:
+            key = json.dumps(job.model.resources, sort_keys=True)
             groups.setdefault(key, {})[state.model] = replace(
                 work,
-                models=[Path(one["file"]).resolve()],
-                tasks=",".join(one["tasks"]),
+                models=[job.model.path.resolve()],
+                tasks=",".join(state.missing),
                 output=work.output.resolve(),
             )
     for key, models in groups.items():
@@ -122,9 +122,8 @@ def submit(work: Work, shards: int = 1) -> list[State]:
             ]
             first = _submit(executor, parts, flags)[0]
             flags["dependency"] = f"afterany:{first.partition('_')[0]}"
-        jobs = _submit(executor, models.values(), flags)
-        _write_jobs(work.output, dict(zip(models, jobs, strict=True)))
-    return states(records, work.output)
+        numbers = _submit(executor, models.values(), flags)
+        _write_jobs(work.output, dict(zip(models, numbers, strict=True)))
 
 
 def _submit(executor: Any, work: Iterable[Work], flags: Mapping[str, Any]) -> list[str]:
@@ -169,27 +168,25 @@ def wait(look: Callable[[], list[State]], reporter: Reporter, *, poll_s: float =
         raise FailedError(f"{len(failed)} of {len(now)} models failed: {'; '.join(failed)}")
 
 
-def states(records: Sequence[Mapping[str, Any]], output: Path) -> list[State]:
-    """Each model's state, by what :func:`.run.plan` says and one call of ``squeue``.
+def states(jobs: Sequence[Job], output: Path) -> list[State]:
+    """Each model's state, by one call of ``squeue`` and what is in the results folder.
 
     Raises:
         QueueError: If ``squeue`` cannot be asked.
     """
-    jobs = _read_jobs(output)
-    queue = _queue() if jobs else {}
+    numbers = _read_jobs(output)
+    # The queue first: what ends between the two looks has its results by the second.
+    queue = _queue() if numbers else {}
     found = []
-    for record in records:
-        model = record["model"]
-        job = jobs.get(model, "")
-        word, why = queue.get(job, ("", ""))
-        if word:
-            found.append(State(model, job, word, why))
-        elif not record["tasks"]:
-            found.append(State(model, job, "done"))
-        elif job:
-            found.append(State(model, job, "failed", _why(output, job)))
-        else:
-            found.append(State(model, job, "not submitted"))
+    for job in jobs:
+        number = numbers.get(job.model.name, "")
+        missing = job.missing()
+        word, why = queue.get(number, ("", ""))
+        if not word and not missing:
+            word = "done"
+        elif not word and number:
+            word, why = "failed", _why(output, number)
+        found.append(State(job.model.name, number, word or "not submitted", why, missing))
     return found
 
 

@@ -1,16 +1,11 @@
 """Jobs of a real Slurm: a private cluster of one node, without accounting."""
 
-import getpass
-import os
-import shutil
-import signal
-import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.private_slurm import MISSING, PrivateSlurm, installed
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs import slurm
@@ -18,92 +13,24 @@ from lm_eval_ext.runs.job import Reporter
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("slurm")]
 
-CONFIG = """
-ClusterName=private
-SlurmctldHost={host}(127.0.0.1)
-AuthType=auth/none
-CredType=cred/none
-SlurmUser={user}
-SlurmdUser={user}
-SlurmctldPort={controller}
-SlurmdPort={node}
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-AccountingStorageType=accounting_storage/none
-JobAcctGatherType=jobacct_gather/none
-ReturnToService=2
-MpiDefault=none
-SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=1
-NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=1000
-PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
-"""
 Submitted = Callable[..., "subprocess.CompletedProcess[str]"]
-
-SLURM = ("slurmctld", "slurmd", "sbatch", "squeue")
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def end(pid_file: Path) -> None:
-    try:
-        os.kill(int(pid_file.read_text()), signal.SIGTERM)
-    except (OSError, ValueError):
-        return
-
-
-def answers() -> bool:
-    said = subprocess.run(
-        ["sinfo", "--noheader", "--format=%T"], check=False, capture_output=True, text=True
-    )
-    return said.stdout.strip() == "idle"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a running cluster, whose configuration SLURM_CONF names."""
-    if not all(shutil.which(name) for name in SLURM):
-        pytest.skip("Slurm is not installed (Debian: slurmctld slurmd slurm-client)")
-    folder = tmp_path_factory.mktemp("slurm")
-    for name in ("state", "spool"):
-        (folder / name).mkdir()
-    (folder / "slurm.conf").write_text(
-        CONFIG.format(
-            host=socket.gethostname(),
-            user=getpass.getuser(),
-            folder=folder,
-            controller=free_port(),
-            node=free_port(),
-        )
-    )
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
+    """A running cluster, whose configuration SLURM_CONF names."""
+    if not installed():
+        pytest.skip(MISSING)
+    made = PrivateSlurm(tmp_path_factory.mktemp("slurm"))
     patch = pytest.MonkeyPatch()
-    patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
+    patch.setenv("SLURM_CONF", str(made.config))
     try:
-        for daemon in ("slurmctld", "slurmd"):
-            started = subprocess.run([daemon], check=False, capture_output=True, text=True)
-            if started.returncode:
-                pytest.skip(f"{daemon} does not start here: {started.stderr.strip()[:200]}")
-        for _ in range(300):
-            if answers():
-                break
-            time.sleep(0.1)
-        else:
-            pytest.skip("the private Slurm does not answer")
-        yield folder
+        made.start()
+        yield made
+    except RuntimeError as error:
+        pytest.skip(str(error))
     finally:
-        for daemon in ("slurmd", "slurmctld"):
-            end(folder / f"{daemon}.pid")
+        made.stop()
         patch.undo()
 
 
@@ -128,7 +55,7 @@ def submitted(tmp_path: Path, cli: Submitted) -> Submitted:
 
 @pytest.mark.e2e
 def test_jobs_are_submitted_once_and_explained(
-    cluster: Path, submitted: Submitted, tmp_path: Path
+    cluster: PrivateSlurm, submitted: Submitted, tmp_path: Path
 ) -> None:
     first = submitted()
     assert first.returncode == 0, first.stderr
@@ -150,7 +77,7 @@ def test_jobs_are_submitted_once_and_explained(
 
 
 def test_what_slurm_refuses_is_one_line(
-    cluster: Path, submitted: Submitted, tmp_path: Path
+    cluster: PrivateSlurm, submitted: Submitted, tmp_path: Path
 ) -> None:
     (tmp_path / "models" / "sound.yaml").write_text(
         "model: dummy\nresources: {partition: none-such}\n"
