@@ -159,15 +159,13 @@ def cluster(showing: Showing, nodes: int) -> Iterator[PrivateSlurm]:
         slurm.stop()
 
 
-def queue(slurm: PrivateSlurm, output: Path) -> dict[str, tuple[str, str, str]]:
+def queue(slurm: PrivateSlurm, output: Path) -> dict[str, tuple[str, ...]]:
     """Of each model in the queue: job, state and node."""
-    jobs = {
-        job: model for model, job in json.loads((output / ".slurm/jobs.json").read_text()).items()
-    }
-    rows = (
-        row.split("|") for row in slurm.ask("squeue", "-h", "-r", "-o", "%i|%T|%N").splitlines()
-    )
-    return {jobs[row[0]]: (row[0], row[1], row[2]) for row in rows if row[0] in jobs}
+    file = output / ".slurm" / "jobs.json"
+    jobs = json.loads(file.read_text()) if file.exists() else {}
+    rows = slurm.ask("squeue", "-h", "-r", "-o", "%i|%T|%N").splitlines()
+    known = {row.partition("|")[0]: row.split("|") for row in rows}
+    return {model: tuple(known[job]) for model, job in jobs.items() if job in known}
 
 
 def show_slurm(folder: Path, server: counting_server.Counting) -> None:

@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,9 @@ SILENT = Reporter(lambda _: None, lambda _: None)
 
 class HeldError(Exception):
     """Another run works on the model; says which."""
+
+
+_TAKEN_OVER = "another run, which took over since this one gave no sign of life"
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,9 @@ class Job:
         started = time.monotonic()
         try:
             problem = self._evaluate(names, part, lock)
+        except HeldError as error:
+            self.reporter.line(f"{self.place}: held by {error}")
+            raise
         finally:
             shutil.rmtree(part, ignore_errors=True)
         took = f"{time.monotonic() - started:.0f} s"
@@ -133,7 +139,7 @@ class Job:
                 log,
                 launcher=self.model.launcher,
                 own_only=self.selection.own_only,
-                on_progress=lambda line: self.reporter.status(f"{self.place}: {line}"),
+                on_progress=partial(self._on_progress, lock),
             )
         except OptionError as error:
             return one_line(str(error))
@@ -149,9 +155,14 @@ class Job:
         for file in written:
             write_key(self.key, file)
         if lock.lost():
-            return "another run took over, since this one gave no sign of life; its results count"
+            raise HeldError(_TAKEN_OVER)
         put_in_place(results, self.folder)
         return ""
+
+    def _on_progress(self, lock: locks.Lock, line: str) -> None:
+        if lock.gone:
+            raise HeldError(_TAKEN_OVER)
+        self.reporter.status(f"{self.place}: {line}")
 
     def _settings(self, names: Sequence[str], results: Path) -> dict[str, Any]:
         """The run as lm-eval's ``--config`` takes it."""
