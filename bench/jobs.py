@@ -12,7 +12,9 @@ something is lost, differs or is asked twice.
 
 import argparse
 import json
+import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,24 +23,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 # ruff: noqa: T201 (a script that prints)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support import counting_server, tiny
-from support.private_slurm import MISSING, PrivateSlurm, free_port, installed
+from support.private_slurm import NotStartedError, PrivateSlurm
+
+from lm_eval_ext.runs import job, run
 
 COMMAND = str(Path(sys.executable).parent / "lm-eval-ext")
 TASKS = "lieder_mini,magnifico_mini,cogs_mini,conceptual_mini,diner_mini"
 LONG_S = 900
-BEGUN = 15
-"""Answers after which a model is in the middle of its work."""
 
 
 class WrongError(Exception):
@@ -57,6 +57,7 @@ class Showing:
     started: float = field(default_factory=time.monotonic)
 
     def add_models(self, count: int, more: str = "") -> None:
+        """Writes files of models m1, m2, and so on."""
         tokenizer = self.folder / "tokenizer"
         tiny.make_tokenizer(bos=False).save_pretrained(tokenizer)
         (self.folder / "models").mkdir()
@@ -64,35 +65,29 @@ class Showing:
             text = counting_server.model_file(self.server.url, tokenizer, f"m{number}")
             (self.folder / "models" / f"m{number}.yaml").write_text(text + more)
 
-    def command(self, output: str, *options: str) -> list[str]:
-        return [
+    def start(self, output: str, *options: str) -> "subprocess.Popen[bytes]":
+        """Starts a run, whose output goes to ``OUTPUT.log``."""
+        log = (self.folder / f"{output}.log").open("ab")
+        command = [
             COMMAND, "run", "--models", "models", "--tasks", self.tasks, "--limit",
             str(self.limit), "--output", output, *options,
         ]  # fmt: skip
-
-    def run(self, output: str, *options: str) -> int:
-        return subprocess.run(
-            self.command(output, *options), cwd=self.folder, check=False, stderr=subprocess.DEVNULL
-        ).returncode
-
-    def start(self, output: str, *options: str) -> "subprocess.Popen[bytes]":
-        log = (self.folder / f"{output}.log").open("ab")
-        return subprocess.Popen(
-            self.command(output, *options), cwd=self.folder, stdout=log, stderr=log
-        )
+        return subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
 
     def serial(self) -> None:
         """Evaluates all models one after the other, which the rest is compared with."""
-        if self.run("serial"):
+        if self.start("serial").wait():
             raise WrongError("the serial run fails")
         self.expected = self.server.asked.copy()
         self.server.asked.clear()
         self.say(f"the serial run: {self.expected.total()} requests")
 
     def asked(self, model: str) -> int:
+        """How many answers a model has given."""
         return sum(n for (asked, _), n in self.server.asked.copy().items() if asked == model)
 
     def say(self, text: str) -> None:
+        """Prints a line with the time since the start."""
         print(f"{time.monotonic() - self.started:6.0f} s  {text}", flush=True)
 
     def check(self, output: str, interruptions: int) -> None:
@@ -139,6 +134,7 @@ def found(folder: Path) -> dict[str, Any]:
 
 
 def until(condition: Callable[[], object], what: str) -> None:
+    """Waits for something."""
     end = time.monotonic() + LONG_S
     while not condition():
         if time.monotonic() > end:
@@ -148,8 +144,7 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 @contextmanager
 def cluster(showing: Showing, nodes: int) -> Iterator[PrivateSlurm]:
-    if not installed():
-        raise WrongError(MISSING)
+    """A private Slurm in the showing's folder."""
     slurm = PrivateSlurm(showing.folder / "slurm", nodes)
     os.environ["SLURM_CONF"] = str(slurm.config)
     try:
@@ -160,12 +155,17 @@ def cluster(showing: Showing, nodes: int) -> Iterator[PrivateSlurm]:
 
 
 def queue(slurm: PrivateSlurm, output: Path) -> dict[str, tuple[str, ...]]:
-    """Of each model in the queue: job, state and node."""
+    """Of each model in the queue: job, state, node and reason."""
     file = output / ".slurm" / "jobs.json"
     jobs = json.loads(file.read_text()) if file.exists() else {}
-    rows = slurm.ask("squeue", "-h", "-r", "-o", "%i|%T|%N").splitlines()
+    rows = slurm.ask("squeue", "-h", "-r", "-o", "%i|%T|%N|%r").splitlines()
     known = {row.partition("|")[0]: row.split("|") for row in rows}
     return {model: tuple(known[job]) for model, job in jobs.items() if job in known}
+
+
+def job_of(model: str, output: Path) -> str:
+    """A model's job."""
+    return str(json.loads((output / ".slurm" / "jobs.json").read_text())[model])
 
 
 def show_slurm(folder: Path, server: counting_server.Counting) -> None:
@@ -173,55 +173,52 @@ def show_slurm(folder: Path, server: counting_server.Counting) -> None:
     showing = Showing(folder, server)
     showing.add_models(6, "resources: {cpus: 1, time: 60}\n")
     showing.serial()
-    server.pause_s = 0.3
+    server.pause_s = 0.6
     out = folder / "out"
     with cluster(showing, 2) as slurm:
         waiting = showing.start("out", "--executor", "slurm", "--wait")
-
-        def running(model: str) -> bool:
-            return queue(slurm, out).get(model, ("", "", ""))[1] == "RUNNING"
-
-        def in_the_middle(model: str, more: int = BEGUN) -> None:
-            goal = showing.asked(model) + more
-            until(lambda: running(model) and showing.asked(model) >= goal, f"{model} is evaluated")
-
-        for model in ("m1", "m2", "m3", "m4"):
-            in_the_middle(model, 1)
+        first = [f"m{number}" for number in range(1, 5)]
+        until(lambda: all(showing.asked(model) for model in first), "four are evaluated")
         os.kill(owner(out / "m1"), signal.SIGKILL)
         showing.say("m1: its job killed with -9")
-        slurm.ask("scancel", "--signal=USR2", queue(slurm, out)["m2"][0])
+        # It would wait until the job is there again.
+        subprocess.Popen(["scancel", "--signal=USR2", job_of("m2", out)])
         showing.say("m2: the signal that its time runs out")
-        slurm.ask("scontrol", "requeue", queue(slurm, out)["m3"][0])
-        showing.say("m3: put back into the queue")
+        said = slurm.ask("scontrol", "requeue", job_of("m3", out))
+        showing.say(f"m3: put back into the queue {said}")
 
-        slurm.ask("scontrol", "update", "NodeName=a", "State=DRAIN", "Reason=showing")
-        showing.say(f"node a: {slurm.ask('sinfo', '-h', '-n', 'a', '-o', '%T')}")
-        slurm.end("slurmctld", signal.SIGKILL)
+        slurm.kill_controller()
         showing.say("controller: killed with -9")
         time.sleep(10)
         slurm.start_controller()
-        until(lambda: "|" in slurm.ask("squeue", "-h", "-o", "%i|%T"), "the controller answers")
+        until(lambda: queue(slurm, out), "the controller answers")
         showing.say(f"controller: started again; {len(queue(slurm, out))} jobs in its queue")
-        state = ("sinfo", "-h", "-n", "a", "-o", "%T")
-        until(lambda: slurm.ask(*state) == "drained", "node a is drained")
-        on_b = [model for model, row in queue(slurm, out).items() if row[2] == "b"]
-        showing.say(f"node a: drained; on b: {', '.join(sorted(on_b))}")
-        in_the_middle(on_b[0], 5)
+        slurm.ask("scontrol", "update", "NodeName=a", "State=DRAIN", "Reason=showing")
+        look = ("sinfo", "-h", "-n", "a", "-o", "%T")
+        showing.say(f"node a: {slurm.ask(*look)}")
+        lost = [one for one, row in queue(slurm, out).items() if row[1:3] == ("RUNNING", "b")]
         slurm.ask("scontrol", "update", "NodeName=b", "State=DOWN", "Reason=showing")
-        showing.say("node b: down, with its jobs")
-        slurm.ask("scontrol", "update", "NodeName=a", "State=RESUME")
-        showing.say("node a: resumed")
-        time.sleep(10)
-        slurm.ask("scontrol", "update", "NodeName=b", "State=RESUME")
-        showing.say("node b: resumed")
-        status = waiting.wait(LONG_S)
-        last = (folder / "out.log").read_text().strip().splitlines()[-1]
+        showing.say(f"node b: down, with its jobs: {', '.join(sorted(lost))}")
+        until(lambda: slurm.ask(*look) == "drained", "node a is drained")
+        showing.say("node a: drained")
+        for node in slurm.nodes:
+            slurm.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        showing.say("nodes a and b: resumed")
+        while waiting.poll() is None:
+            # Slurm may have begun a job again before the node was done with it, and then holds it.
+            for model, row in queue(slurm, out).items():
+                if "held" in row[3]:
+                    showing.say(
+                        f"{model}: {row[3]}; released {slurm.ask('scontrol', 'release', row[0])}"
+                    )
+            time.sleep(1)
+        status, last = waiting.returncode, (folder / "out.log").read_text().strip().splitlines()[-1]
         showing.say(f"--wait ends with {status}: {last}")
         if status != 1 or "1 of 6 models failed: m1: " not in last:
             raise WrongError("it should name m1, and only m1")
         status = showing.start("out", "--executor", "slurm", "--wait").wait(LONG_S)
         showing.say(f"the same command again ends with {status}")
-    showing.check("out", interruptions=4 + len(on_b))
+    showing.check("out", interruptions=3 + len(lost))
 
 
 def owner(folder: Path) -> int:
@@ -253,72 +250,82 @@ def show_time_limit(folder: Path, server: counting_server.Counting) -> None:
     showing.check("out", interruptions=len(seen))
 
 
+def racing(work: run.Work, serial: Path, done: Any, ready: Any) -> None:
+    """One of two runs, whose evaluations put down a serial run's results."""
+
+    def evaluate(config: Path, log: Path, **_: object) -> int:
+        time.sleep(0.3)
+        model = config.parents[1].name
+        for file in (serial / model).glob("*_*"):
+            shutil.copy(file, config.parent / "results")
+        done.put(model)
+        return 0
+
+    job.evaluate = evaluate  # type: ignore[attr-defined]
+    ready.wait()
+    run.run(work, job.SILENT)
+
+
 def show_race(folder: Path, server: counting_server.Counting, rounds: int = 20) -> None:
-    """Two runs at the same moment on one folder."""
+    """Two processes at the same moment on one folder, whose evaluations are short."""
     showing = Showing(folder, server, tasks="lieder_mini", limit=2)
     showing.add_models(2)
     showing.serial()
-    server.pause_s = 0.0
+    fork = multiprocessing.get_context("fork")
+    work = run.Work([folder / "models"], showing.tasks, folder, showing.limit)
+    run.prepare(work)  # what it imports, both have
     for number in range(1, rounds + 1):
-        output = f"out{number}"
-        both = [showing.start(output) for _ in range(2)]
-        status = [one.wait(LONG_S) for one in both]
-        done = (folder / f"{output}.log").read_text().count(": done in")
-        showing.say(f"round {number}: status {status}, {done} evaluations")
-        if status != [0, 0] or done != len(list((folder / "models").iterdir())):
-            raise WrongError((folder / f"{output}.log").read_text())
-        showing.check(output, interruptions=0)
-        server.asked.clear()
+        ready, done = fork.Barrier(2), fork.Queue()
+        own = replace(work, output=folder / f"out{number}")
+        given = (own, folder / "serial", done, ready)
+        both = [fork.Process(target=racing, args=given) for _ in range(2)]
+        for one in both:
+            one.start()
+        evaluated = sorted(done.get(timeout=LONG_S) for _ in range(2))
+        for one in both:
+            one.join(LONG_S)
+        status = [one.exitcode for one in both]
+        showing.say(f"round {number}: evaluated {evaluated}, exit status {status}")
+        if evaluated != ["m1", "m2"] or status != [0, 0] or not done.empty():
+            raise WrongError("each model should be evaluated once, and both runs end well")
+        showing.check(f"out{number}", interruptions=0)
 
 
 def show_ray(folder: Path, server: counting_server.Counting) -> None:
     """Three models on a head and another node: a worker is killed, then the node."""
+    from ray.cluster_utils import Cluster
+
     showing = Showing(folder, server, tasks="lieder_mini,cogs_mini", limit=6)
     showing.add_models(3)
     showing.serial()
-    server.pause_s = 0.3
-    ray = str(Path(sys.executable).parent / "ray")
-    address = f"127.0.0.1:{free_port()}"
-
-    def start(*options: str) -> None:
-        command = [ray, "start", *options]
-        subprocess.run(command, check=True, capture_output=True)
-
+    server.pause_s = 0.6
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     try:
-        start("--head", f"--port={address.split(':')[1]}", "--num-cpus=0")
-        start(f"--address={address}", "--num-cpus=3")
-        waiting = showing.start("out", "--executor", "ray", "--address", address)
-        until(lambda: all(showing.asked(f"m{n}") >= BEGUN for n in (1, 2, 3)), "all are evaluated")
+        first = nodes.add_node(num_cpus=3)
+        waiting = showing.start("out", "--executor", "ray", "--address", nodes.address)
+        models = ("m1", "m2", "m3")
+        until(lambda: all(showing.asked(one) for one in models), "all are evaluated")
+        nodes.add_node(num_cpus=3)
+        showing.say("all are evaluated; another node joins")
         os.kill(owner(folder / "out" / "m1"), signal.SIGKILL)
         showing.say("m1: its worker killed with -9")
-        raylet = psutil.Process(owner(folder / "out" / "m2")).parent()
-        assert raylet is not None and raylet.name() == "raylet"
-        raylet.kill()
-        showing.say("the node of m2 and m3: its raylet killed with -9")
-        start(f"--address={address}", "--num-cpus=3")
-        showing.say("another node joins")
+        goal = showing.asked("m1") + 5
+        until(lambda: showing.asked("m1") >= goal, "m1 is evaluated again")
+        showing.say(f"m1: goes on; answers: {[showing.asked(one) for one in models]}")
+        nodes.remove_node(first, allow_graceful=False)
+        showing.say("the first node: all of its processes killed with -9")
         status = waiting.wait(LONG_S)
         showing.say(f"the run ends with {status}")
         if status:
             raise WrongError((folder / "out.log").read_text())
     finally:
-        end_ray(address)
+        nodes.shutdown()
     showing.check("out", interruptions=4)
 
 
-def end_ray(address: str) -> None:
-    """Ends the processes of our cluster, and no other's."""
-    for process in psutil.process_iter(["cmdline"]):
-        if any(address in word for word in process.info["cmdline"] or []):
-            process.kill()
-
-
 SHOWINGS = {
-    "slurm": show_slurm,
-    "time-limit": show_time_limit,
-    "race": show_race,
-    "ray": show_ray,
-}
+    "slurm": show_slurm, "time-limit": show_time_limit, "race": show_race, "ray": show_ray,
+}  # fmt: skip
 
 
 def main() -> None:
@@ -334,7 +341,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=folder == Path(made))
         try:
             SHOWINGS[options.what](folder, server)
-        except WrongError as error:
+        except (WrongError, NotStartedError) as error:
             sys.exit(f"not shown: {error}")
 
 

@@ -97,7 +97,7 @@ def run(
 
         jobs = prepare(work)
         if not status:
-            slurm.submit(work, jobs, shards)
+            slurm.submit(work, jobs, shards, reporter)
         if wait:
             slurm.wait(lambda: slurm.states(jobs, output), reporter)
         else:

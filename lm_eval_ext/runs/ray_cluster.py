@@ -56,16 +56,16 @@ def run_on(work: Work, address: str, reporter: Reporter) -> None:
             text = file.read_text(encoding="utf-8")
             pending[task.remote(own, text, str(probe))] = one["model"]
             reporter.line(f"{one['model']}: {', '.join(one['tasks'])}")
-        failed = []
+        failed: dict[str, str] = {}
         while pending:
             reporter.status(f"{len(pending)} of {len(lacking)} models on Ray")
             for done in ray.wait(list(pending), timeout=_POLL_S)[0]:
                 model = pending.pop(done)
                 problem = _finish(ray, done, output / model)
                 reporter.line(f"{model}: {f'failed: {problem}' if problem else 'done'}")
-                failed += [f"{model}: {problem}"] if problem else []
+                failed |= {model: problem} if problem else {}
     if failed:
-        raise FailedError(f"{len(failed)} of {len(lacking)} models failed: {'; '.join(failed)}")
+        raise FailedError(failed, len(lacking))
 
 
 def evaluate(work: Work, text: str, probe: str) -> tuple[str, bytes]:
@@ -107,7 +107,7 @@ def _problem(work: Work) -> str:
     try:
         run(work, SILENT)
     except FailedError as error:
-        return one_line(str(error).partition(" models failed: ")[2].partition(": ")[2])
+        return one_line("; ".join(error.reasons.values()))
     except LmEvalExtError as error:
         return one_line(str(error))
     return ""

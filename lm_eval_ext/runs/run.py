@@ -20,7 +20,12 @@ _POLL_S = 5.0
 
 
 class FailedError(LmEvalExtError):
-    """Some models could not be evaluated, and the others were."""
+    """Some models could not be evaluated, and the others were; ``reasons`` by model."""
+
+    def __init__(self, reasons: Mapping[str, str], total: int) -> None:
+        self.reasons = reasons
+        said = "; ".join(f"{model}: {reason}" for model, reason in reasons.items())
+        super().__init__(f"{len(reasons)} of {total} models failed: {said}")
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ def run(work: Work, reporter: Reporter) -> None:
         work.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OptionError(f"cannot write {work.output}: {error.strerror}") from None
-    failed: list[str] = []
+    failed: dict[str, str] = {}
     waiting, pause = jobs, 0.0
     while waiting:
         # Models that another run works on come last: by then it may be done with them.
@@ -85,14 +90,14 @@ def run(work: Work, reporter: Reporter) -> None:
                 held.append(job)
                 reporter.status(f"{job.place}: waiting for {error}")
             else:
-                failed += [f"{job.model.display_name}: {problem}"] if problem else []
+                failed |= {job.model.display_name: problem} if problem else {}
         if held == waiting and not pause:
             reporter.line(f"waiting for another run: {', '.join(one.model.name for one in held)}")
         pause = min(_POLL_S, pause + 0.2) if held == waiting else 0.0
         time.sleep(pause)
         waiting = held
     if failed:
-        raise FailedError(f"{len(failed)} of {len(jobs)} models failed: {'; '.join(failed)}")
+        raise FailedError(failed, len(jobs))
 
 
 def plan(work: Work) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.runs import locks
 from lm_eval_ext.runs.job import Job, Reporter
 from lm_eval_ext.runs.process import reason
 from lm_eval_ext.runs.run import FailedError, Work, run
@@ -30,6 +31,7 @@ DEFAULT_MINUTES = 24 * 60
 """A job's time where the model's file names none."""
 
 _POLL_S = 5.0
+_TURN_S = 0.5
 _REQUEUES = 20
 """Times that a job may run out of its time and continue."""
 
@@ -85,8 +87,13 @@ class State:
         """Whether Slurm has a job of it."""
         return self.word not in {"done", "failed", "not submitted"}
 
+    @property
+    def held(self) -> bool:
+        """Whether its job waits for somebody to release it."""
+        return self.word == "pending" and "held" in self.reason.lower()
 
-def submit(work: Work, jobs: Sequence[Job], shards: int = 1) -> None:
+
+def submit(work: Work, jobs: Sequence[Job], shards: int, reporter: Reporter) -> None:
     """Submits a job for each model that lacks results and has none in the queue.
 
     Models with the same resources share an array. With several shards each of these is a job,
@@ -96,11 +103,27 @@ def submit(work: Work, jobs: Sequence[Job], shards: int = 1) -> None:
         work: What is asked for.
         jobs: What :func:`.run.prepare` makes of it.
         shards: Jobs for each model.
+        reporter: Hears of another ``run`` that submits at the same time, which is waited for.
 
     Raises:
         OptionError: If submitit or Slurm is missing, or Slurm refuses a job.
     """
     executor_class = _executor()
+    folder = work.output / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        while isinstance(lock := locks.acquire(folder), str):
+            reporter.status(f"jobs are being submitted by {lock}")
+            time.sleep(_TURN_S)
+    except OSError as error:
+        raise OptionError(f"cannot write {folder}: {error.strerror}") from None
+    try:
+        _submit_all(work, jobs, shards, executor_class)
+    finally:
+        lock.release()
+
+
+def _submit_all(work: Work, jobs: Sequence[Job], shards: int, executor_class: Any) -> None:
     groups: dict[str, dict[str, Work]] = {}
     for job, state in zip(jobs, states(jobs, work.output), strict=True):
         if state.missing and not state.queued:
@@ -157,15 +180,16 @@ def wait(look: Callable[[], list[State]], reporter: Reporter, *, poll_s: float =
             time.sleep(poll_s)
             continue
         for state in now:
-            if known.get(state.model) != state.word:
-                known[state.model] = state.word
+            change = state.reason if state.held else state.word
+            if known.get(state.model) != change:
+                known[state.model] = change
                 reporter.line(line(state))
         if not any(state.queued for state in now):
             break
         reporter.status(counts(now))
         time.sleep(poll_s)
-    if failed := [f"{state.model}: {state.reason}" for state in now if state.word != "done"]:
-        raise FailedError(f"{len(failed)} of {len(now)} models failed: {'; '.join(failed)}")
+    if failed := {state.model: state.reason for state in now if state.word != "done"}:
+        raise FailedError(failed, len(now))
 
 
 def states(jobs: Sequence[Job], output: Path) -> list[State]:
@@ -193,7 +217,9 @@ def states(jobs: Sequence[Job], output: Path) -> list[State]:
 def line(state: State) -> str:
     """A state as a line for people."""
     job = f" (job {state.job})" if state.job else ""
-    return f"{state.model}: {state.word}{job}" + (f": {state.reason}" if state.reason else "")
+    why = f": {state.reason}" if state.reason else ""
+    remedy = f"; scontrol release {state.job} lets it go on" if state.held else ""
+    return f"{state.model}: {state.word}{job}{why}{remedy}"
 
 
 def counts(found: Sequence[State]) -> str:

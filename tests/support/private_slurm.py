@@ -1,5 +1,6 @@
 """A private Slurm on this machine: a controller and several nodes, without accounting."""
 
+import contextlib
 import getpass
 import os
 import shutil
@@ -10,9 +11,10 @@ import time
 from pathlib import Path
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "srun")
-MISSING = "Slurm is not installed (Debian: slurmctld slurmd slurm-client slurm-wlm-basic-plugins)"
+PACKAGES = "slurmctld slurmd slurm-client slurm-wlm-basic-plugins"
 
-_ANSWERS_S = 30
+_ANSWERS_S = 60
+_ENDS_S = 5
 
 CONFIG = """
 ClusterName=private
@@ -45,6 +47,10 @@ SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=1
 """
 
 
+class NotStartedError(Exception):
+    """There is no private Slurm here; says why."""
+
+
 class PrivateSlurm:
     """A cluster whose files are in a folder; its nodes are called a, b, and so on.
 
@@ -74,23 +80,33 @@ class PrivateSlurm:
         """Starts all of it and waits until it answers.
 
         Raises:
-            RuntimeError: If it cannot be started; says why.
+            NotStartedError: If it is not installed, or does not start; says why.
         """
+        if missing := [name for name in PROGRAMS if not shutil.which(name)]:
+            raise NotStartedError(f"Slurm is not installed (no {missing[0]}; Debian: {PACKAGES})")
         self.start_controller()
         for node in self.nodes:
             self.start_node(node)
         end = time.monotonic() + _ANSWERS_S
         while self.ask("sinfo", "--noheader", "--format=%T") != "idle":
             if time.monotonic() > end:
-                raise RuntimeError("the private Slurm does not answer")
+                raise NotStartedError("the private Slurm does not answer")
             time.sleep(0.1)
 
     def stop(self) -> None:
         """Cancels all jobs and ends all of it."""
+        if not self._pid("slurmctld"):
+            return
         self.ask("scancel", "--user", getpass.getuser())
-        for node in self.nodes:
-            self.end(f"slurmd-{node}")
-        self.end("slurmctld")
+        daemons = ["slurmctld", *(f"slurmd-{node}" for node in self.nodes)]
+        pids = [pid for daemon in daemons if (pid := self._pid(daemon))]
+        # At once: each would wait for others that are gone.
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            end = time.monotonic() + _ENDS_S
+            for pid in pids:
+                _signal(pid, how)
+            while any(_runs(pid) for pid in pids) and time.monotonic() < end:
+                time.sleep(0.05)
 
     def start_controller(self) -> None:
         """Starts the controller, with the state that the last one has saved."""
@@ -100,16 +116,12 @@ class PrivateSlurm:
         """Starts a node."""
         self._daemon("slurmd", "-N", node)
 
-    def end(self, daemon: str, how: int = signal.SIGTERM) -> None:
-        """Ends ``slurmctld`` or ``slurmd-NODE`` by a signal, and waits until it is gone."""
-        try:
-            pid = int((self.folder / f"{daemon}.pid").read_text())
-            os.kill(pid, how)
-            while Path(f"/proc/{pid}").exists():
-                os.kill(pid, 0)
-                time.sleep(0.05)
-        except (OSError, ValueError):
-            return
+    def kill_controller(self) -> None:
+        """Ends the controller as a crash does."""
+        pid = self._pid("slurmctld")
+        _signal(pid, signal.SIGKILL)
+        while _runs(pid):
+            time.sleep(0.05)
 
     def ask(self, *command: str) -> str:
         """Runs one of Slurm's commands; returns what it prints, errors included."""
@@ -117,16 +129,27 @@ class PrivateSlurm:
         done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
         return (done.stdout + done.stderr).strip()
 
+    def _pid(self, daemon: str) -> int:
+        """A daemon's process, 0 if it does not run."""
+        try:
+            return int((self.folder / f"{daemon}.pid").read_text())
+        except (OSError, ValueError):
+            return 0
+
     def _daemon(self, *command: str) -> None:
         environment = {**os.environ, "SLURM_CONF": str(self.config)}
         done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
         if done.returncode:
-            raise RuntimeError(f"{command[0]} does not start: {done.stderr.strip()[:200]}")
+            raise NotStartedError(f"{command[0]} does not start: {done.stderr.strip()[:200]}")
 
 
-def installed() -> bool:
-    """Whether all programs are there."""
-    return all(shutil.which(name) for name in PROGRAMS)
+def _signal(pid: int, how: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, how)
+
+
+def _runs(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 def free_port() -> int:
