@@ -106,7 +106,10 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         assert not unfinished_folders(output)
         (file,) = output.rglob("results_*.json")
         counted = json.loads(file.read_text())["tokens"]["lieder_mini"]
-        assert counted == {"input": sum(len(json.loads(ids)) for ids in server.asked), "output": 0}
+        assert counted == {
+            "input": sum(len(json.loads(ids)) for _, ids in server.asked),
+            "output": 0,
+        }
 
         before = sum(server.asked.values())
         said = run_warm("served.yaml", "lieder_mini", limit=4)
