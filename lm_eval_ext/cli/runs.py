@@ -67,7 +67,7 @@ def run(
     ] = False,
 ) -> None:
     """Evaluate models on the tasks that they have no results of yet."""
-    from lm_eval_ext.runs.run import Work, plan
+    from lm_eval_ext.runs.run import Work, plan, prepare
     from lm_eval_ext.runs.run import run as run_here
     from lm_eval_ext.runs.shards import Shard
 
@@ -95,11 +95,13 @@ def run(
             return
         from lm_eval_ext.runs import slurm
 
-        found = slurm.states(plan(work), output) if status else slurm.submit(work, shards)
+        jobs = prepare(work)
+        if not status:
+            slurm.submit(work, jobs, shards, reporter)
         if wait:
-            slurm.wait(lambda: slurm.states(plan(work), output), reporter)
+            slurm.wait(lambda: slurm.states(jobs, output), reporter)
         else:
-            for state in found:
+            for state in slurm.states(jobs, output):
                 typer.echo(slurm.line(state))
 
 

@@ -4,8 +4,9 @@ import shutil
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,14 @@ class Reporter:
     status: Callable[[str], None]
 
 
+SILENT = Reporter(lambda _: None, lambda _: None)
+
+
 class HeldError(Exception):
     """Another run works on the model; says which."""
+
+
+_TAKEN_OVER = "another run, which took over since this one gave no sign of life"
 
 
 @dataclass(frozen=True)
@@ -78,15 +85,19 @@ class Job:
         """The folder that it works in, locked meanwhile."""
         return self.folder / CACHE / self.shard.folder if self.shard else self.folder
 
-    def missing(self) -> tuple[dict[str, Any], list[str]]:
-        """The run's key, and the names of which there are no results."""
-        key = run_key(self.model.settings, self.selection)
-        return key, missing(self.folder, key, self.selection, self.limit)
+    @cached_property
+    def key(self) -> dict[str, Any]:
+        """The run's key (:mod:`.key`)."""
+        return run_key(self.model.settings, self.selection)
+
+    def missing(self) -> list[str]:
+        """The names of which there are no results at the moment."""
+        return missing(self.folder, self.key, self.selection, self.limit)
 
     def _run(self, lock: locks.Lock) -> str:
         for unfinished in self._place.glob(f"{PART}*"):
             shutil.rmtree(unfinished)
-        key, names = self.missing()
+        names = self.missing()
         if self.shard is None:  # also where nothing is missing: its display name may have changed
             with atomic_text(self.folder / MODEL_FILE) as file:
                 file.write(self.model.text)
@@ -102,7 +113,10 @@ class Job:
         part = self._place / f"{PART}{uuid.uuid4().hex}"
         started = time.monotonic()
         try:
-            problem = self._evaluate(names, part, key, lock)
+            problem = self._evaluate(names, part, lock)
+        except HeldError as error:
+            self.reporter.line(f"{self.place}: held by {error}")
+            raise
         finally:
             shutil.rmtree(part, ignore_errors=True)
         took = f"{time.monotonic() - started:.0f} s"
@@ -110,9 +124,7 @@ class Job:
         self.reporter.line(f"{self.place}: {end}")
         return problem
 
-    def _evaluate(
-        self, names: Sequence[str], part: Path, key: Mapping[str, Any], lock: locks.Lock
-    ) -> str:
+    def _evaluate(self, names: Sequence[str], part: Path, lock: locks.Lock) -> str:
         import yaml
 
         results = part / "results"
@@ -127,7 +139,7 @@ class Job:
                 log,
                 launcher=self.model.launcher,
                 own_only=self.selection.own_only,
-                on_progress=lambda line: self.reporter.status(f"{self.place}: {line}"),
+                on_progress=partial(self._on_progress, lock),
             )
         except OptionError as error:
             return one_line(str(error))
@@ -141,11 +153,16 @@ class Job:
         if lacking:
             return f"lm-eval wrote no results of {', '.join(lacking)} ({log})"
         for file in written:
-            write_key(key, file)
+            write_key(self.key, file)
         if lock.lost():
-            return "another run took over, since this one gave no sign of life; its results count"
+            raise HeldError(_TAKEN_OVER)
         put_in_place(results, self.folder)
         return ""
+
+    def _on_progress(self, lock: locks.Lock, line: str) -> None:
+        if lock.gone:
+            raise HeldError(_TAKEN_OVER)
+        self.reporter.status(f"{self.place}: {line}")
 
     def _settings(self, names: Sequence[str], results: Path) -> dict[str, Any]:
         """The run as lm-eval's ``--config`` takes it."""

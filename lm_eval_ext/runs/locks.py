@@ -5,6 +5,9 @@ a sign of life. Only one process can make a file of a name, on network file syst
 ``flock`` may not work. A dead owner's lock is not removed, since two runs might do that at once,
 and one of them would remove the other's new lock: the next owner makes a file with the next
 number, which only one can. Of these files the one with the highest number counts.
+
+Clocks of machines differ, and some file systems stamp files by the clock of who writes. So an
+owner elsewhere counts as dead only if it also gave no sign of life while somebody watched.
 """
 
 import contextlib
@@ -12,6 +15,7 @@ import json
 import os
 import platform
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -25,14 +29,14 @@ BEAT_S = 15.0
 DEAD_S = 300.0
 """Seconds without one after which an owner on another machine counts as dead."""
 
-_SAME_S = 2.0
-"""Seconds by which two readings of when a process started may differ, as clocks are set."""
-
-_WRITTEN_S = 10.0
-"""Seconds after which an owner has written its record."""
+WATCH_S = 4 * BEAT_S
+"""Seconds for which it is also watched."""
 
 _NAME = ".lock-"
 _BEGUN = "another run, which has just begun"
+
+_watched: dict[Path, tuple[float, float]] = {}
+"""Of each lock that was looked at: its time, and since when (by ``time.monotonic``) it has it."""
 
 
 @dataclass(frozen=True)
@@ -43,21 +47,41 @@ class Owner:
         host: The machine's name.
         space: Where the number of the process holds: a boot of a machine, or a container on it.
         pid: The process.
-        born: When the process started, in seconds since 1970: numbers are used again.
+        start: When the process started, since numbers are used again; 0 if it is not known.
         released: Whether the owner is done.
     """
 
     host: str
     space: str
     pid: int
-    born: float
+    start: float
     released: bool = False
+
+    @staticmethod
+    def read(path: Path) -> "Owner | None":
+        """A lock's owner; None if it was removed since, or holds nothing that is understood."""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            return Owner(
+                str(found["host"]),
+                str(found["space"]),
+                int(found["pid"]),
+                float(found.get("start", 0)),
+                released=found.get("released") is True,
+            )
+        except (OSError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
+            return None
 
 
 class Lock:
-    """A model's folder, locked by this process until :meth:`release`."""
+    """A model's folder, locked by this process until :meth:`release`.
+
+    Attributes:
+        gone: Whether it was noticed that another run has taken over.
+    """
 
     def __init__(self, path: Path, owner: Owner) -> None:
+        self.gone = False
         self._path = path
         self._owner = owner
         self._done = threading.Event()
@@ -81,7 +105,9 @@ class Lock:
     def _beat(self) -> None:
         while not self._done.wait(BEAT_S):
             with contextlib.suppress(OSError):
-                os.utime(self._path)
+                with contextlib.suppress(FileNotFoundError):
+                    os.utime(self._path)
+                self.gone = self.lost()
 
 
 def acquire(folder: Path) -> Lock | str:
@@ -94,19 +120,23 @@ def acquire(folder: Path) -> Lock | str:
     number = 0
     if newest is not None:
         number, path = newest
-        holder = _read(path)
-        silent = _silence(folder, path)
-        if holder is None and silent < _WRITTEN_S:
-            return _BEGUN
-        if holder is not None and not _is_dead(holder, silent):
-            return f"{holder.host} (process {holder.pid}, last sign of life {silent:.0f} s ago)"
+        holder = Owner.read(path)
+        if holder is None or not holder.released:
+            silent = _silence(folder, path)
+            here = None if holder is None else _is_alive_here(holder)
+            if here or (here is None and not _is_silent(path, silent)):
+                who = f"{holder.host} (process {holder.pid}, " if holder else "another run ("
+                return f"{who}last sign of life {silent:.0f} s ago)"
     mine = folder / f"{_NAME}{number + 1}"
-    owner = Owner(platform.node(), _space(), os.getpid(), _born(os.getpid()))
+    owner = Owner(platform.node(), _space(), os.getpid(), _start_of(os.getpid()) or 0.0)
     try:
         with mine.open("x", encoding="utf-8") as file:
             file.write(json.dumps(asdict(owner)))
     except FileExistsError:
         return _BEGUN
+    except OSError:
+        mine.unlink(missing_ok=True)  # such as on a full disk
+        raise
     # A run that was slow to come here may have made a number that others are done with.
     after = _newest(folder)
     if after is not None and after[1] != mine:
@@ -128,14 +158,6 @@ def _newest(folder: Path) -> tuple[int, Path] | None:
     return max(_all(folder), default=None)
 
 
-def _read(path: Path) -> Owner | None:
-    """A lock's owner; None if it was removed since, or holds nothing that can be read."""
-    try:
-        return Owner(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
 def _silence(folder: Path, path: Path) -> float:
     """Seconds since an owner's last sign of life, by the file system's clock."""
     probe = folder / f"{_NAME}{uuid.uuid4().hex}.part"
@@ -148,22 +170,52 @@ def _silence(folder: Path, path: Path) -> float:
         probe.unlink(missing_ok=True)
 
 
-def _is_dead(owner: Owner, silent: float) -> bool:
-    if owner.released:
-        return True
-    if owner.host == platform.node() and owner.space == _space():
-        return abs(_born(owner.pid) - owner.born) > _SAME_S
-    return silent > DEAD_S
+def _is_silent(path: Path, silent: float) -> bool:
+    """Whether an owner elsewhere counts as dead."""
+    try:
+        stamp = path.stat().st_mtime
+    except FileNotFoundError:
+        return False  # removed since: somebody is at it
+    now = time.monotonic()
+    known = _watched.get(path)
+    if known is None or known[0] != stamp:
+        known = _watched[path] = (stamp, now)
+    watched = now - known[1]
+    # A clock that is ahead would keep a dead owner for as long as it is ahead.
+    return watched >= DEAD_S or (silent > DEAD_S and watched >= WATCH_S)
 
 
-def _born(pid: int) -> float:
-    """When a process started, in seconds since 1970; 0 if there is none."""
+def _is_alive_here(owner: Owner) -> bool | None:
+    """Whether an owner's process runs on this machine; None if that cannot be seen."""
+    if not owner.start or (owner.host, owner.space) != (platform.node(), _space()):
+        return None
+    start = _start_of(owner.pid)
+    return None if start is None else start == owner.start
+
+
+def _start_of(pid: int) -> float | None:
+    """When a process started; 0 if there is none, None if it is another user's.
+
+    On Linux in ticks since the machine's start, which do not change where somebody sets its clock.
+    """
     import psutil
 
     try:
+        if os.name == "posix":
+            os.kill(pid, 0)
+            # What comes before is its name, which may hold anything.
+            stat = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            return 0.0 if stat[0] == "Z" else float(stat[19])
+    except PermissionError:
+        return None
+    except ProcessLookupError:
+        return 0.0
+    except (OSError, LookupError, OverflowError):
+        pass  # not Linux
+    try:
         process = psutil.Process(pid)
         return 0.0 if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
-    except psutil.Error:
+    except (psutil.Error, ValueError):
         return 0.0
 
 

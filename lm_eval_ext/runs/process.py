@@ -24,7 +24,10 @@ _OF_A_RANK = re.compile(
 """Variables that say which of several processes a process is. A job that starts ``run`` may have
 set them; the evaluation would wait for processes that never come. A launcher sets its own."""
 
-_REASON = re.compile(r"lm-eval-ext: error: |[\w.]*(Error|Exception|Exit|Interrupt)\b")
+_REASONS = (
+    re.compile(r"lm-eval-ext: error: |[\w.]*(Error|Exception|Exit|Interrupt)\b"),
+    re.compile(r"[\w-]+: error: "),  # of a scheduler, which comes last and says less
+)
 
 
 def evaluate(
@@ -77,8 +80,8 @@ def evaluate(
 def reason(log: Path) -> str:
     """The last line of a log that looks like an error; without one, the last line."""
     lines = _lines(log)
-    found = next((line for line in reversed(lines) if _REASON.match(line)), None)
-    return one_line(found or (lines[-1] if lines else "no output"), limit=400)
+    errors = (line for one in _REASONS for line in reversed(lines) if one.match(line))
+    return one_line(next(errors, lines[-1] if lines else "no output"), limit=400)
 
 
 def last_line(log: Path) -> str:

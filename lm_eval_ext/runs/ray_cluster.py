@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lm_eval_ext.errors import LmEvalExtError, OptionError
-from lm_eval_ext.runs.job import PART, Reporter, put_in_place
+from lm_eval_ext.runs.job import PART, SILENT, Reporter, put_in_place
 from lm_eval_ext.runs.run import FailedError, Work, plan, run
 from lm_eval_ext.text import one_line
 
@@ -56,16 +56,16 @@ def run_on(work: Work, address: str, reporter: Reporter) -> None:
             text = file.read_text(encoding="utf-8")
             pending[task.remote(own, text, str(probe))] = one["model"]
             reporter.line(f"{one['model']}: {', '.join(one['tasks'])}")
-        failed = []
+        failed: dict[str, str] = {}
         while pending:
             reporter.status(f"{len(pending)} of {len(lacking)} models on Ray")
             for done in ray.wait(list(pending), timeout=_POLL_S)[0]:
                 model = pending.pop(done)
                 problem = _finish(ray, done, output / model)
                 reporter.line(f"{model}: {f'failed: {problem}' if problem else 'done'}")
-                failed += [f"{model}: {problem}"] if problem else []
+                failed |= {model: problem} if problem else {}
     if failed:
-        raise FailedError(f"{len(failed)} of {len(lacking)} models failed: {'; '.join(failed)}")
+        raise FailedError(failed, len(lacking))
 
 
 def evaluate(work: Work, text: str, probe: str) -> tuple[str, bytes]:
@@ -79,14 +79,13 @@ def evaluate(work: Work, text: str, probe: str) -> tuple[str, bytes]:
     Returns:
         What went wrong, or ""; and an archive of the results, empty if they are in the folder.
     """
-    quiet = Reporter(_ignore, _ignore)
     if Path(probe).is_file():
-        return _problem(work, quiet), b""
+        return _problem(work), b""
     with TemporaryDirectory() as folder:
         file = Path(folder) / Path(work.models[0]).name
         file.write_text(text, encoding="utf-8")
         own = replace(work, models=[file], output=Path(folder) / "out")
-        problem = _problem(own, quiet)
+        problem = _problem(own)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             for path in sorted((own.output / file.stem).glob("*")):
@@ -104,11 +103,11 @@ def parameters(resources: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _problem(work: Work, reporter: Reporter) -> str:
+def _problem(work: Work) -> str:
     try:
-        run(work, reporter)
+        run(work, SILENT)
     except FailedError as error:
-        return one_line(str(error).partition(" models failed: ")[2].partition(": ")[2])
+        return one_line("; ".join(error.reasons.values()))
     except LmEvalExtError as error:
         return one_line(str(error))
     return ""
@@ -127,10 +126,6 @@ def _finish(ray: Any, done: Any, folder: Path) -> str:
                 archive.extractall(part, filter="data")
             put_in_place(Path(part), folder)
     return str(problem)
-
-
-def _ignore(_: str) -> None:
-    pass
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.files import MODEL_FILE, arguments_of, identity, metadata_of
-from lm_eval_ext.runs.job import HeldError, Job, Reporter
+from lm_eval_ext.runs.job import SILENT, HeldError, Job, Reporter
 from lm_eval_ext.runs.model_files import ModelFile, read_model_files
 from lm_eval_ext.runs.shards import Shard
 from lm_eval_ext.runs.tasks import Selection, select
@@ -20,7 +20,12 @@ _POLL_S = 5.0
 
 
 class FailedError(LmEvalExtError):
-    """Some models could not be evaluated, and the others were."""
+    """Some models could not be evaluated, and the others were; ``reasons`` by model."""
+
+    def __init__(self, reasons: Mapping[str, str], total: int) -> None:
+        self.reasons = reasons
+        said = "; ".join(f"{model}: {reason}" for model, reason in reasons.items())
+        super().__init__(f"{len(reasons)} of {total} models failed: {said}")
 
 
 @dataclass(frozen=True)
@@ -68,12 +73,12 @@ def run(work: Work, reporter: Reporter) -> None:
         DataError: If data are missing or broken, or a folder holds another model's results.
         FailedError: If models failed; it names them with the reasons.
     """
-    jobs = _jobs(work, reporter)
+    jobs = prepare(work, reporter)
     try:
         work.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OptionError(f"cannot write {work.output}: {error.strerror}") from None
-    failed: list[str] = []
+    failed: dict[str, str] = {}
     waiting, pause = jobs, 0.0
     while waiting:
         # Models that another run works on come last: by then it may be done with them.
@@ -85,14 +90,14 @@ def run(work: Work, reporter: Reporter) -> None:
                 held.append(job)
                 reporter.status(f"{job.place}: waiting for {error}")
             else:
-                failed += [f"{job.model.display_name}: {problem}"] if problem else []
+                failed |= {job.model.display_name: problem} if problem else {}
         if held == waiting and not pause:
             reporter.line(f"waiting for another run: {', '.join(one.model.name for one in held)}")
         pause = min(_POLL_S, pause + 0.2) if held == waiting else 0.0
         time.sleep(pause)
         waiting = held
     if failed:
-        raise FailedError(f"{len(failed)} of {len(jobs)} models failed: {'; '.join(failed)}")
+        raise FailedError(failed, len(jobs))
 
 
 def plan(work: Work) -> list[dict[str, Any]]:
@@ -107,8 +112,8 @@ def plan(work: Work) -> list[dict[str, Any]]:
         LmEvalExtError: As :func:`run`, before anything runs.
     """
     found = []
-    for job in _jobs(work, Reporter(_ignore, _ignore)):
-        names = job.missing()[1]
+    for job in prepare(work):
+        names = job.missing()
         command = replace(work, models=[job.model.path], tasks=",".join(names)).command()
         found.append(
             {
@@ -123,12 +128,12 @@ def plan(work: Work) -> list[dict[str, Any]]:
     return found
 
 
-def _ignore(_: str) -> None:
-    pass
+def prepare(work: Work, reporter: Reporter = SILENT) -> list[Job]:
+    """Checks files, names and data; returns a job for each model.
 
-
-def _jobs(work: Work, reporter: Reporter) -> list[Job]:
-    """Checks files, names and data; a job for each model."""
+    Raises:
+        LmEvalExtError: As :func:`run`, before anything runs.
+    """
     limit = work.limit
     if limit is not None and not (0 < limit < 1 or (limit >= 1 and float(limit).is_integer())):
         raise OptionError(f"--limit {limit:g} must be a number of documents or a share below 1")

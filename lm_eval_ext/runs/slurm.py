@@ -17,9 +17,10 @@ from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.runs.job import Reporter
+from lm_eval_ext.runs import locks
+from lm_eval_ext.runs.job import Job, Reporter
 from lm_eval_ext.runs.process import reason
-from lm_eval_ext.runs.run import FailedError, Work, plan, run
+from lm_eval_ext.runs.run import FailedError, Work, run
 from lm_eval_ext.runs.shards import Shard
 from lm_eval_ext.text import one_line
 
@@ -30,6 +31,7 @@ DEFAULT_MINUTES = 24 * 60
 """A job's time where the model's file names none."""
 
 _POLL_S = 5.0
+_TURN_S = 0.5
 _REQUEUES = 20
 """Times that a job may run out of its time and continue."""
 
@@ -71,44 +73,65 @@ class State:
         word: ``done``, Slurm's word for a job in the queue (``pending``, ``running``, ...),
             ``failed``, or ``not submitted``.
         reason: Why it waits or failed.
+        missing: What there are no results of.
     """
 
     model: str
     job: str
     word: str
     reason: str = ""
+    missing: Sequence[str] = ()
 
     @property
     def queued(self) -> bool:
         """Whether Slurm has a job of it."""
         return self.word not in {"done", "failed", "not submitted"}
 
+    @property
+    def held(self) -> bool:
+        """Whether its job waits for somebody to release it."""
+        return self.word == "pending" and "held" in self.reason.lower()
 
-def submit(work: Work, shards: int = 1) -> list[State]:
+
+def submit(work: Work, jobs: Sequence[Job], shards: int, reporter: Reporter) -> None:
     """Submits a job for each model that lacks results and has none in the queue.
 
     Models with the same resources share an array. With several shards each of these is a job,
     and a last job, which waits for them, puts a model's results together.
 
-    Returns:
-        As :func:`states`, after submission.
+    Args:
+        work: What is asked for.
+        jobs: What :func:`.run.prepare` makes of it.
+        shards: Jobs for each model.
+        reporter: Hears of another ``run`` that submits at the same time, which is waited for.
 
     Raises:
         OptionError: If submitit or Slurm is missing, or Slurm refuses a job.
-        LmEvalExtError: As :func:`.run.run`, before anything runs.
     """
     executor_class = _executor()
-    records = plan(work)
-    lacking = {one["model"]: one for one in records if one["tasks"]}
+    folder = work.output / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        while isinstance(lock := locks.acquire(folder), str):
+            reporter.status(f"jobs are being submitted by {lock}")
+            time.sleep(_TURN_S)
+    except OSError as error:
+        raise OptionError(f"cannot write {folder}: {error.strerror}") from None
+    try:
+        _submit_all(work, jobs, shards, executor_class)
+    finally:
+        lock.release()
+
+
+def _submit_all(work: Work, jobs: Sequence[Job], shards: int, executor_class: Any) -> None:
     groups: dict[str, dict[str, Work]] = {}
-    for state in states(records, work.output):
-        if state.model in lacking and not state.queued:
-            one = lacking[state.model]
-            key = json.dumps(one["resources"], sort_keys=True)
+    for job, state in zip(jobs, states(jobs, work.output), strict=True):
+        if state.missing and not state.queued:
+            key = json.dumps(job.model.resources, sort_keys=True)
             groups.setdefault(key, {})[state.model] = replace(
                 work,
-                models=[Path(one["file"]).resolve()],
-                tasks=",".join(one["tasks"]),
+                models=[job.model.path.resolve()],
+                tasks=",".join(state.missing),
                 output=work.output.resolve(),
             )
     for key, models in groups.items():
@@ -122,9 +145,8 @@ def submit(work: Work, shards: int = 1) -> list[State]:
             ]
             first = _submit(executor, parts, flags)[0]
             flags["dependency"] = f"afterany:{first.partition('_')[0]}"
-        jobs = _submit(executor, models.values(), flags)
-        _write_jobs(work.output, dict(zip(models, jobs, strict=True)))
-    return states(records, work.output)
+        numbers = _submit(executor, models.values(), flags)
+        _write_jobs(work.output, dict(zip(models, numbers, strict=True)))
 
 
 def _submit(executor: Any, work: Iterable[Work], flags: Mapping[str, Any]) -> list[str]:
@@ -158,45 +180,46 @@ def wait(look: Callable[[], list[State]], reporter: Reporter, *, poll_s: float =
             time.sleep(poll_s)
             continue
         for state in now:
-            if known.get(state.model) != state.word:
-                known[state.model] = state.word
+            change = state.reason if state.held else state.word
+            if known.get(state.model) != change:
+                known[state.model] = change
                 reporter.line(line(state))
         if not any(state.queued for state in now):
             break
         reporter.status(counts(now))
         time.sleep(poll_s)
-    if failed := [f"{state.model}: {state.reason}" for state in now if state.word != "done"]:
-        raise FailedError(f"{len(failed)} of {len(now)} models failed: {'; '.join(failed)}")
+    if failed := {state.model: state.reason for state in now if state.word != "done"}:
+        raise FailedError(failed, len(now))
 
 
-def states(records: Sequence[Mapping[str, Any]], output: Path) -> list[State]:
-    """Each model's state, by what :func:`.run.plan` says and one call of ``squeue``.
+def states(jobs: Sequence[Job], output: Path) -> list[State]:
+    """Each model's state, by one call of ``squeue`` and what is in the results folder.
 
     Raises:
         QueueError: If ``squeue`` cannot be asked.
     """
-    jobs = _read_jobs(output)
-    queue = _queue() if jobs else {}
+    numbers = _read_jobs(output)
+    # The queue first: what ends between the two looks has its results by the second.
+    queue = _queue() if numbers else {}
     found = []
-    for record in records:
-        model = record["model"]
-        job = jobs.get(model, "")
-        word, why = queue.get(job, ("", ""))
-        if word:
-            found.append(State(model, job, word, why))
-        elif not record["tasks"]:
-            found.append(State(model, job, "done"))
-        elif job:
-            found.append(State(model, job, "failed", _why(output, job)))
-        else:
-            found.append(State(model, job, "not submitted"))
+    for job in jobs:
+        number = numbers.get(job.model.name, "")
+        missing = job.missing()
+        word, why = queue.get(number, ("", ""))
+        if not word and not missing:
+            word = "done"
+        elif not word and number:
+            word, why = "failed", _why(output, number)
+        found.append(State(job.model.name, number, word or "not submitted", why, missing))
     return found
 
 
 def line(state: State) -> str:
     """A state as a line for people."""
     job = f" (job {state.job})" if state.job else ""
-    return f"{state.model}: {state.word}{job}" + (f": {state.reason}" if state.reason else "")
+    why = f": {state.reason}" if state.reason else ""
+    remedy = f"; scontrol release {state.job} lets it go on" if state.held else ""
+    return f"{state.model}: {state.word}{job}{why}{remedy}"
 
 
 def counts(found: Sequence[State]) -> str:

@@ -8,16 +8,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import failing_server
+from support.counting_server import model_file, serving
 
 from lm_eval_ext.runs import child, job, run, shards
 
@@ -27,67 +25,6 @@ LONG_S = 900
 COMMAND = str(Path(sys.executable).parent / "lm-eval-ext")
 REQUESTS = 48
 """Of four documents of lieder_mini."""
-
-
-class Counting:
-    """A completions server that counts what it is asked; its answers depend on the prompt only."""
-
-    def __init__(self) -> None:
-        self.asked: Counter[str] = Counter()
-        self.url = ""
-        self.pause_s = 0.05
-
-    def answered(self) -> int:
-        return len(self.asked)
-
-
-def choice(index: int, ids: list[int]) -> dict[str, Any]:
-    tokens = [*ids, 0]
-    scored = [None, *(-((position * token) % 17) / 4 for position, token in enumerate(tokens[1:]))]
-    logprobs = {
-        "tokens": [str(token) for token in tokens],
-        "token_logprobs": scored,
-        "top_logprobs": [None, *({str(token): -0.5} for token in tokens[1:])],
-    }
-    return {"index": index, "text": "", "logprobs": logprobs}
-
-
-@contextmanager
-def serving() -> Iterator[Counting]:
-    counting = Counting()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            prompts = body["prompt"] if isinstance(body["prompt"][0], list) else [body["prompt"]]
-            time.sleep(counting.pause_s)
-            content = json.dumps(
-                {"choices": [choice(index, ids) for index, ids in enumerate(prompts)]}
-            ).encode()
-            try:
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-            except OSError:
-                return  # whoever asked is gone
-            for ids in prompts:
-                counting.asked[json.dumps(ids)] += 1
-
-        def log_message(self, *_: Any) -> None:
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    counting.url = f"http://127.0.0.1:{server.server_port}/v1/completions"
-    try:
-        yield counting
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -131,11 +68,8 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
     tmp_path: Path, tiny_models: Path, run_warm: Callable[..., str]
 ) -> None:
     with serving() as server:
-        (tmp_path / "served.yaml").write_text(
-            "display_name: Served\nmodel: local-completions\nmodel_args:\n"
-            f"  base_url: {server.url}\n  model: any\n  tokenizer: {tiny_models / 'gpt2'}\n"
-            "  tokenizer_backend: huggingface\n  num_concurrent: 1\nbatch_size: 1\n"
-        )
+        served = model_file(server.url, tiny_models / "gpt2", "served")
+        (tmp_path / "served.yaml").write_text(served)
         output = tmp_path / "out"
         arguments = (
             "--models", "served.yaml", "--tasks", "lieder_mini", "--output", "out", "--limit", "4",
@@ -173,7 +107,10 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         assert not unfinished_folders(output)
         (file,) = output.rglob("results_*.json")
         counted = json.loads(file.read_text())["tokens"]["lieder_mini"]
-        assert counted == {"input": sum(len(json.loads(ids)) for ids in server.asked), "output": 0}
+        assert counted == {
+            "input": sum(len(json.loads(ids)) for _, ids in server.asked),
+            "output": 0,
+        }
 
         before = sum(server.asked.values())
         said = run_warm("served.yaml", "lieder_mini", limit=4)

@@ -1,16 +1,14 @@
 """Jobs of a real Slurm: a private cluster of one node, without accounting."""
 
-import getpass
-import os
-import shutil
-import signal
-import socket
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support.private_slurm import NotStartedError, PrivateSlurm
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs import slurm
@@ -18,103 +16,33 @@ from lm_eval_ext.runs.job import Reporter
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("slurm")]
 
-CONFIG = """
-ClusterName=private
-SlurmctldHost={host}(127.0.0.1)
-AuthType=auth/none
-CredType=cred/none
-SlurmUser={user}
-SlurmdUser={user}
-SlurmctldPort={controller}
-SlurmdPort={node}
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-AccountingStorageType=accounting_storage/none
-JobAcctGatherType=jobacct_gather/none
-ReturnToService=2
-MpiDefault=none
-SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=1
-NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=1000
-PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
-"""
 Submitted = Callable[..., "subprocess.CompletedProcess[str]"]
-
-SLURM = ("slurmctld", "slurmd", "sbatch", "squeue")
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def end(pid_file: Path) -> None:
-    try:
-        os.kill(int(pid_file.read_text()), signal.SIGTERM)
-    except (OSError, ValueError):
-        return
-
-
-def answers() -> bool:
-    said = subprocess.run(
-        ["sinfo", "--noheader", "--format=%T"], check=False, capture_output=True, text=True
-    )
-    return said.stdout.strip() == "idle"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a running cluster, whose configuration SLURM_CONF names."""
-    if not all(shutil.which(name) for name in SLURM):
-        pytest.skip("Slurm is not installed (Debian: slurmctld slurmd slurm-client)")
-    folder = tmp_path_factory.mktemp("slurm")
-    for name in ("state", "spool"):
-        (folder / name).mkdir()
-    (folder / "slurm.conf").write_text(
-        CONFIG.format(
-            host=socket.gethostname(),
-            user=getpass.getuser(),
-            folder=folder,
-            controller=free_port(),
-            node=free_port(),
-        )
-    )
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
+    """A running cluster, whose configuration SLURM_CONF names."""
+    made = PrivateSlurm(tmp_path_factory.mktemp("slurm"))
     patch = pytest.MonkeyPatch()
-    patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
+    patch.setenv("SLURM_CONF", str(made.config))
     try:
-        for daemon in ("slurmctld", "slurmd"):
-            started = subprocess.run([daemon], check=False, capture_output=True, text=True)
-            if started.returncode:
-                pytest.skip(f"{daemon} does not start here: {started.stderr.strip()[:200]}")
-        for _ in range(300):
-            if answers():
-                break
-            time.sleep(0.1)
-        else:
-            pytest.skip("the private Slurm does not answer")
-        yield folder
+        made.start()
+        yield made
+    except NotStartedError as error:
+        pytest.skip(str(error))
     finally:
-        for daemon in ("slurmd", "slurmctld"):
-            end(folder / f"{daemon}.pid")
+        made.stop()
         patch.undo()
 
 
 @pytest.fixture
-def submitted(tmp_path: Path, cli: Submitted) -> Submitted:
+def submitted(tmp_path: Path, cli: Submitted, warm: object) -> Submitted:
     models = tmp_path / "models"
     models.mkdir()
-    (models / "sound.yaml").write_text("model: dummy\nresources: {time: 30, cpus: 1}\n")
+    (models / "sound.yaml").write_text("model: dummy\nresources: {time: 10, cpus: 1}\n")
     (models / "broken.yaml").write_text(
         "display_name: Broken\nmodel: recorded\nmodel_args: {path: nowhere.jsonl}\n"
-        "resources: {time: 30, cpus: 1}\n"
+        "resources: {time: 10, cpus: 1}\n"
     )
 
     def run(*options: str) -> "subprocess.CompletedProcess[str]":
@@ -127,30 +55,38 @@ def submitted(tmp_path: Path, cli: Submitted) -> Submitted:
 
 
 @pytest.mark.e2e
-def test_jobs_are_submitted_once_and_explained(
-    cluster: Path, submitted: Submitted, tmp_path: Path
+def test_jobs_are_submitted_once_resumed_and_explained(
+    cluster: PrivateSlurm, submitted: Submitted, tmp_path: Path
 ) -> None:
-    first = submitted()
-    assert first.returncode == 0, first.stderr
-    jobs = dict(line.split(": ", 1) for line in first.stdout.splitlines())
-    assert set(jobs) == {"broken", "sound"}
-    again = submitted()
-    assert again.returncode == 0, again.stderr
-    numbers = [text[text.index("(job ") :].split(")")[0] for text in jobs.values()]
-    assert all(number in again.stdout for number in numbers), "no model is submitted twice"
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(submitted) for _ in range(2)]
+    numbers = []
+    for one in both:
+        assert one.result().returncode == 0, one.result().stderr
+        numbers.append(dict(re.findall(r"(?m)^(\w+): \w+ \(job (\d+_\d)\)", one.result().stdout)))
+    assert numbers[0].keys() == {"broken", "sound"}
+    assert numbers[0] == numbers[1], "no model is submitted twice"
 
+    sound = numbers[0]["sound"]
+    for _ in range(600):
+        if list(tmp_path.glob("out/sound/.lock-*")):
+            break
+        time.sleep(0.1)
+    cluster.ask("scancel", "--signal=USR2", sound)  # as Slurm does before the time is over
     ended = submitted("--wait")
     assert ended.returncode == 1
     assert "1 of 2 models failed: broken: " in ended.stderr.splitlines()[-1]
     assert "nowhere.jsonl" in ended.stderr.splitlines()[-1]
     assert len(list(tmp_path.glob("out/sound/results_*.json"))) == 1
+    (log,) = tmp_path.glob(f"out/.slurm/{sound}_*.err")
+    assert "this job is timed-out" in log.read_text()
     state = submitted("--status")
     assert "sound: done" in state.stdout
     assert "broken: failed" in state.stdout and "nowhere.jsonl" in state.stdout
 
 
 def test_what_slurm_refuses_is_one_line(
-    cluster: Path, submitted: Submitted, tmp_path: Path
+    cluster: PrivateSlurm, submitted: Submitted, tmp_path: Path
 ) -> None:
     (tmp_path / "models" / "sound.yaml").write_text(
         "model: dummy\nresources: {partition: none-such}\n"
@@ -190,6 +126,26 @@ def test_resources_become_flags() -> None:
         "job_name": "lm-eval-ext", "time": slurm.DEFAULT_MINUTES,
         "additional_parameters": {"requeue": True},
     }  # fmt: skip
+
+
+def test_what_slurm_holds_is_said_once_with_the_remedy() -> None:
+    """A job may be held that is begun again on a node that is not done with it."""
+    states = [
+        slurm.State("m", "7_1", "pending", "Priority"),
+        slurm.State("m", "7_1", "pending", "Resources"),
+        slurm.State("m", "7_1", "pending", "launch failed requeued held"),
+        slurm.State("m", "7_1", "pending", "launch failed requeued held"),
+        slurm.State("m", "7_1", "running"),
+        slurm.State("m", "7_1", "done"),
+    ]
+    looks, said = iter(states), list[str]()
+    slurm.wait(lambda: [next(looks)], Reporter(said.append, lambda _: None), poll_s=0)
+    assert said == [
+        "m: pending (job 7_1): Priority",
+        "m: pending (job 7_1): launch failed requeued held; scontrol release 7_1 lets it go on",
+        "m: running (job 7_1)",
+        "m: done (job 7_1)",
+    ]
 
 
 def test_a_restarted_controller_is_waited_for() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -61,16 +62,21 @@ def test_of_many_that_ask_at_once_one_has_it(tmp_path: Path, before: str) -> Non
     assert won[0] + won[1] == ROUNDS and won[1] > ROUNDS // 2
 
 
-def test_the_living_keep_theirs_and_the_dead_do_not(tmp_path: Path) -> None:
+def test_the_living_keep_theirs_and_the_dead_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "WATCH_S", 0)
     here: dict[str, object] = {"released": False}
     cases: dict[str, tuple[dict[str, object], float, bool]] = {
         "alive": (here, 0, False),
         "alive and long silent": (here, 1e6, False),
-        "its number was given to another process": ({**here, "born": 1.0}, 0, True),
+        "its number was given to another process": ({**here, "start": 1.0}, 0, True),
+        "a number that no process has": ({**here, "pid": 10**30}, 0, True),
         "no such process": ({**here, "pid": 2**22 + 1}, 0, True),
         "another machine": ({**here, "host": "other", "pid": 2**22 + 1}, 200, False),
         "another container": ({**here, "space": "other", "pid": 2**22 + 1}, 200, False),
         "another machine, silent": ({**here, "host": "other"}, locks.DEAD_S + 10, True),
+        "another machine, its clock ahead": ({**here, "host": "other"}, -1e6, False),
         "released": ({"released": True}, 0, True),
     }
     for name, (changes, silent, free) in cases.items():
@@ -85,18 +91,106 @@ def test_the_living_keep_theirs_and_the_dead_do_not(tmp_path: Path) -> None:
             assert "process" in found and "last sign of life" in found
 
 
-def test_a_record_that_cannot_be_read_is_given_time(tmp_path: Path) -> None:
-    path = tmp_path / ".lock-3"
-    path.write_text("{")
-    assert locks.acquire(tmp_path) == "another run, which has just begun"
-    aged(path, 60)
+RECORDS = {
+    "nothing": b"",
+    "half": b'{"host": "a", "sp',
+    "no record": b"[1]",
+    "deep": b"[" * 100_000,
+    "no text": b"\xff\xfe\x00",
+    "of a later version": b'{"format": 3, "owner": {"host": "a"}}',
+    "other types": b'{"host": "a", "space": "", "pid": {}, "start": null}',
+    "no number": b'{"host": "a", "space": "", "pid": Infinity, "start": 1}',
+}
+
+
+def test_a_record_that_is_not_understood_counts_by_its_signs_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "WATCH_S", 0)
+    for name, content in RECORDS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        path = folder / ".lock-3"
+        path.write_bytes(content)
+        aged(path, locks.DEAD_S - 100)
+        found = locks.acquire(folder)
+        assert isinstance(found, str) and found.startswith("another run (last sign"), name
+        aged(path, 200)
+        lock = locks.acquire(folder)
+        assert isinstance(lock, locks.Lock), name
+        lock.release()
+        assert [file.name for file in folder.iterdir()] == [".lock-4"]
+
+
+def test_records_of_other_versions_are_understood(tmp_path: Path) -> None:
+    path = held_by(tmp_path, more=[1])
+    said = locks.acquire(tmp_path)
+    assert isinstance(said, str) and f"process {os.getpid()}" in said
+    record = json.loads(path.read_text())
+    del record["start"]  # earlier ones had the time since 1970, as "born"
+    for released in (False, True):
+        path.write_text(json.dumps({**record, "born": 1e9, "released": released}))
+        lock = locks.acquire(tmp_path)
+        assert isinstance(lock, locks.Lock) == released
+    assert isinstance(lock, locks.Lock)
+    lock.release()
+
+
+def test_an_owner_elsewhere_is_dead_only_if_nothing_was_seen_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its clock may be behind or ahead, on file systems that stamp files by it."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    for behind in (3600, 0, -3600):
+        folder = tmp_path / str(behind)
+        folder.mkdir()
+        path = held_by(folder, released=False, host="other")
+        real = path.stat().st_mtime
+        for beat in range(100):  # alive for 25 minutes
+            now += locks.BEAT_S
+            os.utime(path, (real - behind + beat * locks.BEAT_S,) * 2)
+            assert isinstance(locks.acquire(folder), str), (behind, beat)
+        now += locks.WATCH_S - 1
+        assert isinstance(locks.acquire(folder), str)
+        now += locks.DEAD_S
+        lock = locks.acquire(folder)
+        assert isinstance(lock, locks.Lock), behind
+        lock.release()
+
+
+def test_a_full_disk_leaves_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(json, "dumps", full)
+    with pytest.raises(OSError, match="No space"):
+        locks.acquire(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_users_process_counts_by_its_signs_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = held_by(tmp_path, released=False)
+
+    def refused(_pid: int, _signal: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refused)
+    monkeypatch.setattr(locks, "WATCH_S", 0)
+    assert isinstance(locks.acquire(tmp_path), str)
+    aged(path, locks.DEAD_S + 10)
     lock = locks.acquire(tmp_path)
     assert isinstance(lock, locks.Lock)
     lock.release()
-    assert [file.name for file in tmp_path.iterdir()] == [".lock-4"]
 
 
-def test_an_owner_learns_that_it_was_taken_for_dead(tmp_path: Path) -> None:
+def test_an_owner_learns_that_it_was_taken_for_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "WATCH_S", 0)
+    monkeypatch.setattr(locks, "BEAT_S", 0.01)
     lock = locks.acquire(tmp_path)
     assert isinstance(lock, locks.Lock) and not lock.lost()
     (path,) = tmp_path.iterdir()
@@ -105,6 +199,11 @@ def test_an_owner_learns_that_it_was_taken_for_dead(tmp_path: Path) -> None:
     other = locks.acquire(tmp_path)
     assert isinstance(other, locks.Lock)
     assert lock.lost() and not other.lost()
+    for _ in range(1000):
+        if lock.gone:
+            break
+        time.sleep(0.01)
+    assert lock.gone and not other.gone
     lock.release()
     assert not other.lost()
     other.release()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 KINDS = ("gpt2", "llama", "t5")
 
@@ -31,7 +32,7 @@ def make(kind: str, folder: Path) -> None:
     import transformers
 
     torch.manual_seed(7)
-    tokenizer = _tokenizer(bos=kind == "llama")
+    tokenizer = make_tokenizer(bos=kind == "llama")
     size = len(tokenizer)
     if kind == "gpt2":
         model: transformers.PreTrainedModel = transformers.GPT2LMHeadModel(
@@ -65,7 +66,7 @@ def make(kind: str, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def _tokenizer(*, bos: bool) -> "object":
+def make_tokenizer(*, bos: bool) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
