@@ -67,7 +67,16 @@ def train_tokenizer(vocabulary: int) -> Any:
     What opens the prompts about a database is one token for each of its tables: otherwise a prompt
     would have 600 tokens, too many for a model of minutes.
     """
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from tokenizers import (
+        AddedToken,
+        Regex,
+        Tokenizer,
+        decoders,
+        models,
+        pre_tokenizers,
+        processors,
+        trainers,
+    )
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(

@@ -1,8 +1,8 @@
 """Texts like lieder_mini's and lieder_fresh's: two sentences, of which the second is felicitous.
 
 Those of lieder_mini's grammar use its nouns and verbs and some more, with other people; those of
-lieder_fresh's are drawn as its items are, from other seeds. A text with a run of words of one of the
-tasks' discourses is left out.
+lieder_fresh's are drawn as its items are, from other seeds. A text with a run of words of one of
+the tasks' discourses is left out.
 """
 
 import random
@@ -114,7 +114,9 @@ def _definite(item: Item, number: str, rng: random.Random) -> str:
     if rng.random() >= GENERAL:
         return mini.continuations(item)[number]
     singular, plural = rng.choice(_lexicon()["predicates"])
-    return f" The {item.noun} {singular}." if number == SINGULAR else f" The {item.plural} {plural}."
+    return (
+        f" The {item.noun} {singular}." if number == SINGULAR else f" The {item.plural} {plural}."
+    )
 
 
 def _one_clause(item: Item, name: str, rng: random.Random) -> tuple[str, str]:

@@ -52,23 +52,23 @@ def blocks() -> dict[str, list[str]]:
 
 
 @cache
-def _tested() -> set[tuple[str, ...]]:
+def _tested() -> tuple[set[tuple[str, ...]], set[str]]:
+    """Runs of words of magnifico_mini's questions, and its queries; support examples too."""
     content = mini.content(mini.embedded())
-    return runs(one.question for one in (*content.examples, *content.combinations))
-
-
-@cache
-def _golds() -> set[str]:
-    content = mini.content(mini.embedded())
-    return {" ".join(words(one.query)) for one in (*content.examples, *content.combinations)}
+    support = (one for examples in content.support.values() for one in examples)
+    found = (*content.examples, *content.combinations, *support)
+    return runs(one.question for one in found), {" ".join(words(one.query)) for one in found}
 
 
 def draw(rng: random.Random) -> Text:
     """A prompt and its query."""
     while True:
         db, question, meaning, query = _draw(rng)
-        if not runs([question]) & _tested() and " ".join(words(f"select{query}")) not in _golds():
-            return prompt.for_question(blocks()[db], question, "released", descriptions=meaning), query
+        tested, golds = _tested()
+        if not runs([question]) & tested and " ".join(words(f"SELECT{query}")) not in golds:
+            return prompt.for_question(
+                blocks()[db], question, "released", descriptions=meaning
+            ), query
 
 
 def _draw(rng: random.Random) -> tuple[str, str, Sequence[str], str]:
@@ -87,7 +87,9 @@ def _draw(rng: random.Random) -> tuple[str, str, Sequence[str], str]:
         text = meaning.text
         if meaning.said.startswith("that"):  # a phrase
             form = " ".join(invent(WORDLIKE, rng) for _ in range(rng.randint(2, 5)))
-        conditions = [(meaning.said.format(form=form) if novel else meaning.stated[0], meaning.stated[1])]
+        conditions = [
+            (meaning.said.format(form=form) if novel else meaning.stated[0], meaning.stated[1])
+        ]
     if entity["where"] and rng.random() < FURTHER and need != "middle":
         conditions += _further(entity, rng, {sql.split()[0] for _, sql in conditions})
     asked, source, alias = entity, entity["table"], ""
@@ -106,7 +108,9 @@ def _draw(rng: random.Random) -> tuple[str, str, Sequence[str], str]:
         one, many = (f"{noun} {phrase} {many}" for noun in (asked["one"], asked["many"]))
         alias, wheres = "a.", [f"b.{sql}" for sql in wheres]
     values = _slots(asked, alias, rng) | {"one": one, "many": many, "form": form}
-    frames = grammar["values"][text] if valued else [(q, q, *rest) for q, *rest in grammar["frames"]]
+    frames = (
+        grammar["values"][text] if valued else [(q, q, *rest) for q, *rest in grammar["frames"]]
+    )
     usable = [f for f in frames if not _names("".join(f)) - set(values)]
     if not usable:
         return _draw(rng)
@@ -150,9 +154,13 @@ def _meanings(entity: Any, rng: random.Random) -> list[Meaning]:
     if "shallow" in entity:
         most = rng.choice((2, 2.5, 3, 3, 3.5, 4))
         phrase, sql = (part.format(most) for part in entity["shallow"])
-        found.append(Meaning((phrase, sql), "that are {form}", f"a draught of at most {most} metres"))
+        found.append(
+            Meaning((phrase, sql), "that are {form}", f"a draught of at most {most} metres")
+        )
     if "missing" in entity:
-        found.append(Meaning(tuple(entity["missing"]), "that are {form}", "having no date of inspection"))
+        found.append(
+            Meaning(tuple(entity["missing"]), "that are {form}", "having no date of inspection")
+        )
     table = entity["table"]
     if entity["numbers"]:
         column, phrase = rng.choice(tuple(entity["numbers"].items()))
