@@ -7,6 +7,7 @@ that a task asks for. The tokenizer is a byte-level BPE.
 
 import random
 from collections.abc import Iterator, Mapping
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
@@ -27,20 +28,20 @@ SHARES: Mapping[str, float] = MappingProxyType(
 """How many of the texts are of each kind."""
 
 
-def texts(seed: int, shares: Mapping[str, float] = SHARES) -> Iterator[Text]:
+def texts(seed: int) -> Iterator[Text]:
     """Yields texts without end."""
     # Seeded with text, which Python hashes: some pairs of integers, such as 2 and 2 + 2**32,
     # give one and the same sequence.
     rng = random.Random(f"demonstration corpus {seed}")
     of_kind = {
-        "discourse": lambda: discourses.texts(seed, rng),
-        "form": lambda: _forms(rng),
-        "recipe": lambda: iter(lambda: recipes.draw(rng), None),
-        "query": lambda: iter(lambda: queries.draw(rng), None),
+        "discourse": discourses.texts(seed, rng),
+        "form": _forms(rng),
+        "recipe": (recipes.draw(rng) for _ in count()),
+        "query": (queries.draw(rng) for _ in count()),
     }
-    streams = {kind: of_kind[kind]() for kind in shares}
+    kinds, weights = tuple(SHARES), tuple(SHARES.values())
     while True:
-        yield next(streams[rng.choices(tuple(shares), tuple(shares.values()))[0]])
+        yield next(of_kind[rng.choices(kinds, weights)[0]])
 
 
 def _forms(rng: random.Random) -> Iterator[Text]:

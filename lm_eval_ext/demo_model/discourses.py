@@ -8,16 +8,12 @@ the tasks' discourses is left out.
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib import resources
-from typing import Any
-
-import yaml
 
 from lm_eval_ext.benchmarks.lieder import mini
 from lm_eval_ext.benchmarks.lieder.fresh import draw as fresh
 from lm_eval_ext.benchmarks.lieder.mini import Item
 from lm_eval_ext.benchmarks.lieder.records import PLURAL, SINGULAR, Experiment, Group
-from lm_eval_ext.demo_model.text import Text, runs
+from lm_eval_ext.demo_model.text import Text, lexicon, runs
 
 FRESH, ONE_CLAUSE = 0.7, 0.15
 """How often a text is of lieder_fresh's grammar, and of the others one of a single clause."""
@@ -35,15 +31,9 @@ DRAWN_ITEMS = 400
 
 
 @cache
-def _lexicon() -> Any:
-    text = resources.files(__package__).joinpath("discourses.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
-
-
-@cache
 def items() -> tuple[Item, ...]:
     """lieder_mini's items and those of ``discourses.yaml``."""
-    return mini.items() + mini.parse_items(_lexicon()["items"])
+    return mini.items() + mini.parse_items(lexicon("discourses")["items"])
 
 
 @cache
@@ -54,7 +44,10 @@ def _names() -> tuple[str, ...]:
 @cache
 def _remarks() -> tuple[str, ...]:
     """Sentences about no entity of the context."""
-    return (mini.NONREFERENTIAL_CONTINUATION, *(f" {one}" for one in _lexicon()["remarks"]))
+    return (
+        mini.NONREFERENTIAL_CONTINUATION,
+        *(f" {one}" for one in lexicon("discourses")["remarks"]),
+    )
 
 
 @cache
@@ -113,7 +106,7 @@ def _definite(item: Item, number: str, rng: random.Random) -> str:
     """A sentence about "the <noun>" or "the <plural>"."""
     if rng.random() >= GENERAL:
         return mini.continuations(item)[number]
-    singular, plural = rng.choice(_lexicon()["predicates"])
+    singular, plural = rng.choice(lexicon("discourses")["predicates"])
     return (
         f" The {item.noun} {singular}." if number == SINGULAR else f" The {item.plural} {plural}."
     )

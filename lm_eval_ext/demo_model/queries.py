@@ -9,14 +9,11 @@ import random
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from typing import Any, NamedTuple
-
-import yaml
 
 from lm_eval_ext.benchmarks.magnifico import mini, prompt
 from lm_eval_ext.benchmarks.magnifico.tables import tables_of
-from lm_eval_ext.demo_model.text import Text, runs, words
+from lm_eval_ext.demo_model.text import Text, lexicon, runs, words
 from lm_eval_ext.lexicon.words import WORDLIKE
 from lm_eval_ext.lexicon.words import draw as invent
 
@@ -34,12 +31,6 @@ class Meaning(NamedTuple):
     stated: Condition
     said: str
     text: str
-
-
-@cache
-def _grammar() -> Any:
-    text = resources.files(__package__).joinpath("queries.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
 
 
 @cache
@@ -73,7 +64,7 @@ def draw(rng: random.Random) -> Text:
 
 def _draw(rng: random.Random) -> tuple[str, str, Sequence[str], str]:
     """The database, the question, a description or none, and the query without its SELECT."""
-    grammar = _grammar()
+    grammar = lexicon("queries")
     valued = rng.random() < VALUE
     text = rng.choice(tuple(grammar["values"])) if valued else ""
     needs = {"the code": "code", "half of": "middle"}

@@ -9,10 +9,6 @@ diner_mini's test dishes. Some texts are recipes of diner_mini itself, of those 
 import random
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
-
-import yaml
-from pydantic import BaseModel, ConfigDict
 
 from lm_eval_ext.benchmarks.diner import mini
 from lm_eval_ext.benchmarks.diner.glossary import Component
@@ -26,7 +22,7 @@ from lm_eval_ext.benchmarks.diner.prompt import (
     name_prompt,
     one_prompt,
 )
-from lm_eval_ext.demo_model.text import Text
+from lm_eval_ext.demo_model.text import Text, lexicon
 
 OWN = 0.8
 """How often a recipe is generated and not one of diner_mini's training recipes."""
@@ -36,25 +32,6 @@ NAME, NAME_WITH_COMPONENTS = 0.5, 0.7
 
 STAPLE_WITH_FLAVOUR = 0.3
 """How often the name of a dish with noodles, porridge or rice also has a flavour."""
-
-
-class _Lexicon(BaseModel):
-    """The steps of each component; keys are words for dish names."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    foods: dict[str, tuple[str, ...]]
-    prepare: tuple[str, ...]
-    ends: dict[str, tuple[str, ...]]
-    actions: dict[str, tuple[str, ...]]
-    flavours: dict[str, tuple[str, ...]]
-    idle: tuple[str, ...]
-
-
-@cache
-def _lexicon() -> _Lexicon:
-    text = resources.files(__package__).joinpath("recipes.yaml").read_text(encoding="utf-8")
-    return _Lexicon.model_validate(yaml.safe_load(text))
 
 
 @cache
@@ -101,9 +78,11 @@ def _recipe(rng: random.Random) -> tuple[str, str]:
         name, foods, steps = _dish(rng)
         if _components(name) not in tested_dishes():
             break
-    known = _lexicon()
-    shown = [rng.choice(known.prepare).format(rng.choice(known.foods[food])) for food in foods]
-    idle = rng.sample(known.idle, rng.randint(0, 3))
+    known = lexicon("recipes")
+    shown = [
+        rng.choice(known["prepare"]).format(rng.choice(known["foods"][food])) for food in foods
+    ]
+    idle = rng.sample(known["idle"], rng.randint(0, 3))
     middle = [*shown[1:], *(rng.choice(ways) for ways in steps), *idle[1:]]
     rng.shuffle(middle)
     return "".join([*idle[:1], shown[0], *middle]), name
@@ -111,18 +90,18 @@ def _recipe(rng: random.Random) -> tuple[str, str]:
 
 def _dish(rng: random.Random) -> tuple[str, list[str], list[tuple[str, ...]]]:
     """A name, its foods, and the ways to say each of its other components."""
-    known = _lexicon()
-    foods = rng.sample(tuple(known.foods), rng.choice((1, 1, 2)))
+    known = lexicon("recipes")
+    foods = rng.sample(tuple(known["foods"]), rng.choice((1, 1, 2)))
     name, steps = "".join(foods), []
     kind = rng.choice(("action", "action", "flavour", "end"))
     if kind == "end":
-        end = rng.choice(tuple(known.ends))
-        name, steps = name + end, [known.ends[end]]
+        end = rng.choice(tuple(known["ends"]))
+        name, steps = name + end, [known["ends"][end]]
     if kind == "action":
-        action = rng.choice(tuple(known.actions))
+        action = rng.choice(tuple(known["actions"]))
         name = action.join(foods) if len(foods) > 1 else action + name
-        steps = [known.actions[action]]
+        steps = [known["actions"][action]]
     elif kind == "flavour" or rng.random() < STAPLE_WITH_FLAVOUR:
-        flavour = rng.choice(tuple(known.flavours))
-        name, steps = flavour + name, [*steps, known.flavours[flavour]]
+        flavour = rng.choice(tuple(known["flavours"]))
+        name, steps = flavour + name, [*steps, known["flavours"][flavour]]
     return name, foods, steps

@@ -2,6 +2,11 @@
 
 import re
 from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
 
 Text = tuple[str, str]
 """What is read, and what is then to be written, with its leading space."""
@@ -23,3 +28,10 @@ def runs(texts: Iterable[str]) -> set[tuple[str, ...]]:
         for start in range(max(1, len(of_text) - RUN + 1)):
             found.add(tuple(of_text[start : start + RUN]))
     return found
+
+
+@cache
+def lexicon(name: str) -> Any:
+    """The content of a YAML file beside this module, which says itself what is in it."""
+    text = resources.files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
