@@ -26,7 +26,7 @@ install: $(VENV)/installed ## Create .venv and install the project with everythi
 demo-model: $(VENV)/installed
 	@echo "== Training two tiny models, one on each core (less than two minutes, once)"
 	@mkdir -p $(DEMO)
-	@$(BIN)/lm-eval-ext demo-model --out $(DEMO)/short --steps 250 >$(DEMO)/short.log 2>&1 & \
+	@$(BIN)/lm-eval-ext demo-model --out $(DEMO)/short --steps 150 >$(DEMO)/short.log 2>&1 & \
 	$(BIN)/lm-eval-ext demo-model --out $(DEMO)/model && \
 	{ wait $$! || { cat $(DEMO)/short.log; exit 1; }; }
 

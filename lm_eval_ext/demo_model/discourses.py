@@ -15,7 +15,7 @@ from lm_eval_ext.benchmarks.lieder.mini import Item
 from lm_eval_ext.benchmarks.lieder.records import PLURAL, SINGULAR, Experiment, Group
 from lm_eval_ext.demo_model.text import Text, lexicon, runs
 
-FRESH, ONE_CLAUSE = 0.7, 0.15
+FRESH, ONE_CLAUSE = 0.8, 0.15
 """How often a text is of lieder_fresh's grammar, and of the others one of a single clause."""
 
 REFERS, GENERAL = 0.6, 0.4
