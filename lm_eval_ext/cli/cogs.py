@@ -1,4 +1,4 @@
-"""``lm-eval-ext cogs``: files, tokens and a demonstration model for the COGS tasks."""
+"""``lm-eval-ext cogs``: files and tokens for the COGS tasks."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from lm_eval_ext.cli.demo_model import ModelFolder, Steps, TrainingSeed, say_trained
-from lm_eval_ext.demo_model import cogs as demo
 from lm_eval_ext.errors import OptionError
 
 app = typer.Typer(
@@ -94,12 +92,6 @@ def pair(
     from lm_eval_ext.benchmarks.cogs.export import pair as pair_runs
 
     typer.echo(f"{out}: the answers to {pair_runs(without, with_, out):,} examples, two each")
-
-
-@app.command("demo-model")
-def demo_model(out: ModelFolder, seed: TrainingSeed = 0, steps: Steps = demo.DEFAULT_STEPS) -> None:
-    """Train a tiny encoder-decoder on cogs_mini, for lm_eval --model hf."""
-    say_trained(out, demo.train(out, seed=seed, steps=steps))
 
 
 def _words(

