@@ -19,8 +19,10 @@ from lm_eval_ext.log import transformers_bars
 from lm_eval_ext.training import batches, fitting
 from lm_eval_ext.training.answers import scores
 from lm_eval_ext.training.material import Material, prepare
-from lm_eval_ext.training.recipe import Recipe, read_recipe
+from lm_eval_ext.training.recipe import Recipe, filled, read_recipe
 from lm_eval_ext.training.records import (
+    CHECKPOINTS,
+    FINAL,
     FIRST,
     MODELS,
     RECORD,
@@ -84,8 +86,7 @@ def _train(recipe: Recipe, folder: Path, seed: int) -> Trained:
     _check_folder(folder)
     folders = {"seed": str(seed)}
     for name, first in recipe.first.items():
-        known = {key: _filled(value, folders) for key, value in first.set.items()}
-        before = read_recipe(first.recipe, known)
+        before = read_recipe(first.recipe, filled(first.set, folders))
         before = before.model_copy(update={"launcher": recipe.launcher})
         trained = _train(before, folder / FIRST / name, seed)
         if not trained.learned:
@@ -112,16 +113,6 @@ def _train(recipe: Recipe, folder: Path, seed: int) -> Trained:
 
 def _lost(folder: Path) -> Trained:
     raise OptionError(f"{folder}: the launcher ended, and there is no {RECORD}")
-
-
-def _filled(value: Any, folders: Mapping[str, str]) -> Any:
-    """Options with folders for names in braces."""
-    if isinstance(value, Mapping):
-        return {key: _filled(one, folders) for key, one in value.items()}
-    if isinstance(value, str):
-        for name, folder in folders.items():
-            value = value.replace(f"{{{name}}}", folder)
-    return value
 
 
 def _check_folder(folder: Path) -> None:
@@ -151,7 +142,7 @@ def train_here(recipe: Recipe, folder: Path, seed: int, folders: Mapping[str, st
     from accelerate import PartialState
 
     state = PartialState()
-    material = prepare(recipe.source, _filled(recipe.data, folders), seed)
+    material = prepare(recipe.source, filled(recipe.data, folders), seed)
     if unknown := [name for name in recipe.gates if name not in material.gates]:
         legal = ", ".join(material.gates) or "no gates"
         raise OptionError(
@@ -166,12 +157,12 @@ def train_here(recipe: Recipe, folder: Path, seed: int, folders: Mapping[str, st
     work.mkdir(parents=True, exist_ok=True)
     with _alone(work, first=state.is_main_process), transformers_bars(shown=False):
         if state.is_main_process:
-            begin(work / "key.json", key)
+            begin(work, key)
         with state.main_process_first():
-            source = _filled(recipe.model.start, folders)
+            source = filled(recipe.model.start, folders)
             model = recipe.model.model_copy(update={"start": source})
             start = start_folder(model, material, work, seed)
-        final = work / "final"
+        final = work / FINAL
         if not final.is_dir():
             _fit(recipe, material, start, work, seed)
         state.wait_for_everyone()
@@ -248,7 +239,7 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
 
         model, curve = fitting.fit(
             model, tokenizer, rows=rows, dev=dev, training=training, ask=ask,
-            folder=work / "checkpoints", seed=seed,
+            folder=work / CHECKPOINTS, seed=seed,
         )  # fmt: skip
     if not PartialState().is_main_process:
         return
@@ -257,7 +248,7 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
         "examples": len(rows),
         "seconds": round(time.monotonic() - started, 1),
     }
-    with atomic_folder(work / "final") as part:
+    with atomic_folder(work / FINAL) as part:
         model.save_pretrained(part)
         copy_tokenizer(start, part)
         record = json.dumps({"facts": facts, "curve": curve})
@@ -303,7 +294,7 @@ def _gates(recipe: Recipe, material: Material, final: Path) -> tuple[Gate, ...]:
 
 def _finish(recipe: Recipe, folder: Path, facts: Mapping[str, Any], gates: Sequence[Gate]) -> None:
     """Moves the model into its folder; the record comes last and says that all is there."""
-    final = folder / WORK / "final"
+    final = folder / WORK / FINAL
     kept = json.loads((final / CURVE).read_text(encoding="utf-8"))
     record = {
         "recipe": recipe.model_dump(),

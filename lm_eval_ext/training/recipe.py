@@ -160,7 +160,8 @@ class Recipe(Strict):
     """One training.
 
     Attributes:
-        title: What it trains, in a line.
+        title: What it trains, in a line. Options of ``data`` in braces stand for their values,
+            here and in ``tasks``.
         paper: Which paper, and where in it or in its code each value comes from.
         departures: Where it does something else, or where nobody knows what the paper did.
         source: What prepares the examples: a benchmark, or ``text``.
@@ -256,14 +257,20 @@ def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:
     """
     content = _content(name, ())
     for key, value in (settings or {}).items():
-        *groups, last = key.split(".")
-        place = content
-        for group in groups:
-            place = place.setdefault(group, {})
-            if not isinstance(place, dict):
-                raise OptionError(f"--set {key}: {group} has no keys of its own")
-        place[last] = value
+        for part in reversed(key.split(".")):
+            value = {part: value}  # noqa: PLW2901 - from the inside out
+        content = _merged(content, value)
     return checked(Recipe, content, f"recipe {name}")
+
+
+def filled(value: Any, names: Mapping[str, Any]) -> Any:
+    """Options with what stands for names in braces."""
+    if isinstance(value, Mapping):
+        return {key: filled(one, names) for key, one in value.items()}
+    if isinstance(value, str):
+        for name, meaning in names.items():
+            value = value.replace(f"{{{name}}}", str(meaning))
+    return value
 
 
 def _content(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
@@ -291,11 +298,11 @@ def _content(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Mappings are merged, everything else is replaced."""
+    """Mappings are merged, everything else is replaced, and so are sizes of another model type."""
     found = dict(below)
     for key, value in above.items():
         old = found.get(key)
-        both = isinstance(old, dict) and isinstance(value, dict)
+        both = isinstance(old, dict) and isinstance(value, dict) and "model_type" not in value
         found[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
     return found
 

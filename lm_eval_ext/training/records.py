@@ -1,6 +1,7 @@
 """What is known of a training: its key, its gates, ``training.json``, and its model file."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,11 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.files import UNLEARNED
 from lm_eval_ext.text import one_line
 from lm_eval_ext.training.material import Material
-from lm_eval_ext.training.recipe import Recipe
+from lm_eval_ext.training.recipe import Recipe, filled
 
 RECORD = "training.json"
 WORK, FIRST, MODELS = ".training", "first", "models"
+CHECKPOINTS, FINAL = "checkpoints", "final"
 FORMAT = 1
 """Of the record; larger when the same recipe would train differently."""
 
@@ -84,10 +86,18 @@ def key_of(
     return found
 
 
-def begin(file: Path, key: Mapping[str, Any]) -> None:
-    """Notes what is trained here; refuses a folder in which something else was begun."""
-    if file.is_file():
-        check_same(file, json.loads(file.read_text(encoding="utf-8")), key)
+def begin(work: Path, key: Mapping[str, Any]) -> None:
+    """Notes what is trained here; refuses a folder where another training left a checkpoint.
+
+    What another one made before its first checkpoint, such as one that was refused, is removed.
+    """
+    file = work / "key.json"
+    if (before := _record(file)) is not None and before != key:
+        if (work / FINAL).is_dir() or any(work.glob(f"{CHECKPOINTS}/checkpoint-*")):
+            check_same(file, before, key)
+        for made in work.iterdir():
+            if made.is_dir():
+                shutil.rmtree(made)
     with atomic_text(file) as out:
         out.write(json.dumps(key, indent=1))
 
@@ -190,7 +200,8 @@ def write_model_file(file: Path, recipe: Recipe, trained: Trained, seed: int | N
     """A model file for ``lm-eval-ext run``."""
     import yaml
 
-    named = recipe.title if seed is None else f"{recipe.title}, seed {seed}"
+    title, tasks = (filled(text, recipe.data) for text in (recipe.title, recipe.tasks))
+    named = title if seed is None else f"{title}, seed {seed}"
     content: dict[str, Any] = {
         "model": "hf",
         "model_args": {"pretrained": str(trained.folder)},
@@ -204,8 +215,6 @@ def write_model_file(file: Path, recipe: Recipe, trained: Trained, seed: int | N
         content[UNLEARNED] = told(trained)
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_text(file) as out:
-        if recipe.tasks:
-            out.write(
-                f"# lm-eval-ext run --models {file} --tasks {recipe.tasks} --output results\n"
-            )
+        if tasks:
+            out.write(f"# lm-eval-ext run --models {file} --tasks {tasks} --output results\n")
         yaml.safe_dump(content, out, allow_unicode=True, sort_keys=False)

@@ -100,7 +100,15 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
     dev = [pair(one) for one in _dev(options.corpus)]
     key_words = mini.items() if options.corpus == "mini" else tuple(words)
     exposed = [one for one in train if set(key_words) & set(one.form.split())]
-    metadata = {f"cogs_{name}": value for name, value in style.items() if value}
+    asked = dict(style)
+    if options.corpus == "mini" and options.lexicon != UNMODIFIED:  # its tasks have no lexicon
+        asked |= {name: getattr(options, name) for name in ("lexicon", "seed", "shape")}
+        asked |= {"fresh": options.fresh}
+    metadata = {
+        name if name == "fresh" else f"cogs_{name}": value
+        for name, value in asked.items()
+        if value not in {"", False, None}
+    }
     return Material(
         pairs,
         dev,
