@@ -298,12 +298,15 @@ def _content(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Mappings are merged, everything else is replaced, and so are sizes of another model type."""
+    """Mappings are merged; an empty one, another model and everything else replace what was."""
     found = dict(below)
     for key, value in above.items():
         old = found.get(key)
-        both = isinstance(old, dict) and isinstance(value, dict) and "model_type" not in value
-        found[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
+        if isinstance(old, dict) and isinstance(value, dict) and value:
+            another = "model_type" in value or ("start" in value and "config" in old)
+            found[key] = value if another else _merged(old, value)
+        else:
+            found[key] = value
     return found
 
 
