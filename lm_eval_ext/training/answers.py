@@ -7,6 +7,17 @@ from typing import Any
 from lm_eval_ext.training.material import Material, Pair
 
 
+def processes() -> Any:
+    """Which of a launcher's processes this one is, as accelerate's ``PartialState``.
+
+    Without an accelerator it must be told so, or every process takes itself for the only one.
+    """
+    import torch
+    from accelerate import PartialState
+
+    return PartialState(cpu=not torch.accelerator.is_available())
+
+
 def answers(
     model: Any, tokenizer: Any, sources: Sequence[str], *, batch_size: int, most: int
 ) -> list[str]:
@@ -15,10 +26,9 @@ def answers(
     Prompts are padded on the left, and special tokens of answers left out, as lm-eval does.
     """
     import torch
-    from accelerate import PartialState
     from accelerate.utils import gather_object
 
-    state = PartialState()
+    state = processes()
     order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
     mine = order[state.process_index :: state.num_processes]
     causal = not model.config.is_encoder_decoder
@@ -57,12 +67,10 @@ def answers_of(
     folder: Path, sources: Sequence[str], *, most: int, batch_size: int = 32
 ) -> list[str]:
     """Asks the model of a folder, such as an auxiliary model whose answers become prompts."""
-    from accelerate import PartialState
-
     from lm_eval_ext.training.starting import load
 
     model, tokenizer = load(folder)
-    model.to(PartialState().device)
+    model.to(processes().device)
     return answers(model, tokenizer, sources, batch_size=batch_size, most=most)
 
 

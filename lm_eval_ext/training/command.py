@@ -17,7 +17,7 @@ from lm_eval_ext.atomic import atomic_folder, atomic_text
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import transformers_bars
 from lm_eval_ext.training import batches, fitting
-from lm_eval_ext.training.answers import scores
+from lm_eval_ext.training.answers import processes, scores
 from lm_eval_ext.training.material import Material, prepare
 from lm_eval_ext.training.recipe import Recipe, filled, read_recipe
 from lm_eval_ext.training.records import (
@@ -139,9 +139,7 @@ def train_here(recipe: Recipe, folder: Path, seed: int, folders: Mapping[str, st
         OptionError: As :func:`train`.
         DataError: As :func:`train`.
     """
-    from accelerate import PartialState
-
-    state = PartialState()
+    state = processes()
     material = prepare(recipe.source, filled(recipe.data, folders), seed)
     if unknown := [name for name in recipe.gates if name not in material.gates]:
         legal = ", ".join(material.gates) or "no gates"
@@ -204,8 +202,6 @@ def _alone(work: Path, *, first: bool) -> Any:
 
 def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int) -> None:
     """Trains, and writes the weights with the curve into ``work/final``."""
-    from accelerate import PartialState
-
     started = time.monotonic()
     training = recipe.training
     model, tokenizer = load(start)
@@ -241,7 +237,7 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
             model, tokenizer, rows=rows, dev=dev, training=training, ask=ask,
             folder=work / CHECKPOINTS, seed=seed,
         )  # fmt: skip
-    if not PartialState().is_main_process:
+    if not processes().is_main_process:
         return
     facts |= {
         "parameters": model.num_parameters(),
@@ -275,13 +271,11 @@ def _check_lengths(folder: Path, model: Any, rows: Sequence[batches.Row]) -> Non
 
 def _gates(recipe: Recipe, material: Material, final: Path) -> tuple[Gate, ...]:
     """Asks the model as it was written and loaded again."""
-    from accelerate import PartialState
-
     if not recipe.gates:
         return ()
     model, tokenizer = load(final)
     _check_tokenizer(final, tokenizer, material)
-    model.to(PartialState().device)
+    model.to(processes().device)
     found = []
     for name, bar in recipe.gates.items():
         pairs = material.gates[name]

@@ -10,6 +10,7 @@ from typing import Any
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.training.answers import processes
 from lm_eval_ext.training.batches import Row, collator
 from lm_eval_ext.training.recipe import Training
 
@@ -92,15 +93,14 @@ def _trainer(
     ask: Callable[[Any], Mapping[str, float]],
 ) -> Any:
     import torch
-    from accelerate import PartialState
     from transformers import EarlyStoppingCallback, Trainer, TrainingArguments
     from transformers.trainer_callback import PrinterCallback
 
-    processes = PartialState().num_processes
-    share, rest = divmod(training.batch_size, training.accumulate * processes)
+    count = processes().num_processes
+    share, rest = divmod(training.batch_size, training.accumulate * count)
     if rest:
         raise OptionError(
-            f"training.batch_size is {training.batch_size}: {processes} processes and accumulate "
+            f"training.batch_size is {training.batch_size}: {count} processes and accumulate "
             f"{training.accumulate} cannot share it equally"
         )
     every = training.evaluate_every

@@ -11,6 +11,7 @@ from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.files import UNLEARNED
 from lm_eval_ext.text import one_line
+from lm_eval_ext.training.answers import processes
 from lm_eval_ext.training.material import Material
 from lm_eval_ext.training.recipe import Recipe, filled
 
@@ -137,11 +138,10 @@ def machine() -> dict[str, Any]:
     from importlib.metadata import version
 
     import torch
-    from accelerate import PartialState
 
     from lm_eval_ext import __version__
 
-    state = PartialState()
+    state = processes()
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else state.device.type
     libraries = ("accelerate", "tokenizers", "torch", "transformers")
     return {
@@ -207,6 +207,7 @@ def write_model_file(file: Path, recipe: Recipe, trained: Trained, seed: int | N
         "model_args": {"pretrained": str(trained.folder)},
         "display_name": named,
         "size": trained.record["parameters"],
+        "batch_size": recipe.training.batch_size // recipe.training.accumulate,
     }
     if (tokens := trained.record["pretraining_tokens"]) is not None:
         content["pretraining_tokens"] = int(tokens)
