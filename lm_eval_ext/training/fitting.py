@@ -72,8 +72,8 @@ def fit(
         trainer.train(resume_from_checkpoint=str(newest) if newest else None)
     except torch.OutOfMemoryError:
         raise OptionError(
-            "the accelerator's memory is too small: raise training.accumulate, which leaves the "
-            "result as it is, or take precision bf16"
+            "the accelerator's memory is too small: raise training.accumulate, which hardly "
+            "changes the result, or take precision bf16"
         ) from None
     except (OSError, RuntimeError) as error:
         raise _full(folder, error) or error from None
@@ -165,6 +165,9 @@ def _trainer(
         data_collator=collator(tokenizer),
         callbacks=[*patience, _progress()],
     )
+    # T5 takes the number of tokens that a loss is to be divided by, and does not divide by it:
+    # the Trainer would leave accumulated batches and processes added up.
+    trainer.model_accepts_loss_kwargs = False
     trainer.remove_callback(PrinterCallback)
     return trainer
 

@@ -117,6 +117,24 @@ def test_a_training_that_was_cut_off_ends_like_one_that_was_not(
         command.train(write(training={"steps": 7}), tmp_path / "whole", seeds=[3])
 
 
+def test_accumulated_batches_are_one_batch(write: Any, tmp_path: Path) -> None:
+    """transformers alone would add up the losses of a T5's batches: twice the gradient."""
+    losses = []
+    for parts in (1, 2):
+        name = write(
+            training={"accumulate": parts, "steps": 3, "evaluate_every": 3, "clip": 0,
+                      "evaluate_answers": 0},
+        )  # fmt: skip
+        (trained,) = command.train(
+            name, tmp_path / str(parts), settings={"model.config.dropout_rate": 0.0}
+        )
+        curve = trained.record["curve"]
+        losses.append([point["loss"] for point in curve if "loss" in point])
+        losses.append([point["grad_norm"] for point in curve if "grad_norm" in point])
+    assert losses[0] == pytest.approx(losses[2], rel=1e-4)
+    assert losses[1] == pytest.approx(losses[3], rel=1e-3)
+
+
 def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(
     write: Any, tmp_path: Path
 ) -> None:
