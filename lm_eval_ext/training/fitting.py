@@ -251,7 +251,7 @@ def _check_space(folder: Path, model: Any) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise OptionError(
-            f"{folder}: checkpoints need {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
+            f"{folder}: checkpoints need {needed / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free"
         )
 
 
