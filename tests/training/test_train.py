@@ -166,10 +166,11 @@ def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) 
     lines = (" ".join(rng.choices(WORDS, k=12)) for _ in range(20))
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "a.txt").write_text("\n\n".join(lines))
-    spans = {"tokens": 200, "block": 32}
+    spans = {"tokens": 200, "block": 32, "held_out": 0.3}
+    stops = {"patience": 1, "keep": "best", "learning_rate": 1.0, "evaluate_every": 1}
     before = write(
         "before", source="text", data={"folder": str(tmp_path / "text")}, gates={},
-        training={"steps": 2, "spans": spans, "evaluate_answers": 0},
+        training={"steps": 20, "spans": spans, "evaluate_answers": 0, **stops},
     )  # fmt: skip
     after = write(
         "after", first={"words": {"recipe": before}}, training={"steps": 2},
@@ -181,6 +182,9 @@ def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) 
     from lm_eval_ext.atomic import sha256_of
 
     assert start == sha256_of(tmp_path / "out" / "first" / "words" / "model.safetensors")
+    losses = [point["eval_loss"] for point in first["curve"] if "eval_loss" in point]
+    assert losses[-1] >= min(losses)
+    assert len(losses) < 20, "it stopped early"
     assert first["key"] == trained.record["key"]["first"]["words"]
     assert trained.record["pretraining_tokens"] == 200
     with pytest.raises(OptionError, match=r"tokens is 1,000,000, and the text has 2\d\d"):
@@ -289,7 +293,7 @@ def test_every_recipe_that_ships_is_legal_and_says_where_its_values_are_from() -
         assert found.source in material.sources(), name
         for first in found.first.values():
             read_recipe(first.recipe)
-    assert set(read_recipe("cogs_tiny_causal").model.config) & {"d_model"} == set()
+    assert "d_model" not in read_recipe("cogs_tiny_causal").model.config
 
 
 def test_the_command_line(write: Any, tmp_path: Path) -> None:
