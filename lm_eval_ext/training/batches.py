@@ -141,6 +141,8 @@ class Corrupted(Sequence[Row]):
         return len(self._blocks) * self._passes
 
     def __getitem__(self, place: Any) -> Any:
+        if not 0 <= place < len(self):
+            raise IndexError(place)  # what ends an iteration
         rng = random.Random(f"{self._seed} {place}")
         block = self._blocks[place % len(self._blocks)]
         return corrupt(block, self._spans, self._sentinels, self._eos, rng)

@@ -170,7 +170,7 @@ def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) 
     stops = {"patience": 1, "keep": "best", "learning_rate": 1.0, "evaluate_every": 1}
     before = write(
         "before", source="text", data={"folder": str(tmp_path / "text")}, gates={},
-        training={"steps": 20, "spans": spans, "evaluate_answers": 0, **stops},
+        training={"steps": 20, "by_length": True, "spans": spans, "evaluate_answers": 0, **stops},
     )  # fmt: skip
     after = write(
         "after", first={"words": {"recipe": before}}, training={"steps": 2},
@@ -220,20 +220,16 @@ def test_what_cannot_work_is_refused_in_a_line(write: Any, tmp_path: Path) -> No
         command.train(write(), tmp_path / "full")
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (OSError(28, "No space left on device"), "the disk is full"),
-        (RuntimeError("PytorchStreamWriter failed writing file data/7: file write failed"), "full"),
-    ],
-)
-def test_a_full_disk_leaves_the_checkpoint_before(
-    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+def test_a_full_disk_is_said_and_half_a_checkpoint_is_none(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "mark_whole", _raises(error))
-    with pytest.raises(OptionError, match=said):
+    monkeypatch.setattr(fitting, "mark_whole", _raises(OSError(28, "No space left on device")))
+    with pytest.raises(OptionError, match="the disk is full"):
         command.train(write(), tmp_path / "out")
     assert fitting.newest_checkpoint(tmp_path / "out" / ".training" / "checkpoints") is None
+    torchs = RuntimeError("PytorchStreamWriter failed writing file data/7: file write failed")
+    assert "the disk is full" in str(fitting._full(tmp_path, torchs))
+    assert fitting._full(tmp_path, RuntimeError("shapes do not match")) is None
 
 
 def _raises(error: Exception) -> Any:

@@ -90,7 +90,7 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
         return Material(
             [("", text) for text in texts],
             facts=facts,
-            vocabulary=[*notation, *vocabulary, *made],
+            vocabulary=[*notation, *vocabulary, options.prefix, options.separator, *made],
         )
     style = {
         "prefix": options.prefix,
