@@ -18,6 +18,7 @@ from lm_eval_ext.cli import (
     results,
     runs,
     sql_score,
+    train,
 )
 
 app = typer.Typer(
@@ -61,4 +62,5 @@ app.command("plot")(plots.plot)
 app.command("signature")(results.signature)
 app.command("cite")(cite.cite)
 app.command("sql-score")(sql_score.sql_score)
+app.command("train")(train.train)
 app.command("demo-model")(demo_model.demo_model)

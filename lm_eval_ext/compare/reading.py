@@ -9,7 +9,7 @@ from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import (
     ResultsFile,
-    find_all,
+    find_learned,
     identity,
     label,
     model_file,
@@ -119,7 +119,7 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str], *, least: int
 
 def _models_under(path: Path) -> list[_Found]:
     found: dict[tuple[str, str], _Found] = {}
-    for results in find_all(path):
+    for results in find_learned(path):
         name = label(results)
         # A display name declares these results to be one model's, whatever its arguments.
         named = model_file_path(results) if model_file(results).get("display_name") else None

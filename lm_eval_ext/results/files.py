@@ -12,8 +12,11 @@ from lm_eval_ext.cards import VARIANT
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import signature
 from lm_eval_ext.harness.names import HIGH, INTERVALS, LOW, NONE, NOT_SCORABLE, RANGE, STDERR, TRIAL
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.stats.intervals import interval_of_independent
 from lm_eval_ext.text import one_line
+
+_log = get_logger(__name__)
 
 
 def variant_and_name(metric: str) -> tuple[str, str]:
@@ -204,11 +207,11 @@ def find(path: Path) -> list[ResultsFile]:
     A run was repeated if model, model arguments, metrics and signatures are the same.
 
     Raises:
-        OptionError: If there is none.
+        OptionError: If there is none, or none of a model that learned its task.
         DataError: If a file is not lm-eval's.
     """
     newest: dict[tuple[str, ...], ResultsFile] = {}
-    for results in find_all(path):
+    for results in find_learned(path):
         asked = (f"{results.signature(t)} {sorted(results.scores(t))}" for t in results.tasks)
         arguments = str(results.content["config"].get("model_args"))
         key = (results.model, arguments, *sorted(asked))
@@ -237,6 +240,30 @@ def find_all(path: Path) -> list[ResultsFile]:
             f"no results_*.json under {path}; lm_eval writes them with --output_path {path}"
         )
     return [_read(file) for file in sorted(files, key=lambda file: (file.name, str(file)))]
+
+
+def find_learned(path: Path) -> list[ResultsFile]:
+    """:func:`find_all` without models that did not learn what they were trained on.
+
+    Their model files say so; what they answer shows nothing about what their task asks.
+
+    Raises:
+        OptionError: If no other is left.
+        DataError: If a file is not lm-eval's.
+    """
+    found = find_all(path)
+    left_out = {
+        label(one): one_line(str(why), limit=200)
+        for one in found
+        if (why := model_file(one).get(UNLEARNED)) is not None
+    }
+    if left_out:
+        told = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+        if len(kept := [one for one in found if UNLEARNED not in model_file(one)]) == 0:
+            raise OptionError(f"{path}: only models that did not learn ({told})")
+        _log.warning("left out, did not learn: %s", told)
+        return kept
+    return found
 
 
 def _read(file: Path) -> ResultsFile:
@@ -291,6 +318,9 @@ def metadata_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 MODEL_FILE = "model.yaml"
 """Beside results of ``lm-eval-ext run``: the YAML file of the model that they are of."""
+
+UNLEARNED = "did_not_learn"
+"""A key of the model file: why training did not reach its gates (docs/training.md)."""
 
 _LEVELS = 2
 """It lies beside a results file, or above the folder that lm-eval makes for each model."""

@@ -1,6 +1,6 @@
 """Models' files: read, with every key and value checked before anything runs.
 
-The keys are lm-eval's own options and four of ours. Names and types of options come from
+The keys are lm-eval's own options and some of ours. Names and types of options come from
 lm-eval itself (its configuration class and its argument parser), so a newer lm-eval brings its
 own.
 """
@@ -19,6 +19,7 @@ from typing import Any
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results import about
+from lm_eval_ext.results.files import UNLEARNED
 from lm_eval_ext.text import one_line, quantity
 
 OWN: Mapping[str, str] = MappingProxyType(
@@ -28,6 +29,7 @@ OWN: Mapping[str, str] = MappingProxyType(
         "launcher": "a command that starts several processes, such as accelerate launch",
         "pretraining_tokens": "how many tokens it was pretrained on, such as 100M or 0",
         "training_share": "the share of a training set that it was fine-tuned on, 0 to 1",
+        UNLEARNED: "why training did not reach its gates; reports then leave the model out",
         "resources": "what a scheduler has to give: gpus, memory, time and the like",
         **about.KEYS,
     }

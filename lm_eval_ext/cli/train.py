@@ -1,0 +1,88 @@
+"""``lm-eval-ext train``: models by recipe."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lm_eval_ext.errors import OptionError
+
+EXTRA = ("accelerate", "torch", "transformers")
+
+
+def train(
+    recipe: Annotated[
+        str,
+        typer.Argument(metavar="RECIPE", help="A recipe's file, or the name of one that ships."),
+    ] = "",
+    *,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the model, or for all seeds.")
+    ] = None,
+    seeds: Annotated[
+        str, typer.Option(help="Train a model for each: 0-4, or 0,2,7; default: the recipe's one.")
+    ] = "",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the recipe."),
+    ] = None,
+    launcher: Annotated[
+        str, typer.Option(help="Starts several processes: 'accelerate launch --num_processes 4'.")
+    ] = "",
+    list_: Annotated[bool, typer.Option("--list", help="List the recipes that ship.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the recipe with all its values, train nothing.")
+    ] = False,
+) -> None:
+    """Train a model by a recipe; what is there already is not trained again."""
+    from lm_eval_ext.training.recipe import parse_settings, read_recipe, shipped
+
+    if list_:
+        for name in shipped():
+            typer.echo(f"{name}: {read_recipe(name).title}")
+        return
+    if not recipe:
+        raise OptionError("name a recipe; lm-eval-ext train --list shows those that ship")
+    settings = parse_settings(set_ or [])
+    if show:
+        import yaml
+
+        content = read_recipe(recipe, settings).model_dump()
+        typer.echo(yaml.safe_dump(content, allow_unicode=True, sort_keys=False), nl=False)
+        return
+    if out is None:
+        raise OptionError("name a folder for the model with -o")
+    wanted = parse_seeds(seeds)
+    read_recipe(recipe, settings)
+    if lacking := [name for name in EXTRA if find_spec(name) is None]:
+        raise OptionError(
+            f"training needs {', '.join(lacking)}; install: pip install 'lm-eval-ext[train]'"
+        )
+    from lm_eval_ext.training import command, records
+
+    try:
+        found = command.train(recipe, out, seeds=wanted, settings=settings, launcher=launcher)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command continues where this one ended", err=True)
+        raise typer.Exit(130) from None
+    for one in found:
+        typer.echo(records.summary(one))
+    typer.echo(f"evaluate with: lm-eval-ext run --models {out / records.MODELS} --tasks ...")
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Seeds of ``0-4`` or ``0,2,7``.
+
+    Raises:
+        OptionError: A part is neither a number nor a range.
+    """
+    found: list[int] = []
+    for part in filter(None, text.replace(" ", "").split(",")):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise OptionError(f"--seeds {text}: write numbers and ranges, such as 0-4 or 0,2,7")
+        found += range(int(first), int(last or first) + 1)
+    if text and not found:
+        raise OptionError(f"--seeds {text}: there is no seed in it")
+    return list(dict.fromkeys(found))

@@ -1,0 +1,195 @@
+"""From texts to token ids: examples with answers, and blocks of corrupted text."""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.text import one_line
+from lm_eval_ext.training.material import Pair
+from lm_eval_ext.training.recipe import Spans, Training
+
+IGNORED = -100
+"""Marks what no loss is computed on: padding, and a causal model's prompt."""
+
+Row = dict[str, list[int]]
+"""``input_ids`` and ``labels`` of an example."""
+
+_BATCH = 1000
+"""Texts that are encoded at a time; affects memory only."""
+
+
+def encode(
+    pairs: Sequence[Pair], tokenizer: Any, training: Training, *, encoder_decoder: bool
+) -> tuple[list[Row], int]:
+    """Token ids of examples, as lm-eval's ``hf`` model encodes prompts and decodes answers.
+
+    Answers end with EOS. A causal model's prompt has no loss.
+
+    Returns:
+        The rows, and how many of them were cut to the recipe's lengths.
+    """
+    rows, cut = [], 0
+    for place in range(0, len(pairs), _BATCH):
+        part = pairs[place : place + _BATCH]
+        sources = tokenizer([source for source, _ in part])["input_ids"]
+        targets = tokenizer([target for _, target in part], add_special_tokens=encoder_decoder)[
+            "input_ids"
+        ]
+        for source, target in zip(sources, targets, strict=True):
+            ended = target[-1:] == [tokenizer.eos_token_id]
+            answer = target if ended else [*target, tokenizer.eos_token_id]
+            cut += len(source) > training.max_source or len(answer) > training.max_target
+            answer = answer[: training.max_target]
+            # lm-eval cuts from the left, too.
+            prompt = source[-training.max_source :]
+            if encoder_decoder:
+                rows.append({"input_ids": prompt, "labels": answer})
+            else:
+                labels = [IGNORED] * len(prompt) + answer
+                rows.append({"input_ids": prompt + answer, "labels": labels})
+    return rows, cut
+
+
+def collator(tokenizer: Any) -> Callable[[Sequence[Row]], dict[str, Any]]:
+    """Pads rows to the longest, on the right."""
+    import torch
+
+    def padded(members: Iterable[list[int]], value: int) -> Any:
+        members = list(members)
+        width = max(map(len, members))
+        return torch.tensor([ids + [value] * (width - len(ids)) for ids in members])
+
+    def collate(rows: Sequence[Row]) -> dict[str, Any]:
+        return {
+            "input_ids": padded((row["input_ids"] for row in rows), tokenizer.pad_token_id),
+            "attention_mask": padded(([1] * len(row["input_ids"]) for row in rows), 0),
+            "labels": padded((row["labels"] for row in rows), IGNORED),
+        }
+
+    return collate
+
+
+def corrupted(
+    texts: Sequence[str], tokenizer: Any, spans: Spans, *, seed: int, examples: int
+) -> tuple[Sequence[Row], Sequence[Row]]:
+    """Blocks of running text, corrupted: to train on, and held out.
+
+    Args:
+        texts: Documents, in the order in which they are used; EOS stands between them.
+        tokenizer: Has the sentinels ``<extra_id_0>`` and so on.
+        spans: How much of the text is used, and how it is corrupted.
+        seed: Decides what is corrupted.
+        examples: How many blocks training will ask for; a block that comes again is corrupted
+            anew.
+
+    Raises:
+        OptionError: There is less text than asked for, or there are too few sentinels.
+    """
+    wanted = int(spans.tokens)
+    ids: list[int] = []
+    for text in texts:
+        if len(ids) >= wanted:
+            break
+        ids += [*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+    if len(ids) < wanted:
+        raise OptionError(
+            f"training.spans.tokens is {wanted:,}, and the text has {len(ids):,}: ask for fewer, "
+            "or name more text"
+        )
+    ids = ids[:wanted]
+    blocks = [ids[place : place + spans.block] for place in range(0, len(ids), spans.block)]
+    blocks = [block for block in blocks if len(block) > 1]
+    held = round(len(blocks) * spans.held_out)
+    known = tokenizer.get_vocab()
+    sentinels = [known[name] for n in range(spans.block) if (name := f"<extra_id_{n}>") in known]
+    most = max(1, round(spans.block * spans.density / spans.length))
+    if len(sentinels) < most:
+        raise OptionError(
+            f"a block of {spans.block} tokens needs {most} sentinels (<extra_id_0> ...), and the "
+            f"tokenizer has {len(sentinels)}: choose a smaller training.spans.block"
+        )
+    use: dict[str, Any] = {
+        "spans": spans, "sentinels": sentinels, "eos": tokenizer.eos_token_id, "seed": seed
+    }  # fmt: skip
+    kept = blocks[held:]
+    passes = -(-examples // len(kept)) if kept else 0
+    return Corrupted(kept, passes, **use), Corrupted(blocks[:held], 1, **use)
+
+
+class Corrupted(Sequence[Row]):
+    """Blocks, each as often as there are passes, and corrupted differently each time.
+
+    What is corrupted depends on the place alone, so that a training that resumes sees the same.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[list[int]],
+        passes: int,
+        *,
+        spans: Spans,
+        sentinels: Sequence[int],
+        eos: int,
+        seed: int,
+    ) -> None:
+        self._blocks, self._passes, self._spans = blocks, passes, spans
+        self._sentinels, self._eos, self._seed = sentinels, eos, seed
+
+    def __len__(self) -> int:
+        return len(self._blocks) * self._passes
+
+    def __getitem__(self, place: Any) -> Any:
+        if not 0 <= place < len(self):
+            raise IndexError(place)  # what ends an iteration
+        rng = random.Random(f"{self._seed} {place}")
+        block = self._blocks[place % len(self._blocks)]
+        return corrupt(block, self._spans, self._sentinels, self._eos, rng)
+
+
+def corrupt(
+    block: list[int], spans: Spans, sentinels: Sequence[int], eos: int, rng: random.Random
+) -> Row:
+    """Replaces random spans by sentinels; the answer is each sentinel and what it stands for."""
+    noise = min(max(round(len(block) * spans.density), 1), len(block) - 1)
+    count = max(1, min(round(noise / spans.length), noise, len(block) - noise))
+    source: list[int] = []
+    answer: list[int] = []
+    place = 0
+    kept, lost = _parts(len(block) - noise, count, rng), _parts(noise, count, rng)
+    for sentinel, before, gone in zip(sentinels, kept, lost, strict=False):
+        source += [*block[place : place + before], sentinel]
+        place += before
+        answer += [sentinel, *block[place : place + gone]]
+        place += gone
+    return {"input_ids": [*source, eos], "labels": [*answer, eos]}
+
+
+def _parts(total: int, count: int, rng: random.Random) -> list[int]:
+    """Random numbers from 1 that make up a total, every way equally likely."""
+    cuts = [0, *sorted(rng.sample(range(1, total), count - 1)), total]
+    return [after - before for before, after in pairwise(cuts)]
+
+
+def problem_with(tokenizer: Any, pairs: Iterable[Pair]) -> str:
+    """What a tokenizer does wrong with examples: an answer that does not come back, or ""."""
+    pairs = list(pairs)
+    for place in range(0, len(pairs), _BATCH):
+        part = pairs[place : place + _BATCH]
+        targets = [target for _, target in part]
+        encoded = tokenizer(targets, add_special_tokens=False)["input_ids"]
+        decoded = tokenizer.batch_decode(encoded, skip_special_tokens=True)
+        for before, after in zip(targets, decoded, strict=True):
+            if before != after:
+                shown = one_line(repr(before), limit=120)
+                return f"the answer {shown} comes back as {one_line(repr(after), limit=120)}"
+        unknown = tokenizer.unk_token_id
+        if unknown is None or unknown == tokenizer.eos_token_id:
+            continue
+        for (source, _), ids in zip(
+            part, tokenizer([source for source, _ in part])["input_ids"], strict=True
+        ):
+            if unknown in ids:
+                return f"the prompt {one_line(repr(source), limit=120)} has unknown tokens"
+    return ""

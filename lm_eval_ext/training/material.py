@@ -1,0 +1,118 @@
+"""What a recipe trains on: examples of a benchmark, or running text."""
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.training.recipe import BENCHMARKS, Strict, checked
+
+Pair = tuple[str, str]
+"""A prompt, exactly as the task asks it, and its answer."""
+
+TEXT = "text"
+"""The source that is no benchmark: a folder of text files."""
+
+
+def exact(answer: str, target: str) -> float:
+    """1.0 for the same text, whitespace at its ends aside."""
+    return float(answer.strip() == target.strip())
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a source prepares.
+
+    Attributes:
+        train: Examples to train on; for running text, a document in each answer.
+        dev: Examples whose loss is computed on the way.
+        gates: Sets of examples that a recipe's gates may name.
+        facts: What the examples come from, such as checksums of files; for the record.
+        score: Of an answer, by its text and the target's: 0 to 1.
+        vocabulary: Texts that a new tokenizer is made from; without any, those to train on.
+        problem_with: Looks at a tokenizer, which was loaded from its folder; returns what it
+            does wrong with this material, or "".
+        grow: Writes a copy of a model's folder with further tokens into a new folder.
+        model_file: Keys of the model file, such as metadata for the tasks.
+    """
+
+    train: Sequence[Pair]
+    dev: Sequence[Pair] = ()
+    gates: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    score: Callable[[str, str], float] = exact
+    vocabulary: Sequence[str] = ()
+    problem_with: Callable[[Any], str] = lambda tokenizer: ""
+    grow: Callable[[Path, Path], None] | None = None
+    model_file: Mapping[str, Any] = field(default_factory=dict)
+
+    def digest(self) -> str:
+        """SHA-256 (hex) over all that is trained on and compared with."""
+        sets = {"train": self.train, "dev": self.dev, **self.gates}
+        found = hashlib.sha256()
+        for name, pairs in sorted(sets.items()):
+            found.update(repr((name, len(pairs))).encode())
+            for pair in pairs:
+                found.update(repr(tuple(pair)).encode())
+        return found.hexdigest()
+
+
+def prepare(source: str, data: Mapping[str, Any], seed: int) -> Material:
+    """Asks a source for its material.
+
+    A benchmark's module ``training`` has the function ``prepare(data, seed)``, which checks its
+    options (:func:`~lm_eval_ext.training.recipe.checked`) and returns a :class:`Material`.
+
+    Raises:
+        OptionError: There is no such source, or an option of it is wrong.
+        DataError: Data are missing or broken.
+    """
+    if source == TEXT:
+        return prepare_text(data, seed)
+    if source not in sources():
+        raise OptionError(f"no source {source!r}; use {', '.join(sources())}")
+    found: Material = import_module(f"lm_eval_ext.benchmarks.{source}.training").prepare(data, seed)
+    return found
+
+
+def sources() -> list[str]:
+    """The sources that there are."""
+    return [*sorted(file.parent.name for file in BENCHMARKS.glob("*/training.py")), TEXT]
+
+
+class TextOptions(Strict):
+    """Options of running text.
+
+    Attributes:
+        folder: Of UTF-8 text files (``*.txt``), at any depth; an empty line ends a document.
+    """
+
+    folder: str
+
+
+def prepare_text(data: Mapping[str, Any], seed: int) -> Material:
+    """Running text: its documents, in an order that the seed decides.
+
+    Raises:
+        OptionError: An option is wrong.
+        DataError: There is no text.
+    """
+    folder = Path(checked(TextOptions, data, "recipe, data").folder).expanduser()
+    documents = list(_documents(folder))
+    if not documents:
+        raise DataError(f"{folder}: no text; name a folder with UTF-8 files that end in .txt")
+    random.Random(f"documents {seed}").shuffle(documents)
+    return Material([("", text) for text in documents], facts={"documents": len(documents)})
+
+
+def _documents(folder: Path) -> Iterator[str]:
+    for file in sorted(folder.rglob("*.txt")):
+        try:
+            content = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{file}: cannot be read ({error})") from None
+        yield from (text for part in content.split("\n\n") if (text := part.strip()))

@@ -1,0 +1,99 @@
+"""COGS's material for training, and novel tokens through training, saving and loading."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import families
+
+from lm_eval_ext.benchmarks.cogs import mini, training
+from lm_eval_ext.benchmarks.cogs.tokenizer_files import find_failure, find_novel_failure
+from lm_eval_ext.benchmarks.cogs.training import prepare, sentences
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.training import command
+from lm_eval_ext.training.starting import load
+
+
+def test_the_gates_are_the_exposure_examples_and_the_development_set() -> None:
+    made = prepare({"corpus": "mini", "lexicon": "tokens", "separator": " ="}, 0)
+    words = {f"[w_{number}]" for number in range(21)}
+    exposed = made.gates["exposure"]
+    assert len(exposed) == 7, "six constructions and a primitive"
+    assert all(words & set(form.split()) for _, form in exposed)
+    others = [pair for pair in made.train if pair not in exposed]
+    assert not any(words & set(text.split()) for pair in others for text in pair)
+    assert [len(made.train), len(made.gates["dev"])] == [2029, 200]
+    assert made.model_file == {"metadata": {"cogs_separator": " =", "cogs_lexicon": "tokens"}}
+    assert made.score("f ( x )", " f (  x ) ") == 1.0
+    assert made.score("f ( y )", "f ( x )") == 0.0
+    assert made.digest() != prepare({"corpus": "mini", "separator": " ="}, 0).digest()
+
+
+def test_the_real_gate_has_the_published_examples(
+    shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
+    made = prepare({}, 0)
+    lines = (shared_data / "cogs" / "train_exposure_examples.tsv").read_text().splitlines()
+    assert sorted(made.gates["exposure"]) == sorted(tuple(line.split("\t")[:2]) for line in lines)
+
+
+def test_generated_text_has_key_words_in_all_positions_and_nothing_that_is_asked() -> None:
+    made = list(sentences(2000, 1))
+    asked = {one.sentence for split in mini.ALL_SPLITS for one in mini.examples(split)}
+    assert not asked & set(made)
+    assert made != list(sentences(2000, 2))
+    walrus = [one for one in made if "walrus" in one.split()]
+    subjects = [one for one in walrus if one.split()[1] == "walrus"]
+    assert 0.1 < len(subjects) / len(walrus) < 0.9
+    assert {"tickled", "polished"} <= {word for one in made for word in one.split()}
+
+
+def test_options_that_do_not_fit_are_refused() -> None:
+    for data, said in (
+        ({"lexcion": "tokens"}, "nearest is lexicon"),
+        ({"lexicon": "cvcv_short", "embeddings": "random"}, "for the lexicon tokens"),
+        ({"sentences": 10}, "corpus mini"),
+    ):
+        with pytest.raises(OptionError, match=said):
+            prepare(data, 0)
+
+
+@pytest.mark.parametrize("family", ["unigram", "byte_bpe", "llama"])
+def test_novel_tokens_come_back_after_training_and_loading(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of T5's, GPT-2's and Llama's kind of tokenizer; every text of cogs_mini's tasks."""
+    families.make(family, tmp_path / "model")
+    few = [one for one in mini.examples("train") if one.type == "primitive"]
+    monkeypatch.setattr(training, "_train", lambda corpus: (few, {}))
+    monkeypatch.setattr(training, "_dev", lambda corpus: few[:2])
+    recipe = {
+        "title": "{lexicon}, {embeddings}",
+        "paper": "",
+        "departures": [],
+        "source": "cogs",
+        "data": {"corpus": "mini", "lexicon": "tokens", "embeddings": "average"},
+        "model": {"start": str(tmp_path / "model")},
+        "training": {"steps": 1, "batch_size": 8, "learning_rate": 1e-3, "evaluate_every": 1},
+        "gates": {"exposure": 0.0},
+    }
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    (trained,) = command.train(str(tmp_path / "recipe.yaml"), tmp_path / "out")
+    _, tokenizer = load(trained.folder)
+    assert find_novel_failure(tokenizer) is None
+    made = prepare(recipe["data"], 0)
+    texts = [t for split in ("gen", "testlex") for one in mini.examples(split) for t in _texts(one)]
+    assert find_failure(tokenizer, texts[:: max(1, len(texts) // 200)]) is None
+    assert made.grow is not None
+    assert trained.model_file is not None
+    named = yaml.safe_load(trained.model_file.read_text())
+    assert named["display_name"] == "tokens, average"
+
+
+def _texts(example: Any) -> list[str]:
+    from lm_eval_ext.benchmarks.cogs.lexicons import replacements, substitute
+
+    words = replacements("tokens", items=mini.items())
+    return [substitute(text, words) for text in (example.sentence, example.form)]
