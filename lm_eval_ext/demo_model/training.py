@@ -212,6 +212,10 @@ def fit(
     from tqdm import tqdm
 
     output = model.get_output_embeddings()
+    if not hasattr(torch.optim, "Muon"):
+        raise OptionError(
+            f"demo-model needs torch 2.9 or newer for its optimizer, and this is {torch.__version__}"
+        )
     hidden = [
         module.weight
         for module in model.modules()
