@@ -214,7 +214,7 @@ def fit(
     output = model.get_output_embeddings()
     if not hasattr(torch.optim, "Muon"):
         raise OptionError(
-            f"demo-model needs torch 2.9 or newer for its optimizer, and this is {torch.__version__}"
+            f"demo-model needs torch 2.9 or newer for Muon; this is {torch.__version__}"
         )
     hidden = [
         module.weight
