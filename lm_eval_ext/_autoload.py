@@ -278,9 +278,15 @@ def _guard_command_line(harness: ModuleType) -> None:
             try:
                 return parse(self)
             except ValueError as error:
-                if not str(error).startswith("Invalid JSON"):
+                what, json, value = str(error).partition("Invalid JSON: ")
+                if what or not json:
                     raise
-                raise errors.OptionError(f"an argument is not as it must be: {error}") from None
+                value = value.partition(". Hint:")[0]
+                before = dict(zip(sys.argv[1:], sys.argv, strict=False)).get(value, "an argument")
+                raise errors.OptionError(
+                    f"{before} is no valid JSON: {value}; write names and texts in double quotes, "
+                    'and all of it in single ones: \'{"name": "text"}\''
+                ) from None
 
     def execute(self: Any, args: Any) -> None:
         from importlib import import_module

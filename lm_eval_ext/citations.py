@@ -143,8 +143,8 @@ def _find(name: str) -> tuple[Card, Sequence[str]]:
             return card, card.groups[name]
         if name == card.name:
             return card, list(card.tasks)
-    known = [one for card in cards().values() for one in (card.name, *card.tasks, *card.groups)]
-    similar = get_close_matches(name, known)
+    names = [one for card in cards().values() for one in (card.name, *card.tasks, *card.groups)]
+    similar = get_close_matches(name, dict.fromkeys(names))
     hint = f"similar are {', '.join(similar)}" if similar else "lm-eval-ext tasks lists all"
     raise OptionError(f"no task, group or benchmark {name!r}; {hint}")
 

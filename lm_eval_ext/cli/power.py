@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -42,6 +43,7 @@ def power(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say how many items would tell two models apart that differ by so much."""
+    from lm_eval_ext.cli.task_list import WIDTH
     from lm_eval_ext.compare.power import Asked, needed
 
     asked = Asked(
@@ -57,7 +59,8 @@ def power(
     documents = f", {answer.documents:,} documents" if answer.documents else ""
     level = f"level {alpha:g}, {models} models"
     typer.echo(f"needed: {count} ({answer.unit}){documents}; power {power:g}, {level}")
-    typer.echo(f"spread: {answer.spread:.3g} per {answer.unit}; {answer.source}")
+    spread = f"spread: {answer.spread:.3g} per {answer.unit}; {answer.source}"
+    typer.echo(fill(spread, WIDTH, subsequent_indent="  ", break_long_words=False))
     if answer.pilot_clusters:
         shows = answer.pilot_shows
         least = "too few to test" if shows is None else f"shows differences from {shows:.3g} up"

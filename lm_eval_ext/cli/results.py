@@ -89,7 +89,7 @@ def tasks(
         typer.echo(line)
     if any(row.data == "to fetch" for row in rows):
         if (copy := local_copy()) is not None:
-            typer.echo(f"LM_EVAL_EXT_DATA is {copy}, where some data are missing or differ in size")
+            typer.echo(f"Some data are missing, or differ in size, in LM_EVAL_EXT_DATA:\n{copy}")
         else:
             typer.echo(
                 "Data to fetch are downloaded by the first run, or by: lm-eval-ext data fetch"

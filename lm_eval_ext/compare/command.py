@@ -63,7 +63,7 @@ def _written(text: str, report: Report, out: Path | None) -> tuple[str, str]:
     if out is not None:
         with atomic_text(out) as file:
             file.write(text)
-        text = f"{out}: {len(report.tables)} comparison{'s' * (len(report.tables) != 1)}\n"
+        text = f"{out}: {len(report.tables)} metric{'s' * (len(report.tables) != 1)}\n"
     return text, "; ".join(refusal.reason for refusal in report.refused)
 
 

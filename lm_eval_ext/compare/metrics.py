@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pkgutil import resolve_name
 
@@ -58,7 +59,8 @@ def choose_metrics(
         }
         for pattern, found in fits.items():
             if not found:
-                first = dict.fromkeys([*(card.first_of(names) if card else ()), *names])
+                near = get_close_matches(pattern, names)
+                first = dict.fromkeys([*near, *(card.first_of(names) if card else ()), *names])
                 raise OptionError(
                     f"{task} has no metric {pattern}; it has {', '.join(list(first)[:MOST_NAMED])}"
                     + (", and more: lm-eval-ext show --all" if len(names) > MOST_NAMED else "")

@@ -14,6 +14,7 @@ from lm_eval_ext.compare.reading import Model, read_joined
 from lm_eval_ext.compare.report import Settings
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.samples import read_samples
+from lm_eval_ext.stats.intervals import Limits
 from lm_eval_ext.stats.power import clusters_needed, detectable, stated_variance
 
 
@@ -185,7 +186,11 @@ def _pilot(asked: Asked, models: Sequence[Model]) -> _Spread:
     if not having:
         there = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
         raise OptionError(f"no results of {asked.task}; there are {there}")
-    metric = _metric(asked, having[0])
+    metric, (low, high) = _metric(asked, having[0])
+    if low is not None and high is not None and asked.difference >= high - low:
+        raise OptionError(
+            f"--difference {asked.difference:g} is not legal; {metric} goes from {low:g} to {high:g}"
+        )
     found = _paired(asked, having, metric) if len(having) > 1 else _single(asked, having[0], metric)
     if not found.variance > SAME**2:
         raise DataError(
@@ -195,11 +200,12 @@ def _pilot(asked: Asked, models: Sequence[Model]) -> _Spread:
     return found
 
 
-def _metric(asked: Asked, model: Model) -> str:
+def _metric(asked: Asked, model: Model) -> tuple[str, Limits]:
     results = model.runs[asked.task]
     patterns = [asked.metric] if asked.metric else []
     filters = list(read_samples(results, asked.task))
-    return choose_metrics(asked.task, results, filters, patterns)[0].name  # the headline first
+    first = choose_metrics(asked.task, results, filters, patterns)[0]  # the headline
+    return first.name, first.limits
 
 
 def _paired(asked: Asked, models: Sequence[Model], metric: str) -> _Spread:

@@ -172,7 +172,7 @@ def _missing(problems: Mapping[str, DataError], count: int) -> str:
     if sources and local_copy() is None:
         remedies.append(f"fetch them with lm-eval-ext data fetch {' '.join(sources)}")
     if minis:
-        remedies.append(f"or use {', '.join(minis)}, which need none")
+        remedies.append(f"or use {', '.join(minis)}, which can do without")
     if len(problems) < count:
         remedies.append(f"or set {SKIP}=1 to leave out what cannot be loaded")
     if count > 1:

@@ -89,6 +89,7 @@ def test_bad_pilots(runs: Path, tmp_path: Path) -> None:
     for asked, message in (
         (Asked("lieder_two", 0.1), "no results of lieder_two; there are lieder_mini"),
         (Asked("lieder_mini", 0.1, "nope"), "lieder_mini has no metric nope; it has"),
+        (Asked("lieder_mini", 5), "--difference 5 is not legal; direct/mean goes from 0 to 1"),
         (Asked("lieder_mini", 0.1, "undefined"), "nothing varies in the pilot"),
         (Asked("lieder_mini", 0.1, rate=0.5, icc=0), "--rate is for no pilot: leave out"),
         (Asked("lieder_mini", 0.1, per_cluster=3), "--per-cluster goes with --rate"),

@@ -163,8 +163,9 @@ def test_what_is_not_ours_keeps_lm_evals_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--tasks", "lieder_mini", "--metadata", '{"a": 1'], 'Invalid JSON: {"a": 1.'),
-        (["--tasks", "lieder_mini", "--metadata", "{'a': 1}"], "Use double quotes"),
+        (["--metadata", '{"a": 1'], '--metadata is no valid JSON: {"a": 1; write names'),
+        (["--model_args", "{'a': 1}"], "--model_args is no valid JSON: {'a': 1}; write"),
+        (["--metadata={a: 1}"], "an argument is no valid JSON: {a: 1}; write names"),
     ],
 )
 def test_broken_json_is_one_line(
@@ -174,7 +175,7 @@ def test_broken_json_is_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     _autoload._guard_command_line(sys.modules[HarnessCLI.__module__])
-    monkeypatch.setattr(sys, "argv", ["lm_eval", *arguments])
+    monkeypatch.setattr(sys, "argv", ["lm_eval", "--tasks", "lieder_mini", *arguments])
     with pytest.raises(SystemExit) as caught:
         HarnessCLI().parse_args()
     (line,) = capsys.readouterr().err.splitlines()
