@@ -205,7 +205,8 @@ def check_same_model(folder: Path, settings: Mapping[str, Any], file: Path) -> N
     import yaml
 
     kept = folder / MODEL_FILE
-    if not kept.is_file():
+    holds = any(any(folder.rglob(one)) for one in ("results_*.json", "cache/*"))
+    if not kept.is_file() or not holds:  # a model that never started leaves its file and a log
         return
     try:
         before = yaml.safe_load(kept.read_text(encoding="utf-8"))

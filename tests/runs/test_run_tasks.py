@@ -300,12 +300,17 @@ def test_results_without_samples_do_not_count(own_tasks: Path, tmp_path: Path) -
     assert lacking(tmp_path / "nothing", selection) == ["stock_sums"]
 
 
-def test_another_model_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("held", ["results_1.json", "a__b/results_1.json", "cache/answers.db"])
+def test_another_model_in_the_same_folder_is_refused(tmp_path: Path, held: str) -> None:
     (tmp_path / "model.yaml").write_text("model: hf\nmodel_args: pretrained=a\ndisplay_name: x\n")
     same = {"model": "hf", "model_args": {"pretrained": "a", "num_concurrent": 2}}
+    other = {"model": "hf", "model_args": {"pretrained": "b"}}
+    check_same_model(tmp_path, other, Path("m"))  # it never started: an argument was misspelt
+    (tmp_path / held).parent.mkdir(exist_ok=True)
+    (tmp_path / held).touch()
     check_same_model(tmp_path, same, Path("m.yaml"))
     with pytest.raises(DataError, match="rename the file, or remove"):
-        check_same_model(tmp_path, {"model": "hf", "model_args": {"pretrained": "b"}}, Path("m"))
+        check_same_model(tmp_path, other, Path("m"))
     (tmp_path / "model.yaml").write_text("[")
     with pytest.raises(DataError, match="cannot be read"):
         check_same_model(tmp_path, same, Path("m.yaml"))
