@@ -189,7 +189,8 @@ def _pilot(asked: Asked, models: Sequence[Model]) -> _Spread:
     metric, (low, high) = _metric(asked, having[0])
     if low is not None and high is not None and asked.difference >= high - low:
         raise OptionError(
-            f"--difference {asked.difference:g} is not legal; {metric} goes from {low:g} to {high:g}"
+            f"--difference {asked.difference:g} is not legal; "
+            f"{metric} goes from {low:g} to {high:g}"
         )
     found = _paired(asked, having, metric) if len(having) > 1 else _single(asked, having[0], metric)
     if not found.variance > SAME**2:
