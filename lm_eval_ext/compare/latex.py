@@ -167,7 +167,9 @@ def of_all_tasks(report: Report) -> str:
     columns = [(table.task, readable(table.task, table.metric)) for table in report.tables]
     tasks = list(dict.fromkeys(table.task for table in report.tables))
     on = tasks[0] if len(tasks) == 1 else "all tasks"
-    return render(_paper("leaderboard", f"Models on {on}.", columns, report.tables, report))
+    sizes = {table.task: f"{table.task} {table.documents:,}" for table in report.tables}
+    caption = f"Models on {on}. Documents: {', '.join(sizes.values())}."
+    return render(_paper("leaderboard", caption, columns, report.tables, report))
 
 
 def _of_task(task: str, tables: Sequence[Table], report: Report) -> Paper:

@@ -128,6 +128,16 @@ class Board:
         """The date of the newest results; "" if unknown."""
         return max((run.date for task in self.tasks for run in task.runs.values()), default="")
 
+    @property
+    def parts(self) -> list[str]:
+        """Tasks of which a model was asked a part only, with the sizes of the parts."""
+        found = []
+        for task in self.tasks:
+            sizes = sorted({run.documents for run in task.runs.values()})
+            if counts := [f"{some:,} of {whole:,}" for some, whole in sizes if some < whole]:
+                found.append(f"{task.name} ({', '.join(counts)} documents)")
+        return found
+
     def seconds(self, label: str) -> float | None:
         """What all runs of a model took together; None if that isn't known of each."""
         found = [task.runs[label] for task in self.tasks if label in task.runs]

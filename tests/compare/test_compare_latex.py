@@ -93,6 +93,7 @@ def test_one_table_of_all_tasks() -> None:
     assert found["b"][2] == r"\textbf{80.5}" and found["c"][2] == r"\textbf{79.0}"
     assert r"\multicolumn{2}{c}{lieder\_base} & \multicolumn{2}{c}{magnifico\_desc}" in text
     assert r"\cmidrule(lr){2-3}\cmidrule(lr){4-5}" in text
+    assert f"Documents: lieder\\_base {base.documents}, magnifico\\_desc {sql.documents}." in text
 
 
 def test_names_for_readers() -> None:

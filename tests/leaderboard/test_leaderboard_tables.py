@@ -32,6 +32,8 @@ def test_a_run_on_fewer_documents_says_so_and_has_no_rank(tmp_path: Path) -> Non
     assert page.count("measured differently from most (5 of 20 documents") == 2
     board = collect(read_models([tmp_path]))
     assert [run.comparable for run in board.tasks[0].runs.values()] == [True, False, True]
+    assert board.parts == ["some_task (5 of 20 documents)"] and board.parts[0] in page
+    assert collect(read_models([tmp_path / "one"])).parts == []
 
 
 def test_other_data_are_not_comparable(tmp_path: Path) -> None:
