@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -76,7 +77,12 @@ def ask(server: Failing, monkeypatch: pytest.MonkeyPatch) -> Asked:
             )
         )
 
-    return ask
+    def in_a_thread(*args: Any, **given: Any) -> list[Any]:
+        # In the main one a browser of other tests may keep a loop of asyncio running.
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(ask, *args, **given).result()
+
+    return in_a_thread
 
 
 def expected(what: str, count: int = 5) -> list[Any]:

@@ -32,6 +32,13 @@ CREATE TRIGGER watch AFTER INSERT ON pets BEGIN DELETE FROM people; END;
 """
 
 
+@pytest.fixture(scope="session")
+def yard_sql() -> str:
+    """The script of the documentation's example, which all engines run."""
+    script = Path(__file__).parents[2] / "examples" / "magnifico_own" / "yard.sql"
+    return script.read_text(encoding="utf-8")
+
+
 def write_database(path: Path, script: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(path)) as connection:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.api.instance import Instance
-from support.tiny import _tokenizer
+from support.tiny import make_tokenizer
 
 LENGTH = 1024
 
@@ -21,7 +21,7 @@ def make(family: str, folder: Path) -> str:
     import torch
     import transformers
 
-    tokenizer: Any = _tokenizer(bos=family in ("llama", "mistral", "gemma2"))
+    tokenizer: Any = make_tokenizer(bos=family in ("llama", "mistral", "gemma2"))
     tokenizer.model_max_length = LENGTH
     tokenizer.chat_template = (
         "{% for turn in messages %}[{{ turn['role'] }}] {{ turn['content'] }}\n{% endfor %}"

@@ -70,9 +70,8 @@ def built(shared_data: Path, run_cache: Path) -> Built:
     files = sorted((shared_data / "magnifico" / "magnifico_data").glob("*/plausible/*.tsv"))
     plausible = [row for file in files for row in rows_of(file) if row[0] in golds]
     folder = next(iter(ready.scoring.populated.values())).parents[1]
-    return Built(
-        dict(ready.scoring.original), golds, plausible, folder, dict(ready.scoring.reports)
-    )
+    originals = {db_id: Path(place.address) for db_id, place in ready.scoring.original.items()}
+    return Built(originals, golds, plausible, folder, dict(ready.scoring.reports))
 
 
 def test_ties_and_empties(built: Built) -> None:
