@@ -1,35 +1,12 @@
-"""Small databases that the tests write themselves, and a check that they do not change."""
+"""Databases that the tests write themselves, and that they must not change."""
 
-import hashlib
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
+from small_databases import PEOPLE, TIGHT, state_of, write_database
 
-from lm_eval_ext.sql import Executor, Limits
-
-MIB = 1 << 20
-
-TIGHT = Limits(
-    timeout_s=1.0,
-    max_rows=2_000,
-    max_result_bytes=2_000_000,
-    max_value_bytes=1_000_000,
-    max_memory_bytes=64 * MIB,
-)
-
-PEOPLE = """
-CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE, age INTEGER, pay REAL);
-INSERT INTO people VALUES
-  (1, 'Ada', 36, 10.5), (2, 'Bob', 36, 20.25), (3, 'Cy', 41, 30.0), (4, 'Dee', NULL, 0.1),
-  (5, 'Eve', 25, 0.2), (6, 'ada', 25, NULL);
-CREATE TABLE pets (id INTEGER PRIMARY KEY, owner INTEGER REFERENCES people(id), kind TEXT);
-INSERT INTO pets VALUES (1, 1, 'cat'), (2, 1, 'dog'), (3, 3, 'cat'), (4, 5, 'owl');
-CREATE VIEW adults AS SELECT * FROM people WHERE age > 30;
-CREATE TRIGGER watch AFTER INSERT ON pets BEGIN DELETE FROM people; END;
-"""
+from lm_eval_ext.sql import Executor
 
 
 @pytest.fixture(scope="session")
@@ -37,22 +14,6 @@ def yard_sql() -> str:
     """The script of the documentation's example, which all engines run."""
     script = Path(__file__).parents[2] / "examples" / "magnifico_own" / "yard.sql"
     return script.read_text(encoding="utf-8")
-
-
-def write_database(path: Path, script: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(script)
-        connection.commit()
-
-
-def state_of(folder: Path) -> dict[str, str]:
-    """Every file's hash: nothing may be changed, and nothing added."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import MIB, TIGHT
+from small_databases import MIB, TIGHT
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import Databases, Example, Executor, Limits, QueryError

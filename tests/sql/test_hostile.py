@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import MIB, PEOPLE, TIGHT, state_of, write_database
 from hostile_cases import CASES, Case
+from small_databases import MIB, PEOPLE, TIGHT, state_of, write_database
 
 from lm_eval_ext.sql import Executor, Verdict
 
