@@ -46,7 +46,7 @@ SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"
 STARTS_PROCESSES = {"cli", "command", "lm_eval", "warm"}
 """Fixtures that do."""
 
-ONE_WORKERS = {"recorded_lieder", "runs"}
+ONE_WORKERS = {"demonstration_model", "recorded_lieder", "runs"}
 """Fixtures that take seconds, for tests of several modules."""
 
 LONGEST = {"demonstration_model", "populated"}

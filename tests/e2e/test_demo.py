@@ -12,7 +12,10 @@ pytestmark = pytest.mark.e2e
 
 
 def test_the_demonstration_model_is_above_chance(
-    cli: Callable[..., Any], lm_eval: Callable[..., Any], demonstration_model: Path
+    cli: Callable[..., Any],
+    lm_eval: Callable[..., Any],
+    demonstration_model: Path,
+    kept_cache: Path,
 ) -> None:
     done = lm_eval(
         "--tasks", "lieder_mini,diner_mini_name,magnifico_mini", "--model", "hf",
