@@ -155,8 +155,7 @@ def additive(
         if window is not None:
             seen = visible & (rows[..., :, None] - columns[..., None, :] < window)
         mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
-        mask.masked_fill_(~seen, hidden)
-        masks[kind] = mask[None, None] if mask.ndim == 2 else mask[:, None]
+        masks[kind] = mask.masked_fill_(~seen, hidden).view(-1, 1, *seen.shape[-2:])
     return masks if len(masks) > 1 else next(iter(masks.values()))
 
 

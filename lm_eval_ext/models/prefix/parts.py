@@ -40,7 +40,7 @@ def replacing(attention: Callable[..., tuple[torch.Tensor, None]]) -> Iterator[N
         ALL_ATTENTION_FUNCTIONS["sdpa"] = usual
 
 
-def side_by_side(
+def side_by_side(  # noqa: PLR0917 (transformers' signature)
     usual: Attention,
     module: Any,
     query: torch.Tensor,
@@ -77,13 +77,8 @@ LONGEST_OWN = 128
 """Slots of a leaf's own; the memory of all leaves is as long as the longest."""
 
 
-def blocks_of(paths: Sequence[Array], longest: int = LONGEST_OWN) -> list[Block]:
-    """Divides leaves into blocks, each leaf being taken into the one before it if that is cheaper.
-
-    Args:
-        paths: The slots of each leaf.
-        longest: Most slots that a leaf does not share with its block.
-    """
+def blocks_of(paths: Sequence[Array]) -> list[Block]:
+    """Divides leaves, given by their slots, into blocks: a leaf joins the last one if that pays."""
     blocks: list[Block] = []
     total = most = 0  # of the last block's leaves: slots of all, slots of the longest
     for number, path in enumerate(paths):
@@ -94,7 +89,7 @@ def blocks_of(paths: Sequence[Array], longest: int = LONGEST_OWN) -> list[Block]
             trunk = min(last.trunk, _common(paths[number - 1], path))
             apart = _cost(last.trunk, count, total) + _cost(size, 1, size)
             if (
-                max(most, size) - trunk <= longest
+                max(most, size) - trunk <= LONGEST_OWN
                 and _cost(trunk, count + 1, total + size) <= apart
             ):
                 blocks[-1] = Block(last.first, number + 1, trunk)
@@ -204,7 +199,7 @@ class Branches:
         mask = torch.zeros(seen.shape, dtype=dtype)
         return mask.masked_fill_(~seen, torch.finfo(dtype).min)[:, None, None]
 
-    def attention(
+    def attention(  # noqa: PLR0917 (transformers' signature)
         self,
         _usual: Attention,
         module: Any,
@@ -243,7 +238,7 @@ def _look(
 
     This is the kernel that ``scaled_dot_product_attention`` calls; nothing else returns the sum.
     """
-    rows, heads, group, _ = query.shape
+    rows, _, group, _ = query.shape
     found, weight = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         query.transpose(0, 1).flatten(1, 2)[None], keys, values, scale=scale
     )
