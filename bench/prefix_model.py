@@ -22,7 +22,7 @@ def requests_of(task: str, count: int, new_tokens: int, folder: Path | None = No
 
     manager = TaskManager(include_defaults=False, include_path=str(folder or tasks_folder()))
     loaded = next(iter(manager.load([task])["tasks"].values()))
-    loaded.build_all_requests(limit=count, rank=0, world_size=1)
+    loaded.build_all_requests(rank=0, world_size=1)
     found = loaded.instances[:count]
     for one in found:
         if one.request_type == "generate_until":

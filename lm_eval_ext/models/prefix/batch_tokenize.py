@@ -56,7 +56,7 @@ def texts_of(pairs: Iterable[tuple[str, str]], *, causal: bool) -> Iterator[Text
 
 def encode(
     tokenizer: Any,
-    beginning: str,
+    beginning: str | None,
     usual: bool | None,  # noqa: FBT001 (HFLM's add_bos_token)
     texts: Sequence[Text],
 ) -> list[list[int]]:
@@ -64,18 +64,23 @@ def encode(
 
     Args:
         tokenizer: One that :func:`can_batch`.
-        beginning: Text of the beginning-of-sequence token; no second one is added to it.
+        beginning: Text of the beginning-of-sequence token, if there is one; no second one is added.
         usual: Whether special tokens are added where a text does not say.
         texts: What to encode.
     """
     alike: dict[bool | None, list[int]] = {}
     for number, (text, asked) in enumerate(texts):
-        unasked = False if text.startswith(beginning) else usual
+        unasked = False if beginning is not None and text.startswith(beginning) else usual
         alike.setdefault(unasked if asked is None else asked, []).append(number)
     tokens: dict[int, list[int]] = {}
     for special, numbers in alike.items():
         options = {} if special is None else {"add_special_tokens": special}
-        found = tokenizer([texts[number][0] for number in numbers], **options)
+        found = tokenizer(
+            [texts[number][0] for number in numbers],
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            **options,
+        )
         tokens.update(zip(numbers, found["input_ids"], strict=True))
     return [tokens[number] for number in range(len(texts))]
 
@@ -99,15 +104,17 @@ class TokenPrefetch:
         """Returns a text's tokens, or None for one that is not among the next."""
         if text not in self._known:
             # The ones before are dropped: of many long texts, few are held at a time.
-            batch = list(dict.fromkeys(self._next()))
+            batch = list(dict.fromkeys(next_batch(self._texts)))
             self._known = dict(zip(batch, self._encode(batch), strict=True)) if batch else {}
         found = self._known.get(text)
         return None if found is None else list(found)
 
-    def _next(self) -> Iterator[Text]:
-        characters = 0
-        for text in islice(self._texts, BATCH):
-            yield text
-            characters += len(text[0])
-            if characters > CHARACTERS:
-                return
+
+def next_batch(texts: Iterator[Text]) -> Iterator[Text]:
+    """Yields the texts of one call of the tokenizer."""
+    characters = 0
+    for text in islice(texts, BATCH):
+        yield text
+        characters += len(text[0])
+        if characters > CHARACTERS:
+            return

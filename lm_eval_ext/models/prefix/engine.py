@@ -7,7 +7,7 @@ both to use.
 
 import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from transformers.cache_utils import Cache, DynamicLayer
 
+from lm_eval_ext.models.prefix import parts
+from lm_eval_ext.models.prefix.parts import Branches
 from lm_eval_ext.models.prefix.plan import Array, Pack
 
 SPARE = 256
@@ -139,7 +141,8 @@ def additive(
     """Returns masks as transformers' models take them: a tensor, or one for each kind of layer.
 
     Args:
-        visible: Which slots (columns) each new token (row) descends from.
+        visible: Which slots (columns) each new token (row) descends from; for several sequences
+            side by side, one such matrix each.
         rows: The new tokens' positions.
         columns: The positions of all slots.
         kinds: See :func:`windows`.
@@ -150,9 +153,9 @@ def additive(
     for kind, window in kinds.items():
         seen = visible
         if window is not None:
-            seen = visible & (rows[:, None] - columns[None, :] < window)
+            seen = visible & (rows[..., :, None] - columns[..., None, :] < window)
         mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
-        masks[kind] = mask.masked_fill_(~seen, hidden)[None, None]
+        masks[kind] = mask.masked_fill_(~seen, hidden).view(-1, 1, *seen.shape[-2:])
     return masks if len(masks) > 1 else next(iter(masks.values()))
 
 
@@ -168,16 +171,26 @@ class Engine:
         device: Where its inputs go.
         autocast: The mixed-precision dtype, or None.
         step: New tokens in one forward pass.
+        in_parts: Whether attention may be computed in parts (:mod:`.parts`).
     """
 
     def __init__(
-        self, model: Any, device: torch.device, autocast: torch.dtype | None, step: int
+        self,
+        model: Any,
+        device: torch.device,
+        autocast: torch.dtype | None,
+        step: int,
+        *,
+        in_parts: bool = False,
     ) -> None:
         self.model = model
         self.device = device
         self.autocast = autocast
         self.step = step
+        self.in_parts = in_parts
         self.kinds = windows(model.config)
+        # A leaf's own slots are not counted from the window's beginning.
+        self.branches = in_parts and not any(self.kinds.values())
         self.picks_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
         self.cache = SlotCache()
         self.positions = torch.empty(0, dtype=torch.long)
@@ -237,9 +250,50 @@ class Engine:
             self.model.dtype,
         )
         # The last token's logits where none are wanted: an empty choice means all to some models.
-        wanted = torch.from_numpy(needed if len(needed) else np.array([len(tokens) - 1]))
-        wanted = wanted.to(self.device)
-        options = {"logits_to_keep": wanted} if self.picks_logits else {}
+        wanted = needed if len(needed) else np.array([len(tokens) - 1])
+        return self.run(torch.from_numpy(tokens)[None], rows[None], mask, wanted, self.cache)
+
+    def side_by_side(self, packs: Sequence[Pack], needed: Array) -> torch.Tensor:
+        """Computes packs that keep nothing of each other, in one forward pass.
+
+        Args:
+            packs: Each begins at its first token, ``kept`` is 0.
+            needed: The slots whose logits are wanted, counted with :func:`width_of` slots a pack.
+        """
+        width = width_of(packs)
+        tokens = np.zeros((len(packs), width), dtype=np.int64)
+        positions = np.zeros_like(tokens)
+        visible = np.zeros((len(packs), width, width), dtype=bool)
+        for row, pack in enumerate(packs):
+            size = len(pack.tokens)
+            tokens[row, :size] = pack.tokens
+            positions[row, :size] = pack.positions
+            visible[row, :size, :size] = pack.visible(0, size)
+        rows = torch.from_numpy(positions)
+        mask = additive(torch.from_numpy(visible), rows, rows, self.kinds, self.model.dtype)
+        rows, inputs = rows.view(1, -1), torch.from_numpy(tokens).view(1, -1)
+        with parts.replacing(parts.side_by_side):
+            return self.run(inputs, rows, mask, needed, None)
+
+    def branch(self, branches: Branches, tokens: Array, positions: Array) -> torch.Tensor:
+        """Appends a token to each branch; returns their logits."""
+        mask = branches.mask(self.model.dtype)
+        with parts.replacing(branches.attention):
+            rows = torch.from_numpy(positions)[:, None]
+            inputs = torch.from_numpy(tokens)[:, None]
+            return self.run(inputs, rows, mask, None, branches.cache)
+
+    def run(
+        self,
+        tokens: torch.Tensor,
+        positions: torch.Tensor,
+        mask: Any,
+        wanted: Array | None,
+        cache: Cache | None,
+    ) -> torch.Tensor:
+        """Returns the logits of the wanted tokens of a sequence, or of all of a batch."""
+        picks = wanted is not None and self.picks_logits
+        index = None if wanted is None else torch.from_numpy(wanted).to(self.device)
         with (
             grouped_heads(self.device),
             torch.no_grad(),
@@ -247,15 +301,22 @@ class Engine:
                 self.device.type, dtype=self.autocast, enabled=self.autocast is not None
             ),
         ):
-            logits = self.model(
-                torch.from_numpy(tokens)[None].to(self.device),
+            logits: torch.Tensor = self.model(
+                tokens.to(self.device),
                 attention_mask=mask,
-                position_ids=rows[None].to(self.device),
-                past_key_values=self.cache,
-                use_cache=True,
-                **options,
-            ).logits[0]
-        return logits if self.picks_logits else logits[wanted]
+                position_ids=positions.to(self.device),
+                past_key_values=cache,
+                use_cache=cache is not None,
+                **({"logits_to_keep": index} if picks else {}),
+            ).logits
+        if index is None:
+            return logits[:, -1]
+        return logits[0] if picks else logits[0][index]
+
+
+def width_of(packs: Sequence[Pack]) -> int:
+    """Returns the slots that each of some packs takes side by side."""
+    return max(len(pack.tokens) for pack in packs)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Causal models score and generate over packs; with generation settings that packs
 once.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -20,7 +21,14 @@ from lm_eval.models.utils import (
 from tqdm import tqdm
 
 from lm_eval_ext.models.prefix import sharing
-from lm_eval_ext.models.prefix.batch_tokenize import TokenPrefetch, can_batch, encode, texts_of
+from lm_eval_ext.models.prefix.batch_tokenize import (
+    Text,
+    TokenPrefetch,
+    can_batch,
+    encode,
+    next_batch,
+    texts_of,
+)
 from lm_eval_ext.models.prefix.passes import Answer, Stops, generate, score
 from lm_eval_ext.models.prefix.plan import grow
 from lm_eval_ext.models.prefix.sharing import Sharing
@@ -253,12 +261,24 @@ class PrefixHFLM(HFLM):
     def _prompts(
         self, requests: Sequence[Instance], longest: int
     ) -> Iterator[tuple[int, list[int], int]]:
-        for number, request in enumerate(requests):
-            ids, _ = self.tok_batch_encode(
-                [request.args[0]], left_truncate_len=longest, truncation=self.truncation
-            )
-            tokens = ids[0].tolist()
-            yield number, tokens, len(tokens) - 1
+        texts: Iterator[Text] = ((request.args[0], None) for request in requests)
+        numbers = itertools.count()
+        while batch := list(next_batch(texts)):
+            for (text, _), known in zip(batch, self._encoded(batch), strict=True):
+                tokens = known
+                if tokens is None or len(tokens) > longest:
+                    ids, _ = self.tok_batch_encode(
+                        [text], left_truncate_len=longest, truncation=self.truncation
+                    )
+                    tokens = ids[0].tolist()
+                yield next(numbers), tokens, len(tokens) - 1
+
+    def _encoded(self, texts: list[Text]) -> Sequence[list[int] | None]:
+        """The tokens of prompts, or None where only ``tok_batch_encode`` knows them."""
+        if self.truncation or not can_batch(self.tokenizer):
+            return [None] * len(texts)
+        beginning = getattr(self.tokenizer, "bos_token", None)
+        return encode(self.tokenizer, beginning, self.add_bos_token, texts)
 
     def _model_call(
         self,

@@ -94,12 +94,15 @@ class Limits:
         slots: Tokens whose keys and values are held at a time: kept, new and generated.
         generated: Tokens that each leaf may generate.
         generated_slots: Slots that the generated tokens of a group may take together.
+        beside: Groups that keep nothing of each other and are computed side by side; 0 for groups
+            that follow each other.
     """
 
     new_tokens: int
     slots: int
     generated: int = 0
     generated_slots: int = 8192
+    beside: int = 0
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,8 @@ def cut(tree: Tree[Key], limits: Limits) -> Iterator[Group[Key]]:
         members = [leaf]
         end = len(leaf.tokens)
         # The prediction after the last kept token is gone with the group before.
-        kept, lowest = min(leaf.common, leaf.first), leaf.common
+        kept = 0 if limits.beside else min(leaf.common, leaf.first)
+        lowest = leaf.common
     if members:
         yield Group(kept, tuple(members))
 

@@ -12,8 +12,10 @@ import torch
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.models.prefix import parts
 from lm_eval_ext.models.prefix.engine import Engine, UnknownAttentionError
-from lm_eval_ext.models.prefix.plan import Group, Limits, Tree, grow, lay_out
+from lm_eval_ext.models.prefix.parts import Block, Branches
+from lm_eval_ext.models.prefix.plan import Group, Limits, Pack, Tree, grow, lay_out
 
 _log = get_logger(__name__)
 
@@ -59,6 +61,30 @@ def bound_bytes(argument: Any, device: torch.device) -> int:
 def step(device: torch.device) -> int:
     """Returns the number of new tokens in a forward pass."""
     return STEP.get(device.type, STEP_OF_OTHERS)
+
+
+ROW = 256
+"""Slots of a group of short sequences; a CPU computes several such groups side by side."""
+
+SHORT = ROW // 4
+"""Longest sequence for it: what a group shares with the one before is computed again."""
+
+BESIDE = 1024
+"""New tokens of a forward pass over such groups. All threads wait for each other at every step
+of a pass, on a busy machine for long; fewer passes are what saves time there."""
+
+LOGITS = 1 << 25
+"""Most logits of such a pass, whatever the vocabulary."""
+
+
+def beside(tokens: int, vocabulary: int) -> int:
+    """Returns the number of groups side by side.
+
+    Args:
+        tokens: That the batch size allows for.
+        vocabulary: Tokens in it.
+    """
+    return max(1, tokens // ROW, min(BESIDE, LOGITS // vocabulary) // ROW)
 
 
 def limits_of(
@@ -130,7 +156,10 @@ def obstacle(engine: Engine, tokens: tuple[int, ...]) -> str:
         last = np.array([path[-1] for path in pack.paths])
         packed = torch.cat([logits for _, logits in engine.read(pack, last)])
         plain = torch.stack([_plain(engine, leaf.tokens) for leaf in tree.leaves])
-    except (TypeError, ValueError, RuntimeError, AttributeError, NotImplementedError) as error:
+        if engine.in_parts:
+            found, expected = _parts(engine, pack, tree)
+            packed, plain = torch.cat([packed, found]), torch.cat([plain, expected])
+    except (TypeError, ValueError, RuntimeError, AttributeError, LookupError) as error:
         if isinstance(error, torch.OutOfMemoryError):
             raise
         return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
@@ -138,6 +167,23 @@ def obstacle(engine: Engine, tokens: tuple[int, ...]) -> str:
     if difference <= TOLERANCE.get(engine.model.dtype, TOLERANCE_OF_SHORT_DTYPES):
         return ""
     return f"log-probabilities differ by {difference:.2g}"
+
+
+def _parts(engine: Engine, pack: Pack, tree: Tree[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits of two short texts side by side, and of all leaves with a token more; plain ones."""
+    short = tree.leaves[0].tokens[:SHORT]
+    texts = [short, short[1:] or short]
+    packs = [lay_out(Group(0, grow([(0, text, 0)]).leaves)) for text in texts]
+    ends = np.array([len(texts[0]) - 1, len(texts[0]) + len(texts[1]) - 1])
+    found = [engine.side_by_side(packs, ends)]
+    if engine.branches:
+        token = short[0]
+        depths = np.array([len(leaf.tokens) for leaf in tree.leaves])
+        block = Block(0, len(depths), min(leaf.common for leaf in tree.leaves[-1:]))
+        branches = Branches(engine.cache.layers, pack, [block], 1)
+        found.append(engine.branch(branches, np.full(len(depths), token), depths))
+        texts += [(*leaf.tokens, token) for leaf in tree.leaves]
+    return torch.cat(found), torch.stack([_plain(engine, text) for text in texts])
 
 
 def _plain(engine: Engine, tokens: tuple[int, ...]) -> Any:
@@ -185,6 +231,7 @@ class Sharing:
         self._checked = 0
         self._obstacle = ""
         self._slot_bytes = 1
+        self._in_parts = parts.possible(model, device)
 
     def pays(self, tree: Tree[int], generated: int = 0) -> bool:
         """Whether a tree saves time and the model can do it; warns once why not."""
@@ -214,13 +261,18 @@ class Sharing:
 
     def engine(self) -> Engine:
         """Returns the model with nothing computed yet."""
-        return Engine(self.model, self.device, self.autocast, step(self.device))
+        size = step(self.device)
+        return Engine(self.model, self.device, self.autocast, size, in_parts=self._in_parts)
 
     def limits(self, tree: Tree[int], batch_size: int | str, generated: int = 0) -> Limits:
         """Returns the limits of a tree's groups; see :func:`limits_of`."""
         longest = max(len(leaf.tokens) for leaf in tree.leaves)
         slots = self.bound // self._slot_bytes
-        return limits_of(self.device, slots, batch_size, longest, generated)
+        limits = limits_of(self.device, slots, batch_size, longest, generated)
+        if generated or longest > SHORT or not self._in_parts:
+            return limits
+        vocabulary = self.model.config.get_text_config(decoder=True).vocab_size
+        return Limits(ROW, slots, beside=beside(limits.new_tokens, vocabulary))
 
     def say(self, text: str) -> None:
         """Warns, once for each text."""
@@ -235,4 +287,8 @@ class Sharing:
             self._obstacle = str(error)
             return
         self._obstacle = obstacle(engine, sample)
+        if self._obstacle and self._in_parts:
+            self._in_parts = False
+            engine = self.engine()
+            self._obstacle = obstacle(engine, sample)
         self._slot_bytes = max(engine.cache.slot_bytes, 1)

@@ -10,6 +10,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from prefix_models import instances
 
+from lm_eval_ext.models.prefix import parts, sharing
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
 pytestmark = pytest.mark.slow
@@ -192,3 +193,49 @@ def test_a_tight_bound_changes_nothing(models: Models) -> None:
     same_logprobs((hf, tight), instances("loglikelihood", *((p, " 7") for p in few_shot(4))))
     settings = {"until": [], "max_gen_toks": 5}
     same_texts((hf, tight), instances("generate_until", *((p, settings) for p in few_shot(4))))
+
+
+@pytest.mark.parametrize(("family", "batch_size"), [("llama", 4), ("mistral", 8), ("gpt2", "auto")])
+def test_short_prompts_side_by_side(
+    family: str, batch_size: Any, models: Models, caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """More than a pass holds, of unequal length, with a vocabulary that allows one group a pass."""
+    both = models(family, batch_size=batch_size)
+    pairs = [(f"The {n}", f" dog {m}{' is' * (m % 3)}") for n in range(16) for m in range(5)]
+    same_logprobs(both, instances("loglikelihood", *pairs))
+    monkeypatch.setattr(sharing, "LOGITS", 1)
+    same_logprobs(both, instances("loglikelihood", *pairs[:40]))
+    assert shared_for_sure(caplog)
+
+
+def test_a_model_whose_attention_cannot_be_taken_apart_still_shares(
+    models: Models, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = models("llama", batch_size=8)
+    monkeypatch.setattr(parts, "_look", lambda query, *_: (query, query[..., 0]))
+    settings = {"until": ["\n"], "max_gen_toks": 6}
+    same_texts(both, instances("generate_until", *((p, settings) for p in few_shot(6))))
+    assert shared_for_sure(caplog)
+    assert not both[1].sharing.engine().in_parts
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 1)])
+def test_branches_of_unequal_length_from_two_beginnings(
+    dtype: str, size: int, models: Models
+) -> None:
+    """Two blocks, of which one loses leaves while the other grows."""
+    both = models("llama", batch_size=size, dtype=dtype)
+    prompts = [f"{'The dog is here. ' * 12}{p}" for p in few_shot(4)] + few_shot(7)
+    settings = {"until": ["e", "\n"], "max_gen_toks": 9}
+    texts = [
+        model.generate_until(
+            instances("generate_until", *((p, settings) for p in prompts)), disable_tqdm=True
+        )
+        for model in both
+    ]
+    assert both[1].sharing.engine().branches
+    assert len({len(text) for text in texts[1]}) > 1
+    # In short dtypes the two round differently.
+    alike = sum(one == other for one, other in zip(*texts, strict=True))
+    assert alike == len(prompts) if dtype == "float32" else alike > 0

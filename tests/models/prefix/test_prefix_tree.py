@@ -1,11 +1,13 @@
 """Trees, groups and packs against their definitions, on random sequences."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lm_eval_ext.models.prefix.parts import LONGEST_OWN, blocks_of
 from lm_eval_ext.models.prefix.plan import Limits, Tree, cut, grow, lay_out, shared
 
 # Two tokens make many shared beginnings, duplicates and sequences that begin others.
@@ -104,3 +106,44 @@ def test_nothing_is_computed_twice_where_only_ends_are_needed() -> None:
     groups = list(cut(tree, Limits(new_tokens=20, slots=10_000)))
     assert len(groups) > 3
     assert sum(len(lay_out(group).tokens) for group in groups) == tree.distinct
+
+
+@given(trees(), limits)
+def test_groups_side_by_side_keep_nothing(tree: Tree[int], limits: Limits) -> None:
+    groups = list(cut(tree, replace(limits, beside=3)))
+    assert tuple(leaf for group in groups for leaf in group.leaves) == tree.leaves
+    assert {group.kept for group in groups} <= {0}
+    assert all(
+        len(lay_out(group).tokens) <= limits.new_tokens for group in groups if len(group.leaves) > 1
+    )
+
+
+@given(trees(), st.sampled_from([1, 40, 200]))
+def test_blocks_begin_with_slots_that_all_their_leaves_have(tree: Tree[int], times: int) -> None:
+    paths = [
+        path
+        for group in cut(_stretched(tree, times), Limits(10**6, 10**6))
+        for path in lay_out(group).paths
+    ]
+    blocks = blocks_of(paths)
+    assert [n for block in blocks for n in range(block.first, block.end)] == list(range(len(paths)))
+    for block in blocks:
+        inside = paths[block.first : block.end]
+        assert all((path[: block.trunk] == inside[0][: block.trunk]).all() for path in inside)
+        assert all(0 <= len(path) - block.trunk <= LONGEST_OWN for path in inside)
+
+
+def _stretched(tree: Tree[int], times: int) -> Tree[int]:
+    return grow(
+        (n, [token for token in leaf.tokens for _ in range(times)], 0)
+        for n, leaf in enumerate(tree.leaves)
+    )
+
+
+def test_leaves_of_two_long_beginnings_are_two_blocks() -> None:
+    tokens = [[first] * 300 + [n, n] for first in (0, 1) for n in range(5)]
+    tree = grow((n, [7, *one], 0) for n, one in enumerate(tokens))
+    (group,) = cut(tree, Limits(10**6, 10**6))
+    blocks = blocks_of(lay_out(group).paths)
+    assert [(block.first, block.end) for block in blocks] == [(0, 5), (5, 10)]
+    assert all(block.trunk >= 300 for block in blocks)
