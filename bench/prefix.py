@@ -31,24 +31,32 @@ class Work:
         tried: How many requests the batch sizes of ``hf`` are tried with.
         new_tokens: Most tokens of a generated text; 0 where probabilities are requested.
         times: Multiplies the rounds, for work of a second or two, which varies more.
+        batches: Other batch sizes at which the largest number of requests is measured.
+        shape: Of the random model, as :func:`bench.prefix_model.save_model` knows it.
     """
 
     task: str
     data: str
     title: str
-    sizes: tuple[int, int, int]
+    sizes: tuple[int, int]
     tried: int
     new_tokens: int = 0
     times: int = 1
+    batches: tuple[int, ...] = ()
+    shape: str = "llama"
 
 
 WORK = (
-    Work("magnifico_desc_plausible", "magnifico", "MAGNIFICo, description", (96, 192, 384), 32, 24),
-    Work("magnifico_fewshot_plausible", "magnifico", "MAGNIFICo, few-shot", (24, 48, 96), 24, 24),
-    Work("conceptual_glue", "conceptual", "conceptual few-shot, GLUE", (48, 96, 192), 64, 8),
-    Work("cogs_icl_unmodified_gen", "cogs", "COGS in context, Gen", (24, 48, 96), 24, 24),
-    Work("lieder_base", "lieder", "LIEDER base", (144, 288, 576), 288, times=4),
-)
+    Work("magnifico_desc_plausible", "magnifico", "MAGNIFICo, description", (96, 384), 16, 24),
+    Work("magnifico_fewshot_plausible", "magnifico", "MAGNIFICo, few-shot", (24, 96), 16, 24),
+    Work("conceptual_glue", "conceptual", "conceptual few-shot, GLUE", (48, 192), 64, 8),
+    Work("cogs_icl_unmodified_gen", "cogs", "COGS in context, Gen", (24, 96), 16, 24),
+    Work("lieder_base", "lieder", "LIEDER base", (144, 576), 288, times=4, batches=(4, 16)),
+    Work(
+        "lieder_base", "lieder", "LIEDER base, GPT-2's shape", (144, 576), 288, times=4,
+        batches=(4, 16), shape="gpt2",
+    ),
+)  # fmt: skip
 
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 """Tried for ``hf``, until one is four times the best one."""
@@ -102,20 +110,23 @@ def started(kind: str, folder: str) -> Iterator[Worker]:
 
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields three rows for each task."""
+    """Yields a row for each size of each task, and for each further batch size."""
     for work in WORK:
         originals(work.data)
         with tempfile.TemporaryDirectory() as folder:
             requests = prefix_model.requests_of(work.task, work.sizes[-1], work.new_tokens)
             Path(folder, "requests.json").write_text(json.dumps(requests), encoding="utf-8")
             model = Path(folder, "model")
-            prefix_model.save_model(requests, model)
+            prefix_model.save_model(requests, model, work.shape)
             counts = [max(2, round(size * share)) for size in work.sizes]
             best = best_batch_size(folder, max(2, round(work.tried * share)))
+            others = [(counts[-1], size) for size in work.batches if size != best]
             with started("hf", folder) as theirs, started("hf-prefix", folder) as ours:
-                for count in counts:
+                for count, size in [(count, best) for count in counts] + others:
                     limit = prefix_model.sharing(requests[:count], model)
-                    row = measured(work, (theirs, ours), count, best, rounds * work.times)
+                    row = measured(work, (theirs, ours), count, size, rounds * work.times)
+                    if size != best:
+                        row = replace(row, work=f"{row.work}, batch size {size}")
                     yield replace(row, limit=limit)
 
 

@@ -30,19 +30,36 @@ def requests_of(task: str, count: int, new_tokens: int, folder: Path | None = No
     return [[one.request_type, one.args] for one in found]
 
 
-def save_model(requests: list[Any], folder: Path) -> None:
-    """Saves a model of Llama's shape, 6.5 million parameters, with a BPE of the requests."""
+def save_model(requests: list[Any], folder: Path, shape: str = "llama") -> None:
+    """Saves a random model with a BPE of the requests.
+
+    Args:
+        requests: As of :func:`requests_of`.
+        folder: Where to.
+        shape: ``llama``, or ``gpt2`` (learned positions, full attention heads); both have six
+            layers of width 256 and about 6 million parameters.
+    """
     import torch
     import transformers
 
     tokenizer = _tokenizer([_text(args) for _, args in requests][::8])
     torch.manual_seed(SEED)
-    config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=256, intermediate_size=704, num_hidden_layers=6,
-        num_attention_heads=8, num_key_value_heads=4, max_position_embeddings=8192,
-        bos_token_id=1, eos_token_id=1, pad_token_id=0,
-    )  # fmt: skip
-    model = transformers.LlamaForCausalLM(config)
+    special = {"bos_token_id": 1, "eos_token_id": 1, "pad_token_id": 0}
+    model: Any
+    if shape == "gpt2":
+        model = transformers.GPT2LMHeadModel(
+            transformers.GPT2Config(
+                vocab_size=VOCABULARY, n_embd=256, n_layer=6, n_head=8, n_positions=1024, **special
+            )
+        )
+    else:
+        model = transformers.LlamaForCausalLM(
+            transformers.LlamaConfig(
+                vocab_size=VOCABULARY, hidden_size=256, intermediate_size=704, num_hidden_layers=6,
+                num_attention_heads=8, num_key_value_heads=4, max_position_embeddings=8192,
+                **special,
+            )
+        )  # fmt: skip
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim > 1:
