@@ -150,6 +150,8 @@ def _trainer_class(training: Training, ask: Callable[[Any], Mapping[str, float]]
     from transformers import Trainer
 
     class Own(Trainer):  # type: ignore[misc]
+        optimizer: Any
+
         def create_optimizer(self, *args: Any, **kwargs: Any) -> Any:
             if self.optimizer is None:
                 made = super().create_optimizer(*args, **kwargs)
