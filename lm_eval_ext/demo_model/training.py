@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger, transformers_bars
+from lm_eval_ext.training.optimizers import with_muon
 
 _log = get_logger(__name__)
 
@@ -211,28 +212,13 @@ def fit(
     import torch
     from tqdm import tqdm
 
-    output = model.get_output_embeddings()
-    if not hasattr(torch.optim, "Muon"):
-        raise OptionError(
-            f"demo-model needs torch 2.9 or newer for Muon; this is {torch.__version__}"
-        )
-    hidden = [
-        module.weight
-        for module in model.modules()
-        if isinstance(module, torch.nn.Linear) and module is not output
-    ]
-    others = [p for p in model.parameters() if not any(p is weight for weight in hidden)]
     rate, steps = settings.learning_rate, settings.steps
-    optimizers = (
-        torch.optim.Muon(hidden, rate, weight_decay=0.0),
-        torch.optim.AdamW(others, rate, betas=(0.9, 0.98)),
+    optimizer = with_muon(
+        torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.98)), model, rate
     )
-    schedules = [
-        torch.optim.lr_scheduler.OneCycleLR(
-            one, rate, total_steps=steps + 1, pct_start=0.1, cycle_momentum=False
-        )
-        for one in optimizers
-    ]
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, rate, total_steps=steps + 1, pct_start=0.1, cycle_momentum=False
+    )
     losses = []
     model.train()
     bar = tqdm(range(steps), desc="training", unit="step", disable=not progress)
@@ -241,8 +227,8 @@ def fit(
         model.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for one in (*optimizers, *schedules):
-            one.step()
+        optimizer.step()
+        schedule.step()
         losses.append(loss.item())
         bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
     model.eval()

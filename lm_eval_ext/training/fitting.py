@@ -12,6 +12,7 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.training.answers import processes
 from lm_eval_ext.training.batches import Row, collator
+from lm_eval_ext.training.optimizers import with_embedding_rate, with_muon
 from lm_eval_ext.training.recipe import Training
 
 _log = get_logger(__name__)
@@ -59,11 +60,24 @@ def fit(
         OptionError: The batch cannot be shared out, the disk is full, or memory is.
     """
     import torch
+    from transformers import EarlyStoppingCallback
+    from transformers.trainer_callback import PrinterCallback
 
-    trainer = _trainer(
-        model, tokenizer,
-        rows=rows, dev=dev, training=training, folder=folder, seed=seed, ask=ask,
-    )  # fmt: skip
+    if not dev and (training.patience is not None or training.keep == "best"):
+        raise OptionError("patience and keep: best need a development set, and there is none")
+    patience = [EarlyStoppingCallback(training.patience)] if training.patience is not None else []
+    trainer = _trainer_class(training, ask)(
+        model=model,
+        args=_arguments(training, folder, seed, evaluates=bool(dev)),
+        train_dataset=rows,
+        eval_dataset=dev or None,
+        data_collator=collator(tokenizer),
+        callbacks=[*patience, _progress()],
+    )
+    # T5 takes the number of tokens that a loss is to be divided by, and does not divide by it:
+    # the Trainer would leave accumulated batches and processes added up.
+    trainer.model_accepts_loss_kwargs = False
+    trainer.remove_callback(PrinterCallback)
     _check_space(folder, model)
     newest = newest_checkpoint(folder)
     if newest is not None:
@@ -81,20 +95,10 @@ def fit(
     return trainer.accelerator.unwrap_model(trainer.model), curve
 
 
-def _trainer(
-    model: Any,
-    tokenizer: Any,
-    *,
-    rows: Sequence[Row],
-    dev: Sequence[Row],
-    training: Training,
-    folder: Path,
-    seed: int,
-    ask: Callable[[Any], Mapping[str, float]],
-) -> Any:
+def _arguments(training: Training, folder: Path, seed: int, *, evaluates: bool) -> Any:
+    """A recipe's values in transformers' words."""
     import torch
-    from transformers import EarlyStoppingCallback, Trainer, TrainingArguments
-    from transformers.trainer_callback import PrinterCallback
+    from transformers import TrainingArguments
 
     count = processes().num_processes
     share, rest = divmod(training.batch_size, training.accumulate * count)
@@ -104,9 +108,6 @@ def _trainer(
             f"{training.accumulate} cannot share it equally"
         )
     every = training.evaluate_every
-    stops = training.patience is not None
-    if not dev and (stops or training.keep == "best"):
-        raise OptionError("patience and keep: best need a development set, and there is none")
     arguments = TrainingArguments(
         output_dir=str(folder),
         max_steps=training.steps or -1,
@@ -122,16 +123,16 @@ def _trainer(
         max_grad_norm=training.clip,
         bf16=training.precision == "bf16",
         train_sampling_strategy="group_by_length" if training.by_length else "random",
-        eval_strategy="steps" if dev else "no",
+        eval_strategy="steps" if evaluates else "no",
         eval_steps=every,
         save_strategy="steps",
         save_steps=every,
         save_total_limit=_KEPT,
         logging_steps=every // next(n for n in _LOGS if every % n == 0),
         load_best_model_at_end=training.keep == "best",
-        metric_for_best_model=f"eval_{training.watch}" if dev else None,
+        metric_for_best_model=f"eval_{training.watch}" if evaluates else None,
         greater_is_better=training.watch != "loss",
-        restore_callback_states_from_checkpoint=stops,
+        restore_callback_states_from_checkpoint=training.patience is not None,
         remove_unused_columns=False,
         report_to=[],
         disable_tqdm=True,
@@ -142,7 +143,21 @@ def _trainer(
     # Several GPUs are for a launcher: DataParallel would multiply the batch in silence.
     arguments._n_gpu = min(1, arguments.n_gpu)
 
+    return arguments
+
+
+def _trainer_class(training: Training, ask: Callable[[Any], Mapping[str, float]]) -> Any:
+    from transformers import Trainer
+
     class Own(Trainer):  # type: ignore[misc]
+        optimizer: Any
+
+        def create_optimizer(self, *args: Any, **kwargs: Any) -> Any:
+            if self.optimizer is None:
+                made = super().create_optimizer(*args, **kwargs)
+                self.optimizer = _with_choices(made, self.model, training)
+            return self.optimizer
+
         def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
             output = super().evaluation_loop(*args, **kwargs)
             prefix = kwargs.get("metric_key_prefix", "eval")
@@ -154,22 +169,18 @@ def _trainer(
             super()._save_checkpoint(*args, **kwargs)
             self.accelerator.wait_for_everyone()
             if self.args.should_save:
-                mark_whole(folder / f"checkpoint-{self.state.global_step}")
+                mark_whole(Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}")
 
-    patience = [EarlyStoppingCallback(training.patience)] if training.patience is not None else []
-    trainer = Own(
-        model=model,
-        args=arguments,
-        train_dataset=rows,
-        eval_dataset=dev or None,
-        data_collator=collator(tokenizer),
-        callbacks=[*patience, _progress()],
-    )
-    # T5 takes the number of tokens that a loss is to be divided by, and does not divide by it:
-    # the Trainer would leave accumulated batches and processes added up.
-    trainer.model_accepts_loss_kwargs = False
-    trainer.remove_callback(PrinterCallback)
-    return trainer
+    return Own
+
+
+def _with_choices(adamw: Any, model: Any, training: Training) -> Any:
+    """The optimizer that the recipe asks for, from the AdamW that the Trainer makes."""
+    if training.embedding_rate is not None:
+        adamw = with_embedding_rate(adamw, model, training.embedding_rate)
+    if training.optimizer == "muon":
+        return with_muon(adamw, model, training.learning_rate, training.weight_decay)
+    return adamw
 
 
 def _progress() -> Any:

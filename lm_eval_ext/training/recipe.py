@@ -95,7 +95,10 @@ class Training(Strict):
         steps: Optimizer steps; or ``epochs`` instead.
         batch_size: Examples of an optimizer step, over all processes and accumulated batches.
         accumulate: Batches that the examples of a step are split into.
-        schedule: Of the learning rate, as transformers names them; it reaches its end at the
+        optimizer: ``adamw``, or ``muon``: Muon for the hidden matrices, AdamW for the rest.
+        embedding_rate: The learning rate of the rest, that is of embeddings, the output, biases
+            and norms; None: ``learning_rate``, which is also meant where nothing else is said.
+        schedule: Of the learning rates, as transformers names them; it reaches its end at the
             last step.
         clip: Largest norm of the gradient; 0 for any.
         precision: ``fp32``, or ``bf16``: autocast, with weights in fp32.
@@ -114,7 +117,9 @@ class Training(Strict):
     epochs: float | None = Field(None, gt=0)
     batch_size: int = Field(32, ge=1)
     accumulate: int = Field(1, ge=1)
+    optimizer: Literal["adamw", "muon"] = "adamw"
     learning_rate: float = Field(gt=0)
+    embedding_rate: float | None = Field(None, gt=0)
     schedule: Literal["linear", "constant", "constant_with_warmup", "cosine"] = "linear"
     warmup_steps: int = Field(0, ge=0)
     weight_decay: float = Field(0.0, ge=0)

@@ -38,8 +38,8 @@ def tiny(model: str) -> dict[str, Any]:
         "source": "pairs",
         "model": {"config": {"model_type": model, **sizes}, "tokenizer": {"kind": "words"}},
         "training": {
-            "steps": 6, "batch_size": 8, "learning_rate": 0.01, "evaluate_every": 2,
-            "evaluate_answers": 2,
+            "steps": 6, "batch_size": 8, "optimizer": "muon", "learning_rate": 0.01,
+            "embedding_rate": 0.02, "evaluate_every": 2, "evaluate_answers": 2,
         },
         "gates": {"all": 0.0},
     }  # fmt: skip
