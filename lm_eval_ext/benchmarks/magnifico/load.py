@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import corpora, own, own_checks, prompt
+from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, own_checks, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import FOREIGN, Setting, documents, with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus, Layout
 from lm_eval_ext.benchmarks.magnifico.tables import tables_of
@@ -238,6 +238,8 @@ def _shipped(name: str, file: str | None) -> Path | None:
     """The rows that need not be searched for."""
     if name == "published":
         return corpora.SHIPPED
+    if name == "mini":
+        return mini.SHIPPED
     if file is None:
         return None
     beside = Path(file).expanduser().with_name(own.SHIPPED)

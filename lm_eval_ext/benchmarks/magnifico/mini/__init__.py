@@ -10,12 +10,16 @@ say; the other ``*.yaml`` have interpretations with their templates.
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 
 from lm_eval_ext.benchmarks.magnifico.mini.files import embedded
 from lm_eval_ext.benchmarks.magnifico.mini.rendering import DIALOGUE_FORMS, content, databases
 from lm_eval_ext.benchmarks.magnifico.records import Corpus
 
-__all__ = ["DIALOGUE_FORMS", "content", "corpus", "databases", "digest", "embedded"]
+__all__ = ["DIALOGUE_FORMS", "SHIPPED", "content", "corpus", "databases", "digest", "embedded"]
+
+SHIPPED = Path(__file__).with_name("populated.json")
+"""The rows that a search added to the databases."""
 
 
 def corpus() -> Corpus:

@@ -142,7 +142,7 @@ def databases() -> Mapping[str, Database]:
         DataError: The cache cannot be written.
     """
     scripts = {Path(n).stem: text for n, text in embedded().items() if n.endswith(".sql")}
-    key = hashlib.sha256(json.dumps(scripts, sort_keys=True).encode()).hexdigest()[:12]
+    key = hashlib.sha256(json.dumps([_BUILT, scripts], sort_keys=True).encode()).hexdigest()[:12]
     folder = cache_dir() / "embedded" / f"magnifico_mini-{key}"
     found = {}
     for db_id, script in scripts.items():
@@ -161,6 +161,13 @@ def databases() -> Mapping[str, Database]:
     return MappingProxyType(found)
 
 
+_VERSION_OF_SQLITE = 96
+"""Where a SQLite file names the version that wrote it last, in four bytes that nothing reads."""
+
+_BUILT = 2
+"""Raised when the same script gives another file."""
+
+
 def _build(script: str, database: Database) -> None:
     for path in (database.schema, database.path):
         if path is None or path.is_file():
@@ -171,3 +178,7 @@ def _build(script: str, database: Database) -> None:
             else:
                 with closing(sqlite3.connect(part)) as connection:
                     connection.executescript(f"BEGIN;\n{script}\nCOMMIT;")
+                # The rows that ship belong to these bytes, whichever SQLite has written them.
+                with part.open("r+b") as file:
+                    file.seek(_VERSION_OF_SQLITE)
+                    file.write(bytes(4))
