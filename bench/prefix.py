@@ -38,7 +38,7 @@ class Work:
     task: str
     data: str
     title: str
-    sizes: tuple[int, int]
+    sizes: tuple[int, ...]
     tried: int
     new_tokens: int = 0
     times: int = 1
@@ -49,11 +49,11 @@ class Work:
 WORK = (
     Work("magnifico_desc_plausible", "magnifico", "MAGNIFICo, description", (96, 384), 16, 24),
     Work("magnifico_fewshot_plausible", "magnifico", "MAGNIFICo, few-shot", (24, 96), 16, 24),
-    Work("conceptual_glue", "conceptual", "conceptual few-shot, GLUE", (48, 192), 64, 8),
-    Work("cogs_icl_unmodified_gen", "cogs", "COGS in context, Gen", (24, 96), 16, 24),
-    Work("lieder_base", "lieder", "LIEDER base", (144, 576), 288, times=4, batches=(4, 16)),
+    Work("conceptual_glue", "conceptual", "conceptual few-shot, GLUE", (192,), 64, 8),
+    Work("cogs_icl_unmodified_gen", "cogs", "COGS in context, Gen", (48,), 16, 24),
+    Work("lieder_base", "lieder", "LIEDER base", (576,), 288, times=4, batches=(4, 16)),
     Work(
-        "lieder_base", "lieder", "LIEDER base, GPT-2's shape", (144, 576), 288, times=4,
+        "lieder_base", "lieder", "LIEDER base, GPT-2's shape", (576,), 288, times=4,
         batches=(4, 16), shape="gpt2",
     ),
 )  # fmt: skip
