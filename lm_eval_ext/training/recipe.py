@@ -28,12 +28,12 @@ class NewTokenizer(Strict):
 
     Attributes:
         kind: ``words``, whole words (decoding joins them by single spaces); ``unigram``, T5's
-            kind; or ``bpe``, GPT-2's.
-        size: Most tokens of ``unigram`` and ``bpe``.
+            kind; ``bpe``, GPT-2's; or ``byte_fallback``, Llama's.
+        size: Most tokens of all kinds but ``words``; bytes are further ones.
         pattern: A regular expression that matches one token of ``words``.
     """
 
-    kind: Literal["words", "unigram", "bpe"] = "words"
+    kind: Literal["words", "unigram", "bpe", "byte_fallback"] = "words"
     size: int = Field(1000, ge=100)
     pattern: str = r"\S+"
 

@@ -1,5 +1,6 @@
 """The model that training starts from, and its tokenizer: on disk, made, or fetched."""
 
+import json
 import re
 import shutil
 from collections.abc import Sequence
@@ -213,6 +214,8 @@ def new_tokenizer(wanted: NewTokenizer, texts: Sequence[str], *, encoder_decoder
                 show_progress=False,
             ),
         )  # fmt: skip
+    elif wanted.kind == "byte_fallback":
+        core = _byte_fallback(wanted.size, texts, special)
     else:
         core = Tokenizer(models.BPE())
         core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -233,3 +236,35 @@ def new_tokenizer(wanted: NewTokenizer, texts: Sequence[str], *, encoder_decoder
         tokenizer_object=core, pad_token=PAD, eos_token=EOS, unk_token=UNKNOWN,
         model_max_length=LONGEST, clean_up_tokenization_spaces=False,
     )  # fmt: skip
+
+
+def _byte_fallback(size: int, texts: Sequence[str], special: list[str]) -> Any:
+    """Llama's kind: BPE of words with their space, and bytes for unknown characters."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    words = pre_tokenizers.Metaspace(prepend_scheme="first")
+    first = Tokenizer(models.BPE())
+    first.pre_tokenizer = words
+    pieces = [f"<0x{number:02X}>" for number in range(256)]
+    trainer = trainers.BpeTrainer(
+        vocab_size=size + len(pieces), special_tokens=[*special, *pieces],
+        show_progress=False,
+    )  # fmt: skip
+    first.train_from_iterator(texts, trainer)
+    # A trainer takes the bytes as special tokens only, which decoding would leave out.
+    made = json.loads(first.to_str())["model"]
+    merges = [tuple(merge) for merge in made["merges"]]
+    core = Tokenizer(
+        models.BPE(made["vocab"], merges, unk_token=UNKNOWN, fuse_unk=True, byte_fallback=True)
+    )
+    core.pre_tokenizer = words
+    core.decoder = decoders.Sequence(
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    core.add_special_tokens(special)
+    return core
