@@ -49,7 +49,7 @@ STARTS_PROCESSES = {"cli", "command", "lm_eval", "warm"}
 ONE_WORKERS = {"demonstration_model", "recorded_lieder", "runs"}
 """Fixtures that take seconds, for tests of several modules."""
 
-LONGEST = {"demonstration_model", "populated"}
+LONGEST = {"demonstration_model", "populated", "trained_recipe"}
 """Fixtures that take minutes where nothing is kept from an earlier run."""
 
 
@@ -217,6 +217,27 @@ def demonstration_model() -> Path:
         assert done.returncode == 0, done.stderr[-2000:]
 
     return kept.made("demonstration-model", key, make) / "model"
+
+
+@pytest.fixture(scope="session")
+def trained_recipe() -> Callable[[str], Any]:
+    """Gives what a tiny recipe that ships has trained: a minute each, once."""
+    from support import kept
+
+    from lm_eval_ext.training.command import train
+    from lm_eval_ext.training.recipe import shipped
+
+    def get(name: str) -> Any:
+        benchmark = shipped()[name].parents[1]
+        parts = ("training.py", "recipes", "mini", "mini.py", "mini.yaml", "prompt.py")
+        sources = [part for part in map(benchmark.joinpath, parts) if part.exists()]
+        libraries = ["accelerate", "torch", "transformers", "tokenizers"]
+        key = kept.key([kept.PACKAGE / "training", *sources], libraries)
+        folder = kept.made(f"recipe-{name}", key, lambda part: train(name, part / name) and None)
+        # It is there by now; only the model file, which has its path, is written again.
+        return train(name, folder / name)[0]
+
+    return get
 
 
 class Completed:

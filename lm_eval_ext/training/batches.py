@@ -52,14 +52,17 @@ def encode(
     return rows, cut
 
 
-def collator(tokenizer: Any) -> Callable[[Sequence[Row]], dict[str, Any]]:
-    """Pads rows to the longest, on the right."""
+def padded(members: Iterable[list[int]], value: int) -> Any:
+    """A tensor of rows that are filled up with a value to the longest, on the right."""
     import torch
 
-    def padded(members: Iterable[list[int]], value: int) -> Any:
-        members = list(members)
-        width = max(map(len, members))
-        return torch.tensor([ids + [value] * (width - len(ids)) for ids in members])
+    members = list(members)
+    width = max(map(len, members))
+    return torch.tensor([ids + [value] * (width - len(ids)) for ids in members])
+
+
+def collator(tokenizer: Any) -> Callable[[Sequence[Row]], dict[str, Any]]:
+    """Pads rows to the longest, on the right."""
 
     def collate(rows: Sequence[Row]) -> dict[str, Any]:
         return {

@@ -188,7 +188,6 @@ def new_tokenizer(wanted: NewTokenizer, texts: Sequence[str], *, encoder_decoder
         OptionError: The pattern is not a regular expression.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast
 
     special = [PAD, EOS, UNKNOWN]
     sentinels = [f"<extra_id_{number}>" for number in range(SENTINELS)]
@@ -232,10 +231,19 @@ def new_tokenizer(wanted: NewTokenizer, texts: Sequence[str], *, encoder_decoder
         core.post_processor = processors.TemplateProcessing(
             single=f"$A {EOS}", special_tokens=[(EOS, EOS_ID)]
         )
+    return as_pretrained(core, LONGEST, pad_token=PAD, eos_token=EOS, unk_token=UNKNOWN)
+
+
+def as_pretrained(core: Any, longest: int, **special: str) -> Any:
+    """Wraps a ``tokenizers.Tokenizer`` as transformers saves and loads it."""
+    from transformers import PreTrainedTokenizerFast
+
     return PreTrainedTokenizerFast(
-        tokenizer_object=core, pad_token=PAD, eos_token=EOS, unk_token=UNKNOWN,
-        model_max_length=LONGEST, clean_up_tokenization_spaces=False,
-    )  # fmt: skip
+        tokenizer_object=core,
+        model_max_length=longest,
+        clean_up_tokenization_spaces=False,
+        **special,
+    )
 
 
 def _byte_fallback(size: int, texts: Sequence[str], special: list[str]) -> Any:
