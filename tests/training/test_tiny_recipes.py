@@ -31,7 +31,7 @@ def test_the_gates_are_passed_and_lm_eval_agrees(name: str, trained_recipe: Any)
     assert trained.learned, trained.gates
     gates = {gate.name: gate for gate in trained.gates}
     assert gates["exposure"].score == gates["exposure"].bar == 1.0
-    assert gates["dev"].bar >= 0.85
+    assert gates["dev"].bar >= 0.75
 
     settings = yaml.safe_load(trained.model_file.read_text())
     assert "did_not_learn" not in settings
