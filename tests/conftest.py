@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,7 @@ def trained_recipe() -> Callable[[str], Any]:
 
     from lm_eval_ext.training.command import train
     from lm_eval_ext.training.recipe import shipped
+    from lm_eval_ext.training.records import MODELS, finished
 
     def get(name: str) -> Any:
         benchmark = shipped()[name].parents[1]
@@ -234,8 +236,9 @@ def trained_recipe() -> Callable[[str], Any]:
         libraries = ["accelerate", "torch", "transformers", "tokenizers"]
         key = kept.key([kept.PACKAGE / "training", *sources], libraries)
         folder = kept.made(f"recipe-{name}", key, lambda part: train(name, part / name) and None)
-        # It is there by now; only the model file, which has its path, is written again.
-        return train(name, folder / name)[0]
+        trained = finished(folder / name)
+        assert trained is not None
+        return replace(trained, model_file=trained.folder / MODELS / f"{name}.yaml")
 
     return get
 

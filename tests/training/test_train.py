@@ -205,6 +205,7 @@ def test_what_cannot_work_is_refused_in_a_line(write: Any, tmp_path: Path) -> No
 
     refused("unknown key; nearest is learning_rate", training={"lerning_rate": 1})
     refused("nearest is batch_size", training={"btach_size": 1})
+    refused(r"training\.optimizer.*'adamw' or 'muon'", training={"optimizer": "sgd"})
     refused("give steps or epochs", training={"epochs": 2})
     refused("training.watch 'gate' is none of loss, all", training={"watch": "gate"})
     refused("no model_type 'tt5'", settings={"model.config.model_type": "tt5"})
