@@ -30,6 +30,7 @@ OWN = 0.8
 NAME, NAME_WITH_COMPONENTS = 0.5, 0.7
 """Cumulative shares of the questions; what remains asks for one kind of components."""
 
+
 @cache
 def training_recipes() -> tuple[tuple[str, str], ...]:
     """diner_mini's training recipes with their names, without those that any split tests."""

@@ -29,6 +29,9 @@ _TOKENIZER_FILES = (
 _FETCHED = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
 """Of a model on the hub; weights in other formats are the same once more."""
 
+_OLD_WEIGHTS = "pytorch_model*.bin"
+"""Fetched where a model has no others."""
+
 
 def start_folder(start: Start, material: Material, work: Path, seed: int) -> Path:
     """A folder with the model and tokenizer to start from, in the Hugging Face format.
@@ -63,16 +66,20 @@ def _fetched(start: Start) -> Path:
         return folder
     from huggingface_hub import snapshot_download
 
+    def fetch(*patterns: str) -> Path:
+        revision = start.revision or None
+        return Path(snapshot_download(start.start, revision=revision, allow_patterns=patterns))
+
     try:
-        found = snapshot_download(
-            start.start, revision=start.revision or None, allow_patterns=list(_FETCHED)
-        )
+        found = fetch(*_FETCHED)
+        if not any(found.glob("*.safetensors")):
+            found = fetch(*_FETCHED, _OLD_WEIGHTS)
     except Exception as error:  # noqa: BLE001 - the hub raises many types
         raise OptionError(
             f"model.start {start.start}: no such folder, and not fetched from the hub "
             f"({_summary(error)})"
         ) from None
-    return Path(found)
+    return found
 
 
 def _summary(error: Exception) -> str:

@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +53,12 @@ class Judge:
         return [float(one) for one in own.sum((-1, -2))]
 
 
-@contextmanager
-def kept(folder: Path, key: Any) -> Iterator[list[Any]]:
-    """A list that is filled once, by one of a launcher's processes, and kept in the folder."""
+def kept(folder: Path, key: Any, make: Callable[[], Any]) -> Any:
+    """What is made once, by one of a launcher's processes, and kept in the folder as JSON."""
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     file = folder / f"demonstrations-{digest[:16]}.json"
     with processes().main_process_first():
-        there = file.is_file()
-        found: list[Any] = json.loads(file.read_text(encoding="utf-8")) if there else []
-        yield found
-        if not there:
+        if not file.is_file():
             with atomic_text(file) as out:
-                out.write(json.dumps(found))
+                out.write(json.dumps(make()))
+    return json.loads(file.read_text(encoding="utf-8"))

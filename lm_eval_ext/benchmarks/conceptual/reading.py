@@ -14,7 +14,7 @@ from lm_eval_ext.errors import DataError
 
 FORMAT = (
     'SQuAD\'s JSON, or a line for each question, {"question": ..., "context": ..., "answer": ...} '
-    'with "answers": {"text": [...]} or ["..."] instead of "answer", and "category" where there is one'
+    'with "answers": {"text": [...]} or ["..."] instead of "answer", and a "category" if it has one'
 )
 
 
@@ -68,9 +68,9 @@ def _is_squad(content: Any) -> bool:
 def _rows(content: Any) -> Iterator[Any]:
     for article in content["data"]:
         for paragraph in article.get("paragraphs", ()) if isinstance(article, dict) else [None]:
-            for row in paragraph.get("qas", ()) if isinstance(paragraph, dict) else [None]:
-                own = {"context": paragraph.get("context")}
-                yield {**own, **row} if isinstance(row, dict) else None
+            known = paragraph if isinstance(paragraph, dict) else {}
+            for row in known.get("qas", [None]):
+                yield {"context": known.get("context"), **row} if isinstance(row, dict) else None
 
 
 def _lines(file: Path, text: str) -> Iterator[Any]:

@@ -89,8 +89,8 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
         from lm_eval_ext.benchmarks.conceptual.difficulty import Judge, kept
 
         key = [options.model_dump(), seed, facts]
-        with kept(Path(options.judge), key) as chosen:
-            chosen += chosen or choose(train, options, seed, Judge(Path(options.judge)))
+        judge = Path(options.judge)
+        chosen = kept(judge, key, lambda: choose(train, options, seed, Judge(judge)))
     else:
         chosen = choose(train, options, seed)
     pairs = _pairs(train, chosen, options)
@@ -149,25 +149,16 @@ def choose(
                 if not fresh:
                     break
                 fresh = fresh[:wanted]
-                shown.append(_hardest(questions, one, shown, fresh, options, judge))
+                if judge:
+                    tried = ([questions[n] for n in (*shown, new)] for new in fresh)
+                    prompts = [_prompt(one, some, options) for some in tried]
+                    shown.append(fresh[judge.hardest(prompts, one.answer)])
+                else:
+                    shown.append(fresh[0])
             long = sum(len(_told(questions[n], options)) for n in shown) > options.longest_shown
             if len(shown) == count and not long:
                 found.append((place, shown))
     return found
-
-
-def _hardest(
-    questions: Sequence[Question],
-    one: Question,
-    shown: Sequence[int],
-    candidates: Sequence[int],
-    options: Options,
-    judge: "Judge | None",
-) -> int:
-    if judge is None:
-        return candidates[0]
-    prompts = (_prompt(one, [questions[m] for m in (*shown, n)], options) for n in candidates)
-    return candidates[judge.hardest(list(prompts), one.answer)]
 
 
 def _pairs(questions: Sequence[Question], chosen: Choices, options: Options) -> list[Pair]:

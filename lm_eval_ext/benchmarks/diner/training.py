@@ -5,7 +5,7 @@ The paper's section 4 says what is trained; the recipes say with which values.
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -75,7 +75,7 @@ class Options(Strict):
     ask: Literal["name", "components", "cp", "text"] = "name"
     auxiliary: str = ""
     predictions: Literal["authors", "cross_fitted"] = "authors"
-    fold_models: dict[int, str] = {}
+    fold_models: dict[int, str] = Field(default_factory=dict)
     fold: int | None = Field(None, ge=0)
     folds: int = Field(5, ge=2)
     title_token: bool = False
@@ -108,6 +108,7 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
     """
     options = checked(Options, data, "recipe, data")
     split = _split(options)
+    grow = partial(_with_title, seed=seed) if options.title_token else None
     if options.ask == "text":
         from lm_eval_ext.benchmarks.diner.build.text import documents
 
@@ -115,24 +116,24 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
         names = {one.name for one in (*split.train, *split.test)}
         found = documents(Path(options.recipes).expanduser(), names)
         random.Random(f"documents {seed}").shuffle(found)
-        return Material([("", text) for text in found], facts={"documents": len(found)})
+        texts = [("", text) for text in found]
+        return Material(texts, facts={"documents": len(found)}, grow=grow)
     train, dev = _parts(options, split, seed)
     if options.fold is not None:
         train, dev = ([one for one in some if not _left_out(one, options)] for some in (train, dev))
-    parsed = [one for one in dev if split.glossary.parse(one.name)]
-    written = [one for one in parsed if one.id.startswith(VALID)]
+    asked = {DEV: [one for one in dev if split.glossary.parse(one.name)]}
+    if options.generated:
+        of_people = [one for one in asked[DEV] if one.id.startswith(f"{VALID}-")]
+        asked = {DEV: [one for one in asked[DEV] if one not in of_people], WRITTEN: of_people}
     pairs = partial(_pairs, options=options, split=split, seed=seed)
     given = _given(options, split, [*train, *dev])
-    gates = {DEV: pairs(parsed, given=given)}
-    if options.generated:
-        gates[WRITTEN] = pairs(written, given=given)
     return Material(
         pairs(train, given=given),
         pairs(dev, given=given),
-        gates,
+        {name: pairs(some, given=given) for name, some in asked.items()},
         _facts(options, split),
         score=partial(_score, glossary=split.glossary, names=options.ask != "components"),
-        grow=partial(_with_title, seed=seed) if options.title_token else None,
+        grow=grow,
         lossy=True,
         model_file=_model_file(options),
     )
@@ -158,21 +159,16 @@ def _parts(options: Options, split: Split, seed: int) -> tuple[list[Recipe], lis
     train = [train[place] for place in kept]
     if options.generated:
         # Those of the development set are the same for every seed, and in no training set.
-        held = dict(islice(generated.recipes("dev"), DEV_RECIPES))
-        more = (pair for pair in generated.recipes(seed) if pair[0] not in held)
-        for kind, some, count in (
-            ("generated", more, options.generated),
-            ("dev", iter(held.items()), DEV_RECIPES),
-        ):
-            made = [
-                Recipe(f"{kind}-{number}", *pair)
-                for number, pair in enumerate(islice(some, count))
-            ]
-            if kind == "dev":
-                valid += made
-            else:
-                train += made
+        held = list(islice(generated.recipes("dev"), DEV_RECIPES))
+        texts = {text for text, _ in held}
+        drawn = (pair for pair in generated.recipes(seed) if pair[0] not in texts)
+        train += _numbered("generated", islice(drawn, options.generated))
+        valid += _numbered(DEV, held)
     return train, valid
+
+
+def _numbered(kind: str, pairs: Iterable[tuple[str, str]]) -> list[Recipe]:
+    return [Recipe(f"{kind}-{number}", *pair) for number, pair in enumerate(pairs)]
 
 
 def _left_out(one: Recipe, options: Options) -> bool:
@@ -203,7 +199,9 @@ def _check_auxiliary(model: Path, options: Options, fold: int | None) -> None:
         record = json.loads((model / RECORD).read_text(encoding="utf-8"))["recipe"]
     except (OSError, ValueError, KeyError):
         raise OptionError(f"{model}: no training; name a folder that a recipe trained") from None
-    its = checked(Options, record["data"], f"{model}, data") if record["source"] == "diner" else None
+    its = (
+        checked(Options, record["data"], f"{model}, data") if record["source"] == "diner" else None
+    )
     same = ("corpus", "split", "dir", "divergence", "share", "generated")
     wanted = {name: getattr(options, name) for name in same} | {"ask": "components", "fold": fold}
     if fold is not None:

@@ -38,6 +38,4 @@ def documents(corpus: Path, dishes: Collection[str]) -> list[str]:
 
 def _names_one(title: str, dishes: Collection[str]) -> bool:
     places = range(len(title))
-    return any(
-        title[start : end + 1] in dishes for start in places for end in places[start:]
-    )
+    return any(title[start : end + 1] in dishes for start in places for end in places[start:])
