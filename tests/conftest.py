@@ -207,7 +207,9 @@ def demonstration_model() -> Path:
     from support import kept
 
     tool = str(Path(sys.executable).parent / "lm-eval-ext")
-    trained_on = ("lieder", "cogs/mini", "diner", "magnifico/mini", "magnifico/prompt.py")
+    recipes = ("mini", "mini.py", "generated.py", "prompt.py")
+    trained_on = ("lieder", "cogs/mini", *(f"diner/{name}" for name in recipes), "magnifico/mini")
+    trained_on += ("magnifico/prompt.py",)
     names = ("demo_model", "lexicon", *(f"benchmarks/{name}" for name in trained_on))
     sources = [kept.PACKAGE / name for name in names]
     key = kept.key(sources, ["torch", "transformers", "tokenizers"])

@@ -44,7 +44,7 @@ class Judge:
         device = self._model.device
         read = self._tokenizer(list(prompts), return_tensors="pt", padding="longest").to(device)
         ids = self._tokenizer(answer, return_tensors="pt")["input_ids"].to(device)
-        labels = ids.expand(len(prompts), -1)
+        labels = ids.repeat(len(prompts), 1)
         with torch.no_grad():
             logits = self._model(
                 input_ids=read["input_ids"], attention_mask=read["attention_mask"], labels=labels

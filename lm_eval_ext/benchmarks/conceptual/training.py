@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.conceptual import reading
-from lm_eval_ext.benchmarks.conceptual.answers import ROUGE_L_F1, score
+from lm_eval_ext.benchmarks.conceptual.answers import is_right
 from lm_eval_ext.benchmarks.conceptual.prompt import framed
 from lm_eval_ext.benchmarks.conceptual.reading import Question
 from lm_eval_ext.training.material import Material, Pair
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lm_eval_ext.benchmarks.conceptual.difficulty import Judge
 
 DEV = "dev"
-"""The gate: questions of the development set."""
+"""The gate: the share of whole answers that are right, on the development set."""
 
 
 class Options(Strict):
@@ -100,7 +100,7 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
         held,
         {DEV: held},
         facts,
-        score=lambda answer, target: score(answer, target)[ROUGE_L_F1],
+        score=lambda answer, target: float(is_right(answer, target)),
         lossy=True,
     )
 
