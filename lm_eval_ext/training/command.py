@@ -150,7 +150,9 @@ def train_here(recipe: Recipe, folder: Path, seed: int, folders: Mapping[str, st
     key = key_of(recipe, seed, material, first)
     if (there := finished(folder)) is not None:
         check_same(folder / RECORD, there.record["key"], key)
-        return replace(there, reused=True)
+        # Paths in it may be those from before the folder was moved.
+        record = {**there.record, "model_file": dict(material.model_file)}
+        return replace(there, record=record, reused=True)
     work = folder / WORK
     work.mkdir(parents=True, exist_ok=True)
     with _alone(work, first=state.is_main_process), transformers_bars(shown=False):
