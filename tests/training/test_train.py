@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,26 @@ def test_accumulated_batches_are_one_batch(write: Any, tmp_path: Path) -> None:
         losses.append([point["grad_norm"] for point in curve if "grad_norm" in point])
     assert losses[0] == pytest.approx(losses[2], rel=1e-4)
     assert losses[1] == pytest.approx(losses[3], rel=1e-3)
+
+
+def test_a_longer_schedule_is_cut_off_and_lossy_texts_are_counted(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Material(
+        PAIRS, PAIRS[:8], {"all": PAIRS[:4]}, vocabulary=["red blue green dog cat"], lossy=True
+    )
+    monkeypatch.setattr(command, "prepare", lambda *_: made)
+    name = write(training={"steps": 4, "schedule_length": 4, "evaluate_answers": 0})
+    (trained,) = command.train(name, tmp_path / "out")
+    rates = [one["learning_rate"] for one in trained.record["curve"] if "learning_rate" in one]
+    assert 0.75 * 0.01 <= rates[-1] < rates[0]
+    lost = trained.record["not_kept"]
+    # Eleven pairs to train on and one of development have the word, in prompt and answer.
+    assert lost["texts"] == 2 * 12
+    assert "bird" in lost["such as"][0]
+    monkeypatch.setattr(command, "prepare", lambda *_: replace(made, lossy=False))
+    with pytest.raises(OptionError, match="does not keep the texts"):
+        command.train(name, tmp_path / "refused")
 
 
 def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(

@@ -14,7 +14,7 @@ from lm_eval_ext.benchmarks.conceptual.difficulty import Judge, kept
 from lm_eval_ext.benchmarks.conceptual.training import Options, choose, prepare
 from lm_eval_ext.errors import DataError, OptionError
 
-GENERATED = {"generated": 120, "dev_examples": 30}
+GENERATED: dict[str, Any] = {"generated": 120, "dev_examples": 30}
 
 
 def blocks(prompt: str) -> list[str]:
@@ -89,7 +89,9 @@ def test_a_judge_picks_the_demonstration_after_which_the_answer_is_least_probabl
 
     seen: list[int] = []
     questions = list(islice(reading.generated(3, 2), 80))
-    options = Options(generated=80, demonstrations="hardest", judge="x", candidates=8)
+    options = Options.model_validate(
+        {"generated": 80, "demonstrations": "hardest", "judge": "x", "candidates": 8}
+    )
     easy = options.model_copy(update={"demonstrations": "category"})
     hard: Any = Longest()
     longer = [choose(questions, *some) for some in ((options, 0, hard), (easy, 0))]
@@ -102,8 +104,7 @@ def test_a_judge_picks_the_demonstration_after_which_the_answer_is_least_probabl
     with pytest.raises(OptionError, match="only decodes"):
         families.make("byte_bpe", tmp_path / "gpt2")
         Judge(tmp_path / "gpt2")
-    made = [kept(tmp_path, ["key"], lambda value=value: value) for value in ([1], [2])]
-    assert made == [[1], [1]]
+    assert kept(tmp_path, ["key"], lambda: [1]) == kept(tmp_path, ["key"], lambda: [2]) == [1]
 
 
 ROW = {"question": "Who  came?", "context": "Ann came.", "answer": "Ann"}
@@ -118,9 +119,9 @@ SQUAD = {
 
 def test_files_with_questions(tmp_path: Path) -> None:
     file = tmp_path / "questions"
-    others = ({"text": ["Ann", "she"]}, ["Ann"], [{"text": "Ann"}])
-    lines = [ROW, *({**ROW, "answer": None, "answers": one} for one in others)]
-    lines = [{name: value for name, value in one.items() if value is not None} for one in lines]
+    asked = {"question": ROW["question"], "context": ROW["context"]}
+    several: tuple[Any, ...] = ({"text": ["Ann", "she"]}, ["Ann"], [{"text": "Ann"}])
+    lines: list[dict[str, Any]] = [ROW, *({**asked, "answers": one} for one in several)]
     for text in ("\n".join(map(json.dumps, lines)), json.dumps(SQUAD)):
         file.write_text(text)
         assert set(reading.read(file)) == {("Who came?", "Ann came.", "Ann", "Who")}

@@ -1,4 +1,4 @@
-"""DiNeR's material for training: what is asked, what stands before the question, what is refused."""
+"""DiNeR's material for training: questions, what stands before them, and what is refused."""
 
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
@@ -167,7 +167,7 @@ def test_a_split_of_another_divergence_is_built_once(
 
     monkeypatch.setattr(built_folder, "build", build)
     data = {"dir": str(tmp_path / "out"), "divergence": 0.8}
-    with pytest.raises(OptionError, match="name the corpus with data.recipes"):
+    with pytest.raises(OptionError, match=r"name the corpus with data\.recipes"):
         prepare(data, 0)
     for _ in range(2):
         made = prepare(data | {"recipes": "corpus.json", "share": 0.4}, 0)
@@ -177,7 +177,7 @@ def test_a_split_of_another_divergence_is_built_once(
         "training_share": 0.2,
         "metadata": {"diner_dir": str(tmp_path / "out")},
     }
-    with pytest.raises(OptionError, match="0.6, and the split in .* was built for 0.8"):
+    with pytest.raises(OptionError, match=r"0\.6, and the split in .* was built for 0\.8"):
         prepare(data | {"divergence": 0.6}, 0)
 
 

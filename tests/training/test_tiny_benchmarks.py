@@ -1,0 +1,49 @@
+"""Tiny recipes of DiNeR and Tk-QA, each trained once: their gates, and what lm-eval asks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from lm_eval import simple_evaluate
+from support.tasks import load_task
+
+from lm_eval_ext.training.answers import answers_of
+
+BARS = {"diner_tiny": 0.9, "diner_tiny_cpft": 0.9, "tkqa_tiny": 0.8}
+"""Each recipe with the bar of its gate."""
+
+
+@pytest.mark.parametrize("name", BARS)
+def test_the_gates_are_passed(name: str, trained_recipe: Any) -> None:
+    trained = trained_recipe(name)
+    assert trained.learned, trained.gates
+    gates = {gate.name: gate for gate in trained.gates}
+    assert gates["dev"].bar == BARS[name]
+    assert gates["dev"].examples == 200
+    assert trained.record["not_kept"]["texts"] == 0
+    settings = yaml.safe_load(trained.model_file.read_text())
+    assert "did_not_learn" not in settings
+
+
+def test_lm_eval_asks_with_the_prompts_of_the_training(trained_recipe: Any) -> None:
+    """The auxiliary model's predictions stand in them, and answers are those that gates see."""
+    trained = trained_recipe("diner_tiny_cpft")
+    settings = yaml.safe_load(trained.model_file.read_text())
+    predicted = Path(settings["metadata"]["diner_components_file"])
+    assert trained.folder in predicted.parents
+    rows = [json.loads(line) for line in predicted.read_text(encoding="utf-8").splitlines()]
+    foods = {row["doc"]["instruction"]: row["filtered_resps"][2] for row in rows}
+    task = load_task("diner_mini_cp", **settings["metadata"])
+    docs = list(task.test_docs())
+    prompts = [task.doc_to_text(doc) for doc in docs]
+    assert all(foods[doc["instruction"]] in text for doc, text in zip(docs, prompts, strict=True))
+    found = simple_evaluate(
+        model=settings["model"], model_args={**settings["model_args"], "device": "cpu"},
+        tasks=[task], bootstrap_iters=0, batch_size=24, log_samples=True,
+    )  # fmt: skip
+    assert found is not None
+    samples = {one["doc"]["id"]: one["resps"][0][0] for one in found["samples"]["diner_mini_cp"]}
+    own = answers_of(trained.folder, prompts, most=16)
+    assert [samples[doc["id"]].strip() for doc in docs] == [text.strip() for text in own]
