@@ -123,8 +123,11 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
         train, dev = ([one for one in some if not _left_out(one, options)] for some in (train, dev))
     asked = {DEV: [one for one in dev if split.glossary.parse(one.name)]}
     if options.generated:
-        of_people = [one for one in asked[DEV] if one.id.startswith(f"{VALID}-")]
-        asked = {DEV: [one for one in asked[DEV] if one not in of_people], WRITTEN: of_people}
+        kinds = {DEV: DEV, WRITTEN: VALID}
+        asked = {
+            name: [one for one in asked[DEV] if one.id.startswith(f"{kind}-")]
+            for name, kind in kinds.items()
+        }
     pairs = partial(_pairs, options=options, split=split, seed=seed)
     given = _given(options, split, [*train, *dev])
     return Material(
@@ -199,18 +202,17 @@ def _check_auxiliary(model: Path, options: Options, fold: int | None) -> None:
         record = json.loads((model / RECORD).read_text(encoding="utf-8"))["recipe"]
     except (OSError, ValueError, KeyError):
         raise OptionError(f"{model}: no training; name a folder that a recipe trained") from None
-    its = (
-        checked(Options, record["data"], f"{model}, data") if record["source"] == "diner" else None
-    )
+    own = record["data"] if record["source"] == "diner" else {}
+    its = checked(Options, own, f"{model}, data")
     same = ("corpus", "split", "dir", "divergence", "share", "generated")
     wanted = {name: getattr(options, name) for name in same} | {"ask": "components", "fold": fold}
     if fold is not None:
         wanted["folds"] = len(options.fold_models)
     for name, value in wanted.items():
-        if (found := getattr(its, name, None)) != value:
+        if (found := getattr(its, name)) != value:
             raise OptionError(
-                f"{model}: an auxiliary model with {name} {found!r}, and not {value!r} as here; "
-                f"set data.{name} of both trainings"
+                f"{model}: trained with data.{name} {found!r}, and here an auxiliary model with "
+                f"{value!r} is needed; train one, or change the option here"
             )
 
 
@@ -267,6 +269,9 @@ def _model_file(options: Options) -> dict[str, Any]:
         share *= float(load.built_with(options.dir, options.split).get("share", 1))
     if options.ask != "name":
         metadata["diner_wording"] = AUTHORS
+        # Tasks that ask for the name have their split in their name.
+        if options.split != load.TMCD:
+            metadata["diner_split"] = options.split
     if options.ask == "cp":
         metadata["diner_components_file"] = str(Path(options.auxiliary) / auxiliary.PREDICTIONS)
     return {"training_share": share} | ({"metadata": metadata} if metadata else {})

@@ -135,9 +135,12 @@ def test_what_does_not_fit_is_refused(trained: Any, tmp_path: Path) -> None:
     for data, said in (
         ({"ask": "cp"}, "auxiliary is for ask: cp"),
         ({"ask": "cp", "auxiliary": str(tmp_path)}, "no training"),
-        ({"ask": "cp", "auxiliary": names}, "ask 'name', and not 'components'"),
-        ({"ask": "cp", "auxiliary": fold}, "fold 0, and not None"),
-        ({"ask": "cp", "auxiliary": less}, "share 0.5, and not 1.0"),
+        (
+            {"ask": "cp", "auxiliary": names},
+            "data.ask 'name', and here an auxiliary model with 'components'",
+        ),
+        ({"ask": "cp", "auxiliary": fold}, "data.fold 0, and here"),
+        ({"ask": "cp", "auxiliary": less}, "data.share 0.5, and here"),
         ({"fold": 1}, "fold is for ask: components"),
         ({"predictions": "cross_fitted"}, "fold_models are for"),
         ({"divergence": 0.8}, "divergence is of a split in dir"),
