@@ -234,6 +234,7 @@ def trained_recipe() -> Callable[[str], Any]:
     def get(name: str) -> Any:
         benchmark = shipped()[name].parents[1]
         parts = ("training.py", "recipes", "mini", "mini.py", "mini.yaml", "prompt.py")
+        parts += ("auxiliary.py", "generated.py", "reading.py", "mini_reading.yaml")
         sources = [part for part in map(benchmark.joinpath, parts) if part.exists()]
         libraries = ["accelerate", "torch", "transformers", "tokenizers"]
         key = kept.key([kept.PACKAGE / "training", *sources], libraries)

@@ -9,10 +9,17 @@ import yaml
 from lm_eval import simple_evaluate
 from support.tasks import load_task
 
+from lm_eval_ext.benchmarks.diner.component_answers import parts
 from lm_eval_ext.training.answers import answers_of
+from lm_eval_ext.training.recipe import read_recipe, shipped
 
 BARS = {"diner_tiny": 0.9, "diner_tiny_cpft": 0.9, "tkqa_tiny": 0.8}
 """Each recipe with the bar of its gate."""
+
+
+def test_every_tiny_recipe_is_trained_here() -> None:
+    tiny = {name for name in shipped() if "_tiny" in name and read_recipe(name).source != "cogs"}
+    assert tiny == {*BARS, "diner_tiny_auxiliary"}, "which comes first in diner_tiny_cpft"
 
 
 @pytest.mark.parametrize("name", BARS)
@@ -31,16 +38,20 @@ def test_lm_eval_asks_with_the_prompts_of_the_training(trained_recipe: Any) -> N
     """The auxiliary model's predictions stand in them, and answers are those that gates see."""
     trained = trained_recipe("diner_tiny_cpft")
     settings = yaml.safe_load(trained.model_file.read_text())
-    predicted = Path(settings["metadata"]["diner_components_file"])
-    assert trained.folder in predicted.parents
+    named = Path("first", "auxiliary", "components.jsonl")
+    assert settings["metadata"]["diner_components_file"].endswith(str(named))
+    predicted = trained.folder / named
     rows = [json.loads(line) for line in predicted.read_text(encoding="utf-8").splitlines()]
-    foods = {row["doc"]["instruction"]: row["filtered_resps"][2] for row in rows}
-    task = load_task("diner_mini_cp", **settings["metadata"])
+    foods = {row["doc"]["instruction"]: parts(row["filtered_resps"][2]) for row in rows}
+    metadata = settings["metadata"] | {"diner_components_file": str(predicted)}
+    task = load_task("diner_mini_cp", **metadata)
     docs = list(task.test_docs())
     prompts = [task.doc_to_text(doc) for doc in docs]
-    assert all(foods[doc["instruction"]] in text for doc, text in zip(docs, prompts, strict=True))
+    stated = [",".join(foods[doc["instruction"]]) for doc in docs]
+    assert all(text in prompt for text, prompt in zip(stated, prompts, strict=True))
+    assert sum(map(bool, stated)) > len(docs) / 2
     found = simple_evaluate(
-        model=settings["model"], model_args={**settings["model_args"], "device": "cpu"},
+        model=settings["model"], model_args={"pretrained": str(trained.folder), "device": "cpu"},
         tasks=[task], bootstrap_iters=0, batch_size=24, log_samples=True,
     )  # fmt: skip
     assert found is not None

@@ -151,6 +151,13 @@ def test_a_longer_schedule_is_cut_off_and_lossy_texts_are_counted(
     # Eleven pairs to train on and one of development have the word, in prompt and answer.
     assert lost["texts"] == 2 * 12
     assert "bird" in lost["such as"][0]
+    # Paths in a model file may have changed since.
+    moved = replace(made, model_file={"metadata": {"place": "new"}})
+    monkeypatch.setattr(command, "prepare", lambda *_: moved)
+    (again,) = command.train(name, tmp_path / "out")
+    assert again.reused
+    assert again.model_file is not None
+    assert yaml.safe_load(again.model_file.read_text())["metadata"] == {"place": "new"}
     monkeypatch.setattr(command, "prepare", lambda *_: replace(made, lossy=False))
     with pytest.raises(OptionError, match="does not keep the texts"):
         command.train(name, tmp_path / "refused")
