@@ -207,7 +207,7 @@ def demonstration_model() -> Path:
     from support import kept
 
     tool = str(Path(sys.executable).parent / "lm-eval-ext")
-    recipes = ("mini", "mini.py", "generated.py", "prompt.py")
+    recipes = ("mini", "mini.py", "generated.py", "glossary.py", "prompt.py")
     trained_on = ("lieder", "cogs/mini", *(f"diner/{name}" for name in recipes), "magnifico/mini")
     trained_on += ("magnifico/prompt.py",)
     names = ("demo_model", "lexicon", *(f"benchmarks/{name}" for name in trained_on))
