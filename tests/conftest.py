@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ STARTS_PROCESSES = {"cli", "command", "lm_eval", "warm"}
 ONE_WORKERS = {"demonstration_model", "recorded_lieder", "runs"}
 """Fixtures that take seconds, for tests of several modules."""
 
-LONGEST = {"demonstration_model", "populated"}
+LONGEST = {"demonstration_model", "populated", "trained_recipe"}
 """Fixtures that take minutes where nothing is kept from an earlier run."""
 
 
@@ -206,7 +207,9 @@ def demonstration_model() -> Path:
     from support import kept
 
     tool = str(Path(sys.executable).parent / "lm-eval-ext")
-    trained_on = ("lieder", "cogs/mini", "diner", "magnifico/mini", "magnifico/prompt.py")
+    recipes = ("mini", "mini.py", "generated.py", "glossary.py", "prompt.py")
+    trained_on = ("lieder", "cogs/mini", *(f"diner/{name}" for name in recipes), "magnifico/mini")
+    trained_on += ("magnifico/prompt.py",)
     names = ("demo_model", "lexicon", *(f"benchmarks/{name}" for name in trained_on))
     sources = [kept.PACKAGE / name for name in names]
     key = kept.key(sources, ["torch", "transformers", "tokenizers"])
@@ -217,6 +220,30 @@ def demonstration_model() -> Path:
         assert done.returncode == 0, done.stderr[-2000:]
 
     return kept.made("demonstration-model", key, make) / "model"
+
+
+@pytest.fixture(scope="session")
+def trained_recipe() -> Callable[[str], Any]:
+    """Gives what a tiny recipe that ships has trained: a minute each, once."""
+    from support import kept
+
+    from lm_eval_ext.training.command import train
+    from lm_eval_ext.training.recipe import shipped
+    from lm_eval_ext.training.records import MODELS, finished
+
+    def get(name: str) -> Any:
+        benchmark = shipped()[name].parents[1]
+        parts = ("training.py", "recipes", "mini", "mini.py", "mini.yaml", "prompt.py")
+        parts += ("auxiliary.py", "generated.py", "reading.py", "mini_reading.yaml")
+        sources = [part for part in map(benchmark.joinpath, parts) if part.exists()]
+        libraries = ["accelerate", "torch", "transformers", "tokenizers"]
+        key = kept.key([kept.PACKAGE / "training", *sources], libraries)
+        folder = kept.made(f"recipe-{name}", key, lambda part: train(name, part / name) and None)
+        trained = finished(folder / name)
+        assert trained is not None
+        return replace(trained, model_file=trained.folder / MODELS / f"{name}.yaml")
+
+    return get
 
 
 class Completed:

@@ -142,7 +142,7 @@ def check_tokens(
     model: Annotated[Path, typer.Option(help="Folder of a model or a tokenizer.")],
     file: Annotated[
         Path | None,
-        typer.Option(help="A COGS file whose sentences and logical forms to check, too."),
+        typer.Option(help="A COGS file whose texts to check, too, under every lexicon."),
     ] = None,
 ) -> None:
     """Check that each novel token is one token, and that decoding restores encoded text."""

@@ -14,7 +14,6 @@ from typing import Any
 from lm_eval_ext.demo_model import corpus
 from lm_eval_ext.demo_model.corpus import BOS, EOS, EOS_ID, PAD, PAD_ID, Row
 from lm_eval_ext.demo_model.training import (
-    IGNORED_LABEL,
     SEEDS,
     Settings,
     Trained,
@@ -23,6 +22,8 @@ from lm_eval_ext.demo_model.training import (
     fit,
     make,
 )
+from lm_eval_ext.training.batches import IGNORED, padded
+from lm_eval_ext.training.starting import as_pretrained
 
 DEFAULT_STEPS = 900
 """About two minutes on one core, or 119 s of a busy one's time."""
@@ -74,21 +75,16 @@ def train(
         held_out = list(islice(rows(seed + HELD_OUT_SEED_OFFSET), HELD_OUT_TEXTS))
         with torch.no_grad():
             held_out_loss = float(loss(model, held_out).item())
-        return Trained(model, _as_pretrained(tokenizer), losses, held_out_loss)
+        wrapped = as_pretrained(tokenizer, LONGEST, pad_token=PAD, eos_token=EOS, bos_token=BOS)
+        return Trained(model, wrapped, losses, held_out_loss)
 
     return make(out, settings, trained)
 
 
 def loss(model: Any, rows: Sequence[Row]) -> Any:
     """Mean cross entropy of the answers' tokens, in nats (a scalar tensor)."""
-    import torch
-
-    def padded(members: list[list[int]], value: int) -> Any:
-        width = max(map(len, members))
-        return torch.tensor([ids + [value] * (width - len(ids)) for ids in members])
-
     ids = padded([prompt for prompt, _ in rows], PAD_ID)
-    labels = padded([answer for _, answer in rows], IGNORED_LABEL)
+    labels = padded([answer for _, answer in rows], IGNORED)
     return model(input_ids=ids, attention_mask=(ids != PAD_ID).long(), labels=labels).loss
 
 
@@ -106,20 +102,6 @@ def _new_model(settings: Settings) -> Any:
             decoder_start_token_id=PAD_ID, pad_token_id=PAD_ID, eos_token_id=EOS_ID,
         )
     )  # fmt: skip
-
-
-def _as_pretrained(tokenizer: Any) -> Any:
-    """Wraps a ``tokenizers.Tokenizer`` as transformers saves and loads it."""
-    from transformers import PreTrainedTokenizerFast
-
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token=PAD,
-        eos_token=EOS,
-        bos_token=BOS,
-        model_max_length=LONGEST,
-        clean_up_tokenization_spaces=False,
-    )
 
 
 def _batches(rows: Iterator[Row], settings: Settings) -> Iterator[Sequence[Row]]:

@@ -23,9 +23,6 @@ THREADS = 1
 machine and, waiting for each other, cost 7 to 25 times as much on a busy one. One thread also
 gives the same model whatever the number of cores."""
 
-IGNORED_LABEL = -100
-"""Marks padding for torch's cross entropy."""
-
 SEEDS = 2**32
 """Seeds are below it."""
 

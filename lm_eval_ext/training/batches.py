@@ -1,7 +1,7 @@
 """From texts to token ids: examples with answers, and blocks of corrupted text."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -52,14 +52,17 @@ def encode(
     return rows, cut
 
 
-def collator(tokenizer: Any) -> Callable[[Sequence[Row]], dict[str, Any]]:
-    """Pads rows to the longest, on the right."""
+def padded(members: Iterable[list[int]], value: int) -> Any:
+    """A tensor of rows that are filled up with a value to the longest, on the right."""
     import torch
 
-    def padded(members: Iterable[list[int]], value: int) -> Any:
-        members = list(members)
-        width = max(map(len, members))
-        return torch.tensor([ids + [value] * (width - len(ids)) for ids in members])
+    members = list(members)
+    width = max(map(len, members))
+    return torch.tensor([ids + [value] * (width - len(ids)) for ids in members])
+
+
+def collator(tokenizer: Any) -> Callable[[Sequence[Row]], dict[str, Any]]:
+    """Pads rows to the longest, on the right."""
 
     def collate(rows: Sequence[Row]) -> dict[str, Any]:
         return {
@@ -174,6 +177,11 @@ def _parts(total: int, count: int, rng: random.Random) -> list[int]:
 
 def problem_with(tokenizer: Any, pairs: Iterable[Pair]) -> str:
     """What a tokenizer does wrong with examples: an answer that does not come back, or ""."""
+    return next(problems(tokenizer, pairs), "")
+
+
+def problems(tokenizer: Any, pairs: Iterable[Pair]) -> Iterator[str]:
+    """All that a tokenizer does wrong with examples."""
     pairs = list(pairs)
     for place in range(0, len(pairs), _BATCH):
         part = pairs[place : place + _BATCH]
@@ -183,7 +191,7 @@ def problem_with(tokenizer: Any, pairs: Iterable[Pair]) -> str:
         for before, after in zip(targets, decoded, strict=True):
             if before != after:
                 shown = one_line(repr(before), limit=120)
-                return f"the answer {shown} comes back as {one_line(repr(after), limit=120)}"
+                yield f"the answer {shown} comes back as {one_line(repr(after), limit=120)}"
         unknown = tokenizer.unk_token_id
         if unknown is None or unknown == tokenizer.eos_token_id:
             continue
@@ -191,5 +199,4 @@ def problem_with(tokenizer: Any, pairs: Iterable[Pair]) -> str:
             part, tokenizer([source for source, _ in part])["input_ids"], strict=True
         ):
             if unknown in ids:
-                return f"the prompt {one_line(repr(source), limit=120)} has unknown tokens"
-    return ""
+                yield f"the prompt {one_line(repr(source), limit=120)} has unknown tokens"

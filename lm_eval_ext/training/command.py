@@ -150,7 +150,9 @@ def train_here(recipe: Recipe, folder: Path, seed: int, folders: Mapping[str, st
     key = key_of(recipe, seed, material, first)
     if (there := finished(folder)) is not None:
         check_same(folder / RECORD, there.record["key"], key)
-        return replace(there, reused=True)
+        # Paths in it may be those from before the folder was moved.
+        record = {**there.record, "model_file": dict(material.model_file)}
+        return replace(there, record=record, reused=True)
     work = folder / WORK
     work.mkdir(parents=True, exist_ok=True)
     with _alone(work, first=state.is_main_process), transformers_bars(shown=False):
@@ -213,7 +215,7 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
             documents, tokenizer, training.spans, seed=seed, examples=examples
         )
     else:
-        _check_tokenizer(start, tokenizer, material)
+        facts |= _check_tokenizer(start, tokenizer, material)
         kind = {"encoder_decoder": bool(model.config.is_encoder_decoder)}
         rows, facts["cut"] = batches.encode(material.train, tokenizer, training, **kind)
         dev, _ = batches.encode(material.dev, tokenizer, training, **kind)
@@ -251,11 +253,16 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
         (part / CURVE).write_text(record, encoding="utf-8")
 
 
-def _check_tokenizer(folder: Path, tokenizer: Any, material: Material) -> None:
+def _check_tokenizer(folder: Path, tokenizer: Any, material: Material) -> dict[str, Any]:
+    """Refuses a tokenizer that corrupts texts; of lossy ones, returns how many, and one of them."""
     pairs = [*material.train, *material.dev, *(p for some in material.gates.values() for p in some)]
+    if material.lossy:
+        found = list(batches.problems(tokenizer, pairs))
+        return {"not_kept": {"texts": len(found), "such as": found[:1]}}
     problem = material.problem_with(tokenizer) or batches.problem_with(tokenizer, pairs)
     if problem:
         raise OptionError(f"{folder}: the tokenizer does not keep the texts: {problem}")
+    return {}
 
 
 def _check_lengths(folder: Path, model: Any, rows: Sequence[batches.Row]) -> None:
@@ -274,7 +281,8 @@ def _gates(recipe: Recipe, material: Material, final: Path) -> tuple[Gate, ...]:
     if not recipe.gates:
         return ()
     model, tokenizer = load(final)
-    _check_tokenizer(final, tokenizer, material)
+    if not material.lossy:
+        _check_tokenizer(final, tokenizer, material)
     model.to(processes().device)
     found = []
     for name, bar in recipe.gates.items():

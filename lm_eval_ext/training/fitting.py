@@ -158,6 +158,10 @@ def _trainer_class(training: Training, ask: Callable[[Any], Mapping[str, float]]
                 self.optimizer = _with_choices(made, self.model, training)
             return self.optimizer
 
+        def create_scheduler(self, num_training_steps: int, *args: Any, **kwargs: Any) -> Any:
+            longer = round(num_training_steps * training.schedule_length)
+            return super().create_scheduler(longer, *args, **kwargs)
+
         def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
             output = super().evaluation_loop(*args, **kwargs)
             prefix = kwargs.get("metric_key_prefix", "eval")

@@ -38,6 +38,8 @@ class Material:
             does wrong with this material, or "".
         grow: Writes a copy of a model's folder with further tokens into a new folder.
         model_file: Keys of the model file, such as metadata for the tasks.
+        lossy: Whether texts that a tokenizer does not keep are counted in the record instead of
+            refused: texts that people wrote have characters that it lacks.
     """
 
     train: Sequence[Pair]
@@ -49,6 +51,7 @@ class Material:
     problem_with: Callable[[Any], str] = lambda tokenizer: ""
     grow: Callable[[Path, Path], None] | None = None
     model_file: Mapping[str, Any] = field(default_factory=dict)
+    lossy: bool = False
 
     def digest(self) -> str:
         """SHA-256 (hex) over all that is trained on and compared with."""

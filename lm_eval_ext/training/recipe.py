@@ -28,12 +28,12 @@ class NewTokenizer(Strict):
 
     Attributes:
         kind: ``words``, whole words (decoding joins them by single spaces); ``unigram``, T5's
-            kind; or ``bpe``, GPT-2's.
-        size: Most tokens of ``unigram`` and ``bpe``.
+            kind; ``bpe``, GPT-2's; or ``byte_fallback``, Llama's.
+        size: Most tokens of all kinds but ``words``; bytes are further ones.
         pattern: A regular expression that matches one token of ``words``.
     """
 
-    kind: Literal["words", "unigram", "bpe"] = "words"
+    kind: Literal["words", "unigram", "bpe", "byte_fallback"] = "words"
     size: int = Field(1000, ge=100)
     pattern: str = r"\S+"
 
@@ -100,6 +100,7 @@ class Training(Strict):
             and norms; None: ``learning_rate``, which is also meant where nothing else is said.
         schedule: Of the learning rates, as transformers names them; it reaches its end at the
             last step.
+        schedule_length: In trainings: a longer schedule than 1 is cut off at the last step.
         clip: Largest norm of the gradient; 0 for any.
         precision: ``fp32``, or ``bf16``: autocast, with weights in fp32.
         max_source: Most tokens of a prompt, the special ones included; so ``max_target``.
@@ -121,6 +122,7 @@ class Training(Strict):
     learning_rate: float = Field(gt=0)
     embedding_rate: float | None = Field(None, gt=0)
     schedule: Literal["linear", "constant", "constant_with_warmup", "cosine"] = "linear"
+    schedule_length: float = Field(1.0, ge=1)
     warmup_steps: int = Field(0, ge=0)
     weight_decay: float = Field(0.0, ge=0)
     beta2: float = Field(0.999, gt=0, lt=1)

@@ -1,5 +1,6 @@
 """The model that training starts from, and its tokenizer: on disk, made, or fetched."""
 
+import json
 import re
 import shutil
 from collections.abc import Sequence
@@ -27,6 +28,9 @@ _TOKENIZER_FILES = (
 )  # fmt: skip
 _FETCHED = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
 """Of a model on the hub; weights in other formats are the same once more."""
+
+_OLD_WEIGHTS = "pytorch_model*.bin"
+"""Fetched where a model has no others."""
 
 
 def start_folder(start: Start, material: Material, work: Path, seed: int) -> Path:
@@ -62,16 +66,20 @@ def _fetched(start: Start) -> Path:
         return folder
     from huggingface_hub import snapshot_download
 
+    def fetch(*patterns: str) -> Path:
+        revision = start.revision or None
+        return Path(snapshot_download(start.start, revision=revision, allow_patterns=patterns))
+
     try:
-        found = snapshot_download(
-            start.start, revision=start.revision or None, allow_patterns=list(_FETCHED)
-        )
+        found = fetch(*_FETCHED)
+        if not any(found.glob("*.safetensors")):
+            found = fetch(*_FETCHED, _OLD_WEIGHTS)
     except Exception as error:  # noqa: BLE001 - the hub raises many types
         raise OptionError(
             f"model.start {start.start}: no such folder, and not fetched from the hub "
             f"({_summary(error)})"
         ) from None
-    return Path(found)
+    return found
 
 
 def _summary(error: Exception) -> str:
@@ -187,7 +195,6 @@ def new_tokenizer(wanted: NewTokenizer, texts: Sequence[str], *, encoder_decoder
         OptionError: The pattern is not a regular expression.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast
 
     special = [PAD, EOS, UNKNOWN]
     sentinels = [f"<extra_id_{number}>" for number in range(SENTINELS)]
@@ -213,6 +220,8 @@ def new_tokenizer(wanted: NewTokenizer, texts: Sequence[str], *, encoder_decoder
                 show_progress=False,
             ),
         )  # fmt: skip
+    elif wanted.kind == "byte_fallback":
+        core = _byte_fallback(wanted.size, texts, special)
     else:
         core = Tokenizer(models.BPE())
         core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -229,7 +238,48 @@ def new_tokenizer(wanted: NewTokenizer, texts: Sequence[str], *, encoder_decoder
         core.post_processor = processors.TemplateProcessing(
             single=f"$A {EOS}", special_tokens=[(EOS, EOS_ID)]
         )
+    return as_pretrained(core, LONGEST, pad_token=PAD, eos_token=EOS, unk_token=UNKNOWN)
+
+
+def as_pretrained(core: Any, longest: int, **special: str) -> Any:
+    """Wraps a ``tokenizers.Tokenizer`` as transformers saves and loads it."""
+    from transformers import PreTrainedTokenizerFast
+
     return PreTrainedTokenizerFast(
-        tokenizer_object=core, pad_token=PAD, eos_token=EOS, unk_token=UNKNOWN,
-        model_max_length=LONGEST, clean_up_tokenization_spaces=False,
+        tokenizer_object=core,
+        model_max_length=longest,
+        clean_up_tokenization_spaces=False,
+        **special,
+    )
+
+
+def _byte_fallback(size: int, texts: Sequence[str], special: list[str]) -> Any:
+    """Llama's kind: BPE of words with their space, and bytes for unknown characters."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    words = pre_tokenizers.Metaspace(prepend_scheme="first")
+    first = Tokenizer(models.BPE())
+    first.pre_tokenizer = words
+    pieces = [f"<0x{number:02X}>" for number in range(256)]
+    trainer = trainers.BpeTrainer(
+        vocab_size=size + len(pieces), special_tokens=[*special, *pieces],
+        show_progress=False,
     )  # fmt: skip
+    first.train_from_iterator(texts, trainer)
+    # A trainer takes the bytes as special tokens only, which decoding would leave out.
+    made = json.loads(first.to_str())["model"]
+    merges = [tuple(merge) for merge in made["merges"]]
+    core = Tokenizer(
+        models.BPE(made["vocab"], merges, unk_token=UNKNOWN, fuse_unk=True, byte_fallback=True)
+    )
+    core.pre_tokenizer = words
+    core.decoder = decoders.Sequence(
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    core.add_special_tokens(special)
+    return core

@@ -11,12 +11,13 @@ import pytest
 
 from lm_eval_ext.benchmarks.cogs import mini as cogs_mini
 from lm_eval_ext.benchmarks.conceptual import mini as conceptual_mini
+from lm_eval_ext.benchmarks.diner import generated as diner_generated
 from lm_eval_ext.benchmarks.diner import mini as diner_mini
 from lm_eval_ext.benchmarks.lieder import mini as lieder_mini
 from lm_eval_ext.benchmarks.lieder.fresh import draw as fresh
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico_mini
 from lm_eval_ext.benchmarks.magnifico.prompt import INSTRUCTION
-from lm_eval_ext.demo_model import corpus, discourses, model, recipes
+from lm_eval_ext.demo_model import corpus, discourses, model
 from lm_eval_ext.demo_model import queries as generated
 from lm_eval_ext.demo_model.training import Settings
 
@@ -120,7 +121,7 @@ def test_no_dish_of_the_test_of_new_combinations_is_an_answer() -> None:
     }
     parsed = {frozenset(diner_mini.glossary().parse(answer) or ()) for answer in answers}
     assert len(parsed) > 300
-    assert not parsed & recipes.tested_dishes()
+    assert not parsed & diner_generated.tested_dishes()
 
 
 def test_a_seed_gives_its_texts_and_no_others() -> None:

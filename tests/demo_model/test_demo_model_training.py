@@ -163,7 +163,7 @@ def test_illegal_values_are_named(tmp_path: Path, seed: int, steps: int, message
     assert not (tmp_path / "m").exists()
 
 
-@pytest.mark.parametrize("stage", ["loss", "_as_pretrained"], ids=["training", "saving"])
+@pytest.mark.parametrize("stage", ["loss", "as_pretrained"], ids=["training", "saving"])
 def test_an_interruption_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import string
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,15 @@ puts a space before each stretch, both without a class.
 """
 
 
-def make(family: str, folder: Path) -> None:
-    """Saves a tokenizer and a random model for it; the same each time."""
+def make(family: str, folder: Path, *, letters: str = "") -> None:
+    """Saves a tokenizer and a random model for it; the same each time.
+
+    ``letters`` are known to ``unigram`` besides those of COGS.
+    """
     folder.mkdir(parents=True)
     tokenizer = {
-        "byte": _byte_bpe, "unigram": _unigram, "llama": _llama, "wordpiece": _wordpiece
+        "byte": _byte_bpe, "unigram": partial(_unigram, letters=letters), "llama": _llama,
+        "wordpiece": _wordpiece,
     }[family.split("_", maxsplit=1)[0]](family)  # fmt: skip
     tokenizer.save_pretrained(folder)
     config_file = folder / "tokenizer_config.json"
@@ -119,7 +124,7 @@ def _byte_bpe(_family: str) -> Any:
     return _fast(core, bos_token=end, eos_token=end, unk_token=end)
 
 
-def _unigram(family: str) -> Any:
+def _unigram(family: str, letters: str) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     core = Tokenizer(models.Unigram())
@@ -129,12 +134,12 @@ def _unigram(family: str) -> Any:
     )
     core.decoder = decoders.Metaspace(**spaces)
     trainer = trainers.UnigramTrainer(
-        vocab_size=150,
+        vocab_size=150 + len(letters),
         special_tokens=["<pad>", "</s>", "<unk>"],
         unk_token="<unk>",
         show_progress=False,
     )
-    core.train_from_iterator((*OLD_TEXTS, "[ ]"), trainer)
+    core.train_from_iterator((*OLD_TEXTS, "[ ]", *letters), trainer)
     sentinels = [f"<extra_id_{number}>" for number in reversed(range(SENTINELS))]
     if family == "unigram":
         document = json.loads(core.to_str())

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,33 @@ def test_accumulated_batches_are_one_batch(write: Any, tmp_path: Path) -> None:
     assert losses[1] == pytest.approx(losses[3], rel=1e-3)
 
 
+def test_a_longer_schedule_is_cut_off_and_lossy_texts_are_counted(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Material(
+        PAIRS, PAIRS[:8], {"all": PAIRS[:4]}, vocabulary=["red blue green dog cat"], lossy=True
+    )
+    monkeypatch.setattr(command, "prepare", lambda *_: made)
+    name = write(training={"steps": 4, "schedule_length": 4, "evaluate_answers": 0})
+    (trained,) = command.train(name, tmp_path / "out")
+    rates = [one["learning_rate"] for one in trained.record["curve"] if "learning_rate" in one]
+    assert 0.75 * 0.01 <= rates[-1] < rates[0]
+    lost = trained.record["not_kept"]
+    # Eleven pairs to train on and one of development have the word, in prompt and answer.
+    assert lost["texts"] == 2 * 12
+    assert "bird" in lost["such as"][0]
+    # Paths in a model file may have changed since.
+    moved = replace(made, model_file={"metadata": {"place": "new"}})
+    monkeypatch.setattr(command, "prepare", lambda *_: moved)
+    (again,) = command.train(name, tmp_path / "out")
+    assert again.reused
+    assert again.model_file is not None
+    assert yaml.safe_load(again.model_file.read_text())["metadata"] == {"place": "new"}
+    monkeypatch.setattr(command, "prepare", lambda *_: replace(made, lossy=False))
+    with pytest.raises(OptionError, match="does not keep the texts"):
+        command.train(name, tmp_path / "refused")
+
+
 def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(
     write: Any, tmp_path: Path
 ) -> None:
@@ -205,6 +233,7 @@ def test_what_cannot_work_is_refused_in_a_line(write: Any, tmp_path: Path) -> No
 
     refused("unknown key; nearest is learning_rate", training={"lerning_rate": 1})
     refused("nearest is batch_size", training={"btach_size": 1})
+    refused(r"training\.optimizer.*'adamw' or 'muon'", training={"optimizer": "sgd"})
     refused("give steps or epochs", training={"epochs": 2})
     refused("training.watch 'gate' is none of loss, all", training={"watch": "gate"})
     refused("no model_type 'tt5'", settings={"model.config.model_type": "tt5"})

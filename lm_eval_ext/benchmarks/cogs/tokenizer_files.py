@@ -15,10 +15,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from lm_eval_ext.benchmarks.cogs.lexicons import TOKENS, replacements, substitute
+from lm_eval_ext.benchmarks.cogs.lexicons import SEEDS, TOKENS, UNMODIFIED, replacements, substitute
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.text import one_line
 
@@ -55,6 +56,9 @@ TEMPLATES = (
 notation, and next to another novel token."""
 
 Document: TypeAlias = dict[str, Any]
+
+_BATCH = 1000
+"""Texts that are encoded at a time; affects memory only."""
 
 TOKENIZER, CONFIG, ADDED = "tokenizer.json", "tokenizer_config.json", "added_tokens.json"
 
@@ -262,15 +266,17 @@ def find_failure(tokenizer: Any, texts: Iterable[str]) -> str | None:
     token_by_id = {
         number: token for token, ids in ids_by_token(tokenizer).items() for number in ids
     }
-    for text in texts:
-        ids = tokenizer.encode(text)
-        wanted = [word for word in text.split() if word in NOVEL_TOKENS]
-        if [token_by_id[number] for number in ids if number in token_by_id] != wanted:
-            pieces = " ".join(tokenizer.convert_ids_to_tokens(ids))
-            return f"{text!r} is encoded as {pieces!r}, where a novel token is not one token"
-        back = tokenizer.decode(ids, skip_special_tokens=True)
-        if back != text:
-            return f"{text!r} is decoded as {back!r}"
+    left = iter(texts)
+    while part := list(islice(left, _BATCH)):
+        encoded = tokenizer(part)["input_ids"]
+        decoded = tokenizer.batch_decode(encoded, skip_special_tokens=True)
+        for text, ids, back in zip(part, encoded, decoded, strict=True):
+            wanted = [word for word in text.split() if word in NOVEL_TOKENS]
+            if [token_by_id[number] for number in ids if number in token_by_id] != wanted:
+                pieces = " ".join(tokenizer.convert_ids_to_tokens(ids))
+                return f"{text!r} is encoded as {pieces!r}, where a novel token is not one token"
+            if back != text:
+                return f"{text!r} is decoded as {back!r}"
     return None
 
 
@@ -293,12 +299,13 @@ def novel_texts() -> Iterator[str]:
 
 
 def texts_of(file: Path) -> Iterator[str]:
-    """Sentences and logical forms of a COGS file, with novel tokens for the key words.
+    """Sentences and logical forms of a COGS file under every published lexicon, each text once.
 
     Raises:
         DataError: The file cannot be read, or a line has only one column.
     """
-    words = replacements(TOKENS)
+    lexicons = [replacements(lexicon) for lexicon in (TOKENS, UNMODIFIED, *SEEDS)]
+    seen: set[str] = set()
     try:
         with file.open(encoding="utf-8", newline="\n") as lines:
             for number, line in enumerate(lines, start=1):
@@ -308,6 +315,8 @@ def texts_of(file: Path) -> Iterator[str]:
                         f"{file}: line {number} has one column; a COGS file has a sentence and a "
                         "logical form, separated by a tab"
                     )
-                yield from (substitute(text, words) for text in columns[:2])
+                texts = {substitute(text, words) for words in lexicons for text in columns[:2]}
+                yield from sorted(texts - seen)
+                seen |= texts
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: cannot be read ({error})") from None

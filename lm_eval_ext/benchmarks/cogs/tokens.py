@@ -59,7 +59,7 @@ class Added:
 def check_tokens(model: Path, file: Path | None = None) -> int:
     """Checks the novel tokens of any tokenizer; returns the number of texts that it checked.
 
-    ``file`` is a COGS file to check as well, with novel tokens for the key words.
+    ``file`` is a COGS file to check as well, under every published lexicon.
 
     Raises:
         OptionError: The folder has no tokenizer, or a text fails; the message quotes it.

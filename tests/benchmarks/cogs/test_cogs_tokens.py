@@ -28,6 +28,8 @@ from lm_eval_ext.benchmarks.cogs.tokenizer_files import (
 from lm_eval_ext.benchmarks.cogs.tokens import Added, add_tokens, check_tokens
 from lm_eval_ext.cli import cogs
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.training.recipe import NewTokenizer
+from lm_eval_ext.training.starting import new_tokenizer
 
 pytestmark = pytest.mark.slow
 
@@ -116,18 +118,48 @@ def test_lm_evals_hf_model_reads_and_writes_the_tokens(made: Any, family: str) -
     assert model.tok_decode(ids) == text
 
 
-def test_real_sentences_and_forms_come_back_exactly(made: Any, real_data: Path) -> None:
-    gen = real_data / "cogs" / "gen.pre-2022-09.tsv"
-    lines = gen.read_text(encoding="utf-8").splitlines(keepends=True)
-    for family in ("unigram", "byte_bpe", "llama_legacy"):
+def test_real_texts_come_back_exactly_under_every_lexicon(made: Any, real_data: Path) -> None:
+    """A sentence's first space, which the authors put before a novel token, is another matter.
+
+    T5's kind does not see it. Llama's sees it, and takes the first space away in decoding, which
+    nobody asks of a prompt. Answers have none.
+    """
+    lines = (real_data / "cogs" / "gen.pre-2022-09.tsv").read_text().splitlines(keepends=True)
+    part = made("unigram")[1].parent / "part.tsv"
+    part.write_text("".join(lines[::80]), encoding="utf-8")
+    texts = list(texts_of(part))
+    assert len(texts) == len(set(texts)) > 4 * len(lines[::80])
+    seen = {word for text in texts for word in text.split()}
+    for lexicon in ("tokens", "cvcv_short", "cvcv_long", "random_short", "random_long"):
+        assert seen >= set(replacements(lexicon).values()), lexicon
+    first = [text for text in texts if text.split()[0] in NOVEL_TOKENS]
+    spaced = [f" {text}" for text in first]
+    for family in ("unigram", "byte_bpe", "llama", "llama_legacy"):
         _, out, added = made(family)
-        part = out.parent / f"{family}.tsv"
-        part.write_text("".join(lines[::7]), encoding="utf-8")
-        texts = list(texts_of(part))
-        assert len(texts) == 2 * len(lines[::7]) >= 6000
-        # All 21 items occur, so this reads all 21 tokens.
-        assert {word for text in texts for word in text.split()} >= set(NOVEL_TOKENS)
         assert check_tokens(out, part) == added.texts + len(texts)
+        tokenizer = load_tokenizer(out)
+        ids = tokenizer(spaced)["input_ids"]
+        assert (ids == tokenizer(first)["input_ids"]) is (family == "unigram")
+        back = tokenizer.batch_decode(ids, skip_special_tokens=True)
+        assert back == (first if family in ("unigram", "llama") else spaced)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "byte_fallback"])
+def test_tokenizers_of_recipes_keep_real_texts_after_saving(
+    kind: Any, real_data: Path, tmp_path: Path
+) -> None:
+    part = tmp_path / "part.tsv"
+    lines = (real_data / "cogs" / "gen.pre-2022-09.tsv").read_text().splitlines(keepends=True)
+    part.write_text("".join(lines[::200]), encoding="utf-8")
+    texts = list(texts_of(part))
+    wanted = NewTokenizer(kind=kind, size=600)
+    new_tokenizer(wanted, texts, encoder_decoder=kind == "unigram").save_pretrained(tmp_path / "t")
+    tokenizer = load_tokenizer(tmp_path / "t")
+    back = tokenizer.batch_decode(tokenizer(texts)["input_ids"], skip_special_tokens=True)
+    assert back == texts
+    unknown = "Ein Tütchen"
+    ids = tokenizer(unknown, add_special_tokens=False)["input_ids"]
+    assert (tokenizer.decode(ids, skip_special_tokens=True) == unknown) is (kind != "unigram")
 
 
 def _failure_with(added: Iterable[dict[str, Any]], source: Path, target: Path) -> str | None:
@@ -236,7 +268,8 @@ def test_a_file_for_the_check_must_be_cogss(made: Any, tmp_path: Path) -> None:
     (tmp_path / "lossy.tsv").write_text("Lina  saw a cobra .\tA\u0301\ttype\n", encoding="utf-8")
     words = replacements(TOKENS)
     texts = list(texts_of(tmp_path / "lossy.tsv"))
-    assert texts == [f"{words['Lina']} saw a {words['cobra']} .", "A\u0301"]
+    assert {f"{words['Lina']} saw a {words['cobra']} .", "Lina saw a cobra ."} < set(texts)
+    assert len(texts) == 7, "six lexicons, and a form without a key word"
     with pytest.raises(OptionError, match="is decoded as"):
         check_tokens(made("wordpiece")[1], tmp_path / "lossy.tsv")
 

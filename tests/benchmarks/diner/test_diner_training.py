@@ -1,0 +1,210 @@
+"""DiNeR's material for training: questions, what stands before them, and what is refused."""
+
+# ruff: noqa: RUF001 (Chinese punctuation is what is meant)
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import families
+from support.tasks import load_task
+
+from lm_eval_ext.benchmarks.diner import auxiliary, generated, mini
+from lm_eval_ext.benchmarks.diner.build import folder as built_folder
+from lm_eval_ext.benchmarks.diner.build.text import documents
+from lm_eval_ext.benchmarks.diner.records import Recipe
+from lm_eval_ext.benchmarks.diner.training import TITLE, prepare
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.training.starting import load
+
+MINI = {"corpus": "mini", "generated": 60}
+QUESTIONS = ("主要操作", "主要风味", "主要食材")
+
+
+def test_names_and_component_questions() -> None:
+    made = prepare(MINI, 0)
+    assert len(made.train) == 34 + 60
+    assert {name: len(some) for name, some in made.gates.items()} == {"dev": 200, "written": 8}
+    assert not {prompt for prompt, _ in made.train} & {prompt for prompt, _ in made.dev}
+    tested = generated.tested_dishes()
+    assert not tested & {generated.components(name) for _, name in (*made.train, *made.dev)}
+    assert made.model_file == {"training_share": 1.0}
+    assert made.train[:34] == prepare(MINI, 1).train[:34]
+    assert made.train != prepare(MINI, 1).train
+    assert made.gates == prepare(MINI, 1).gates
+
+    three = prepare(MINI | {"ask": "components"}, 0)
+    assert three.model_file["metadata"] == {"diner_wording": "authors"}
+    for place, (prompt, name) in enumerate(made.train):
+        asked = three.train[3 * place : 3 * place + 3]
+        instruction = prompt.removesuffix(" 这个菜谱的菜名是什么？")
+        assert [text for text, _ in asked] == [
+            f"{instruction} 这个菜谱的{kind}是什么？" for kind in QUESTIONS
+        ]
+        words = [word for _, answer in asked for word in answer.split(",") if word]
+        assert sorted(words) == sorted(mini.glossary().words_in(name) or ())
+    foods = [answer for _, answer in three.train[2::3] if "," in answer]
+    in_order = [a for a in foods if any("".join(a.split(",")) in name for _, name in made.train)]
+    assert 0 < len(in_order) < len(foods), "their order is random"
+
+
+def test_shares_are_nested_and_told() -> None:
+    parts = [set(prepare({"corpus": "mini", "share": share}, 0).train) for share in (0.2, 0.6, 1)]
+    assert [len(part) for part in parts] == [7, 20, 34]
+    assert parts[0] < parts[1] < parts[2]
+    assert prepare({"corpus": "mini", "share": 0.2}, 0).model_file == {"training_share": 0.2}
+
+
+def test_what_counts_as_learned() -> None:
+    score = prepare(MINI, 0).score
+    right = ("红烧牛肉", "“红烧牛肉”", "菜名是红烧牛肉。", "红烧肥牛")
+    assert {score(answer, "红烧牛肉") for answer in right} == {1.0}
+    assert score("红烧茄子", "红烧牛肉") == 0.5
+    assert score("清蒸鱼", "红烧牛肉") == score("", "红烧牛肉") == 0.0
+    score = prepare(MINI | {"ask": "components"}, 0).score
+    assert {score(*pair) for pair in (("", ""), ("番茄,土豆", "土豆,西红柿"), ("无", ""))} == {1.0}
+    assert {score(*pair) for pair in (("", "炒"), ("炒", ""), ("烤", "炒"))} == {0.0}
+
+
+def answered(model: Path, prompts: Any, *, most: int) -> list[str]:
+    """A stand-in for a model, which names itself as the action and forgets the flavour."""
+    assert most == 16
+    answers = {"主要操作": model.name, "主要风味": "", "主要食材": "土豆, 鱼"}
+    return [next(a for kind, a in answers.items() if f"{kind}是什么" in one) for one in prompts]
+
+
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Folders of auxiliary models that :func:`answered` stands for."""
+    monkeypatch.setattr(auxiliary, "answers_of", answered)
+
+    def folder(name: str, **data: Any) -> str:
+        (tmp_path / name).mkdir()
+        record = {"recipe": {"source": "diner", "data": MINI | {"ask": "components"} | data}}
+        (tmp_path / name / "training.json").write_text(json.dumps(record))
+        return str(tmp_path / name)
+
+    return folder
+
+
+def test_predictions_stand_before_the_question_in_training_and_in_the_task(
+    trained: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = MINI | {"ask": "cp", "auxiliary": trained("aux")}
+    made = prepare(data, 0)
+    stated = "这个菜谱的主要操作是aux,这个菜谱的主要食材是土豆,鱼,这个菜谱的菜名是什么？"
+    assert all(prompt.endswith(f"” {stated}") for prompt, _ in (*made.train, *made.gates["dev"]))
+    task = load_task("diner_mini_cp", **made.model_file["metadata"])
+    docs = list(task.test_docs())
+    assert len(docs) == 24
+    assert all(task.doc_to_text(doc).endswith(f"” {stated}") for doc in docs)
+    # Kept: nothing is asked a second time.
+    monkeypatch.setattr(auxiliary, "answers_of", None)
+    assert prepare(data, 0).digest() == made.digest()
+
+
+def test_cross_fitted_predictions_are_of_models_that_did_not_see_the_dish(trained: Any) -> None:
+    folds = {n: trained(f"fold{n}", fold=n, folds=3) for n in range(3)}
+    data = {"ask": "cp", "auxiliary": trained("aux"), "predictions": "cross_fitted"}
+    made = prepare(MINI | data | {"fold_models": folds}, 0)
+    by_dish: dict[str, set[str]] = {}
+    for prompt, name in (*made.train, *made.dev):
+        by_dish.setdefault(name, set()).update(re.findall(r"操作是(fold\d)", prompt))
+    assert {len(models) for models in by_dish.values()} == {1}
+    assert set.union(*by_dish.values()) == {"fold0", "fold1", "fold2"}
+    for number in range(3):
+        fold = prepare(MINI | {"ask": "components", "fold": number, "folds": 3}, 0)
+        texts = {prompt.split("”")[0] for prompt, _ in (*fold.train, *fold.dev)}
+        own = {p.split("”")[0] for p, _ in (*made.train, *made.dev) if f"fold{number}" in p}
+        assert own
+        assert not own & texts
+    task = load_task("diner_mini_cp", **made.model_file["metadata"])
+    assert all("操作是aux" in task.doc_to_text(doc) for doc in task.test_docs())
+    of_a_dish = [Recipe("a", f"做法{number}", "菜") for number in range(20)]
+    folds_of = [{auxiliary.fold_of(a, 5, by_dish=by) for a in of_a_dish} for by in (True, False)]
+    assert [len(some) for some in folds_of] == [1, 5]
+
+
+def test_what_does_not_fit_is_refused(trained: Any, tmp_path: Path) -> None:
+    names = trained("names", ask="name")
+    fold = trained("fold", fold=0)
+    less = trained("less", share=0.5)
+    for data, said in (
+        ({"ask": "cp"}, "auxiliary is for ask: cp"),
+        ({"ask": "cp", "auxiliary": str(tmp_path)}, "no training"),
+        (
+            {"ask": "cp", "auxiliary": names},
+            "data.ask 'name', and here an auxiliary model with 'components'",
+        ),
+        ({"ask": "cp", "auxiliary": fold}, "data.fold 0, and here"),
+        ({"ask": "cp", "auxiliary": less}, "data.share 0.5, and here"),
+        ({"fold": 1}, "fold is for ask: components"),
+        ({"predictions": "cross_fitted"}, "fold_models are for"),
+        ({"divergence": 0.8}, "divergence is of a split in dir"),
+        ({"ask": "text"}, "needs recipes"),
+        ({"shar": 0.5}, "nearest is share"),
+        ({"share": 0}, "greater than 0"),
+    ):
+        with pytest.raises(OptionError, match=re.escape(said)):
+            prepare(MINI | data, 0)
+    with pytest.raises(OptionError, match="go with corpus: mini"):
+        prepare({"generated": 5}, 0)
+
+
+def test_a_split_of_another_divergence_is_built_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_data: Path
+) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
+    calls = []
+
+    def build(corpus: Path, out: Path, glossary: Path, options: Any) -> None:
+        calls.append((corpus.name, glossary.name, options.divergence))
+        out.mkdir()
+        (out / "glossary.json").write_text(json.dumps(mini.glossary().as_dict()))
+        (out / "tmcd_data.json").write_text(json.dumps(mini.split("tmcd")))
+        used = {"options": {"divergence": options.divergence, "proportion": 0.5}}
+        (out / "report.json").write_text(json.dumps(used))
+
+    monkeypatch.setattr(built_folder, "build", build)
+    data = {"dir": str(tmp_path / "out"), "divergence": 0.8}
+    with pytest.raises(OptionError, match=r"name the corpus with data\.recipes"):
+        prepare(data, 0)
+    for _ in range(2):
+        made = prepare(data | {"recipes": "corpus.json", "share": 0.4}, 0)
+    assert calls == [("corpus.json", "glossary.json", 0.8)]
+    assert made.facts["divergence"] == "0.8"
+    assert made.model_file == {
+        "training_share": 0.2,
+        "metadata": {"diner_dir": str(tmp_path / "out")},
+    }
+    with pytest.raises(OptionError, match=r"0\.6, and the split in .* was built for 0\.8"):
+        prepare(data | {"divergence": 0.6}, 0)
+
+
+def test_text_to_pretrain_on_names_no_dish(tmp_path: Path) -> None:
+    titles = ("红烧牛肉", "【家常】红烧牛肉面(一)", "凉拌黄瓜", "DIY", "蛋糕")
+    rows = [
+        {"name": title, "recipeIngredient": [], "recipeInstructions": ["切" * 30]}
+        for title in titles
+    ]
+    (tmp_path / "corpus.json").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found = documents(tmp_path / "corpus.json", {"红烧牛肉", "黄瓜丝"})
+    assert found == [f"{title}\n{'切' * 30}。" for title in ("凉拌黄瓜", "蛋糕")]
+
+
+def test_the_authors_token_is_added_and_changes_nothing_else(tmp_path: Path) -> None:
+    import torch
+
+    families.make("unigram", tmp_path / "model")
+    grow = prepare(MINI | {"title_token": True}, 0).grow
+    assert grow is not None
+    grow(tmp_path / "model", tmp_path / "grown")
+    before, old = load(tmp_path / "model")
+    after, new = load(tmp_path / "grown")
+    assert len(new.tokenize(f"a{TITLE}")) == len(old.tokenize("a")) + 1
+    assert new.decode(new(TITLE)["input_ids"], skip_special_tokens=True).strip() == ""
+    rows = before.get_input_embeddings().weight
+    assert torch.equal(rows, after.get_input_embeddings().weight[: len(rows)])
