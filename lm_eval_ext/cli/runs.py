@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lm_eval_ext.cli import resumable
 from lm_eval_ext.errors import OptionError
 
 if TYPE_CHECKING:
@@ -115,12 +116,8 @@ def _reporting() -> Iterator["Reporter"]:
 
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
     status = console.status("")
-    try:
-        with status:
-            yield Reporter(line=console.print, status=lambda line: status.update(Text(line)))
-    except KeyboardInterrupt:
-        typer.echo("interrupted; the same command continues where this one ended", err=True)
-        raise typer.Exit(130) from None
+    with resumable(), status:
+        yield Reporter(line=console.print, status=lambda line: status.update(Text(line)))
 
 
 def _print_plan(plan: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:

@@ -17,9 +17,7 @@ def work(tmp_path: Path) -> Work:
     models = tmp_path / "models"
     models.mkdir()
     (models / "sound.yaml").write_text("model: dummy\n")
-    (models / "broken.yaml").write_text(
-        "display_name: Broken\nmodel: recorded\nmodel_args: {path: nowhere.jsonl}\n"
-    )
+    (models / "broken.yaml").write_text("model: dummy\nlauncher: no-such-command\n")
     return Work([models], "lieder_mini", tmp_path / "out", limit=2)
 
 
@@ -36,7 +34,7 @@ def test_results_come_back_and_failures_are_explained(
 
     monkeypatch.setattr(Path, "touch", hidden)
     lines: list[str] = []
-    with pytest.raises(FailedError, match=r"1 of 2 models failed: broken: .*nowhere\.jsonl"):
+    with pytest.raises(FailedError, match=r"1 of 2 models failed: broken: launcher 'no-such-"):
         ray_cluster.run_on(work, "local", Reporter(lines.append, lambda _: None))
     assert "sound: done" in lines
     assert [one["tasks"] for one in plan(work)] == [["lieder_mini"], []]
