@@ -141,7 +141,11 @@ def _submit_all(work: Work, jobs: Sequence[Job], shards: int, executor_class: An
         if state.not_launched:
             release(state.job)
         elif state.missing and not state.queued:
-            key = json.dumps(job.model.resources, sort_keys=True)
+            try:
+                flags = parameters(job.model.resources)
+            except OptionError as error:
+                raise OptionError(f"{job.model.path}: {error}") from None
+            key = json.dumps(flags, sort_keys=True)
             groups.setdefault(key, {})[state.model] = replace(
                 work,
                 models=[job.model.path.resolve()],
@@ -150,7 +154,7 @@ def _submit_all(work: Work, jobs: Sequence[Job], shards: int, executor_class: An
             )
     for key, models in groups.items():
         executor = executor_class(folder=work.output.resolve() / FOLDER, max_num_timeout=_REQUEUES)
-        flags = parameters(json.loads(key))
+        flags = json.loads(key)
         split: list[str] = []
         if shards > 1:
             parts = [
@@ -212,7 +216,7 @@ def wait(look: Callable[[], list[State]], reporter: Reporter, *, poll_s: float =
             break
         reporter.status(counts(now))
         time.sleep(poll_s)
-    if failed := {state.model: state.reason for state in now if state.word != "done"}:
+    if failed := {one.model: one.reason or one.word for one in now if one.word != "done"}:
         raise FailedError(failed, len(now))
 
 
