@@ -226,9 +226,9 @@ def owner(folder: Path) -> int:
 def show_time_limit(folder: Path, server: counting_server.Counting) -> None:
     """A job whose work takes longer than its time."""
     showing = Showing(folder, server, tasks="lieder_mini", limit=16)
-    showing.add_models(1, "resources: {cpus: 1, time: 3}\n")
+    showing.add_models(1, "resources: {cpus: 1, time: 5}\n")
     showing.serial()
-    server.pause_s = 1.0
+    server.pause_s = 2.0
     with cluster(showing, 1) as slurm:
         waiting = showing.start("out", "--executor", "slurm", "--wait")
         seen, before = [], ""
