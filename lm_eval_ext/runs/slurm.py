@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import mul
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -292,7 +291,8 @@ def minutes(text: str | int) -> int:
     days, *rest = match.groups()
     parts = [int(part) for part in rest if part is not None]
     units = (60, 1) if days is None and len(parts) < len(rest) else (3600, 60, 1)
-    seconds = 86400 * int(days or 0) + sum(map(mul, parts, units))
+    seconds = sum(count * unit for count, unit in zip(parts, units, strict=False))
+    seconds += 86400 * int(days or 0)
     return max(1, -(-seconds // 60))
 
 
