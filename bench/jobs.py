@@ -2,6 +2,7 @@
 
 python -m bench.jobs slurm         6 models x 5 tasks on two nodes, with everything that goes wrong
 python -m bench.jobs time-limit    a job that runs out of its time, to its end
+python -m bench.jobs launch        a node that starts no job
 python -m bench.jobs race          two commands started at once on one folder, 20 times
 python -m bench.jobs ray           a worker and a node that are lost
 
@@ -141,9 +142,9 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 @contextmanager
-def cluster(showing: Showing, nodes: int) -> Iterator[PrivateSlurm]:
+def cluster(showing: Showing, nodes: int, more: str = "") -> Iterator[PrivateSlurm]:
     """A private Slurm in the showing's folder."""
-    slurm = PrivateSlurm(showing.folder / "slurm", nodes)
+    slurm = PrivateSlurm(showing.folder / "slurm", nodes, more)
     os.environ["SLURM_CONF"] = str(slurm.config)
     try:
         slurm.start()
@@ -246,6 +247,25 @@ def show_time_limit(folder: Path, server: counting_server.Counting) -> None:
     showing.check("out", interruptions=len(seen))
 
 
+def show_launch(folder: Path, server: counting_server.Counting) -> None:
+    """A node on which nothing starts: Slurm drains it, and holds the job until it is released."""
+    showing = Showing(folder, server, tasks="lieder_mini", limit=2)
+    showing.add_models(1)
+    showing.serial()
+    prolog = folder / "prolog"
+    prolog.write_text(f"#!/bin/sh\n! mkdir '{folder}/failed' 2>/dev/null\n")  # fails once
+    prolog.chmod(0o755)
+    with cluster(showing, 2, f"Prolog={prolog}\n") as slurm:
+        status = showing.start("out", "--executor", "slurm", "--wait").wait(LONG_S)
+        for line in (folder / "out.log").read_text().splitlines():
+            showing.say(f"--wait: {line}")
+        nodes = slurm.ask("sinfo", "-N", "-h", "-o", "%N %T").splitlines()
+        showing.say(f"--wait ends with {status}; nodes: {', '.join(nodes)}")
+    if status or "a drained" not in nodes:
+        raise WrongError("node a should be drained, and the job end well on b")
+    showing.check("out", interruptions=0)
+
+
 def show_race(folder: Path, server: counting_server.Counting, rounds: int = 20) -> None:
     """Two commands started at the same moment on one folder."""
     showing = Showing(folder, server, tasks="lieder_mini", limit=2)
@@ -299,7 +319,8 @@ def show_ray(folder: Path, server: counting_server.Counting) -> None:
 
 
 SHOWINGS = {
-    "slurm": show_slurm, "time-limit": show_time_limit, "race": show_race, "ray": show_ray,
+    "slurm": show_slurm, "time-limit": show_time_limit, "launch": show_launch, "race": show_race,
+    "ray": show_ray,
 }  # fmt: skip
 
 
