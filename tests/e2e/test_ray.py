@@ -1,6 +1,8 @@
 """Models on a Ray cluster: a real one on this machine, whose nodes do not see the output folder."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -9,7 +11,7 @@ from lm_eval_ext.runs import ray_cluster
 from lm_eval_ext.runs.job import Reporter
 from lm_eval_ext.runs.run import FailedError, Work, plan
 
-pytest.importorskip("ray", reason="Ray is not installed (pip install 'lm-eval-ext[ray]')")
+ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'lm-eval-ext[ray]')")
 
 
 @pytest.fixture
@@ -51,8 +53,24 @@ def test_an_address_where_nothing_answers_is_one_line(work: Work, address: str) 
 
 
 def test_resources_become_options() -> None:
-    assert ray_cluster.parameters({}) == {"num_gpus": 0, "num_cpus": 1}
+    assert ray_cluster.parameters({}) == {"num_gpus": 0, "num_cpus": 1, "max_retries": 3}
     given = {"gpus": 2, "cpus": 8, "extra": {"resources": {"a100": 1}}}
     assert ray_cluster.parameters(given) == {
-        "num_gpus": 2, "num_cpus": 8, "resources": {"a100": 1},
+        "num_gpus": 2, "num_cpus": 8, "max_retries": 3, "resources": {"a100": 1},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("resources", "why"),
+    [
+        ({"extra": {"constraint": "a100"}}, "m: resources: Ray refuses them: .*constraint"),
+        ({"extra": {"num_gpus": "many"}}, "m: resources: Ray refuses them: .*num_gpus"),
+        ({"gpus": 2}, "m: resources ask for 2 GPUs, and no node of the Ray cluster has more"),
+    ],
+)
+def test_resources_that_no_node_gives_are_one_line(resources: dict[str, Any], why: str) -> None:
+    nodes = [{"Alive": True, "Resources": {"CPU": 4.0, "GPU": 1.0}},
+             {"Alive": False, "Resources": {"CPU": 8.0, "GPU": 8.0}}]  # fmt: skip
+    cluster = SimpleNamespace(remote=ray.remote, nodes=lambda: nodes)
+    with pytest.raises(OptionError, match=why):
+        ray_cluster._task(cluster, "m", ray_cluster.parameters(resources))
