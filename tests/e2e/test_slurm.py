@@ -1,11 +1,15 @@
 """Jobs of a real Slurm: a private cluster of one node, without accounting."""
 
+import json
 import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 from support.private_slurm import NotStartedError, PrivateSlurm
@@ -157,6 +161,46 @@ def test_what_slurm_holds_is_released_and_what_people_hold_is_said_once(
         "m: pending (job 7_1): JobHeldAdmin",
         "m: done (job 7_1)",
     ]
+
+
+class Executor:
+    """Numbers arrays as Slurm does; ``said`` has each one's work and flags."""
+
+    said: ClassVar[list[tuple[list[str], str]]] = []
+
+    def __init__(self, **_: object) -> None:
+        self.flags: dict[str, str] = {}
+
+    def update_parameters(self, **flags: str) -> None:
+        self.flags |= flags
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        self.jobs: list[SimpleNamespace] = []
+        yield
+        self.said.append(([job.what for job in self.jobs], self.flags.get("dependency", "")))
+        for number, job in enumerate(self.jobs):
+            job.job_id = f"{len(self.said)}_{number}"
+
+    def submit(self, what: slurm.Evaluation) -> SimpleNamespace:
+        name = Path(what.work.models[0]).stem
+        self.jobs.append(SimpleNamespace(what=f"{name} {what.work.shard}"))
+        return self.jobs[-1]
+
+
+def test_shards_are_jobs_of_their_own_and_the_last_one_waits_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "_executor", lambda: Executor)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text("model: dummy\n")
+    work = Work([tmp_path / "a.yaml", tmp_path / "b.yaml"], "lieder_mini", tmp_path / "out")
+    slurm.submit(work, prepare(work), 2, SILENT)
+    assert Executor.said == [
+        (["a 1/2", "a 2/2", "b 1/2", "b 2/2"], ""), (["a None", "b None"], "afterany:1"),
+    ]  # fmt: skip
+    kept = json.loads((tmp_path / "out" / ".slurm" / "jobs.json").read_text())
+    assert kept == {"a": ["1_0", "1_1", "2_0"], "b": ["1_2", "1_3", "2_1"]}
 
 
 def test_a_held_shard_is_the_state_of_its_model(
