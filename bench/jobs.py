@@ -2,7 +2,8 @@
 
 python -m bench.jobs slurm         6 models x 5 tasks on two nodes, with everything that goes wrong
 python -m bench.jobs time-limit    a job that runs out of its time, to its end
-python -m bench.jobs race          two runs started at once on one folder, 20 times
+python -m bench.jobs launch        a node that starts no job
+python -m bench.jobs race          two commands started at once on one folder, 20 times
 python -m bench.jobs ray           a worker and a node that are lost
 
 Slurm and Ray are this machine's own. The models ask a server that counts; its answers depend on
@@ -12,9 +13,7 @@ something is lost, differs or is asked twice.
 
 import argparse
 import json
-import multiprocessing
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +33,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support import counting_server, tiny
 from support.private_slurm import NotStartedError, PrivateSlurm
 
-from lm_eval_ext.runs import job, run
-
 COMMAND = str(Path(sys.executable).parent / "lm-eval-ext")
 TASKS = "lieder_mini,magnifico_mini,cogs_mini,conceptual_mini,diner_mini"
-LONG_S = 900
+LONG_S = 3600
+_started: list["subprocess.Popen[bytes]"] = []
 
 
 class WrongError(Exception):
@@ -72,7 +70,8 @@ class Showing:
             COMMAND, "run", "--models", "models", "--tasks", self.tasks, "--limit",
             str(self.limit), "--output", output, *options,
         ]  # fmt: skip
-        return subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
+        _started.append(subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log))
+        return _started[-1]
 
     def serial(self) -> None:
         """Evaluates all models one after the other, which the rest is compared with."""
@@ -143,9 +142,9 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 @contextmanager
-def cluster(showing: Showing, nodes: int) -> Iterator[PrivateSlurm]:
+def cluster(showing: Showing, nodes: int, more: str = "") -> Iterator[PrivateSlurm]:
     """A private Slurm in the showing's folder."""
-    slurm = PrivateSlurm(showing.folder / "slurm", nodes)
+    slurm = PrivateSlurm(showing.folder / "slurm", nodes, more)
     os.environ["SLURM_CONF"] = str(slurm.config)
     try:
         slurm.start()
@@ -160,12 +159,13 @@ def queue(slurm: PrivateSlurm, output: Path) -> dict[str, tuple[str, ...]]:
     jobs = json.loads(file.read_text()) if file.exists() else {}
     rows = slurm.ask("squeue", "-h", "-r", "-o", "%i|%T|%N|%r").splitlines()
     known = {row.partition("|")[0]: row.split("|") for row in rows}
-    return {model: tuple(known[job]) for model, job in jobs.items() if job in known}
+    return {model: tuple(known[one]) for model, (one,) in jobs.items() if one in known}
 
 
 def job_of(model: str, output: Path) -> str:
     """A model's job."""
-    return str(json.loads((output / ".slurm" / "jobs.json").read_text())[model])
+    (job,) = json.loads((output / ".slurm" / "jobs.json").read_text())[model]
+    return str(job)
 
 
 def show_slurm(folder: Path, server: counting_server.Counting) -> None:
@@ -204,15 +204,12 @@ def show_slurm(folder: Path, server: counting_server.Counting) -> None:
         for node in slurm.nodes:
             slurm.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
         showing.say("nodes a and b: resumed")
-        while waiting.poll() is None:
-            # Slurm may have begun a job again before the node was done with it, and then holds it.
-            for model, row in queue(slurm, out).items():
-                if "held" in row[3]:
-                    showing.say(
-                        f"{model}: {row[3]}; released {slurm.ask('scontrol', 'release', row[0])}"
-                    )
-            time.sleep(1)
-        status, last = waiting.returncode, (folder / "out.log").read_text().strip().splitlines()[-1]
+        status = waiting.wait(LONG_S)
+        said = (folder / "out.log").read_text().strip().splitlines()
+        for line in said:
+            if ": released (job " in line:
+                showing.say(f"--wait: {line}")
+        last = said[-1]
         showing.say(f"--wait ends with {status}: {last}")
         if status != 1 or "1 of 6 models failed: m1: " not in last:
             raise WrongError("it should name m1, and only m1")
@@ -230,9 +227,9 @@ def owner(folder: Path) -> int:
 def show_time_limit(folder: Path, server: counting_server.Counting) -> None:
     """A job whose work takes longer than its time."""
     showing = Showing(folder, server, tasks="lieder_mini", limit=16)
-    showing.add_models(1, "resources: {cpus: 1, time: 3}\n")
+    showing.add_models(1, "resources: {cpus: 1, time: 5}\n")
     showing.serial()
-    server.pause_s = 1.0
+    server.pause_s = 2.0
     with cluster(showing, 1) as slurm:
         waiting = showing.start("out", "--executor", "slurm", "--wait")
         seen, before = [], ""
@@ -250,45 +247,43 @@ def show_time_limit(folder: Path, server: counting_server.Counting) -> None:
     showing.check("out", interruptions=len(seen))
 
 
-def racing(work: run.Work, serial: Path, done: Any, ready: Any) -> None:
-    """One of two runs, whose evaluations put down a serial run's results."""
-
-    def evaluate(config: Path, log: Path, **_: object) -> int:
-        time.sleep(0.3)
-        model = config.parents[1].name
-        for file in (serial / model).glob("*_*"):
-            shutil.copy(file, config.parent / "results")
-        done.put(model)
-        return 0
-
-    job.evaluate = evaluate  # type: ignore[attr-defined]
-    ready.wait()
-    run.run(work, job.SILENT)
+def show_launch(folder: Path, server: counting_server.Counting) -> None:
+    """A node on which nothing starts: Slurm drains it, and holds the job until it is released."""
+    showing = Showing(folder, server, tasks="lieder_mini", limit=2)
+    showing.add_models(1)
+    showing.serial()
+    prolog = folder / "prolog"
+    prolog.write_text(f"#!/bin/sh\n! mkdir '{folder}/failed' 2>/dev/null\n")  # fails once
+    prolog.chmod(0o755)
+    with cluster(showing, 2, f"Prolog={prolog}\n") as slurm:
+        status = showing.start("out", "--executor", "slurm", "--wait").wait(LONG_S)
+        for line in (folder / "out.log").read_text().splitlines():
+            showing.say(f"--wait: {line}")
+        nodes = slurm.ask("sinfo", "-N", "-h", "-o", "%N %T").splitlines()
+        showing.say(f"--wait ends with {status}; nodes: {', '.join(nodes)}")
+    if status or "a drained" not in nodes:
+        raise WrongError("node a should be drained, and the job end well on b")
+    showing.check("out", interruptions=0)
 
 
 def show_race(folder: Path, server: counting_server.Counting, rounds: int = 20) -> None:
-    """Two processes at the same moment on one folder, whose evaluations are short."""
+    """Two commands started at the same moment on one folder."""
     showing = Showing(folder, server, tasks="lieder_mini", limit=2)
     showing.add_models(2)
     showing.serial()
-    fork = multiprocessing.get_context("fork")
-    work = run.Work([folder / "models"], showing.tasks, folder, showing.limit)
-    run.prepare(work)  # what it imports, both have
     for number in range(1, rounds + 1):
-        ready, done = fork.Barrier(2), fork.Queue()
-        own = replace(work, output=folder / f"out{number}")
-        given = (own, folder / "serial", done, ready)
-        both = [fork.Process(target=racing, args=given) for _ in range(2)]
-        for one in both:
-            one.start()
-        evaluated = sorted(done.get(timeout=LONG_S) for _ in range(2))
-        for one in both:
-            one.join(LONG_S)
-        status = [one.exitcode for one in both]
-        showing.say(f"round {number}: evaluated {evaluated}, exit status {status}")
-        if evaluated != ["m1", "m2"] or status != [0, 0] or not done.empty():
-            raise WrongError("each model should be evaluated once, and both runs end well")
-        showing.check(f"out{number}", interruptions=0)
+        out = f"out{number}"
+        both = [showing.start(out) for _ in range(2)]
+        status = [one.wait(LONG_S) for one in both]
+        said = (folder / f"{out}.log").read_text()
+        showing.say(
+            f"round {number}: exit status {status}, {said.count(': done in')} evaluations, "
+            f"{said.count('waiting for another run')} waited"
+        )
+        if status != [0, 0] or said.count(": done in") != len(list((folder / "models").iterdir())):
+            raise WrongError(f"each model should be evaluated once, and both end well: {said}")
+        showing.check(out, interruptions=0)
+        server.asked.clear()
 
 
 def show_ray(folder: Path, server: counting_server.Counting) -> None:
@@ -324,7 +319,8 @@ def show_ray(folder: Path, server: counting_server.Counting) -> None:
 
 
 SHOWINGS = {
-    "slurm": show_slurm, "time-limit": show_time_limit, "race": show_race, "ray": show_ray,
+    "slurm": show_slurm, "time-limit": show_time_limit, "launch": show_launch, "race": show_race,
+    "ray": show_ray,
 }  # fmt: skip
 
 
@@ -341,8 +337,12 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=folder == Path(made))
         try:
             SHOWINGS[options.what](folder, server)
-        except (WrongError, NotStartedError) as error:
+        except (WrongError, NotStartedError, subprocess.TimeoutExpired) as error:
             sys.exit(f"not shown: {error}")
+        finally:
+            for one in _started:
+                if one.poll() is None:
+                    one.kill()
 
 
 if __name__ == "__main__":

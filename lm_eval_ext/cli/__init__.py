@@ -1,5 +1,7 @@
 """The command line ``lm-eval-ext``: options and output only; the logic is in other modules."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -31,3 +33,15 @@ def main() -> None:
             said = one_line(error.format_message()).rstrip(".")
             print(f"lm-eval-ext: error: {said}; see {path} --help", file=sys.stderr)
             sys.exit(2)
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Says after Ctrl-C that nothing is lost; the exit status is 130, as shells have it."""
+    import typer
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command continues where this one ended", err=True)
+        raise typer.Exit(130) from None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lm_eval_ext.cli import resumable
 from lm_eval_ext.errors import OptionError
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def run(
         raise OptionError("--address is about a Ray cluster; add --executor ray")
     if executor == "slurm" and part:
         raise OptionError("--shard is one job's part; with --executor slurm use --shards N")
+    if shards > 1 and limit is not None:
+        raise OptionError("--shards and --limit exclude each other: a trial needs no shards")
     if dry_run or list_:
         _print_plan(plan(work), as_json=list_)
         return
@@ -115,12 +118,8 @@ def _reporting() -> Iterator["Reporter"]:
 
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
     status = console.status("")
-    try:
-        with status:
-            yield Reporter(line=console.print, status=lambda line: status.update(Text(line)))
-    except KeyboardInterrupt:
-        typer.echo("interrupted; the same command continues where this one ended", err=True)
-        raise typer.Exit(130) from None
+    with resumable(), status:
+        yield Reporter(line=console.print, status=lambda line: status.update(Text(line)))
 
 
 def _print_plan(plan: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
@@ -134,7 +133,8 @@ def _print_plan(plan: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
             known = f" ({one['present']} are there)" if one["present"] else ""
             typer.echo(f"{one['model']}: {', '.join(one['tasks'])}{known}")
     if not as_json:
-        typer.echo(f"{len(found)} models to evaluate" if found else "nothing to do")
+        models = "1 model" if len(found) == 1 else f"{len(found)} models"
+        typer.echo(f"{models} to evaluate" if found else "nothing to do")
 
 
 def compare(

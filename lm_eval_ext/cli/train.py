@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lm_eval_ext.cli import resumable
 from lm_eval_ext.errors import OptionError
 
 EXTRA = ("accelerate", "torch", "transformers")
@@ -61,11 +62,8 @@ def train(
         )
     from lm_eval_ext.training import command, records
 
-    try:
+    with resumable():
         found = command.train(recipe, out, seeds=wanted, settings=settings, launcher=launcher)
-    except KeyboardInterrupt:
-        typer.echo("interrupted; the same command continues where this one ended", err=True)
-        raise typer.Exit(130) from None
     for one in found:
         typer.echo(records.summary(one))
     typer.echo(f"evaluate with: lm-eval-ext run --models {out / records.MODELS} --tasks ...")

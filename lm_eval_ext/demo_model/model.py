@@ -40,7 +40,7 @@ LONGEST = 512
 
 
 def train(
-    out: Path, *, seed: int = 0, steps: int | None = None, progress: bool = True
+    out: Path, *, seed: int = 0, steps: int = DEFAULT_STEPS, progress: bool = True
 ) -> TrainingReport:
     """Trains the demonstration model and saves it where ``--model hf`` can load it.
 
@@ -50,13 +50,12 @@ def train(
     Args:
         out: The model's folder; must be absent, empty or hold this very model.
         seed: Seeds the texts and the weights; 0 to 2**32 - 1.
-        steps: Optimizer steps; :data:`DEFAULT_STEPS` where None.
+        steps: Optimizer steps.
         progress: Whether to show a progress bar on stderr.
 
     Raises:
         OptionError: A value is not legal, or ``out`` has other content or cannot be written.
     """
-    steps = DEFAULT_STEPS if steps is None else steps
     check_options(seed, steps)
     drawn = map(repr, islice(corpus.texts(seed), FINGERPRINT_TEXTS))
     digest = hashlib.sha256("\n".join(drawn).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Shared by the trainings of the demonstration models: options, loop, folder, report."""
+"""Training the demonstration model: options, loop, folder and report."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator

@@ -251,19 +251,18 @@ def find_learned(path: Path) -> list[ResultsFile]:
         OptionError: If no other is left.
         DataError: If a file is not lm-eval's.
     """
-    found = find_all(path)
-    left_out = {
-        label(one): one_line(str(why), limit=200)
-        for one in found
-        if (why := model_file(one).get(UNLEARNED)) is not None
-    }
+    kept, left_out = [], {}
+    for one in find_all(path):
+        if (why := model_file(one).get(UNLEARNED)) is None:
+            kept.append(one)
+        else:
+            left_out[label(one)] = one_line(str(why), limit=200)
+    told = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+    if not kept:
+        raise OptionError(f"{path}: only models that did not learn ({told})")
     if left_out:
-        told = "; ".join(f"{name}: {why}" for name, why in left_out.items())
-        if len(kept := [one for one in found if UNLEARNED not in model_file(one)]) == 0:
-            raise OptionError(f"{path}: only models that did not learn ({told})")
         _log.warning("left out, did not learn: %s", told)
-        return kept
-    return found
+    return kept
 
 
 def _read(file: Path) -> ResultsFile:

@@ -25,6 +25,9 @@ LOG, CACHE = "log.txt", "cache"
 PART = ".part-"
 """How the names of folders with unfinished results start."""
 
+_FULL = 100_000
+"""Bytes; where fewer are left, a disk counts as full."""
+
 ANSWERS_ITSELF = frozenset({"recorded"})
 """Model types that refuse lm-eval's cache, since their answers are in files already."""
 
@@ -144,7 +147,8 @@ class Job:
         except OptionError as error:
             return one_line(str(error))
         if status:
-            return f"{reason(log)} ({log})"
+            full = shutil.disk_usage(self._place).free < _FULL  # then the log ends anywhere
+            return f"{'no space is left on the disk' if full else reason(log)} ({log})"
         if self.shard is not None:
             return ""
         written = _results_in(results)

@@ -142,9 +142,10 @@ def acquire(folder: Path) -> Lock | str:
     if after is not None and after[1] != mine:
         mine.unlink(missing_ok=True)
         return _BEGUN
-    for old in _all(folder):
-        if old[0] <= number:
-            old[1].unlink(missing_ok=True)
+    with contextlib.suppress(PermissionError):  # another user's may stay: the last one counts
+        for old in _all(folder):
+            if old[0] <= number:
+                old[1].unlink(missing_ok=True)
     return Lock(mine, owner)
 
 

@@ -44,15 +44,12 @@ def run_on(work: Work, address: str, reporter: Reporter) -> None:
         reporter.line("nothing to do")
         return
     output = work.output.resolve()
-    output.mkdir(parents=True, exist_ok=True)
     with _connected(address) as ray, _probe(output) as probe:
+        tasks = [_task(ray, one["model"], parameters(one["resources"])) for one in lacking]
         pending: dict[Any, str] = {}
-        for one in lacking:
+        for one, task in zip(lacking, tasks, strict=True):
             file = Path(one["file"]).resolve()
             own = replace(work, models=[file], tasks=",".join(one["tasks"]), output=output)
-            options = parameters(one["resources"])
-            _check(ray, one["model"], options)
-            task = ray.remote(evaluate).options(max_retries=_RETRIES, **options)
             text = file.read_text(encoding="utf-8")
             pending[task.remote(own, text, str(probe))] = one["model"]
             reporter.line(f"{one['model']}: {', '.join(one['tasks'])}")
@@ -99,6 +96,7 @@ def parameters(resources: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "num_gpus": resources.get("gpus", 0),
         "num_cpus": resources.get("cpus", 1),
+        "max_retries": _RETRIES,
         **(resources.get("extra") or {}),
     }
 
@@ -117,14 +115,16 @@ def _finish(ray: Any, done: Any, folder: Path) -> str:
     """Unpacks what a node sent back; returns what went wrong, or ""."""
     try:
         problem, packed = ray.get(done)
+        if packed:
+            folder.mkdir(exist_ok=True)
+            with TemporaryDirectory(dir=folder, prefix=PART) as part:
+                with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+                    archive.extractall(part, filter="data")
+                put_in_place(Path(part), folder)
     except ray.exceptions.RayError as error:
         return one_line(str(error), limit=300)
-    if packed:
-        folder.mkdir(exist_ok=True)
-        with TemporaryDirectory(dir=folder, prefix=PART) as part:
-            with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-                archive.extractall(part, filter="data")
-            put_in_place(Path(part), folder)
+    except OSError as error:
+        return f"cannot write {folder}: {error.strerror}"
     return str(problem)
 
 
@@ -165,15 +165,23 @@ def _check_reachable(address: str) -> None:
 @contextmanager
 def _probe(output: Path) -> Iterator[Path]:
     probe = output / f".ray-{uuid.uuid4().hex}"
-    probe.touch()
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+    except OSError as error:
+        raise OptionError(f"cannot write {output}: {error.strerror}") from None
     try:
         yield probe
     finally:
         probe.unlink(missing_ok=True)
 
 
-def _check(ray: Any, model: str, options: Mapping[str, Any]) -> None:
-    """Refuses what no node of the cluster has; Ray would wait for such a node for ever."""
+def _task(ray: Any, model: str, options: Mapping[str, Any]) -> Any:
+    """What Ray calls; refuses what no node has, since Ray would wait for such a node for ever."""
+    try:
+        task = ray.remote(evaluate).options(**options)
+    except (ValueError, TypeError) as error:
+        raise OptionError(f"{model}: resources: Ray refuses them: {one_line(str(error))}") from None
     for name, kind in (("num_gpus", "GPU"), ("num_cpus", "CPU")):
         alive = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         most = max((node.get(kind, 0) for node in alive), default=0)
@@ -182,3 +190,4 @@ def _check(ray: Any, model: str, options: Mapping[str, Any]) -> None:
                 f"{model}: resources ask for {options[name]} {kind}s, and no node of the Ray "
                 f"cluster has more than {most:g}"
             )
+    return task

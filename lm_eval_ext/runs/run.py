@@ -82,17 +82,18 @@ def run(work: Work, reporter: Reporter) -> None:
     waiting, pause = jobs, 0.0
     while waiting:
         # Models that another run works on come last: by then it may be done with them.
-        held = []
+        held, owners = [], []
         for job in waiting:
             try:
                 problem = job.run()
             except HeldError as error:
                 held.append(job)
+                owners.append(f"{job.model.name} by {error}")
                 reporter.status(f"{job.place}: waiting for {error}")
             else:
                 failed |= {job.model.display_name: problem} if problem else {}
         if held == waiting and not pause:
-            reporter.line(f"waiting for another run: {', '.join(one.model.name for one in held)}")
+            reporter.line(f"waiting for another run: {', '.join(owners)}")
         pause = min(_POLL_S, pause + 0.2) if held == waiting else 0.0
         time.sleep(pause)
         waiting = held

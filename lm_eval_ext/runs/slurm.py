@@ -6,13 +6,14 @@ queued or runs from one call of ``squeue``. Nothing asks ``sacct``, which many c
 """
 
 import json
-import os
 import re
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
@@ -22,6 +23,7 @@ from lm_eval_ext.runs.job import Job, Reporter
 from lm_eval_ext.runs.process import reason
 from lm_eval_ext.runs.run import FailedError, Work, run
 from lm_eval_ext.runs.shards import Shard
+from lm_eval_ext.runs.slurm_queue import QueueError, is_held, queue, release, said
 from lm_eval_ext.text import one_line
 
 FOLDER = ".slurm"
@@ -35,11 +37,15 @@ _TURN_S = 0.5
 _REQUEUES = 20
 """Times that a job may run out of its time and continue."""
 
+_NOT_LAUNCHED = "launch failed requeued held"
+"""Slurm's reason for a job that it could not launch on a node, such as one that had not ended the
+job's last start: it is put back and held, which no flag of sbatch changes. Where the node is to
+blame, Slurm drains it, so the job will start on another one."""
+
+_RELEASES = 3
+"""Times that such a job is let go on."""
+
 _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
-
-
-class QueueError(OptionError):
-    """Slurm does not say what is queued."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class State:
 
     Attributes:
         model: Its name.
-        job: Its last job, such as "12_0"; "" without one.
+        job: Its last job, such as "12_0"; of several shards' the one that is held; "" without one.
         word: ``done``, Slurm's word for a job in the queue (``pending``, ``running``, ...),
             ``failed``, or ``not submitted``.
         reason: Why it waits or failed.
@@ -90,7 +96,12 @@ class State:
     @property
     def held(self) -> bool:
         """Whether its job waits for somebody to release it."""
-        return self.word == "pending" and "held" in self.reason.lower()
+        return is_held(self.word, self.reason)
+
+    @property
+    def not_launched(self) -> bool:
+        """Whether it is held by Slurm itself, not by a person."""
+        return self.held and _NOT_LAUNCHED in self.reason
 
 
 def submit(work: Work, jobs: Sequence[Job], shards: int, reporter: Reporter) -> None:
@@ -126,8 +137,14 @@ def submit(work: Work, jobs: Sequence[Job], shards: int, reporter: Reporter) -> 
 def _submit_all(work: Work, jobs: Sequence[Job], shards: int, executor_class: Any) -> None:
     groups: dict[str, dict[str, Work]] = {}
     for job, state in zip(jobs, states(jobs, work.output), strict=True):
-        if state.missing and not state.queued:
-            key = json.dumps(job.model.resources, sort_keys=True)
+        if state.not_launched:
+            release(state.job)
+        elif state.missing and not state.queued:
+            try:
+                flags = parameters(job.model.resources)
+            except OptionError as error:
+                raise OptionError(f"{job.model.path}: {error}") from None
+            key = json.dumps(flags, sort_keys=True)
             groups.setdefault(key, {})[state.model] = replace(
                 work,
                 models=[job.model.path.resolve()],
@@ -136,17 +153,22 @@ def _submit_all(work: Work, jobs: Sequence[Job], shards: int, executor_class: An
             )
     for key, models in groups.items():
         executor = executor_class(folder=work.output.resolve() / FOLDER, max_num_timeout=_REQUEUES)
-        flags = parameters(json.loads(key))
+        flags = json.loads(key)
+        split: list[str] = []
         if shards > 1:
             parts = [
                 replace(one, shard=Shard(number, shards))
                 for one in models.values()
                 for number in range(1, shards + 1)
             ]
-            first = _submit(executor, parts, flags)[0]
-            flags["dependency"] = f"afterany:{first.partition('_')[0]}"
-        numbers = _submit(executor, models.values(), flags)
-        _write_jobs(work.output, dict(zip(models, numbers, strict=True)))
+            split = _submit(executor, parts, flags)
+            flags["dependency"] = f"afterany:{split[0].partition('_')[0]}"
+        last = _submit(executor, models.values(), flags)
+        own = {
+            model: [*split[place * shards : (place + 1) * shards], last[place]]
+            for place, model in enumerate(models)
+        }
+        _write_jobs(work.output, own)
 
 
 def _submit(executor: Any, work: Iterable[Work], flags: Mapping[str, Any]) -> list[str]:
@@ -156,12 +178,12 @@ def _submit(executor: Any, work: Iterable[Work], flags: Mapping[str, Any]) -> li
         with executor.batch():  # so that checkpoint() is found on what is submitted
             jobs = [executor.submit(Evaluation(one)) for one in work]
     except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:
-        raise OptionError(f"Slurm refuses the jobs: {_said(error)}") from None
+        raise OptionError(f"Slurm refuses the jobs: {said(error)}") from None
     return [job.job_id for job in jobs]
 
 
 def wait(look: Callable[[], list[State]], reporter: Reporter, *, poll_s: float = _POLL_S) -> None:
-    """Waits until Slurm has no job of the models any more.
+    """Waits until Slurm has no job of the models any more; releases those that it holds itself.
 
     Args:
         look: Returns the models' states.
@@ -172,6 +194,7 @@ def wait(look: Callable[[], list[State]], reporter: Reporter, *, poll_s: float =
         FailedError: If models lack results then.
     """
     known: dict[str, str] = {}
+    released: Counter[str] = Counter()
     while True:
         try:
             now = look()
@@ -181,14 +204,18 @@ def wait(look: Callable[[], list[State]], reporter: Reporter, *, poll_s: float =
             continue
         for state in now:
             change = state.reason if state.held else state.word
-            if known.get(state.model) != change:
+            if state.not_launched and released[state.job] < _RELEASES:
+                released[state.job] += 1
+                release(state.job)
+                reporter.line(f"{state.model}: released (job {state.job}): {state.reason}")
+            elif known.get(state.model) != change:
                 known[state.model] = change
                 reporter.line(line(state))
         if not any(state.queued for state in now):
             break
         reporter.status(counts(now))
         time.sleep(poll_s)
-    if failed := {state.model: state.reason for state in now if state.word != "done"}:
+    if failed := {one.model: one.reason or one.word for one in now if one.word != "done"}:
         raise FailedError(failed, len(now))
 
 
@@ -200,12 +227,14 @@ def states(jobs: Sequence[Job], output: Path) -> list[State]:
     """
     numbers = _read_jobs(output)
     # The queue first: what ends between the two looks has its results by the second.
-    queue = _queue() if numbers else {}
+    queued = queue() if numbers else {}
     found = []
     for job in jobs:
-        number = numbers.get(job.model.name, "")
+        own = numbers.get(job.model.name, [""])
+        held = (one for one in own if is_held(*queued.get(one, ("", ""))))
+        number = next(held, own[-1])
         missing = job.missing()
-        word, why = queue.get(number, ("", ""))
+        word, why = queued.get(number, ("", ""))
         if not word and not missing:
             word = "done"
         elif not word and number:
@@ -218,7 +247,8 @@ def line(state: State) -> str:
     """A state as a line for people."""
     job = f" (job {state.job})" if state.job else ""
     why = f": {state.reason}" if state.reason else ""
-    remedy = f"; scontrol release {state.job} lets it go on" if state.held else ""
+    can = state.held and state.reason != "JobHeldAdmin"
+    remedy = f"; scontrol release {state.job} lets it go on" if can else ""
     return f"{state.model}: {state.word}{job}{why}{remedy}"
 
 
@@ -258,15 +288,11 @@ def minutes(text: str | int) -> int:
         raise OptionError(
             f"resources: time {str(text)!r}; use minutes, H:MM:SS, D-HH or D-HH:MM as Slurm does"
         )
-    days, *parts = (None if part is None else int(part) for part in match.groups())
-    first, second, third = parts
-    assert first is not None
-    if days is not None:
-        seconds = ((days * 24 + first) * 60 + (second or 0)) * 60 + (third or 0)
-    elif third is not None:
-        seconds = (first * 60 + (second or 0)) * 60 + third
-    else:
-        seconds = first * 60 + (second or 0)
+    days, *rest = match.groups()
+    parts = [int(part) for part in rest if part is not None]
+    units = (60, 1) if days is None and len(parts) < len(rest) else (3600, 60, 1)
+    seconds = sum(count * unit for count, unit in zip(parts, units, strict=False))
+    seconds += 86400 * int(days or 0)
     return max(1, -(-seconds // 60))
 
 
@@ -277,27 +303,12 @@ def _executor() -> Any:
         raise OptionError(
             "--executor slurm needs submitit; pip install 'lm-eval-ext[slurm]'"
         ) from None
+    if lacking := [name for name in ("sbatch", "srun", "squeue") if which(name) is None]:
+        raise OptionError(
+            f"there is no {lacking[0]} here; run this where Slurm's commands are, such as on the "
+            "cluster's login node"
+        )
     return SlurmExecutor
-
-
-def _queue() -> dict[str, tuple[str, str]]:
-    """The user's jobs in the queue: state and reason."""
-    command = ["squeue", "--noheader", "--array", "--user", str(os.getuid()), "--format=%i|%T|%r"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise QueueError(f"squeue cannot be asked: {_said(error)}") from None
-    found = {}
-    for row in done.stdout.splitlines():
-        job, state, why = row.split("|", 2)
-        found[job] = (state.lower(), "" if why == "None" else why)
-    return found
-
-
-def _said(error: Exception) -> str:
-    printed = getattr(error, "stderr", None) or str(error)
-    text = printed.decode(errors="replace") if isinstance(printed, bytes) else str(printed)
-    return one_line(text, limit=300)
 
 
 def _why(output: Path, job: str) -> str:
@@ -310,14 +321,15 @@ def _why(output: Path, job: str) -> str:
     return known or f"{said} ({log})"
 
 
-def _read_jobs(output: Path) -> dict[str, str]:
+def _read_jobs(output: Path) -> dict[str, list[str]]:
+    """Each model's jobs: those of its shards, and the last one, which makes its results."""
     try:
         found = json.loads((output / FOLDER / "jobs.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {str(model): str(job) for model, job in found.items()}
+    return {model: [one] if isinstance(one, str) else one for model, one in found.items()}
 
 
-def _write_jobs(output: Path, jobs: Mapping[str, str]) -> None:
+def _write_jobs(output: Path, jobs: Mapping[str, list[str]]) -> None:
     with atomic_text(output / FOLDER / "jobs.json") as file:
         file.write(json.dumps({**_read_jobs(output), **jobs}, indent=2) + "\n")

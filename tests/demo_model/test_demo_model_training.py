@@ -137,7 +137,9 @@ def test_another_model_is_not_overwritten(
     before = snapshot(trained[0])
     monkeypatch.setattr(demo, "fit", never)
     with pytest.raises(OptionError, match=f"seed 5, {STEPS} steps.*nothing was changed"):
-        demo.train(trained[0], seed=options.get("seed", 0), steps=options.get("steps"))
+        demo.train(
+            trained[0], seed=options.get("seed", 0), steps=options.get("steps", demo.DEFAULT_STEPS)
+        )
     assert snapshot(trained[0]) == before
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from support import failing_server
 from support.counting_server import model_file, serving
@@ -32,6 +33,13 @@ def until(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < end, what
         time.sleep(0.02)
+
+
+def has_ended(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
@@ -89,14 +97,12 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
 
         process = start(tmp_path, *arguments)
         until(lambda: server.answered() >= 3 * REQUESTS // 4, "three quarters never come")
+        evaluations = psutil.Process(process.pid).children()
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-        time.sleep(1)
-        settled = -1
-        while settled != server.answered():  # the evaluation ends with who started it
-            settled = server.answered()
-            time.sleep(2)
-        assert settled < REQUESTS
+        until(lambda: all(map(has_ended, evaluations)), "it ends with who started it")
+        assert evaluations
+        assert server.answered() < REQUESTS
         assert not [file for file in output.rglob("results_*") if ".part-" not in str(file)]
 
         run_warm("served.yaml", "lieder_mini", limit=4)

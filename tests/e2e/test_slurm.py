@@ -1,18 +1,23 @@
 """Jobs of a real Slurm: a private cluster of one node, without accounting."""
 
+import json
 import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 from support.private_slurm import NotStartedError, PrivateSlurm
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs import slurm
-from lm_eval_ext.runs.job import Reporter
+from lm_eval_ext.runs.job import SILENT, Reporter
+from lm_eval_ext.runs.run import FailedError, Work, prepare
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("slurm")]
 
@@ -41,8 +46,7 @@ def submitted(tmp_path: Path, cli: Submitted, warm: object) -> Submitted:
     models.mkdir()
     (models / "sound.yaml").write_text("model: dummy\nresources: {time: 10, cpus: 1}\n")
     (models / "broken.yaml").write_text(
-        "display_name: Broken\nmodel: recorded\nmodel_args: {path: nowhere.jsonl}\n"
-        "resources: {time: 10, cpus: 1}\n"
+        "model: dummy\nlauncher: no-such-command\nresources: {time: 10, cpus: 1}\n"
     )
 
     def run(*options: str) -> "subprocess.CompletedProcess[str]":
@@ -73,16 +77,15 @@ def test_jobs_are_submitted_once_resumed_and_explained(
             break
         time.sleep(0.1)
     cluster.ask("scancel", "--signal=USR2", sound)  # as Slurm does before the time is over
-    ended = submitted("--wait")
-    assert ended.returncode == 1
-    assert "1 of 2 models failed: broken: " in ended.stderr.splitlines()[-1]
-    assert "nowhere.jsonl" in ended.stderr.splitlines()[-1]
+    work = Work([tmp_path / "models"], "lieder_mini", tmp_path / "out", 2)
+    with pytest.raises(FailedError, match="1 of 2 models failed: broken: launcher 'no-such-"):
+        slurm.wait(lambda: slurm.states(prepare(work), work.output), SILENT, poll_s=0.2)
     assert len(list(tmp_path.glob("out/sound/results_*.json"))) == 1
     (log,) = tmp_path.glob(f"out/.slurm/{sound}_*.err")
     assert "this job is timed-out" in log.read_text()
     state = submitted("--status")
     assert "sound: done" in state.stdout
-    assert "broken: failed" in state.stdout and "nowhere.jsonl" in state.stdout
+    assert "broken: failed" in state.stdout and "'no-such-command'" in state.stdout
 
 
 def test_what_slurm_refuses_is_one_line(
@@ -128,24 +131,106 @@ def test_resources_become_flags() -> None:
     }  # fmt: skip
 
 
-def test_what_slurm_holds_is_said_once_with_the_remedy() -> None:
-    """A job may be held that is begun again on a node that is not done with it."""
+def test_what_slurm_holds_is_released_and_what_people_hold_is_said_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Slurm holds a job that it could not launch, such as on a node that is not done with it."""
+    not_launched = [("pending", "launch failed requeued held")]
     states = [
-        slurm.State("m", "7_1", "pending", "Priority"),
-        slurm.State("m", "7_1", "pending", "Resources"),
-        slurm.State("m", "7_1", "pending", "launch failed requeued held"),
-        slurm.State("m", "7_1", "pending", "launch failed requeued held"),
-        slurm.State("m", "7_1", "running"),
-        slurm.State("m", "7_1", "done"),
-    ]
-    looks, said = iter(states), list[str]()
-    slurm.wait(lambda: [next(looks)], Reporter(said.append, lambda _: None), poll_s=0)
+        ("pending", "Priority"), ("pending", "Resources"), *not_launched * 2, ("running", ""),
+        *not_launched * 3, ("pending", "JobHeldUser"), ("pending", "JobHeldUser"),
+        ("pending", "JobHeldAdmin"), ("done", ""),
+    ]  # fmt: skip
+    looks, said, released = iter(states), list[str](), list[str]()
+    monkeypatch.setattr(slurm, "release", released.append)
+    slurm.wait(
+        lambda: [slurm.State("m", "7_1", *next(looks))],
+        Reporter(said.append, lambda _: None),
+        poll_s=0,
+    )
+    assert released == ["7_1"] * 3
+    let_go = "m: released (job 7_1): launch failed requeued held"
     assert said == [
         "m: pending (job 7_1): Priority",
-        "m: pending (job 7_1): launch failed requeued held; scontrol release 7_1 lets it go on",
+        let_go,
+        let_go,
         "m: running (job 7_1)",
+        let_go,
+        "m: pending (job 7_1): launch failed requeued held; scontrol release 7_1 lets it go on",
+        "m: pending (job 7_1): JobHeldUser; scontrol release 7_1 lets it go on",
+        "m: pending (job 7_1): JobHeldAdmin",
         "m: done (job 7_1)",
     ]
+
+
+class Executor:
+    """Numbers arrays as Slurm does; ``said`` has each one's work and flags."""
+
+    said: ClassVar[list[tuple[list[str], str]]] = []
+
+    def __init__(self, **_: object) -> None:
+        self.flags: dict[str, str] = {}
+
+    def update_parameters(self, **flags: str) -> None:
+        self.flags |= flags
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        self.jobs: list[SimpleNamespace] = []
+        yield
+        self.said.append(([job.what for job in self.jobs], self.flags.get("dependency", "")))
+        for number, job in enumerate(self.jobs):
+            job.job_id = f"{len(self.said)}_{number}"
+
+    def submit(self, what: slurm.Evaluation) -> SimpleNamespace:
+        name = Path(what.work.models[0]).stem
+        self.jobs.append(SimpleNamespace(what=f"{name} {what.work.shard}"))
+        return self.jobs[-1]
+
+
+def test_shards_are_jobs_of_their_own_and_the_last_one_waits_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "_executor", lambda: Executor)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text("model: dummy\n")
+    work = Work([tmp_path / "a.yaml", tmp_path / "b.yaml"], "lieder_mini", tmp_path / "out")
+    slurm.submit(work, prepare(work), 2, SILENT)
+    assert Executor.said == [
+        (["a 1/2", "a 2/2", "b 1/2", "b 2/2"], ""), (["a None", "b None"], "afterany:1"),
+    ]  # fmt: skip
+    kept = json.loads((tmp_path / "out" / ".slurm" / "jobs.json").read_text())
+    assert kept == {"a": ["1_0", "1_1", "2_0"], "b": ["1_2", "1_3", "2_1"]}
+
+
+def test_a_held_shard_is_the_state_of_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job that waits for it would wait for ever."""
+    (tmp_path / "m.yaml").write_text("model: dummy\n")
+    (tmp_path / "out" / ".slurm").mkdir(parents=True)
+    jobs = tmp_path / "out" / ".slurm" / "jobs.json"
+    work = Work([tmp_path / "m.yaml"], "lieder_mini", tmp_path / "out")
+    monkeypatch.setattr(
+        slurm, "queue", lambda: {"7_0": ("running", ""), "7_1": ("pending", "JobHeldUser"),
+                                 "8_0": ("pending", "Dependency")},
+    )  # fmt: skip
+    found = []
+    for kept in ('{"m": ["7_0", "7_1", "8_0"]}', '{"m": ["7_0", "8_0"]}', '{"m": "7_0"}'):
+        jobs.write_text(kept)
+        (state,) = slurm.states(prepare(work), work.output)
+        found.append((state.job, state.word, state.held))
+    assert found == [("7_1", "pending", True), ("8_0", "pending", False), ("7_0", "running", False)]
+
+
+def test_without_slurms_commands_nothing_is_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    work = Work([], "lieder_mini", tmp_path / "out")
+    with pytest.raises(OptionError, match="there is no sbatch here; run this where"):
+        slurm.submit(work, [], 1, SILENT)
+    assert not work.output.exists()
 
 
 def test_a_restarted_controller_is_waited_for() -> None:

@@ -55,10 +55,10 @@ class PrivateSlurm:
     """A cluster whose files are in a folder; its nodes are called a, b, and so on.
 
     Commands find it by the environment variable ``SLURM_CONF``, which the caller sets to
-    :attr:`config`.
+    :attr:`config`, to which ``more`` is added.
     """
 
-    def __init__(self, folder: Path, nodes: int = 1) -> None:
+    def __init__(self, folder: Path, nodes: int = 1, more: str = "") -> None:
         self.folder = folder
         self.config = folder / "slurm.conf"
         self.nodes = [chr(ord("a") + number) for number in range(nodes)]
@@ -74,7 +74,7 @@ class PrivateSlurm:
                 "CPUs=2 RealMemory=1000\n"
             )
         text += f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES State=UP\n"
-        self.config.write_text(text)
+        self.config.write_text(text + more)
 
     def start(self) -> None:
         """Starts all of it and waits until it answers.
