@@ -89,6 +89,7 @@ def write_postgresql(
     schema: str,
     tables: Sequence[TableDraft],
     *,
+    before: Sequence[str] = (),
     readers: Sequence[str] = (),
     finish: Callable[[Any], None] | None = None,
 ) -> None:
@@ -98,6 +99,7 @@ def write_postgresql(
         connection_url: Of a role that may create schemas in the database.
         schema: Its name; it must not exist, or hold nothing.
         tables: In any order.
+        before: Statements that make types which the tables need.
         readers: Roles that may then read the tables.
         finish: Called with a cursor before the transaction ends; the schema is its search path.
 
@@ -117,6 +119,8 @@ def write_postgresql(
         with psycopg.connect(connection_url) as connection:
             cursor: Any = connection.cursor()
             _begin(cursor, connection_url, schema)
+            for statement in before:
+                cursor.execute(statement)
             for table in tables:
                 try:
                     cursor.execute(_create(table, ()))
