@@ -16,6 +16,9 @@ from lm_eval_ext.sql.mirrored.judging import COPY, ORIGINAL, judge, translated
 from lm_eval_ext.sql.mirrored.reading import WIDE, Mirror, mirror
 from lm_eval_ext.sql.values import Place
 
+MIRROR_VERSION = 1
+"""Rises whenever other rows would be added to copies of other engines than SQLite."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -67,15 +70,14 @@ def populate(
         made = mirror(executor, original, folder / f"{name}.sqlite")
         said, failed = translated(executor, made, golds)
         found = folder / "copy.sqlite"
-        searched = build.populate(
-            made.path, [one.sqlite for one in said], found, progress=progress
-        )
+        searched = build.populate(made.path, [one.sqlite for one in said], found, progress=progress)
         counts = write(executor, made, found, target)
         judged = judge(executor, made, said, searched)
-    return Report(
-        name, counts, tuple(sorted([*failed, *judged], key=lambda one: one.gold)),
-        searched.values, made.left_out,
-    )  # fmt: skip
+    left_out = made.left_out
+    if refused := counts.pop("", 0):
+        left_out += (f"{refused} rows that were found, but that the engine refuses",)
+    reports = tuple(sorted([*failed, *judged], key=lambda one: one.gold))
+    return Report(name, counts, reports, searched.values, left_out)
 
 
 def write(executor: Executor, made: Mirror, found: Path, target: Target) -> dict[str, int]:
@@ -86,7 +88,10 @@ def write(executor: Executor, made: Mirror, found: Path, target: Target) -> dict
     return copies.write_file(made, added, Path(target.place.address))
 
 
-def check(copy: Place, original: Place | None, golds: Sequence[str], name: str) -> Report:
+def check(
+    copy: Place, original: Place | None, golds: Sequence[str], name: str,
+    semantics: str = "reference",
+) -> Report:  # fmt: skip
     """Finds the near misses that a database does not distinguish from golds.
 
     Args:
@@ -94,6 +99,7 @@ def check(copy: Place, original: Place | None, golds: Sequence[str], name: str) 
         original: What it was copied from; None: itself.
         golds: Queries in its dialect.
         name: Of the database, for the report.
+        semantics: When results count as equal.
 
     Raises:
         DataError: A database cannot be read.
@@ -105,6 +111,6 @@ def check(copy: Place, original: Place | None, golds: Sequence[str], name: str) 
         searched = build.check(
             other.path, None if original is None else made.path, [one.sqlite for one in said]
         )
-        judged = judge(executor, made, said, searched)
+        judged = judge(executor, made, said, searched, semantics)
     reports = tuple(sorted([*failed, *judged], key=lambda one: one.gold))
     return Report(name, {}, reports, searched.values, made.left_out)

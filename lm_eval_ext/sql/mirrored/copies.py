@@ -12,6 +12,7 @@ from typing import Any
 
 from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.sql.described import described
 from lm_eval_ext.sql.engines.writing import (
     ColumnDraft,
     TableDraft,
@@ -19,7 +20,6 @@ from lm_eval_ext.sql.engines.writing import (
 )
 from lm_eval_ext.sql.executor import Executor
 from lm_eval_ext.sql.mirrored.catalogue import DeclaredTable
-from lm_eval_ext.sql.described import described
 from lm_eval_ext.sql.mirrored.reading import Mirror, MirroredTable
 from lm_eval_ext.sql.mirrored.types import Carried
 from lm_eval_ext.sql.values import Place, Row, Value, quoted
@@ -172,7 +172,7 @@ def _given(kind: Carried, value: Value) -> Any:
     """A value of the mirror as the engine takes it."""
     if value is not None and kind.declared == "BOOLEAN":
         return bool(value)
-    return f"{value}+00" if value is not None and kind.zone else value
+    return f"{value}+00" if isinstance(value, str) and kind.zone else value
 
 
 def check_copy(executor: Executor, original: Place, copy: Place) -> None:

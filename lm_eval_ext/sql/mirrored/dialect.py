@@ -34,7 +34,7 @@ def to_sqlite(sql: str, engine: EngineName, schema: Schema) -> str:
     """
     tree = _query(sql, _DIALECTS[engine])
 
-    def step(node: exp.Expr) -> exp.Expr:
+    def step(node: exp.Expr) -> exp.Expr:  # noqa: PLR0911 (a table of nodes)
         if isinstance(node, exp.Table):
             node.set("db", None)
             node.set("catalog", None)
@@ -149,7 +149,7 @@ def _extracted(node: exp.Cast) -> exp.Expr | None:
     value = text.this
     if isinstance(value, exp.Cast | exp.TsOrDsToTimestamp | exp.TsOrDsToDate):
         value = value.this
-    return wanted and exp.Extract(this=exp.var(wanted), expression=value.copy())
+    return exp.Extract(this=exp.var(wanted), expression=value.copy()) if wanted else None
 
 
 def _query(sql: str, dialect: str) -> exp.Expr:
@@ -180,16 +180,19 @@ def _is_plain(name: str, dialect: str) -> bool:
 
 
 _RESERVED = frozenset(
-    """all analyse analyze and anti any array as asc asof asymmetric at authorization binary both by
-    case cast check columns generated glob map pivot_longer pivot_wider positional semi struct
-    try_cast tuple unpack
-    collate collation column concurrently constraint create cross current_catalog current_date
-    current_role current_schema current_time current_timestamp current_user default deferrable desc
-    describe distinct do else end except false fetch for foreign freeze from full grant group having
-    ilike in initially inner intersect into is isnull join lambda lateral leading left like limit
-    localtime localtimestamp natural not notnull null offset on only or order outer overlaps pivot
-    placing primary qualify references returning right select session_user show similar some
-    summarize symmetric table tablesample then to trailing true union unique unpivot
-    user using variadic verbose when where window with""".split()
+    re.findall(
+        r"\w+",
+        """all analyse analyze and anti any array as asc asof asymmetric at authorization binary
+    both by case cast check columns generated glob map pivot_longer pivot_wider positional semi
+    struct try_cast tuple unpack collate collation column concurrently constraint create cross
+    current_catalog current_date current_role current_schema current_time current_timestamp
+    current_user default deferrable desc describe distinct do else end except false fetch for
+    foreign freeze from full grant group having ilike in initially inner intersect into is
+    isnull join lambda lateral leading left like limit localtime localtimestamp natural not
+    notnull null offset on only or order outer overlaps pivot placing primary qualify references
+    returning right select session_user show similar some summarize symmetric table tablesample
+    then to trailing true union unique unpivot user using variadic verbose when where window
+    with""",
+    )
 )
 """Reserved words of either engine."""

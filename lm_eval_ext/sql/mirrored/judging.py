@@ -4,14 +4,12 @@ They are made of the gold's form for SQLite and written back. A gold takes part 
 translations give its own result on the original rows.
 """
 
-import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from lm_eval_ext.sql.compare import among, same_sets
+from lm_eval_ext.sql.compare import among
 from lm_eval_ext.sql.distill.report import Broken, GoldReport, Report, Tie
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
 from lm_eval_ext.sql.engines.base import moment
@@ -23,7 +21,7 @@ from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.policy import Limits, open_guarded
 from lm_eval_ext.sql.proofs import equivalent
 from lm_eval_ext.sql.rewrites import Facts, rewrites
-from lm_eval_ext.sql.values import Example, Place, QueryError, Row, Value
+from lm_eval_ext.sql.values import QueryError, Row, Status, Value
 
 ORIGINAL, COPY = "original", "copy"
 """Ids under which the executor of this module finds the two databases."""
@@ -80,8 +78,9 @@ def _shown(value: Value) -> Value:
 
 
 def judge(
-    executor: Executor, mirror: Mirror, said: Sequence[Said], searched: Report
-) -> list[GoldReport]:
+    executor: Executor, mirror: Mirror, said: Sequence[Said], searched: Report,
+    semantics: str = "reference",
+) -> list[GoldReport]:  # fmt: skip
     """Reports on golds by what the engine itself says of the copy.
 
     Near misses and rewrites that do not run there are left out: a model that wrote them would get
@@ -93,16 +92,22 @@ def judge(
         mirror: Of the original.
         said: The golds.
         searched: The report of the search, for its proofs, on their forms for SQLite.
+        semantics: When results count as equal.
     """
     known = {gold.gold: gold for gold in searched.golds}
     with closing(open_guarded(str(mirror.path), Limits())) as connection:
         facts = Facts(mirror.schema, Runner(connection).rows, NoResultError)
-        return [_judged(executor, mirror, one, known[one.sqlite], facts) for one in said]
+
+        def status(database: str, gold: str, other: str) -> Status:
+            return executor.score_one(database, gold, other, semantics=semantics).status
+
+        return [_judged(executor, mirror, one, known[one.sqlite], facts, status) for one in said]
 
 
-def _judged(
-    executor: Executor, mirror: Mirror, said: Said, searched: GoldReport, facts: Facts
-) -> GoldReport:
+def _judged(  # noqa: PLR0917
+    executor: Executor, mirror: Mirror, said: Said, searched: GoldReport, facts: Facts,
+    status: Callable[[str, str, str], Status],
+) -> GoldReport:  # fmt: skip
     if searched.error is not None:
         return replace(searched, gold=said.gold)
     before = executor.query(ORIGINAL, said.gold).rows
@@ -115,20 +120,20 @@ def _judged(
     for miss in near_misses(said.sqlite, mirror.schema):
         if (text := _back(mirror, miss.sql)) is None:
             continue
-        status = executor.score_one(COPY, said.gold, text).status
-        ran += status in ("correct", "wrong")
-        late += status in ("prediction_timeout", "prediction_too_large")
-        if status == "correct":
+        found = status(COPY, said.gold, text)
+        ran += found in ("correct", "wrong")
+        late += found in ("prediction_timeout", "prediction_too_large")
+        if found == "correct":
             why = proven.get(miss.sql) or equivalent(said.sqlite, miss, mirror.schema)
             ties.append(Tie(said.gold, replace(miss, sql=text), why))
     kinds: Counter[str] = Counter()
     broken = []
     for one in rewrites(said.sqlite, mirror.schema, facts):
         text = _back(mirror, one.sql)
-        if text is None or not executor.score_one(ORIGINAL, said.gold, text).correct:
+        if text is None or status(ORIGINAL, said.gold, text) != "correct":
             continue
         kinds[one.kind] += 1
-        if executor.score_one(COPY, said.gold, text).status == "wrong":
+        if status(COPY, said.gold, text) == "wrong":
             broken.append(Broken(one.kind, text, one.text))
     return GoldReport(
         said.gold, len(before), after, ran, late, tuple(ties),

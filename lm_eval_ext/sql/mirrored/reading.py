@@ -26,6 +26,9 @@ from lm_eval_ext.sql.values import Place, QueryError, Row, quoted
 MOST_ROWS = 200_000
 """Rows of a table: the search holds all in memory, and asks for all of them often."""
 
+_BITS = 63
+"""Of SQLite's integers, without the sign."""
+
 WIDE = Limits(
     timeout_s=300, max_rows=MOST_ROWS, max_result_bytes=1 << 30, max_value_bytes=64 << 20,
     max_memory_bytes=4 << 30,
@@ -133,7 +136,9 @@ class _Writer:
                 kinds[column.name] = kind
         self._read(kinds)
         raw = {name: f"c{number}" for number, name in enumerate(kinds)}
-        kinds = {name: kind for name, kind in kinds.items() if self._survives(name, kind, raw[name])}
+        kinds = {
+            name: kind for name, kind in kinds.items() if self._survives(name, kind, raw[name])
+        }
         self._create(kinds, [raw[name] for name in kinds], others)
         copied = tuple(
             one.name for one in table.columns if one.name not in kinds and not one.generated
@@ -197,9 +202,10 @@ class _Writer:
             try:
                 self._made.execute(f"CREATE TABLE {quoted(table.name)} ({', '.join(wanted)})")
                 self._made.execute(fill)
-                return
             except sqlite3.Error:  # a check that means something else in SQLite
                 self._made.execute(f"DROP TABLE IF EXISTS {quoted(table.name)}")
+            else:
+                return
         raise DataError(f"the table {table.name} cannot be mirrored in SQLite")
 
     def _checks(self) -> Iterator[str]:
@@ -209,7 +215,7 @@ class _Writer:
 
 
 def _plain(value: Any, zone: bool) -> Any:  # noqa: FBT001
-    if isinstance(value, int) and value.bit_length() > 63:
+    if isinstance(value, int) and value.bit_length() > _BITS:
         return str(value)  # breaks the check of whole numbers
     return value.removesuffix("+00") if zone and isinstance(value, str) else value
 
@@ -218,9 +224,7 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(map(quoted, names))
 
 
-def _view(
-    made: sqlite3.Connection, name: str, query: str, place: Place, schema: Schema
-) -> bool:
+def _view(made: sqlite3.Connection, name: str, query: str, place: Place, schema: Schema) -> bool:
     """Makes a view; whether it works."""
     try:
         made.execute(f"CREATE VIEW {quoted(name)} AS {to_sqlite(query, place.engine, schema)}")

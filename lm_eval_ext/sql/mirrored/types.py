@@ -43,7 +43,9 @@ class Carried:
     zone: bool = False
 
 
-def carried(declared: str, labels: str = "") -> Carried | None:
+def carried(  # noqa: PLR0911 (a table of types)
+    declared: str, labels: str = ""
+) -> Carried | None:
     """How a type is carried; None if it is not.
 
     Args:
