@@ -29,6 +29,13 @@ Golds = Annotated[
         "is one database. MAGNIFICo's if left out.",
     ),
 ]
+Into = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        help="PostgreSQL: an empty database for the copy, as a role that may write there.",
+    ),
+]
 Workers = Annotated[int, typer.Option(help="Number of processes.")]
 
 
@@ -40,13 +47,7 @@ def populate(
         Path, typer.Option("--out", metavar="DIR", help="Folder for copies and reports.")
     ],
     golds: Golds = None,
-    into: Annotated[
-        str,
-        typer.Option(
-            metavar="URL",
-            help="PostgreSQL: an empty database for the copy, as a role that may write there.",
-        ),
-    ] = "",
+    into: Into = "",
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Search for rows, also where they are shipped.")
     ] = False,
@@ -110,9 +111,7 @@ def count(
     if form != "all" and form not in forms:
         raise OptionError(f"--form {form}: use {', '.join(forms)} or all")
     corpus, wanted = gold_files.wanted(databases, golds)
-    reports = near_misses.examine(
-        wanted, originals=originals, semantics=semantics, workers=workers
-    )
+    reports = near_misses.examine(wanted, originals=originals, semantics=semantics, workers=workers)
     chosen = forms if form == "all" or golds is not None else [form]
     found = near_misses.count(reports, corpus, chosen)  # type: ignore[arg-type]
     if as_json:
@@ -135,7 +134,14 @@ def count(
 
 @app.command("generate")
 def generate(
-    database: Annotated[Path, typer.Argument(metavar="DB", help="A SQLite database.")],
+    database: Annotated[
+        str,
+        typer.Argument(
+            metavar="DB",
+            help="A file of SQLite or DuckDB, a folder of Parquet or CSV files, or "
+            "postgresql://reader@host/database.",
+        ),
+    ],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
@@ -144,6 +150,7 @@ def generate(
         Path | None,
         typer.Option(metavar="FILE", help="YAML: what tables and columns are called in English."),
     ] = None,
+    into: Into = "",
 ) -> None:
     """Make questions on any database, which the tasks magnifico_own_... ask.
 
@@ -161,12 +168,13 @@ def generate(
             seed=seed,
             questions=questions,
             words=lexicon,
+            into=into,
             progress=bar.update,
         )
     if not made.profile.keys:
         typer.echo("The database declares no foreign keys, so no question joins tables.")
     typer.echo(folder.as_text(said))
-    task = folder.task_of(database.stem)
+    task = folder.task_of(said["database"]["name"])
     typer.echo(f"Ask them: lm_eval --include_path {out} --tasks {task} --model hf ...")
 
 

@@ -166,9 +166,7 @@ def _engine(found: Wanted) -> str:
     return next(iter(found.values()))[0].engine
 
 
-def _examined(
-    found: Wanted, originals: str | Path | None, semantics: str
-) -> dict[str, Report]:
+def _examined(found: Wanted, originals: str | Path | None, semantics: str) -> dict[str, Report]:
     from lm_eval_ext.sql.mirrored.build import check as check_there
 
     before = {

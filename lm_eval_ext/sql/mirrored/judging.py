@@ -55,10 +55,10 @@ def translated(
                 expected = executor.query(ORIGINAL, gold).rows
                 rows = len(expected)
                 text = to_sqlite(gold, mirror.place.engine, mirror.schema)
-                if not _same(expected, runner.rows(text)):
+                if not same_rows(expected, runner.rows(text)):
                     raise UnparsedQuery("has another result in SQLite")
                 back = from_sqlite(text, mirror.place.engine, mirror.schema)
-                if not _same(expected, executor.query(ORIGINAL, back).rows):
+                if not same_rows(expected, executor.query(ORIGINAL, back).rows):
                     raise UnparsedQuery("has another result once it is written back from SQLite")
                 said.append(Said(gold, text))
             except (QueryError, UnparsedQuery, NoResultError) as error:
@@ -66,7 +66,7 @@ def translated(
     return said, failed
 
 
-def _same(expected: Sequence[Row], rows: Sequence[Row]) -> bool:
+def same_rows(expected: Sequence[Row], rows: Sequence[Row]) -> bool:
     """Whether results are equal in any order, floats by rounding, moments in any spelling."""
     return len(expected) == len(rows) and among(
         [tuple(map(_shown, row)) for row in expected], [tuple(map(_shown, row)) for row in rows]
