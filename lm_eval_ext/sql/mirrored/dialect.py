@@ -6,6 +6,8 @@ compared with the original's on the same rows; what this module adds is only wha
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -13,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from lm_eval_ext.sql.parsing import UnparsedQuery, parse, resolve, to_sql
+from lm_eval_ext.sql.parsing import COMPARISONS, UnparsedQuery, parse, resolve, to_sql
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import EngineName
 from lm_eval_ext.text import one_line
@@ -40,10 +42,12 @@ def to_sqlite(sql: str, engine: EngineName, schema: Schema) -> str:
             node.set("catalog", None)
         if isinstance(node, _DEVIATIONS):
             return exp.Anonymous(this="STDEV", expressions=[node.this])
-        if isinstance(node, exp.Year | exp.Month | exp.Day):
-            return _part(type(node).__name__.upper(), node.this)
-        if isinstance(node, exp.Extract) and node.name.upper() in _PARTS:
-            return _part(node.name.upper(), node.expression)
+        if type(node) in COMPARISONS and (years := _years(node)) is not None:
+            return years
+        if (part := _part_of(node)) is not None:
+            text = exp.Literal.string(_PARTS[part[0]])
+            call = exp.Anonymous(this="STRFTIME", expressions=[text, part[1].copy()])
+            return exp.Cast(this=call, to=exp.DataType.build("integer"))
         if isinstance(node, exp.Cast) and node.to.this in _DAYS:
             return _day(node)
         if isinstance(node, exp.Cast) and node.is_type("decimal") and node.to.expressions:
@@ -57,16 +61,40 @@ def to_sqlite(sql: str, engine: EngineName, schema: Schema) -> str:
         return node
 
     try:
-        return str(tree.transform(step).sql(dialect="sqlite", comments=False))
+        tree = tree.transform(step)
+        _spell_moments(tree, schema)
+        return str(tree.sql(dialect="sqlite", comments=False))
     except (SqlglotError, RecursionError) as error:
         raise UnparsedQuery(one_line(f"cannot be written for SQLite: {error}", limit=200)) from None
 
 
-def _part(part: str, value: exp.Expr) -> exp.Expr:
-    text = exp.Anonymous(
-        this="STRFTIME", expressions=[exp.Literal.string(_PARTS[part]), value.copy()]
+def _part_of(node: exp.Expr) -> tuple[str, exp.Expr] | None:
+    """The part of a day that an expression is, and the day."""
+    if isinstance(node, exp.Year | exp.Month | exp.Day):
+        return type(node).__name__.upper(), node.this
+    if isinstance(node, exp.Extract) and node.name.upper() in _PARTS:
+        return node.name.upper(), node.expression
+    return None
+
+
+def _years(node: exp.Expr) -> exp.Expr | None:
+    """A column's year compared with a number, as its days: rows can be searched for by those."""
+    part, number = _part_of(node.this), node.args["expression"]
+    if part is None or part[0] != "YEAR" or not isinstance(part[1], exp.Column):
+        return None
+    if not isinstance(number, exp.Literal) or not re.fullmatch(r"[1-9]\d{3}", number.name):
+        return None
+    first, behind = (
+        exp.Literal.string(f"{int(number.name) + later:04}-01-01") for later in (0, 1)
     )
-    return exp.Cast(this=text, to=exp.DataType.build("integer"))
+    sides = {"=": (first, behind), ">=": (first, None), "<": (None, first), ">": (behind, None),
+             "<=": (None, behind)}.get(COMPARISONS[type(node)])  # fmt: skip
+    if sides is None:
+        return None
+    low, high = sides
+    parts: list[exp.Expr] = [exp.GTE(this=part[1].copy(), expression=low)] if low else []
+    parts += [exp.LT(this=part[1].copy(), expression=high)] if high else []
+    return exp.Paren(this=exp.and_(*parts)) if len(parts) > 1 else parts[0]
 
 
 def _day(cast: exp.Cast) -> exp.Expr:
@@ -75,6 +103,23 @@ def _day(cast: exp.Cast) -> exp.Expr:
         return cast.this.copy()
     name = "DATE" if cast.to.this == exp.DataType.Type.DATE else "DATETIME"
     return exp.Anonymous(this=name, expressions=[cast.this.copy()])
+
+
+def _spell_moments(tree: exp.Expr, schema: Schema) -> None:
+    """Writes times that columns are compared with as the mirror has them: to the second, in UTC."""
+    for literal in list(tree.find_all(exp.Literal)):
+        around = literal.parent
+        if not literal.is_string or not isinstance(around, exp.Predicate):
+            continue
+        columns = [one for one in around.iter_expressions() if isinstance(one, exp.Column)]
+        found = [resolve(column, schema) for column in columns]
+        if any(column is not None and column.type == "TIMESTAMP" for column in found):
+            text = re.sub(r"([+-]\d\d)$", r"\1:00", re.sub(r"[zZ]$", "+00:00", literal.name))
+            with suppress(ValueError):
+                moment = datetime.fromisoformat(text if ":" in text else literal.name)
+                if moment.tzinfo is not None:
+                    moment = moment.astimezone(timezone.utc).replace(tzinfo=None)
+                literal.replace(exp.Literal.string(moment.isoformat(" ")))
 
 
 def _are_days(first: exp.Expr, second: exp.Expr, schema: Schema) -> bool:
