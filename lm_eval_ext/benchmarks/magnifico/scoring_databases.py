@@ -92,15 +92,21 @@ def on_engine(places: Mapping[str, Place], golds: Golds, populated: str | None) 
                     executor.query(places[db_id], query)
                 except QueryError as error:
                     broken[db_id, query] = str(error)
-        named = {} if populated is None else _named(executor, places, populated)
-    copies, reports = _built(places, golds) if populated is None else (named, {})
+        copies, reports = (
+            _built(executor, places, golds)
+            if populated is None
+            else (_named(executor, places, populated), {})
+        )
+        sums = [
+            f"{own.digest_of_rows(executor, copy)}  {db_id}\n"
+            for db_id, copy in sorted(copies.items())
+        ]
     if not copies:
         _log.info(
             "MAGNIFICo: on %s answers are scored on the original rows only; make a populated copy "
             "(lm-eval-ext magnifico populate --into URL) and name it in magnifico_populated",
             engine,
         )
-    sums = [f"{own.digest_of_rows(copy)}  {db_id}\n" for db_id, copy in sorted(copies.items())]
     rows = hashlib.sha256("".join(sums).encode()).hexdigest()[:12] if sums else ""
     return ScoringDatabases(
         MappingProxyType(dict(places)), MappingProxyType(copies), reports,
@@ -109,13 +115,16 @@ def on_engine(places: Mapping[str, Place], golds: Golds, populated: str | None) 
 
 
 def _built(
-    places: Mapping[str, Place], golds: Golds
+    executor: Executor, places: Mapping[str, Place], golds: Golds
 ) -> tuple[dict[str, Place], Mapping[str, Report]]:
     if any(place.engine != "duckdb" for place in places.values()):
         return {}, {}
     from lm_eval_ext.sql.mirrored import batch  # heavy, and for these engines only
 
-    key = [[db_id, own.digest_of_rows(place), golds[db_id]] for db_id, place in places.items()]
+    key = [
+        [db_id, own.digest_of_rows(executor, place), golds[db_id]]
+        for db_id, place in places.items()
+    ]
     with cached_copies("own", key) as folder:
         reports = batch.populate_files(
             {db_id: (place, golds[db_id]) for db_id, place in places.items()}, folder

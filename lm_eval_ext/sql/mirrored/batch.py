@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -48,7 +49,12 @@ def populate_files(
                 "large one, once; they are kept in %s", db_id, copy.parent,
             )  # fmt: skip
             _make(copy.parent)
-            report = _populated(place, golds, Target(Place("duckdb", str(copy))), db_id, progress)
+            target = Target(Place("duckdb", str(copy)))
+            try:
+                report = _populated(place, golds, target, db_id, progress)
+            finally:
+                with suppress(OSError):
+                    copy.parent.rmdir()  # unless it holds something
             _note(noted, {"key": key, "sha256": sha256_of(copy), "report": report.as_dict()})
         reports[db_id] = report
     return reports

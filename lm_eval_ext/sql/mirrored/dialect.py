@@ -84,9 +84,7 @@ def _years(node: exp.Expr) -> exp.Expr | None:
         return None
     if not isinstance(number, exp.Literal) or not re.fullmatch(r"[1-9]\d{3}", number.name):
         return None
-    first, behind = (
-        exp.Literal.string(f"{int(number.name) + later:04}-01-01") for later in (0, 1)
-    )
+    first, behind = (exp.Literal.string(f"{int(number.name) + later:04}-01-01") for later in (0, 1))
     sides = {"=": (first, behind), ">=": (first, None), "<": (None, first), ">": (behind, None),
              "<=": (None, behind)}.get(COMPARISONS[type(node)])  # fmt: skip
     if sides is None:
@@ -169,13 +167,13 @@ def _days(node: exp.Sub, schema: Schema) -> exp.Expr | None:
     if first is None or second is None:
         return None
     if _are_days(first, second, schema):
-        return exp.Paren(this=exp.Sub(this=first.copy(), expression=second.copy()))
+        return exp.Sub(this=first.copy(), expression=second.copy())
     moments = [
         exp.Cast(this=one.copy(), to=exp.DataType.build("timestamp")) for one in (first, second)
     ]
     between = exp.Sub(this=moments[0], expression=moments[1])
     seconds = exp.Extract(this=exp.var("EPOCH"), expression=exp.Paren(this=between))
-    return exp.Paren(this=exp.Div(this=seconds, expression=exp.Literal.number("86400.0")))
+    return exp.Div(this=seconds, expression=exp.Literal.number("86400.0"))
 
 
 def _argument(node: exp.Expr, function: str) -> exp.Expr | None:

@@ -1,6 +1,7 @@
 """Populated copies of DuckDB and PostgreSQL, from the columns' types to the tasks' scores."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
@@ -10,22 +11,28 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.generated import built
 from support.postgres import Missing, Server
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.magnifico import gold_files, near_misses, own
 from lm_eval_ext.benchmarks.magnifico.generate import folder
-from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
-from lm_eval_ext.sql import Executor, NamedDatabases, Place, databases_at
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.sql import Executor, Limits, Place
+from lm_eval_ext.sql.engines.writing import ColumnDraft, TableDraft, write_duckdb, write_postgresql
 from lm_eval_ext.sql.mirrored.build import workspace
 from lm_eval_ext.sql.mirrored.copies import _given
 from lm_eval_ext.sql.mirrored.dialect import from_sqlite, to_sqlite
-from lm_eval_ext.sql.mirrored.reading import mirror
+from lm_eval_ext.sql.mirrored.reading import _plain, mirror
+from lm_eval_ext.sql.mirrored.speaking import Speaking
 from lm_eval_ext.sql.mirrored.types import carried
-from lm_eval_ext.sql.schema import Schema, Table
+from lm_eval_ext.sql.parsing import UnparsedQuery
+from lm_eval_ext.sql.schema import read_schema, schema_of
 
 duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("psycopg")
+from lm_eval_ext.sql.engines.duckdb import plain  # noqa: E402
+
 pytestmark = pytest.mark.slow
 
 SHOP = """
@@ -172,8 +179,178 @@ def test_a_server_s_database_is_populated(server: Server, home: Path) -> None:
         lost = set(one.execute("SELECT l::text FROM lamp l").fetchall())
         assert lost < set(two.execute("SELECT l::text FROM lamp l").fetchall())
     rows = check_scores(server.url("shop"), server.url("copy"), "public", home)
-    with server.admin("copy") as two:
-        two.execute("UPDATE lamp SET price = price + 1 WHERE id = 1")
+    assert rows.startswith("v2,rows-")
+    place, sums = Place("postgresql", server.url("copy")), []
+    with Executor(workers=1) as executor, server.admin("copy") as two:
+        for pay in (0, 1):
+            two.execute("UPDATE lamp SET price = price + %s WHERE id = 1", [pay])
+            sums.append(own.digest_of_rows(executor, place))
+    assert sums[0] != sums[1]
     with pytest.raises(OptionError, match="the schema public exists and holds something"):
         populated(server.url("shop"), home / "own.tsv", home / "out", into)
-    assert own.digest_of_rows(Place("postgresql", server.url("copy")))[:12] not in rows
+
+
+TYPES: dict[str, st.SearchStrategy[Any]] = {
+    "TINYINT": st.integers(-128, 127),
+    "BIGINT": st.integers(-(1 << 63), (1 << 63) - 1),
+    "HUGEINT": st.integers(-(1 << 66), 1 << 66),
+    "UBIGINT": st.integers(0, (1 << 64) - 1),
+    "BOOLEAN": st.booleans(),
+    "DOUBLE": st.floats(),
+    "DECIMAL(8,2)": st.decimals(-999_999, 999_999, places=2),
+    "DECIMAL(30,5)": st.decimals(-(10**24), 10**24, places=5),
+    "VARCHAR": st.text(st.characters(codec="utf-8"), max_size=5),
+    "DATE": st.dates(),
+    "TIMESTAMP": st.datetimes(),
+    "TIMESTAMP WITH TIME ZONE": st.datetimes().map(lambda at: f"{at}+00"),
+    "TIME": st.times(),
+    "UUID": st.uuids(),
+    "ENUM('a', 'b{}', 'c''d')": st.sampled_from(["a", "b{}", "c'd"]),
+    "BLOB": st.binary(max_size=4),
+}
+
+
+@given(st.data())
+def test_a_value_is_carried_unaltered_or_not_at_all(memory: Any, data: st.DataObject) -> None:
+    engine, sqlite = memory
+    kind = data.draw(st.sampled_from(sorted(TYPES)))
+    found = carried(kind)
+    assert found is not None
+    engine.execute(f"CREATE OR REPLACE TABLE t (v {kind})")
+    engine.execute("INSERT INTO t VALUES ($1)", [data.draw(TYPES[kind])])
+    shown, exact = found.read.format("v"), found.exact or "true"
+    ((value, same),) = engine.execute(f"SELECT {shown}, {exact.format('v')} FROM t").fetchall()
+    raw = _plain(plain(value), found.zone)
+    sqlite.execute("DROP TABLE IF EXISTS raw")
+    sqlite.execute("CREATE TABLE raw (v)")
+    sqlite.execute("INSERT INTO raw VALUES (?)", [raw])
+    (fits,) = sqlite.execute(f"SELECT {found.check.format('v')} FROM raw").fetchone()
+    if kind in ("TINYINT", "BOOLEAN", "DATE", "DECIMAL(8,2)") or kind.startswith("ENUM"):
+        assert fits
+        assert same
+    if fits and same:
+        sqlite.execute("DROP TABLE IF EXISTS kept")
+        sqlite.execute(f"CREATE TABLE kept (v {found.declared} CHECK ({found.check.format('v')}))")
+        sqlite.execute("INSERT INTO kept SELECT v FROM raw")
+        (held,) = sqlite.execute("SELECT v FROM kept").fetchone()
+        back = f"SELECT v IS NOT DISTINCT FROM CAST($1 AS {kind}) FROM t"
+        assert engine.execute(back, [_given(found, held)]).fetchall() == [(True,)]
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Any]:
+    with duckdb.connect() as engine, closing(sqlite3.connect(":memory:")) as sqlite:
+        engine.execute("SET TimeZone = 'UTC'")
+        yield engine, sqlite
+
+
+@pytest.mark.parametrize("kind", ["INTEGER[]", "STRUCT(a INTEGER)", "jsonb", "interval", "money",
+                                  "MAP(VARCHAR, INTEGER)", "tsvector", "int4range"])  # fmt: skip
+def test_other_types_are_not_carried(kind: str) -> None:
+    assert carried(kind) is None
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+@pytest.mark.parametrize(
+    ("theirs", "sqlite"),
+    [
+        ("SELECT id FROM main.lamp WHERE seen < '2020-01-02T10:00:00Z'",
+         "SELECT id FROM lamp WHERE seen < '2020-01-02 10:00:00'"),
+        ("SELECT count(*) FROM lamp WHERE extract(year FROM born) = 1978",
+         "SELECT COUNT(*) FROM lamp WHERE (born >= '1978-01-01' AND born < '1979-01-01')"),
+        ("SELECT gone - born FROM lamp", "SELECT JULIANDAY(gone) - JULIANDAY(born) FROM lamp"),
+        ("SELECT stddev(id) FROM lamp", "SELECT STDEV(id) FROM lamp"),
+    ],
+)  # fmt: skip
+def test_queries_in_sqlites_dialect(engine: Any, theirs: str, sqlite: str) -> None:
+    with closing(sqlite3.connect(":memory:")) as made:
+        made.execute(
+            'CREATE TABLE lamp (id INTEGER, born DATE, gone DATE, seen TIMESTAMP, "Order")'
+        )
+        schema = schema_of(made)
+    assert to_sqlite(theirs, engine, schema) == sqlite
+    assert to_sqlite(from_sqlite(sqlite, engine, schema), engine, schema) == sqlite
+    assert from_sqlite('SELECT "order" FROM LAMP', engine, schema) == 'SELECT "Order" FROM lamp'
+    with pytest.raises(UnparsedQuery):
+        to_sqlite("DELETE FROM lamp", engine, schema)
+
+
+def test_questions_are_made_on_both(shop: Path, server: Server, home: Path) -> None:
+    """DuckDB's are told from near misses in the folder's copy; PostgreSQL's run there."""
+    table = built("shop", home)
+    tables = drafts(table)
+    write_duckdb(home / "store.duckdb", tables)
+    made, said = folder.generate(str(home / "store.duckdb"), home / "made", seed=5, questions=3)
+    assert said["database"]["engine"] == "DuckDB"
+    copy = home / "made" / "populated" / "store" / "store.duckdb"
+    with (
+        duckdb.connect(str(copy)) as populated_copy,
+        duckdb.connect(str(home / "made" / "store.duckdb")) as original,
+    ):
+        assert made.asked
+        for one in made.asked:
+            assert original.execute(one.gold).fetchall(), one.gold
+            assert populated_copy.execute(one.gold).fetchall(), one.gold
+    task = (home / "made" / "magnifico_generated_store.yaml").read_text()
+    assert f"magnifico_populated: {copy}" in task
+    write_postgresql(server.url("made", "writer"), "public", tables, readers=["reader"])
+    place = Place("postgresql", server.url("made"))
+    with workspace(place) as (executor, where):
+        there = Speaking(executor, mirror(executor, place, where / "made.sqlite"), None)
+        assert [there.problem(one.gold) for one in made.asked] == [None] * len(made.asked)
+        assert there.problem("SELECT nothing FROM Product") == "fails in PostgreSQL"
+        assert 'FROM "Product"' in there.say("SELECT * FROM Product")
+
+
+def test_what_cannot_be_populated_is_one_line(
+    shop: Path, server: Server, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    golds, url = home / "own.tsv", server.url("shop")
+    (tmp_path / "none").mkdir()
+    (tmp_path / "file").touch()
+    cases: list[tuple[str, Path, str, str]] = [
+        (url, tmp_path, "", "name the database of the copy: --into postgresql://writer@"),
+        (url, tmp_path, server.url("copy"), "be another one than that which writes"),
+        (url, tmp_path, "postgresql://writer:x@host/copy", "--into holds a password"),
+        (url, tmp_path, "copy", "--into copy: write postgresql://writer@host/DATABASE"),
+        (url, tmp_path, server.url("nowhere", "writer"), 'database "nowhere" does not exist'),
+        (url, tmp_path, server.url("shop", "writer"), "the schema public exists and holds"),
+        (server.url("shop", "admin"), tmp_path, server.url("made", "writer"), "is a superuser"),
+        (str(shop), tmp_path, server.url("made", "writer"), "copies of files go into --out"),
+        (str(shop), tmp_path / "file", "", "cannot make the folder"),
+        (str(tmp_path / "none"), tmp_path, "", "no database in the folder"),
+    ]
+    for source, out, into, message in cases:
+        with pytest.raises((DataError, OptionError)) as raised:
+            populated(source, golds, out, into)
+        assert message in str(raised.value), source
+        assert "\n" not in str(raised.value)
+    for made_of, message in ((str(shop), "has no copy of shop"), (url, "is no populated copy of")):
+        named = {"magnifico_databases": url, "magnifico_populated": made_of}
+        if made_of == url:
+            named["magnifico_populated"] = server.url("made")
+        with pytest.raises(DataError, match=message):
+            load_task("magnifico_own_desc", magnifico_file=str(golds), **named)
+    monkeypatch.setattr("lm_eval_ext.sql.mirrored.build.WIDE", Limits(max_rows=11))
+    with pytest.raises(DataError, match="a table has over 200,000 rows"):
+        populated(str(shop), golds, tmp_path)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "none"]
+
+
+def drafts(sqlite: Path) -> list[TableDraft]:
+    """The tables of a SQLite file for another engine."""
+    names = {"INTEGER": "INTEGER", "REAL": "DOUBLE PRECISION"}
+    with closing(sqlite3.connect(sqlite)) as made:
+        return [
+            TableDraft(
+                table.name,
+                [
+                    ColumnDraft(one.name, names.get(one.affinity, "VARCHAR"))
+                    for one in table.columns
+                ],
+                made.execute(f'SELECT * FROM "{table.name}"').fetchall(),
+                [one.name for one in table.columns if one.primary_key],
+                table.foreign_keys,
+            )
+            for table in read_schema(sqlite).values()
+        ]

@@ -10,7 +10,7 @@ from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import own
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql import DIALECTS, OneDatabase, Place, databases_at
+from lm_eval_ext.sql import DIALECTS, Executor, OneDatabase, Place, databases_at
 from lm_eval_ext.sql.engines.places import kind_of
 from lm_eval_ext.sql.engines.tables import found_in
 from lm_eval_ext.sql.mirrored.batch import copy_in, target_of
@@ -73,5 +73,9 @@ def noted(database: OneDatabase, part: Path) -> dict[str, Any]:
     """What ``generated.json`` says of the database."""
     name, place = database.db_id, database.place
     file = part / f"{name}.duckdb"
-    digest = sha256_of(file) if file.is_file() else own.digest_of_rows(place)
+    if file.is_file():
+        digest = sha256_of(file)
+    else:
+        with Executor(workers=1) as executor:
+            digest = own.digest_of_rows(executor, place)
     return {"name": name, "sha256": digest, "engine": DIALECTS[place.engine].title}
