@@ -174,6 +174,8 @@ def generate(
     if not made.profile.keys:
         typer.echo("The database declares no foreign keys, so no question joins tables.")
     typer.echo(folder.as_text(said))
+    if said["database"].get("engine") == "PostgreSQL" and not into:
+        typer.echo("Without --into, near misses were told apart in SQLite only.")
     task = folder.task_of(said["database"]["name"])
     typer.echo(f"Ask them: lm_eval --include_path {out} --tasks {task} --model hf ...")
 

@@ -13,7 +13,7 @@ from lm_eval_ext.sql.engines.places import NamedDatabases
 from lm_eval_ext.sql.executor import Executor
 from lm_eval_ext.sql.mirrored import copies
 from lm_eval_ext.sql.mirrored.judging import COPY, ORIGINAL, judge, translated
-from lm_eval_ext.sql.mirrored.reading import WIDE, Mirror, mirror
+from lm_eval_ext.sql.mirrored.reading import Mirror, mirror
 from lm_eval_ext.sql.values import Place
 
 MIRROR_VERSION = 1
@@ -41,7 +41,7 @@ def workspace(original: Place, copy: Place | None = None) -> Iterator[tuple[Exec
     places = {ORIGINAL: original} | ({} if copy is None else {COPY: copy})
     with (
         tempfile.TemporaryDirectory(prefix="lm-eval-ext-") as folder,
-        Executor(NamedDatabases(places), workers=1, limits=WIDE) as executor,
+        Executor(NamedDatabases(places), workers=1) as executor,
     ):
         yield executor, Path(folder)
 
@@ -67,11 +67,11 @@ def populate(
         OptionError: The copy cannot be written.
     """
     with workspace(original, target.place) as (executor, folder):
-        made = mirror(executor, original, folder / f"{name}.sqlite")
+        made = mirror(original, folder / f"{name}.sqlite")
         said, failed = translated(executor, made, golds)
         found = folder / "copy.sqlite"
         searched = build.populate(made.path, [one.sqlite for one in said], found, progress=progress)
-        counts = write(executor, made, found, target)
+        counts = write(made, found, target)
         judged = judge(executor, made, said, searched)
     left_out = made.left_out
     if refused := counts.pop("", 0):
@@ -80,11 +80,11 @@ def populate(
     return Report(name, counts, reports, searched.values, left_out)
 
 
-def write(executor: Executor, made: Mirror, found: Path, target: Target) -> dict[str, int]:
+def write(made: Mirror, found: Path, target: Target) -> dict[str, int]:
     """Writes the copy with the rows that a populated mirror has in addition."""
     added = added_rows(made.path, found)
     if target.into:
-        return copies.write_database(executor, made, added, target.into, target.readers)
+        return copies.write_database(made, added, target.into, target.readers)
     return copies.write_file(made, added, Path(target.place.address))
 
 
@@ -105,8 +105,8 @@ def check(
         DataError: A database cannot be read.
     """
     with workspace(original or copy, copy) as (executor, folder):
-        made = mirror(executor, original or copy, folder / f"{name}.sqlite")
-        other = made if original is None else mirror(executor, copy, folder / "copy.sqlite")
+        made = mirror(original or copy, folder / f"{name}.sqlite")
+        other = made if original is None else mirror(copy, folder / "copy.sqlite")
         said, failed = translated(executor, made, golds)
         searched = build.check(
             other.path, None if original is None else made.path, [one.sqlite for one in said]

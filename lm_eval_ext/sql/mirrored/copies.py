@@ -12,15 +12,14 @@ from typing import Any
 
 from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql.described import described
 from lm_eval_ext.sql.engines.writing import (
     ColumnDraft,
     TableDraft,
     write_postgresql,
 )
 from lm_eval_ext.sql.executor import Executor
-from lm_eval_ext.sql.mirrored.catalogue import DeclaredTable
-from lm_eval_ext.sql.mirrored.reading import Mirror, MirroredTable
+from lm_eval_ext.sql.mirrored.catalogue import Ask, DeclaredTable, read
+from lm_eval_ext.sql.mirrored.reading import Mirror, MirroredTable, reader
 from lm_eval_ext.sql.mirrored.types import Carried
 from lm_eval_ext.sql.values import Place, Row, Value, quoted
 from lm_eval_ext.text import one_line
@@ -62,12 +61,11 @@ def write_file(mirror: Mirror, added: Added, target: Path) -> dict[str, int]:
 
 
 def write_database(
-    executor: Executor, mirror: Mirror, added: Added, into: str, readers: Sequence[str]
+    mirror: Mirror, added: Added, into: str, readers: Sequence[str]
 ) -> dict[str, int]:
     """Writes the populated copy of a PostgreSQL database into another database.
 
     Args:
-        executor: Reads the original, with wide limits.
         mirror: Of the original.
         added: The rows.
         into: The URL of the other database, as a role that may write there.
@@ -104,24 +102,25 @@ def write_database(
         column.type: column.labels for table in catalogue.tables.values()
         for column in table.columns if column.labels
     }  # fmt: skip
-    write_postgresql(
-        into,
-        catalogue.schema,
-        [_draft(executor, mirror.place, table) for table in catalogue.tables.values()],
-        before=[f"CREATE TYPE {kind} AS ENUM ({known})" for kind, known in labels.items()],
-        readers=readers,
-        finish=finish,
-    )
+    with reader(mirror.place) as ask:
+        write_postgresql(
+            into,
+            catalogue.schema,
+            [_draft(ask, table) for table in catalogue.tables.values()],
+            before=[f"CREATE TYPE {kind} AS ENUM ({known})" for kind, known in labels.items()],
+            readers=readers,
+            finish=finish,
+        )
     return counts
 
 
-def _draft(executor: Executor, place: Place, table: DeclaredTable) -> TableDraft:
+def _draft(ask: Ask, table: DeclaredTable) -> TableDraft:
     """A table to be made, with rows as the server writes them as text."""
     columns = [ColumnDraft(one.name, one.type, one.not_null) for one in table.columns]
     shown = ", ".join(f"CAST({quoted(one.name)} AS text)" for one in table.columns)
 
     def rows() -> Iterator[Row]:
-        yield from executor.query(place, f"SELECT {shown} FROM {quoted(table.name)}").rows
+        yield from ask(f"SELECT {shown} FROM {quoted(table.name)}")
 
     return TableDraft(
         table.name,
@@ -180,14 +179,24 @@ def check_copy(executor: Executor, original: Place, copy: Place) -> None:
 
     It has the same tables, and at least as many rows in each.
     """
-    tables = [one for one in described(executor, original, 0) if "TABLE" in one.create[:13]]
-    there = {one.name: one.header for one in described(executor, copy, 0)}
-    for one in tables:
-        count = f"SELECT count(*) FROM {one.name}"
-        if there.get(one.name) != one.header or (
-            executor.query(copy, count).rows < executor.query(original, count).rows
-        ):
+
+    def found(place: Place) -> dict[str, tuple[list[str], int]]:
+        def ask(sql: str) -> list[Row]:
+            return executor.query(place, sql).rows
+
+        return {
+            name: (
+                [one.name for one in table.columns],
+                int(str(ask(f"SELECT count(*) FROM {quoted(name)}")[0][0])),
+            )
+            for name, table in read(ask, place.engine).tables.items()
+        }
+
+    there = found(copy)
+    for name, (columns, rows) in found(original).items():
+        others, more = there.get(name, ([], 0))
+        if others != columns or more < rows:
             raise DataError(
-                f"{copy} is no populated copy of {original}: its table {one.name} is another one, "
-                "or lacks rows; make it again by lm-eval-ext magnifico populate"
+                f"{copy} is no populated copy of {original}: its table {name} is another one, or "
+                "lacks rows; make it again by lm-eval-ext magnifico populate"
             )

@@ -5,7 +5,7 @@ It mirrors what SQLite can hold unaltered. What it cannot is left out, column by
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ from sqlglot.errors import SqlglotError
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.executor import Executor
-from lm_eval_ext.sql.mirrored.catalogue import Catalogue, DeclaredColumn, DeclaredTable, read
+from lm_eval_ext.sql.mirrored.catalogue import Ask, Catalogue, DeclaredColumn, DeclaredTable, read
 from lm_eval_ext.sql.mirrored.dialect import to_sqlite
 from lm_eval_ext.sql.mirrored.types import Carried, carried
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.schema import Schema, read_schema
-from lm_eval_ext.sql.values import Place, QueryError, Row, quoted
+from lm_eval_ext.sql.values import Place, QueryError, quoted
 
 MOST_ROWS = 200_000
 """Rows of a table: the search holds all in memory, and asks for all of them often."""
@@ -72,38 +72,25 @@ class Mirror:
     left_out: tuple[str, ...]
 
 
-def mirror(executor: Executor, place: Place, path: Path) -> Mirror:
+@contextmanager
+def reader(place: Place) -> Iterator[Ask]:
+    """Runs queries of ours, which may read whole tables."""
+    with Executor(workers=1, limits=WIDE) as executor:
+        yield lambda sql: list(executor.query(place, sql).rows)
+
+
+def mirror(place: Place, path: Path) -> Mirror:
     """Writes the mirror of a database; the database is only read.
 
     Args:
-        executor: With the limits :data:`WIDE`.
         place: The database, of DuckDB or PostgreSQL.
         path: A file that does not exist.
 
     Raises:
         DataError: The database cannot be read, or has no table, or too many rows.
     """
-    left_out: list[str] = []
-    tables: dict[str, MirroredTable] = {}
-
-    def ask(sql: str) -> list[Row]:
-        return executor.query(place, sql).rows
-
     try:
-        catalogue = read(ask, place.engine)
-        left_out += [f"{name}: a table of another schema" for name in catalogue.elsewhere]
-        with closing(sqlite3.connect(path)) as made:
-            for name, table in catalogue.tables.items():
-                if name.casefold() in {known.casefold() for known in tables}:
-                    left_out.append(f"{name}: SQLite has no two names that differ in case only")
-                    continue
-                tables[name] = _Writer(made, ask, table, left_out).write(catalogue.tables)
-            made.commit()
-            schema = read_schema(path)
-            for name, query in catalogue.views.items():
-                if not _view(made, name, query, place, schema):
-                    left_out.append(f"{name}: a view that SQLite cannot show")
-            made.commit()
+        return _mirrored(place, path)
     except QueryError as error:
         if error.failure.kind == "too_large":
             raise DataError(
@@ -111,6 +98,25 @@ def mirror(executor: Executor, place: Place, path: Path) -> Mirror:
                 "searched for on; name a database with a part of them"
             ) from None
         raise DataError(f"{place}: cannot be read ({error})") from None
+
+
+def _mirrored(place: Place, path: Path) -> Mirror:
+    left_out: list[str] = []
+    tables: dict[str, MirroredTable] = {}
+    with reader(place) as ask, closing(sqlite3.connect(path)) as made:
+        catalogue = read(ask, place.engine)
+        left_out += [f"{name}: a table of another schema" for name in catalogue.elsewhere]
+        for name, table in catalogue.tables.items():
+            if name.casefold() in {known.casefold() for known in tables}:
+                left_out.append(f"{name}: SQLite has no two names that differ in case only")
+                continue
+            tables[name] = _Writer(made, ask, table, left_out).write(catalogue.tables)
+        made.commit()
+        schema = read_schema(path)
+        for name, query in catalogue.views.items():
+            if not _view(made, name, query, place, schema):
+                left_out.append(f"{name}: a view that SQLite cannot show")
+        made.commit()
     if not tables:
         raise DataError(f"{place}: there is no table that can be read")
     return Mirror(place, path, read_schema(path), catalogue, tables, tuple(left_out))
@@ -120,7 +126,7 @@ class _Writer:
     """Writes one table; ``left_out`` gets the columns that are not carried."""
 
     def __init__(
-        self, made: sqlite3.Connection, ask: Any, table: DeclaredTable, left_out: list[str]
+        self, made: sqlite3.Connection, ask: Ask, table: DeclaredTable, left_out: list[str]
     ) -> None:
         self._made, self._ask, self._table, self._left_out = made, ask, table, left_out
 

@@ -59,7 +59,7 @@ class Speaking:
         """
         found = self.mirror.path.with_name("populated.sqlite")
         searched = save(found)
-        write(self.executor, self.mirror, found, target)
+        write(self.mirror, found, target)
         said = [Said(self.say(gold), gold) for gold in golds]
         judged = judge(self.executor, self.mirror, said, searched)
         why = {one.sqlite: _problem(report) for one, report in zip(said, judged, strict=True)}

@@ -296,7 +296,7 @@ def test_questions_are_made_on_both(shop: Path, server: Server, home: Path) -> N
     write_postgresql(server.url("made", "writer"), "public", tables, readers=["reader"])
     place = Place("postgresql", server.url("made"))
     with workspace(place) as (executor, where):
-        there = Speaking(executor, mirror(executor, place, where / "made.sqlite"), None)
+        there = Speaking(executor, mirror(place, where / "made.sqlite"), None)
         assert [there.problem(one.gold) for one in made.asked] == [None] * len(made.asked)
         assert there.problem("SELECT nothing FROM Product") == "fails in PostgreSQL"
         assert 'FROM "Product"' in there.say("SELECT * FROM Product")
@@ -331,7 +331,7 @@ def test_what_cannot_be_populated_is_one_line(
             named["magnifico_populated"] = server.url("made")
         with pytest.raises(DataError, match=message):
             load_task("magnifico_own_desc", magnifico_file=str(golds), **named)
-    monkeypatch.setattr("lm_eval_ext.sql.mirrored.build.WIDE", Limits(max_rows=11))
+    monkeypatch.setattr("lm_eval_ext.sql.mirrored.reading.WIDE", Limits(max_rows=11))
     with pytest.raises(DataError, match="a table has over 200,000 rows"):
         populated(str(shop), golds, tmp_path)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "none"]

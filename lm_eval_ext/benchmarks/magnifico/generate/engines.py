@@ -62,7 +62,7 @@ def opened(
         target = target_of(place, into)
         sources["magnifico_populated"] = target.place.address
     with workspace(place, None if target is None else target.place) as (executor, folder):
-        made = mirror(executor, place, folder / f"{name}.sqlite")
+        made = mirror(place, folder / f"{name}.sqlite")
         try:
             yield Speaking(executor, made, target), sources
         except DataError as error:  # of the mirror, which no user knows

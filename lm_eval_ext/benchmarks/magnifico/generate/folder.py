@@ -107,6 +107,7 @@ def generate(
                     made = make(there.mirror.path, named, seed, questions, copy, progress, there)
                     said = _written(part, out, other.db_id, made, seed, sources, there.say)
                     said["database"] = engines.noted(other, part)
+                    said["left_out"] = list(there.mirror.left_out)
             said["lexicon"] = sha256_of(words) if words else None
             with atomic_text(part / GENERATED) as file:
                 file.write(json.dumps(said, indent=1, ensure_ascii=False) + "\n")
@@ -216,5 +217,6 @@ def as_text(said: Mapping[str, Any]) -> str:
         f"examples; {said['drawn']:,} were drawn",
         *(f"  {count:,} dropped: {reason}" for reason, count in said["dropped"].items()),
         *(f"  {count:,} not asked about: {reason}" for reason, count in said["unsaid"].items()),
+        *(f"  not asked about: {what}" for what in said.get("left_out", ())),
     ]
     return "\n".join(lines)
