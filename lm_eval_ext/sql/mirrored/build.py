@@ -10,6 +10,7 @@ from lm_eval_ext.sql.distill import build
 from lm_eval_ext.sql.distill.added_values import added_rows
 from lm_eval_ext.sql.distill.report import Report
 from lm_eval_ext.sql.engines.places import NamedDatabases
+from lm_eval_ext.sql.engines.writing import check_free
 from lm_eval_ext.sql.executor import Executor
 from lm_eval_ext.sql.mirrored import copies
 from lm_eval_ext.sql.mirrored.judging import COPY, ORIGINAL, judge, translated
@@ -68,6 +69,8 @@ def populate(
     """
     with workspace(original, target.place) as (executor, folder):
         made = mirror(original, folder / f"{name}.sqlite")
+        if target.into:
+            check_free(target.into, made.catalogue.schema)  # before minutes are spent
         said, failed = translated(executor, made, golds)
         found = folder / "copy.sqlite"
         searched = build.populate(made.path, [one.sqlite for one in said], found, progress=progress)

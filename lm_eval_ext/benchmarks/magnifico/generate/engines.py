@@ -13,6 +13,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import DIALECTS, Executor, OneDatabase, Place, databases_at
 from lm_eval_ext.sql.engines.places import kind_of
 from lm_eval_ext.sql.engines.tables import found_in
+from lm_eval_ext.sql.engines.writing import check_free
 from lm_eval_ext.sql.mirrored.batch import copy_in, target_of
 from lm_eval_ext.sql.mirrored.build import Target, workspace
 from lm_eval_ext.sql.mirrored.reading import mirror
@@ -63,6 +64,8 @@ def opened(
         sources["magnifico_populated"] = target.place.address
     with workspace(place, None if target is None else target.place) as (executor, folder):
         made = mirror(place, folder / f"{name}.sqlite")
+        if target is not None and target.into:
+            check_free(target.into, made.catalogue.schema)
         try:
             yield Speaking(executor, made, target), sources
         except DataError as error:  # of the mirror, which no user knows
