@@ -107,3 +107,16 @@ def available(corpus: Corpus, source: str | Path) -> Wanted:
     if len(engines := sorted({place.engine for place, _ in found.values()})) > 1:
         raise DataError(f"{source} has databases of {' and '.join(engines)}; keep one kind")
     return found
+
+
+def original_of(source: str | Path, db_id: str, asked: int) -> Place:
+    """The original of a copy; where one database is asked about, it may have another name.
+
+    Raises:
+        DataError: There is none.
+    """
+    known = databases_at(source, data.cache_dir(), option="--originals")
+    only = known.place if isinstance(known, OneDatabase) and asked == 1 else None
+    if (place := known.find(db_id) or only) is None:
+        raise DataError(f"{source} does not have the original of {db_id}; name its folder")
+    return place

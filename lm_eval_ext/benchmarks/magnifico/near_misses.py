@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from lm_eval_ext import data
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.magnifico import corpora
-from lm_eval_ext.benchmarks.magnifico.gold_files import Wanted
+from lm_eval_ext.benchmarks.magnifico.gold_files import Wanted, original_of
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus, Example, Form
-from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql import Databases, OneDatabase, Place, databases_at, find_semantics, sqlite_path
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.sql import Databases, find_semantics, sqlite_path
 from lm_eval_ext.sql.distill import GoldReport, Report, finished, populate_all
 from lm_eval_ext.sql.distill.added_values import KINDS as VALUE_KINDS
 from lm_eval_ext.sql.distill.added_values import USUAL
@@ -148,7 +148,7 @@ def examine(
     before = {
         db_id: _of_copy(paths[db_id], db_id, golds)
         if originals is None
-        else sqlite_path(_original(originals, db_id, len(found)))
+        else sqlite_path(original_of(originals, db_id, len(found)))
         for db_id, (_, golds) in found.items()
     }
     # Databases with the most gold queries take longest, so they go first.
@@ -170,22 +170,13 @@ def _examined(found: Wanted, originals: str | Path | None, semantics: str) -> di
     from lm_eval_ext.sql.mirrored.build import check as check_there
 
     before = {
-        db_id: None if originals is None else _original(originals, db_id, len(found))
+        db_id: None if originals is None else original_of(originals, db_id, len(found))
         for db_id in found
     }
     return {
         db_id: check_there(place, before[db_id], golds, db_id, semantics)
         for db_id, (place, golds) in found.items()
     }
-
-
-def _original(source: str | Path, db_id: str, asked: int) -> Place:
-    """The original of a copy; a single one may have another name."""
-    known = databases_at(source, data.cache_dir(), option="--originals")
-    only = known.place if isinstance(known, OneDatabase) and asked == 1 else None
-    if (place := known.find(db_id) or only) is None:
-        raise DataError(f"{source} does not have the original of {db_id}; name its folder")
-    return place
 
 
 def _of_copy(copy: Path, db_id: str, golds: tuple[str, ...]) -> Path | None:

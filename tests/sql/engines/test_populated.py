@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drafted import drafts
 from hypothesis import given
 from hypothesis import strategies as st
 from support.generated import built
@@ -19,7 +20,7 @@ from lm_eval_ext.benchmarks.magnifico import gold_files, near_misses, own
 from lm_eval_ext.benchmarks.magnifico.generate import folder
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import Executor, Limits, Place
-from lm_eval_ext.sql.engines.writing import ColumnDraft, TableDraft, write_duckdb, write_postgresql
+from lm_eval_ext.sql.engines.writing import write_duckdb, write_postgresql
 from lm_eval_ext.sql.mirrored.build import workspace
 from lm_eval_ext.sql.mirrored.copies import _given
 from lm_eval_ext.sql.mirrored.dialect import from_sqlite, to_sqlite
@@ -27,7 +28,7 @@ from lm_eval_ext.sql.mirrored.reading import _plain, mirror
 from lm_eval_ext.sql.mirrored.speaking import Speaking
 from lm_eval_ext.sql.mirrored.types import carried
 from lm_eval_ext.sql.parsing import UnparsedQuery
-from lm_eval_ext.sql.schema import read_schema, schema_of
+from lm_eval_ext.sql.schema import schema_of
 
 duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("psycopg")
@@ -59,9 +60,8 @@ OWN = ["interpretation\tword\tmeaning\tquestion\tbase_question\tquery"] + [
 ]
 
 
-def read(rows: Any, table: str, of: str = "") -> str:
-    order = "ORDER BY 1"
-    return str(sorted(map(str, rows.execute(f"SELECT * FROM {of}{table} {order}").fetchall())))
+def read(rows: Any, table: str) -> list[str]:
+    return sorted(map(str, rows.execute(f"SELECT * FROM {table}").fetchall()))
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +207,13 @@ TYPES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Any]:
+    with duckdb.connect() as engine, closing(sqlite3.connect(":memory:")) as sqlite:
+        engine.execute("SET TimeZone = 'UTC'")
+        yield engine, sqlite
+
+
 @given(st.data())
 def test_a_value_is_carried_unaltered_or_not_at_all(memory: Any, data: st.DataObject) -> None:
     engine, sqlite = memory
@@ -232,13 +239,6 @@ def test_a_value_is_carried_unaltered_or_not_at_all(memory: Any, data: st.DataOb
         (held,) = sqlite.execute("SELECT v FROM kept").fetchone()
         back = f"SELECT v IS NOT DISTINCT FROM CAST($1 AS {kind}) FROM t"
         assert engine.execute(back, [_given(found, held)]).fetchall() == [(True,)]
-
-
-@pytest.fixture(scope="module")
-def memory() -> Iterator[Any]:
-    with duckdb.connect() as engine, closing(sqlite3.connect(":memory:")) as sqlite:
-        engine.execute("SET TimeZone = 'UTC'")
-        yield engine, sqlite
 
 
 @pytest.mark.parametrize("kind", ["INTEGER[]", "STRUCT(a INTEGER)", "jsonb", "interval", "money",
@@ -322,32 +322,14 @@ def test_what_cannot_be_populated_is_one_line(
             populated(source, golds, out, into)
         assert message in str(raised.value), source
         assert "\n" not in str(raised.value)
-    for made_of, message in ((str(shop), "has no copy of shop"), (url, "is no populated copy of")):
-        named = {"magnifico_databases": url, "magnifico_populated": made_of}
-        if made_of == url:
-            named["magnifico_populated"] = server.url("made")
+    for copy, message in (
+        (str(shop), "has no copy of shop"),
+        (server.url("made"), "is no populated copy of"),
+    ):
+        named = {"magnifico_databases": url, "magnifico_populated": copy}
         with pytest.raises(DataError, match=message):
             load_task("magnifico_own_desc", magnifico_file=str(golds), **named)
     monkeypatch.setattr("lm_eval_ext.sql.mirrored.reading.WIDE", Limits(max_rows=11))
     with pytest.raises(DataError, match="a table has over 200,000 rows"):
         populated(str(shop), golds, tmp_path)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "none"]
-
-
-def drafts(sqlite: Path) -> list[TableDraft]:
-    """The tables of a SQLite file for another engine."""
-    names = {"INTEGER": "INTEGER", "REAL": "DOUBLE PRECISION"}
-    with closing(sqlite3.connect(sqlite)) as made:
-        return [
-            TableDraft(
-                table.name,
-                [
-                    ColumnDraft(one.name, names.get(one.affinity, "VARCHAR"))
-                    for one in table.columns
-                ],
-                made.execute(f'SELECT * FROM "{table.name}"').fetchall(),
-                [one.name for one in table.columns if one.primary_key],
-                table.foreign_keys,
-            )
-            for table in read_schema(sqlite).values()
-        ]
