@@ -12,18 +12,28 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Folder = Annotated[
-    Path,
+Source = Annotated[
+    str,
     typer.Option(
-        "--databases", metavar="DIR", help="A folder of databases, such as Spider's `database`."
+        "--databases",
+        metavar="PATH|URL",
+        help="A folder of databases, such as Spider's `database`, or one database: of SQLite or "
+        "DuckDB, a folder of Parquet or CSV files, postgresql://reader@host/database.",
     ),
 ]
 Golds = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Gold queries of your own: .tsv, .csv or .jsonl with db_id and query. "
-        "MAGNIFICo's if left out.",
+        help="Gold queries of your own: .tsv, .csv or .jsonl with query, and db_id unless there "
+        "is one database. MAGNIFICo's if left out.",
+    ),
+]
+Into = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        help="PostgreSQL: an empty database for the copy, as a role that may write there.",
     ),
 ]
 Workers = Annotated[int, typer.Option(help="Number of processes.")]
@@ -32,9 +42,12 @@ Workers = Annotated[int, typer.Option(help="Number of processes.")]
 @app.command("populate")
 def populate(
     *,
-    databases: Folder,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the copies.")],
+    databases: Source,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder for copies and reports.")
+    ],
     golds: Golds = None,
+    into: Into = "",
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Search for rows, also where they are shipped.")
     ] = False,
@@ -49,26 +62,29 @@ def populate(
     The last lines say how many near misses still have a gold query's result, and how many
     rewrites of gold queries, which are right, have another one.
     """
-    from lm_eval_ext.benchmarks.magnifico import corpora, near_misses
+    from lm_eval_ext.benchmarks.magnifico import corpora, gold_files, near_misses
 
-    corpus = near_misses.texts(golds)
+    corpus, found = gold_files.wanted(databases, golds)
     shipped = None if rebuild else corpora.SHIPPED
-    reports = near_misses.build(databases, out, corpus, shipped=shipped, workers=workers)
+    reports = near_misses.build(found, out, shipped=shipped, into=into, workers=workers)
     if pack is not None:
-        near_misses.write_pack(pack, databases, out, reports)
+        near_misses.write_pack(pack, found, out, reports)
+    for report in reports.values():
+        for line in report.left_out:
+            typer.echo(f"{report.database}: not searched for: {line}")
     rows = sum(sum(report.added.values()) for report in reports.values())
-    typer.echo(f"{out}: {len(reports)} databases, {rows:,} rows added")
+    typer.echo(f"{into or out}: {len(reports)} databases, {rows:,} rows added")
     typer.echo(near_misses.count(reports, corpus, near_misses.FORMS).as_text())
 
 
 @app.command("near-misses")
 def count(
     *,
-    databases: Folder,
+    databases: Source,
     originals: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="DIR",
+            metavar="PATH|URL",
             help="The databases that these were copied from, if not the published ones.",
         ),
     ] = None,
@@ -76,6 +92,9 @@ def count(
         str, typer.Option(help="Examples to count: plausible, foreign, adversarial, base or all.")
     ] = "plausible",
     golds: Golds = None,
+    semantics: Annotated[
+        str, typer.Option(help="DuckDB and PostgreSQL: when results are equal, also strict.")
+    ] = "reference",
     by_rule: Annotated[
         bool, typer.Option("--rules", help="Also print ties and broken rewrites by rule.")
     ] = False,
@@ -85,14 +104,14 @@ def count(
     workers: Workers = 2,
 ) -> None:
     """Count near misses with the gold query's result, and rewrites with another one."""
-    from lm_eval_ext.benchmarks.magnifico import near_misses
+    from lm_eval_ext.benchmarks.magnifico import gold_files, near_misses
     from lm_eval_ext.errors import OptionError
 
     forms = near_misses.FORMS
     if form != "all" and form not in forms:
         raise OptionError(f"--form {form}: use {', '.join(forms)} or all")
-    corpus = near_misses.texts(golds)
-    reports = near_misses.examine(databases, corpus, originals=originals, workers=workers)
+    corpus, wanted = gold_files.wanted(databases, golds)
+    reports = near_misses.examine(wanted, originals=originals, semantics=semantics, workers=workers)
     chosen = forms if form == "all" or golds is not None else [form]
     found = near_misses.count(reports, corpus, chosen)  # type: ignore[arg-type]
     if as_json:
@@ -115,7 +134,14 @@ def count(
 
 @app.command("generate")
 def generate(
-    database: Annotated[Path, typer.Argument(metavar="DB", help="A SQLite database.")],
+    database: Annotated[
+        str,
+        typer.Argument(
+            metavar="DB",
+            help="A file of SQLite or DuckDB, a folder of Parquet or CSV files, or "
+            "postgresql://reader@host/database.",
+        ),
+    ],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
@@ -124,6 +150,7 @@ def generate(
         Path | None,
         typer.Option(metavar="FILE", help="YAML: what tables and columns are called in English."),
     ] = None,
+    into: Into = "",
 ) -> None:
     """Make questions on any database, which the tasks magnifico_own_... ask.
 
@@ -141,12 +168,15 @@ def generate(
             seed=seed,
             questions=questions,
             words=lexicon,
+            into=into,
             progress=bar.update,
         )
     if not made.profile.keys:
         typer.echo("The database declares no foreign keys, so no question joins tables.")
     typer.echo(folder.as_text(said))
-    task = folder.task_of(database.stem)
+    if said["database"].get("engine") == "PostgreSQL" and not into:
+        typer.echo("Without --into, near misses were told apart in SQLite only.")
+    task = folder.task_of(said["database"]["name"])
     typer.echo(f"Ask them: lm_eval --include_path {out} --tasks {task} --model hf ...")
 
 

@@ -129,8 +129,16 @@ _LISTED: Mapping[EngineName, Callable[[_Ask], _Listed]] = MappingProxyType(
 )
 
 
+_ROW_HASH: Mapping[EngineName, str] = MappingProxyType(
+    {
+        "duckdb": "CAST(hash(t) AS HUGEINT)",
+        "postgresql": "CAST(hashtextextended(CAST(t AS text), 0) AS numeric)",
+    }
+)
+
+
 def digest_text(executor: Executor, place: Place) -> str:
-    """A text that changes if a table's declaration or rows do, for signatures of a server's data.
+    """A text that changes if a table's declaration or rows do, for signatures.
 
     Rows are summed up by hashes, in any order. What takes longer than the limit of time is said
     to be unknown, so that the declarations alone decide.
@@ -140,10 +148,9 @@ def digest_text(executor: Executor, place: Place) -> str:
         parts.append(one.create)
         if not one.create.startswith("CREATE TABLE"):
             continue
-        row = "hashtextextended(CAST(t AS text), 0)"
         try:
             sums = executor.query(
-                place, f"SELECT count(*), sum(CAST({row} AS numeric)) FROM {one.name} t"
+                place, f"SELECT count(*), sum({_ROW_HASH[place.engine]}) FROM {one.name} t"
             ).rows
         except QueryError:
             sums = []

@@ -6,7 +6,6 @@ Ids come with the predictions and are not trusted.
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from lm_eval_ext.errors import DataError, OptionError
@@ -157,12 +156,7 @@ class Executor:
     def __enter__(self) -> "Executor":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _score(self, examples: Iterator[Any], semantics: str) -> Iterator[Verdict]:

@@ -4,8 +4,6 @@ Every answer is executed twice: on the original database, and on a populated cop
 distinguish gold queries from similar wrong ones (distilled test suites, Zhong et al. 2020).
 """
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,14 +16,18 @@ from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, own_checks, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import FOREIGN, Setting, documents, with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus, Layout
+from lm_eval_ext.benchmarks.magnifico.scoring_databases import (
+    ScoringDatabases,
+    cached_copies,
+    on_engine,
+)
 from lm_eval_ext.benchmarks.magnifico.tables import tables_of
-from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.sql import Executor, Place, QueryError, find_semantics
-from lm_eval_ext.sql.distill import POPULATE_VERSION, Report, populate_all
+from lm_eval_ext.sql import Executor, QueryError, find_semantics
+from lm_eval_ext.sql.distill import Report, populate_all
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
@@ -46,6 +48,7 @@ def dataset(
     magnifico_semantics: str = "reference",
     magnifico_seed: int | None = None,
     magnifico_databases: str | None = None,
+    magnifico_populated: str | None = None,
     magnifico_file: str | None = None,
     fresh: int | None = None,
 ) -> "DatasetDict":
@@ -68,6 +71,8 @@ def dataset(
         magnifico_seed: Draws new foreign words; None: the published ones.
         magnifico_databases: A folder of databases, used instead of the pinned ones; for ``own``
             any database (docs/engines.md).
+        magnifico_populated: For ``own``, on DuckDB and PostgreSQL: the populated copies, if
+            others than those that are built in the cache.
         magnifico_file: The user's examples, for ``own``.
         fresh: The seed for all benchmarks, instead of ``magnifico_seed``.
 
@@ -88,6 +93,7 @@ def dataset(
         seed=magnifico_seed,
         fresh=fresh,
         databases=magnifico_databases,
+        populated=magnifico_populated,
         file=magnifico_file,
     )
     made, left_out = documents(
@@ -128,25 +134,6 @@ def _counted(left_out: Mapping[str, Sequence[str]]) -> str:
 
 
 @dataclass(frozen=True)
-class ScoringDatabases:
-    """The database files that answers are executed on.
-
-    Attributes:
-        original: By database id in lower case.
-        populated: The populated copies, by the same ids; none of other engines than SQLite.
-        reports: The reports on populating them, by the same ids.
-        broken: The errors of gold queries that fail, by database id and query.
-        engine: What signatures say of another engine than SQLite.
-    """
-
-    original: Mapping[str, Place]
-    populated: Mapping[str, Path]
-    reports: Mapping[str, Report]
-    broken: Mapping[tuple[str, str], str]
-    engine: str | None = None
-
-
-@dataclass(frozen=True)
 class Prepared:
     """Everything that a task needs.
 
@@ -170,6 +157,7 @@ def prepare(
     seed: int | None = None,
     fresh: int | None = None,
     databases: str | None = None,
+    populated: str | None = None,
     file: str | None = None,
 ) -> Prepared:
     """Loads a corpus, populates its databases, and reads their schemas; once per process.
@@ -182,7 +170,7 @@ def prepare(
         sorted((key, value) for key, value in os.environ.items() if key.startswith("LM_EVAL_EXT_"))
     )
     wanted = (setting.wants_dialogues, setting.wants_theirs, setting.layout)
-    return _prepare(environment, name, wanted, (seed, fresh), databases, file)
+    return _prepare(environment, name, wanted, (seed, fresh), (databases, populated), file)
 
 
 def prepared(options: Mapping[str, Any]) -> Prepared:
@@ -197,6 +185,7 @@ def prepared(options: Mapping[str, Any]) -> Prepared:
         seed=options["magnifico_seed"],
         fresh=options.get("fresh"),
         databases=options["magnifico_databases"],
+        populated=options["magnifico_populated"],
         file=options["magnifico_file"],
     )
 
@@ -211,9 +200,10 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     name: corpora.CorpusName,
     wanted: tuple[bool, bool, Layout],
     seeds: tuple[int | None, int | None],
-    databases: str | None,
+    sources: tuple[str | None, str | None],
     file: str | None,
 ) -> Prepared:
+    databases, populated = sources
     dialogues, descriptions, layout = wanted
     found = corpora.find(
         name, dialogues=dialogues, descriptions=descriptions, databases=databases, examples=file
@@ -221,9 +211,9 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     corpus = found.corpus
     tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
     # Before new words are drawn, since they change no gold query.
-    key = (environment, name, databases, file)
+    key = (environment, name, sources, file)
     scoring = _known.get(key) or _known.setdefault(
-        key, _scoring_databases(corpus, name, _shipped(name, file))
+        key, _scoring_databases(corpus, name, _shipped(name, file), populated)
     )
     if seeds != (None, None):
         # The same tables for both layouts, so that a seed gives the same words.
@@ -246,40 +236,36 @@ def _shipped(name: str, file: str | None) -> Path | None:
     return beside if beside.is_file() else None
 
 
-def _scoring_databases(corpus: Corpus, name: str, shipped: Path | None) -> ScoringDatabases:
+def _scoring_databases(
+    corpus: Corpus, name: str, shipped: Path | None, populated: str | None
+) -> ScoringDatabases:
     """Builds the populated copies in the cache, or finds them there.
 
     The rows depend on all gold queries of the corpus, so all tasks of a corpus share the copies.
 
     Raises:
         DataError: The cache cannot be written.
+        OptionError: Copies are named for SQLite databases, which have theirs in the cache.
     """
-    import filelock
-
     golds = {
         db_id: queries for db_id, queries in corpus.golds().items() if db_id in corpus.databases
     }
     places = {db_id: corpus.databases[db_id].place for db_id in golds}
     if any(place.engine != "sqlite" for place in places.values()):
-        return _without_copies(places, golds)
+        return on_engine(places, golds, populated)
+    if populated is not None:
+        raise OptionError(
+            "magnifico_populated is for databases of DuckDB and PostgreSQL; copies of SQLite "
+            "databases are built in the cache: leave it out"
+        )
     original = {db_id: corpus.databases[db_id].path for db_id in golds}
     key = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
-    total = hashlib.sha256(json.dumps([POPULATE_VERSION, key]).encode()).hexdigest()
-    folder = cache_dir() / "populated" / f"{name}-v{POPULATE_VERSION}-{total[:12]}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Ranks of one run and concurrent runs share the copies.
-        with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
-            reports = populate_all(
-                {db_id: (path, golds[db_id]) for db_id, path in original.items()},
-                folder,
-                shipped=shipped,
-            )
-    except OSError as error:
-        raise DataError(
-            f"cannot write the populated databases to {folder}: {error.strerror}. Set "
-            "LM_EVAL_EXT_CACHE to a writable folder."
-        ) from error
+    with cached_copies(name, key) as folder:
+        reports = populate_all(
+            {db_id: (path, golds[db_id]) for db_id, path in original.items()},
+            folder,
+            shipped=shipped,
+        )
     return ScoringDatabases(
         original=MappingProxyType(places),
         populated=MappingProxyType(
@@ -287,25 +273,6 @@ def _scoring_databases(corpus: Corpus, name: str, shipped: Path | None) -> Scori
         ),
         reports=MappingProxyType(reports),
         broken=MappingProxyType(_broken(original, reports)),
-    )
-
-
-def _without_copies(
-    places: Mapping[str, Place], golds: Mapping[str, Sequence[str]]
-) -> ScoringDatabases:
-    """Databases of other engines, to which no rows are added; all gold queries are tried."""
-    broken = {}
-    with Executor(workers=1) as executor:
-        engine = executor.engine_at(next(iter(places.values())))
-        for db_id, queries in golds.items():
-            for query in queries:
-                try:
-                    executor.query(places[db_id], query)
-                except QueryError as error:
-                    broken[db_id, query] = str(error)
-    _log.info("MAGNIFICo: on %s answers are scored on the original rows only", engine)
-    return ScoringDatabases(
-        MappingProxyType(dict(places)), {}, {}, MappingProxyType(broken), engine
     )
 
 

@@ -5,8 +5,6 @@ query on a database where both have the same result. A rewrite is a right query 
 another way; it must have the gold query's result.
 """
 
-import csv
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from lm_eval_ext import data
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.magnifico import corpora
+from lm_eval_ext.benchmarks.magnifico.gold_files import Wanted, original_of
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus, Example, Form
-from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql import Databases
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.sql import Databases, find_semantics, sqlite_path
 from lm_eval_ext.sql.distill import GoldReport, Report, finished, populate_all
 from lm_eval_ext.sql.distill.added_values import KINDS as VALUE_KINDS
 from lm_eval_ext.sql.distill.added_values import USUAL
@@ -115,84 +114,23 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "none"
 
 
-def texts(golds: Path | None = None) -> Corpus:
-    """The published corpus without dialogues and databases, or that of a file of gold queries.
-
-    Raises:
-        DataError: As :func:`golds_in`, or the published corpus is unavailable.
-    """
-    if golds is None:
-        return corpora.read(data.require_all(corpora.SOURCE).path, dialogues=False)
-    examples = (
-        Example(str(number), (), BASE, db_id, "", query)
-        for number, (db_id, query) in enumerate(golds_in(golds), 1)
-    )
-    return Corpus({}, tuple(examples), {})
-
-
-def golds_in(file: Path) -> list[tuple[str, str]]:
-    """Reads gold queries: a file with a header and the columns ``db_id`` and ``query``.
-
-    ``.tsv`` is separated by tabs, ``.csv`` by commas; ``.jsonl`` has an object per line.
-
-    Raises:
-        DataError: It cannot be read, or a row has no database or query.
-    """
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as opened:
-            rows: list[Any] = (
-                [json.loads(line) for line in opened if line.strip()]
-                if file.suffix == ".jsonl"
-                else list(csv.DictReader(opened, delimiter="," if file.suffix == ".csv" else "\t"))
-            )
-    except (OSError, ValueError, csv.Error) as error:
-        raise DataError(f"{file}: cannot be read ({error})") from None
-    found = []
-    for number, row in enumerate(rows, 1):
-        values = [row.get(name) if isinstance(row, dict) else None for name in ("db_id", "query")]
-        if not all(isinstance(value, str) and value.strip() for value in values):
-            raise DataError(f"{file}: row {number} needs a db_id and a query")
-        found.append((str(values[0]).strip(), str(values[1]).strip()))
-    if not found:
-        raise DataError(
-            f"{file}: no gold queries; it needs a header with db_id and query, and rows"
-        )
-    return found
-
-
-def available(corpus: Corpus, folder: Path) -> dict[str, tuple[Path, tuple[str, ...]]]:
-    """The databases of a folder that the corpus asks about, with their gold queries.
-
-    Raises:
-        DataError: The folder has none of them.
-    """
-    known = Databases(folder)
-    golds = corpus.golds()
-    found = {db_id: (path, golds[db_id]) for db_id in golds if (path := known.find_sqlite(db_id))}
-    if not found:
-        raise DataError(
-            f"{folder} has none of the {len(golds)} databases that are asked about; it must have "
-            "<db_id>/<db_id>.sqlite, like Spider's folder `database`"
-        )
-    return found
-
-
 def examine(
-    folder: Path,
-    corpus: Corpus,
+    found: Wanted,
     *,
-    originals: Path | None = None,
+    originals: str | Path | None = None,
+    semantics: str = "reference",
     workers: int = 2,
     progress: bool | None = None,
 ) -> dict[str, Report]:
-    """Examines every database of a folder, populated or not, without changing it.
+    """Examines databases, populated or not, without changing them.
 
-    ``originals`` is the folder that populated copies were made from; None means the published
-    databases. Copies keep all original rows, so a few more near misses can be proven equivalent.
+    ``originals`` is what populated copies were made from, a folder or one database; None means the
+    published databases. Copies keep all original rows, so a few more near misses can be proven
+    equivalent.
 
     Raises:
-        OptionError: ``workers`` is below 1.
-        DataError: As :func:`available`, or an original is missing.
+        OptionError: ``workers`` is below 1, or the semantics is unknown.
+        DataError: A database cannot be read, or an original is missing.
     """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -201,17 +139,22 @@ def examine(
 
     if workers < 1:
         raise OptionError(f"workers={workers}: use 1 or more")
-    found = available(corpus, folder)
+    find_semantics(semantics)
+    if _engine(found) != "sqlite":
+        return _examined(found, originals, semantics)
+    if semantics != "reference":
+        raise OptionError(f"--semantics {semantics}: SQLite databases are examined by reference")
+    paths = {db_id: sqlite_path(place) for db_id, (place, _) in found.items()}
     before = {
-        db_id: _of_copy(folder, db_id, golds) if originals is None else _original(originals, db_id)
+        db_id: _of_copy(paths[db_id], db_id, golds)
+        if originals is None
+        else sqlite_path(original_of(originals, db_id, len(found)))
         for db_id, (_, golds) in found.items()
     }
     # Databases with the most gold queries take longest, so they go first.
     order = sorted(found, key=lambda db_id: (-len(found[db_id][1]), db_id))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        jobs = [
-            pool.submit(check, found[db_id][0], before[db_id], found[db_id][1]) for db_id in order
-        ]
+        jobs = [pool.submit(check, paths[db_id], before[db_id], found[db_id][1]) for db_id in order]
         bar = tqdm(
             zip(order, jobs, strict=True), total=len(jobs), desc="examining", unit="db",
             disable=None if progress is None else not progress,
@@ -219,35 +162,74 @@ def examine(
         return {db_id: job.result() for db_id, job in bar}
 
 
-def _original(folder: Path, db_id: str) -> Path:
-    path = Databases(folder).find_sqlite(db_id)
-    if path is None:
-        raise DataError(f"{folder} does not have the original of {db_id}; name its folder")
-    return path
+def _engine(found: Wanted) -> str:
+    return next(iter(found.values()))[0].engine
 
 
-def _of_copy(folder: Path, db_id: str, golds: tuple[str, ...]) -> Path | None:
+def _examined(found: Wanted, originals: str | Path | None, semantics: str) -> dict[str, Report]:
+    from lm_eval_ext.sql.mirrored.build import check as check_there
+
+    before = {
+        db_id: None if originals is None else original_of(originals, db_id, len(found))
+        for db_id in found
+    }
+    return {
+        db_id: check_there(place, before[db_id], golds, db_id, semantics)
+        for db_id, (place, golds) in found.items()
+    }
+
+
+def _of_copy(copy: Path, db_id: str, golds: tuple[str, ...]) -> Path | None:
     """The published original, if it is available and the copy was made from it."""
     if not data.available(corpora.DATABASES):
         return None
     path = Databases(data.require_all(corpora.DATABASES).path).find_sqlite(db_id)
-    if path is None or finished(folder, db_id, path, golds) is None:
+    if path is None or finished(copy.parents[1], db_id, path, golds) is None:
         return None
     return path
 
 
 def build(
-    folder: Path,
+    found: Wanted,
     out: Path,
-    corpus: Corpus,
     *,
     shipped: Path | None = None,
+    into: str = "",
     workers: int = 2,
     progress: bool | None = None,
 ) -> dict[str, Report]:
-    """Makes populated copies of a folder's databases; ``shipped`` has rows of earlier searches."""
-    found = available(corpus, folder)
-    return populate_all(found, out, shipped=shipped, workers=workers, progress=progress)
+    """Makes populated copies of databases.
+
+    Args:
+        found: The originals with their gold queries.
+        out: The folder for copies and reports.
+        shipped: Rows of earlier searches, for SQLite.
+        into: The URL of the copy of a PostgreSQL database, as a role that may write there.
+        workers: Processes at a time, for SQLite.
+        progress: Whether to show a bar.
+
+    Raises:
+        OptionError: A copy cannot be written, or ``into`` does not go with the engine.
+        DataError: An original cannot be read.
+    """
+    engine = _engine(found)
+    if bool(into) != (engine == "postgresql"):
+        raise OptionError(
+            "--into is for a database of PostgreSQL: copies of files go into --out; leave it out"
+            if into
+            else "name the database of the copy: --into postgresql://writer@host/DATABASE, on any "
+            "server; the original is never written to"
+        )
+    if engine == "sqlite":
+        paths = {db_id: (sqlite_path(place), golds) for db_id, (place, golds) in found.items()}
+        return populate_all(paths, out, shipped=shipped, workers=workers, progress=progress)
+    from lm_eval_ext.sql.mirrored import batch
+
+    if engine == "duckdb":
+        return batch.populate_files(found, out, progress=progress)
+    ((db_id, (place, golds)),) = found.items()
+    report = batch.populate_database(db_id, place, golds, into, out, progress=progress)
+    return {db_id: report}
 
 
 def count(reports: Mapping[str, Report], corpus: Corpus, forms: Collection[Form]) -> Count:
@@ -302,19 +284,17 @@ def by_rule(found: Count) -> "list[Table]":
     return [misses, rules]
 
 
-def write_pack(file: Path, folder: Path, out: Path, reports: Mapping[str, Report]) -> None:
-    """Writes the rows that populated copies have beside the originals' to a file.
+def write_pack(file: Path, found: Wanted, out: Path, reports: Mapping[str, Report]) -> None:
+    """Writes the rows that populated copies of SQLite files have beside the originals' to a file.
 
     Raises:
         OptionError: It cannot be written.
     """
     from lm_eval_ext.sql.distill.shipped import pack
 
-    known = Databases(folder)
     made = {
-        db_id: (path, out / db_id / f"{db_id}.sqlite", report)
+        db_id: (sqlite_path(found[db_id][0]), out / db_id / f"{db_id}.sqlite", report)
         for db_id, report in reports.items()
-        if (path := known.find_sqlite(db_id))
     }
     try:
         with atomic_text(file) as opened:

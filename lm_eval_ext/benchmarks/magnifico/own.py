@@ -152,7 +152,12 @@ def _content(place: Place) -> str:
     if place.engine != "postgresql":
         return place.digest or sha256_of(Path(place.address))
     with Executor(workers=1) as executor:
-        return hashlib.sha256(digest_text(executor, place).encode()).hexdigest()
+        return digest_of_rows(executor, place)
+
+
+def digest_of_rows(executor: Executor, place: Place) -> str:
+    """SHA-256 of what a database of DuckDB or PostgreSQL declares, and of its rows."""
+    return hashlib.sha256(digest_text(executor, place).encode()).hexdigest()
 
 
 def digest_of_dialogues(corpus: Corpus) -> str:

@@ -49,8 +49,8 @@ class MagnificoTask(ExtTask):
             score.ORIGINAL: scoring.original,
         }
         self._engine = scoring.engine
-        # Other engines than SQLite have no populated copies.
-        self._databases = score.DATABASES if scoring.engine is None else (score.ORIGINAL,)
+        self._rows = scoring.rows
+        self._databases = score.DATABASES if scoring.populated else (score.ORIGINAL,)
         if scoring.engine is not None:
             config["filter_list"] = [_in_dialect(one) for one in config["filter_list"]]
         self._semantics = find_semantics(self.options["magnifico_semantics"])
@@ -74,13 +74,16 @@ class MagnificoTask(ExtTask):
     def sign(self, own: dict[str, str]) -> None:
         """Leaves out the paths of the user's files: ``sha256`` identifies their content."""
         own.pop("databases")
+        own.pop("populated", None)
         if made := generated(Path(own.pop("file")).expanduser()):
             own["generated"] = made
         own["semantics"] = self._semantics.signature
+        if self._engine is not None:
+            own["engine"] = self._engine
         if self._engine is None:
             own["populated"] = f"v{POPULATE_VERSION}"
-        else:
-            own["engine"] = self._engine
+        elif self._rows:  # their copies can be made anywhere
+            own["populated"] = f"v{POPULATE_VERSION},rows-{self._rows}"
 
     def not_scorable(self) -> dict[str, list[str]]:
         """Includes the examples whose gold query failed during scoring."""

@@ -95,12 +95,14 @@ class Report:
         golds: One report per distinct query, sorted by its text.
         values: Added values by how they fit their columns (:data:`.added_values.KINDS`); empty
             without an original.
+        left_out: Of another engine than SQLite, what rows could not be searched for, and why.
     """
 
     database: str
     added: dict[str, int]
     golds: tuple[GoldReport, ...]
     values: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the report as JSON values."""
@@ -126,8 +128,9 @@ class Report:
             broken = tuple(Broken(**one) for one in gold["broken"])
             golds.append(GoldReport(**{**gold, "ties": ties, "broken": broken}))
         return Report(
-            values["database"], dict(values["added"]), tuple(golds), dict(values["values"])
-        )
+            values["database"], dict(values["added"]), tuple(golds), dict(values["values"]),
+            tuple(values.get("left_out", ())),
+        )  # fmt: skip
 
 
 def finished(folder: Path, db_id: str, original: Path, golds: Sequence[str]) -> Report | None:

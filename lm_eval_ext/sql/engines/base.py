@@ -7,7 +7,6 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import ClassVar
 
 from lm_eval_ext.sql.policy import Limits
@@ -122,12 +121,7 @@ class Alarm:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 

@@ -145,7 +145,7 @@ def databases_at(
         raise OptionError(f"{option}={str(source)!r} does not exist; {LEGAL}")
     if path.is_file():
         place = place_of(path, cache)
-        if _kind(path) is None and path.stat().st_size:
+        if kind_of(path) is None and path.stat().st_size:
             raise DataError(f"{path}: neither a SQLite nor a DuckDB database; {LEGAL}")
         return OneDatabase(path.stem, place)
     known = Databases(path, cache)
@@ -165,7 +165,7 @@ def place_of(path: Path, cache: Path | None = None) -> Place:
     if path.is_dir():
         DIALECTS["duckdb"].require()
         return tables.converted(path, cache)
-    duckdb = _kind(path) == "duckdb"
+    duckdb = kind_of(path) == "duckdb"
     log = path.with_name(path.name + (".wal" if duckdb else "-wal"))
     if log.exists() and log.stat().st_size:
         remedy = "CHECKPOINT" if duckdb else "PRAGMA wal_checkpoint(TRUNCATE)"
@@ -179,7 +179,7 @@ def place_of(path: Path, cache: Path | None = None) -> Place:
     return Place("duckdb" if duckdb else "sqlite", str(path))
 
 
-def _kind(path: Path) -> str | None:
+def kind_of(path: Path) -> str | None:
     """The engine that wrote a file; None if it is unknown, as of an empty or missing one."""
     try:
         with path.open("rb") as file:

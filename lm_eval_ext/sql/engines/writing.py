@@ -5,6 +5,7 @@ batches, so that they need not fit into memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -89,6 +90,7 @@ def write_postgresql(
     schema: str,
     tables: Sequence[TableDraft],
     *,
+    before: Sequence[str] = (),
     readers: Sequence[str] = (),
     finish: Callable[[Any], None] | None = None,
 ) -> None:
@@ -98,6 +100,7 @@ def write_postgresql(
         connection_url: Of a role that may create schemas in the database.
         schema: Its name; it must not exist, or hold nothing.
         tables: In any order.
+        before: Statements that make types which the tables need.
         readers: Roles that may then read the tables.
         finish: Called with a cursor before the transaction ends; the schema is its search path.
 
@@ -106,45 +109,62 @@ def write_postgresql(
             fit its declaration.
         OptionError: The schema holds something, or the role may not write there.
     """
-    DIALECTS["postgresql"].require()
-    import psycopg
-
     names = [schema, *(table.name for table in tables)]
     names += [column.name for table in tables for column in table.columns]
     if long := next((name for name in names if len(name.encode()) > _NAME_BYTES), None):
         raise DataError(f"PostgreSQL cuts off names of over {_NAME_BYTES} bytes: {long!r}")
-    try:
-        with psycopg.connect(connection_url) as connection:
-            cursor: Any = connection.cursor()
-            _begin(cursor, connection_url, schema)
-            for table in tables:
+    with _schema(connection_url, schema) as cursor:
+        import psycopg
+
+        for statement in before:
+            cursor.execute(statement)
+        for table in tables:
+            try:
+                cursor.execute(_create(table, ()))
+                _copy(cursor, table)
+            except (psycopg.Error, ValueError) as error:
+                raise _refused("PostgreSQL", table, error) from None
+        for table in tables:
+            for key in table.foreign_keys:
                 try:
-                    cursor.execute(_create(table, ()))
-                    _copy(cursor, table)
-                except (psycopg.Error, ValueError) as error:
+                    cursor.execute(f"ALTER TABLE {quoted(table.name)} ADD {_key(key)}")
+                except psycopg.Error as error:
                     raise _refused("PostgreSQL", table, error) from None
-            for table in tables:
-                for key in table.foreign_keys:
-                    try:
-                        cursor.execute(f"ALTER TABLE {quoted(table.name)} ADD {_key(key)}")
-                    except psycopg.Error as error:
-                        raise _refused("PostgreSQL", table, error) from None
-            if finish is not None:
-                finish(cursor)
-            if readers:
-                roles = ", ".join(map(quoted, readers))
-                cursor.execute(f"GRANT USAGE ON SCHEMA {quoted(schema)} TO {roles}")
-                inside = f"ON ALL TABLES IN SCHEMA {quoted(schema)}"
-                cursor.execute(f"GRANT SELECT {inside} TO {roles}")
+        if finish is not None:
+            finish(cursor)
+        if readers:
+            roles = ", ".join(map(quoted, readers))
+            cursor.execute(f"GRANT USAGE ON SCHEMA {quoted(schema)} TO {roles}")
+            inside = f"ON ALL TABLES IN SCHEMA {quoted(schema)}"
+            cursor.execute(f"GRANT SELECT {inside} TO {roles}")
+
+
+def check_free(connection_url: str, schema: str) -> None:
+    """Raises what :func:`write_postgresql` would raise before its first table; writes nothing."""
+    with _schema(connection_url, schema) as cursor:
+        cursor.connection.rollback()
+
+
+@contextmanager
+def _schema(url: str, schema: str) -> Iterator[Any]:
+    """A cursor in a transaction that makes a schema."""
+    DIALECTS["postgresql"].require()
+    import psycopg
+
+    try:
+        with psycopg.connect(url) as connection:
+            cursor: Any = connection.cursor()
+            _begin(cursor, url, schema)
+            yield cursor
     except psycopg.errors.InsufficientPrivilege as error:
         raise OptionError(
-            f"{connection_url}: the role may not write there ({_said(error)}); GRANT CREATE ON "
-            "DATABASE to it, or let it own a database"
+            f"{url}: the role may not write there ({_said(error)}); GRANT CREATE ON DATABASE to "
+            "it, or let it own a database"
         ) from None
     except psycopg.OperationalError as error:
-        raise DataError(f"{connection_url}: {_said(error)}") from None
+        raise DataError(f"{url}: {_said(error)}") from None
     except psycopg.Error as error:
-        raise OptionError(f"cannot write the schema {schema}: {_said(error)}") from None
+        raise OptionError(f"{url}: cannot write the schema {schema}: {_said(error)}") from None
 
 
 def _begin(cursor: Any, url: str, schema: str) -> None:

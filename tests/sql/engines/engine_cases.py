@@ -5,6 +5,8 @@ The gold is ``SELECT count(*) FROM people``, which is 3.
 
 from typing import NamedTuple
 
+from lm_eval_ext.sql import Executor
+
 ERROR, LATE, LARGE = ("prediction_error",), ("prediction_timeout",), ("prediction_too_large",)
 STOPPED = LATE + LARGE
 WRONG, RIGHT = ("wrong",), ("correct",)
@@ -310,3 +312,19 @@ POSTGRESQL = cases(
         RIGHT,
     ),
 )
+
+STRICT = (
+    ("SELECT age FROM people ORDER BY age", "SELECT age FROM people ORDER BY age, id DESC",
+     "SELECT age FROM people ORDER BY age NULLS FIRST"),
+    ("SELECT name FROM people ORDER BY age LIMIT 1",
+     "SELECT max(name) FROM people WHERE age = 36", "SELECT 'Cy'"),
+    ("SELECT sum(pay) FROM people", "SELECT 20.25 + 10.5", "SELECT 30.7"),
+    ("SELECT DATE '2020-01-01'", "SELECT TIMESTAMP '2020-01-01 00:00'", "SELECT '2020'"),
+)  # fmt: skip
+"""A gold, another query with its result, and one with another."""
+
+
+def check_strict(executor: Executor, gold: str, right: str, wrong: str) -> None:
+    asked = [("people", gold, right), ("people", gold, wrong)]
+    statuses = executor.score(asked, semantics="strict")
+    assert [one.status for one in statuses] == ["correct", "wrong"]

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from engine_cases import DUCKDB, PEOPLE, Case
+from engine_cases import DUCKDB, PEOPLE, STRICT, Case, check_strict
 from own_yard import check_own
 
 from lm_eval_ext.benchmarks.magnifico import own
@@ -101,21 +101,10 @@ def test_values(executor: Executor, sql: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     ("gold", "right", "wrong"),
-    [
-        ("SELECT age FROM people ORDER BY age", "SELECT age FROM people ORDER BY age, id DESC",
-         "SELECT age FROM people ORDER BY age NULLS FIRST"),
-        ("SELECT name FROM people ORDER BY age LIMIT 1",
-         "SELECT max(name) FROM people WHERE age = 36", "SELECT 'Cy'"),
-        ("SELECT sum(pay) FROM people", "SELECT 20.25 + 10.5", "SELECT 30.7"),
-        ("SELECT DATE '2020-01-01'", "SELECT TIMESTAMP '2020-01-01 00:00'", "SELECT '2020'"),
-        ("SELECT CAST('nan' AS DOUBLE)", "SELECT CAST('nan' AS FLOAT)", "SELECT NULL"),
-    ],
-)  # fmt: skip
+    [*STRICT, ("SELECT CAST('nan' AS DOUBLE)", "SELECT CAST('nan' AS FLOAT)", "SELECT NULL")],
+)
 def test_strict_semantics(executor: Executor, gold: str, right: str, wrong: str) -> None:
-    statuses = executor.score(
-        [("people", gold, right), ("people", gold, wrong)], semantics="strict"
-    )
-    assert [one.status for one in statuses] == ["correct", "wrong"]
+    check_strict(executor, gold, right, wrong)
 
 
 def test_from_a_file_to_a_score(people: Path, tmp_path: Path) -> None:
@@ -200,7 +189,9 @@ def test_without_the_driver_its_extra_is_named(
         databases_at("postgresql://reader@localhost/shop")
 
 
-def test_an_own_database_is_asked_and_scored(tmp_path: Path, yard_sql: str) -> None:
+def test_an_own_database_is_asked_and_scored(
+    tmp_path: Path, yard_sql: str, kept_cache: Path
+) -> None:
     database = write(tmp_path / "yard.duckdb", yard_sql)
     before = database.read_bytes()
     prompt = check_own(str(database), tmp_path, "duckdb")

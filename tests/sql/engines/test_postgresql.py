@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_cases import PEOPLE, POSTGRESQL, Case
+from engine_cases import PEOPLE, POSTGRESQL, STRICT, Case, check_strict
 from own_yard import check_own, documents_of, own_task
 from support.postgres import Missing, Server
 
@@ -227,21 +227,11 @@ def test_rows_come_in_batches_up_to_the_limit(executor: Executor) -> None:
 
 @pytest.mark.parametrize(
     ("gold", "right", "wrong"),
-    [
-        ("SELECT age FROM people ORDER BY age", "SELECT age FROM people ORDER BY age, id DESC",
-         "SELECT age FROM people ORDER BY age NULLS FIRST"),
-        ("SELECT name FROM people ORDER BY age LIMIT 1",
-         "SELECT max(name) FROM people WHERE age = 36", "SELECT 'Cy'"),
-        ("SELECT sum(pay) FROM people", "SELECT 20.25 + 10.5", "SELECT 30.7"),
-        ("SELECT DATE '2020-01-01'", "SELECT TIMESTAMP '2020-01-01 00:00'", "SELECT '2020'"),
-        ("SELECT name FROM people", "SELECT name FROM people ORDER BY 1 DESC",
-         "SELECT lower(name) FROM people"),
-    ],
+    [*STRICT, ("SELECT name FROM people", "SELECT name FROM people ORDER BY 1 DESC",
+               "SELECT lower(name) FROM people")],
 )  # fmt: skip
 def test_strict_semantics(executor: Executor, gold: str, right: str, wrong: str) -> None:
-    asked = [("people", gold, right), ("people", gold, wrong)]
-    statuses = executor.score(asked, semantics="strict")
-    assert [one.status for one in statuses] == ["correct", "wrong"]
+    check_strict(executor, gold, right, wrong)
 
 
 def test_a_table_that_another_session_locks_is_no_verdict(server: Server) -> None:

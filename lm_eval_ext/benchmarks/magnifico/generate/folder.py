@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_path, atomic_text, sha256_of
-from lm_eval_ext.benchmarks.magnifico.generate import GRAMMAR_VERSION, dialogues, lexicon
+from lm_eval_ext.benchmarks.magnifico.generate import (
+    GRAMMAR_VERSION,
+    dialogues,
+    engines,
+    lexicon,
+)
 from lm_eval_ext.benchmarks.magnifico.generate.make import Asked, Made, make
 from lm_eval_ext.benchmarks.magnifico.generate.profile import open_database
 from lm_eval_ext.benchmarks.magnifico.own import GENERATED, OPTIONAL, REQUIRED, SHIPPED
@@ -53,17 +58,26 @@ metadata:
   magnifico_corpus: own
   magnifico_subset: all
   magnifico_prompt: desc
-  magnifico_databases: {database}
+{databases}
   magnifico_file: {examples}
   lm_eval_ext: {{prompt: create-table-select-3, scoring: relative-performance}}
 """
 
 
 def generate(
-    database: Path, out: Path, *, seed: int, questions: int, words: Path | None = None,
-    progress: Callable[[int], object] = lambda _: None,
+    source: str | Path, out: Path, *, seed: int, questions: int, words: Path | None = None,
+    into: str = "", progress: Callable[[int], object] = lambda _: None,
 ) -> tuple[Made, dict[str, Any]]:  # fmt: skip
     """Makes a folder of examples; returns them and what ``generated.json`` says.
+
+    Args:
+        source: One database, of any engine.
+        out: The folder.
+        seed: The same seed gives the same files.
+        questions: How many.
+        words: A lexicon.
+        into: For PostgreSQL, the URL of the populated copy, as a role that may write there.
+        progress: Called with the number of questions made.
 
     Raises:
         OptionError: The folder is not empty or cannot be written, or a number is too small.
@@ -73,24 +87,27 @@ def generate(
         raise OptionError(f"--questions {questions}: use 1 or more")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OptionError(f"{out} exists and is not an empty folder; name a new one")
-    open_database(database).close()  # before anything is written
-    named = lexicon.read(words, read_schema(database))
+    other = engines.find(source)
+    if into and (other is None or other.place.engine != "postgresql"):
+        raise OptionError("--into is for a database of PostgreSQL; leave it out")
+    database = Path(source)
+    if other is None:
+        open_database(database).close()  # before anything is written
     try:
         with atomic_path(out) as part:
             part.mkdir(parents=True)
-            home = part / f"{database.stem}.sqlite"
-            shutil.copyfile(database, home)
-            script = database.with_name("schema.sql")
-            if script.is_file():
-                shutil.copyfile(script, part / script.name)
             if words:
                 shutil.copyfile(words, part / LEXICON)
-            copy = part / "copy.sqlite"
-            made = make(database, named, seed, questions, copy, progress)
-            (part / SHIPPED).write_text(pack({home.stem: (home, copy, made.report)}))
-            copy.unlink()
-            said = _written(part, out, home.stem, made, seed)
-            said["database"] = {"name": home.stem, "sha256": sha256_of(home)}
+            if other is None:
+                made, said = _of_sqlite(database, part, out, seed, questions, words, progress)
+            else:
+                with engines.opened(other, part, into) as (there, sources):
+                    named = lexicon.read(words, there.mirror.schema)
+                    copy = there.mirror.path.with_name("last.sqlite")
+                    made = make(there.mirror.path, named, seed, questions, copy, progress, there)
+                    said = _written(part, out, other.db_id, made, seed, sources, there.say)
+                    said["database"] = engines.noted(other, part)
+                    said["left_out"] = list(there.mirror.left_out)
             said["lexicon"] = sha256_of(words) if words else None
             with atomic_text(part / GENERATED) as file:
                 file.write(json.dumps(said, indent=1, ensure_ascii=False) + "\n")
@@ -99,14 +116,37 @@ def generate(
     return made, said
 
 
-def _written(part: Path, out: Path, name: str, made: Made, seed: int) -> dict[str, Any]:
+def _of_sqlite(  # noqa: PLR0917
+    database: Path, part: Path, out: Path, seed: int, questions: int, words: Path | None,
+    progress: Callable[[int], object],
+) -> tuple[Made, dict[str, Any]]:  # fmt: skip
+    named = lexicon.read(words, read_schema(database))
+    home = part / f"{database.stem}.sqlite"
+    shutil.copyfile(database, home)
+    script = database.with_name("schema.sql")
+    if script.is_file():
+        shutil.copyfile(script, part / script.name)
+    copy = part / "copy.sqlite"
+    made = make(database, named, seed, questions, copy, progress)
+    (part / SHIPPED).write_text(pack({home.stem: (home, copy, made.report)}))
+    copy.unlink()
+    said = _written(part, out, home.stem, made, seed, {"magnifico_databases": home.name})
+    said["database"] = {"name": home.stem, "sha256": sha256_of(home)}
+    return made, said
+
+
+def _written(  # noqa: PLR0917
+    part: Path, out: Path, name: str, made: Made, seed: int, sources: Mapping[str, str],
+    say: Callable[[str], str] = str,
+) -> dict[str, Any]:  # fmt: skip
+    """Writes the files; ``sources`` has metadata, as names of the folder or URLs."""
     (part / TALKS).mkdir()
     for kind, meaning in made.meanings.items():
         text = dialogues.dialogue(made.profile, meaning, seed)
         (part / TALKS / f"{kind}.txt").write_text(text, encoding="utf-8")
-    (part / EXAMPLES).write_text(_table(made), encoding="utf-8", newline="")
+    (part / EXAMPLES).write_text(_table(made, say), encoding="utf-8", newline="")
     task = task_of(name)
-    (part / f"{task}.yaml").write_text(task_file(out, name, task), encoding="utf-8")
+    (part / f"{task}.yaml").write_text(task_file(out, task, sources), encoding="utf-8")
     asked = [one for one in made.asked if not one.support]
     return {
         "grammar": GRAMMAR_VERSION,
@@ -126,10 +166,11 @@ def _written(part: Path, out: Path, name: str, made: Made, seed: int) -> dict[st
     }  # fmt: skip
 
 
-def task_file(out: Path, name: str, task: str) -> str:
-    """The task file of a folder, for a database's name."""
+def task_file(out: Path, task: str, sources: Mapping[str, str]) -> str:
+    """The task file of a folder; ``sources`` as for :func:`_written`."""
+    lines = [f"  {key}: {name if '://' in name else out / name}" for key, name in sources.items()]
     return _TASK.format(
-        folder=out, task=task, grammar=GRAMMAR_VERSION, database=out / f"{name}.sqlite",
+        folder=out, task=task, grammar=GRAMMAR_VERSION, databases="\n".join(lines),
         examples=out / EXAMPLES,
     )  # fmt: skip
 
@@ -139,12 +180,12 @@ def task_of(name: str) -> str:
     return "magnifico_generated_" + "".join(c if c.isalnum() else "_" for c in name.lower())
 
 
-def _table(made: Made) -> str:
+def _table(made: Made, say: Callable[[str], str]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, delimiter="\t", lineterminator="\n")
     writer.writeheader()
     for one in made.asked:
-        writer.writerows(_rows(one, made))
+        writer.writerows({**row, "query": say(row["query"])} for row in _rows(one, made))
     return text.getvalue()
 
 
@@ -176,5 +217,6 @@ def as_text(said: Mapping[str, Any]) -> str:
         f"examples; {said['drawn']:,} were drawn",
         *(f"  {count:,} dropped: {reason}" for reason, count in said["dropped"].items()),
         *(f"  {count:,} not asked about: {reason}" for reason, count in said["unsaid"].items()),
+        *(f"  not asked about: {what}" for what in said.get("left_out", ())),
     ]
     return "\n".join(lines)

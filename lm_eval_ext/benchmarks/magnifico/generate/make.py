@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -33,6 +34,7 @@ from lm_eval_ext.lexicon.words import WORDLIKE, draw_words, is_english
 from lm_eval_ext.sql.distill.growing import Growing
 from lm_eval_ext.sql.distill.report import Report
 from lm_eval_ext.sql.distill.scratch_db import Runner
+from lm_eval_ext.sql.mirrored.speaking import Speaking
 from lm_eval_ext.sql.policy import Limits, open_guarded
 
 SUPPORT = 5
@@ -111,9 +113,11 @@ class Made:
 
 def make(  # noqa: PLR0917
     database: Path, lexicon: Lexicon, seed: int, questions: int, copy: Path,
-    progress: Callable[[int], object] = lambda _: None,
+    progress: Callable[[int], object] = lambda _: None, there: Speaking | None = None,
 ) -> Made:  # fmt: skip
     """Makes the examples of a database; ``copy`` is where the populated copy goes.
+
+    Where ``database`` is a mirror, ``there`` is what it mirrors.
 
     Raises:
         DataError: The database cannot be read or asked about, or has too few questions.
@@ -128,7 +132,8 @@ def make(  # noqa: PLR0917
     with closing(open_guarded(str(database), Limits())) as connection, closing(
         Growing(database)
     ) as growing:  # fmt: skip
-        maker = _Maker(profile, meanings, seed, Check(Runner(connection)), growing, progress)
+        check = Check(Runner(connection))
+        maker = _Maker(profile, meanings, seed, check, growing, progress, there)
         maker.fill(questions)
         return maker.finish(database, questions, copy)
 
@@ -175,6 +180,7 @@ class _Maker:
     check: Check
     growing: Growing
     progress: Callable[[int], object]
+    there: Speaking | None = None
     drawn: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     asked: list[Asked] = field(default_factory=list)
@@ -264,6 +270,8 @@ class _Maker:
         self._texts |= {gold, base.casefold()}
         self.drawn += 1
         reason = self.check.problem(question, gold)
+        if reason is None and self.there:
+            reason = self.there.problem(gold)
         if reason is None:
             reason = self.growing.add(gold)
             self._refused.update(kinds if reason else ())
@@ -280,6 +288,10 @@ class _Maker:
             DataError: There are too few questions.
         """
         lost = self.growing.recheck()
+        if self.there and self.there.target:
+            golds = [one.gold for one in self.asked if one.gold not in lost]
+            save = partial(self.growing.save, golds=golds)
+            lost |= self.there.lost(golds, save, self.there.target)
         self.dropped.update(lost.values())
         kept = [one for one in self.asked if one.gold not in lost]
         singles = Counter(one.kinds[0] for one in kept if len(one.kinds) == 1 and not one.support)

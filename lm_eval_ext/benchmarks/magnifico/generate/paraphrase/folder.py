@@ -87,6 +87,8 @@ def paraphrase(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OptionError(f"{out} exists and is not an empty folder; name a new one")
     said, rows = _read(folder)
+    if engine := said["database"].get("engine"):
+        raise DataError(f"{folder}: its queries are for {engine}; only SQLite's can be paraphrased")
     database = folder / f"{said['database']['name']}.sqlite"
     named = folder / LEXICON
     profile = profiles.read(
@@ -221,7 +223,9 @@ def _write(folder: Path, out: Path, said: dict[str, Any], questions: Sequence[_Q
             json.dumps(said, indent=1, ensure_ascii=False) + "\n", "utf-8"
         )
         task = f"{task_of(name)}_paraphrased"
-        (part / f"{task}.yaml").write_text(task_file(out, name, task), "utf-8")
+        (part / f"{task}.yaml").write_text(
+            task_file(out, task, {"magnifico_databases": f"{name}.sqlite"}), "utf-8"
+        )
 
 
 def as_text(said: Mapping[str, Any]) -> str:

@@ -1,0 +1,122 @@
+"""Gold queries and databases that ``populate`` and ``near-misses`` are asked about."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext import data
+from lm_eval_ext.benchmarks.magnifico import corpora
+from lm_eval_ext.benchmarks.magnifico.records import BASE, Corpus, Example
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql import OneDatabase, Place, databases_at
+
+Wanted = dict[str, tuple[Place, tuple[str, ...]]]
+"""Databases with their gold queries, by id."""
+
+
+def wanted(source: str | Path, golds: Path | None) -> tuple[Corpus, Wanted]:
+    """The corpus, and the databases that it asks about.
+
+    Args:
+        source: A database or a folder of them (:data:`~lm_eval_ext.sql.engines.places.LEGAL`).
+        golds: A file of gold queries; None: MAGNIFICo's.
+
+    Raises:
+        OptionError: There is no such database.
+        DataError: A file cannot be read.
+    """
+    known = databases_at(source, data.cache_dir(), option="--databases")
+    corpus = texts(golds, known.db_id if isinstance(known, OneDatabase) else "")
+    return corpus, available(corpus, source)
+
+
+def texts(golds: Path | None = None, only: str = "") -> Corpus:
+    """The published corpus without dialogues and databases, or that of a file of gold queries.
+
+    Args:
+        golds: The file.
+        only: The database of rows that name none.
+
+    Raises:
+        DataError: As :func:`golds_in`, or the published corpus is unavailable.
+    """
+    if golds is None:
+        return corpora.read(data.require_all(corpora.SOURCE).path, dialogues=False)
+    examples = (
+        Example(str(number), (), BASE, db_id, "", query)
+        for number, (db_id, query) in enumerate(golds_in(golds, only), 1)
+    )
+    return Corpus({}, tuple(examples), {})
+
+
+def golds_in(file: Path, only: str = "") -> list[tuple[str, str]]:
+    """Reads gold queries: a file with a header and the columns ``db_id`` and ``query``.
+
+    ``.tsv`` is separated by tabs, ``.csv`` by commas; ``.jsonl`` has an object per line. Where
+    there is an ``only`` database, rows need no ``db_id``, and those without a query define words
+    (:mod:`.own`).
+
+    Raises:
+        DataError: It cannot be read, or a row has no database or query.
+    """
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as opened:
+            rows: list[Any] = (
+                [json.loads(line) for line in opened if line.strip()]
+                if file.suffix == ".jsonl"
+                else list(csv.DictReader(opened, delimiter="," if file.suffix == ".csv" else "\t"))
+            )
+    except (OSError, ValueError, csv.Error) as error:
+        raise DataError(f"{file}: cannot be read ({error})") from None
+    found = []
+    for number, row in enumerate(rows, 1):
+        values = [row.get(name) if isinstance(row, dict) else None for name in ("db_id", "query")]
+        if only:
+            if not values[1]:
+                continue
+            values[0] = values[0] or only
+        if not all(isinstance(value, str) and value.strip() for value in values):
+            raise DataError(f"{file}: row {number} needs a db_id and a query")
+        found.append((str(values[0]).strip(), str(values[1]).strip()))
+    if not found:
+        raise DataError(
+            f"{file}: no gold queries; it needs a header with db_id and query, and rows"
+        )
+    return found
+
+
+def available(corpus: Corpus, source: str | Path) -> Wanted:
+    """The databases that the corpus asks about and that are there, with their gold queries.
+
+    Raises:
+        DataError: There is none of them, or they are of several engines.
+    """
+    known = databases_at(source, data.cache_dir(), option="--databases")
+    golds = corpus.golds()
+    # A single database, such as a copy, may have any name.
+    only = known.place if isinstance(known, OneDatabase) and len(golds) == 1 else None
+    found = {
+        db_id: (place, golds[db_id]) for db_id in golds if (place := known.find(db_id) or only)
+    }
+    if not found:
+        raise DataError(
+            f"{source} has none of the {len(golds)} databases that are asked about; it must have "
+            "<db_id>/<db_id>.sqlite, like Spider's folder `database`"
+        )
+    if len(engines := sorted({place.engine for place, _ in found.values()})) > 1:
+        raise DataError(f"{source} has databases of {' and '.join(engines)}; keep one kind")
+    return found
+
+
+def original_of(source: str | Path, db_id: str, asked: int) -> Place:
+    """The original of a copy; where one database is asked about, it may have another name.
+
+    Raises:
+        DataError: There is none.
+    """
+    known = databases_at(source, data.cache_dir(), option="--originals")
+    only = known.place if isinstance(known, OneDatabase) and asked == 1 else None
+    if (place := known.find(db_id) or only) is None:
+        raise DataError(f"{source} does not have the original of {db_id}; name its folder")
+    return place
