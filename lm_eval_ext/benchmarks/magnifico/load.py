@@ -8,14 +8,14 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import corpora, own, own_checks, prompt
+from lm_eval_ext.benchmarks.magnifico import converted, corpora, own, own_checks, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import FOREIGN, Setting, documents, with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus, Layout
 from lm_eval_ext.benchmarks.magnifico.tables import tables_of
@@ -24,13 +24,15 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.sql import Executor, Place, QueryError, find_semantics
+from lm_eval_ext.sql import DIALECTS, Executor, Place, QueryError, find_semantics
 from lm_eval_ext.sql.distill import POPULATE_VERSION, Report, populate_all
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
 
 _log = get_logger(__name__)
+
+SQLITE = "sqlite"
 
 
 @loader(prefix="magnifico_")
@@ -47,6 +49,8 @@ def dataset(
     magnifico_seed: int | None = None,
     magnifico_databases: str | None = None,
     magnifico_file: str | None = None,
+    magnifico_engine: str = SQLITE,
+    magnifico_server: str | None = None,
     fresh: int | None = None,
 ) -> "DatasetDict":
     """Loads the documents of a setting as ``test``.
@@ -69,6 +73,9 @@ def dataset(
         magnifico_databases: A folder of databases, used instead of the pinned ones; for ``own``
             any database (docs/engines.md).
         magnifico_file: The user's examples, for ``own``.
+        magnifico_engine: Where SQLite databases are asked and scored: ``sqlite``, or converted on
+            ``duckdb`` or ``postgresql`` (:mod:`.converted`).
+        magnifico_server: The URL of the PostgreSQL database that holds the converted ones.
         fresh: The seed for all benchmarks, instead of ``magnifico_seed``.
 
     Raises:
@@ -89,9 +96,14 @@ def dataset(
         fresh=fresh,
         databases=magnifico_databases,
         file=magnifico_file,
+        engine=_engine(magnifico_engine, magnifico_server),
     )
     made, left_out = documents(
-        ready.corpus, setting, ready.blocks.__getitem__, ready.scoring.broken
+        ready.corpus,
+        setting,
+        ready.blocks.__getitem__,
+        ready.scoring.broken,
+        ready.scoring.not_translated,
     )
     if fresh is not None and not any(one["form"] == FOREIGN for one in made):
         raise OptionError(
@@ -127,23 +139,44 @@ def _counted(left_out: Mapping[str, Sequence[str]]) -> str:
     return ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items()) or "there are none"
 
 
+def _engine(name: str, server: str | None) -> str:
+    """Where to convert to: the server's URL, or ``sqlite`` or ``duckdb``."""
+    if name not in DIALECTS:
+        raise OptionError(f"magnifico_engine is {name!r}; use {', '.join(DIALECTS)}")
+    if name == "postgresql" and not server:
+        raise OptionError(
+            "magnifico_engine=postgresql needs a server, whose role may only read: --metadata "
+            '\'{"magnifico_engine": "postgresql", "magnifico_server": "postgresql://..."}\''
+        )
+    if name != "postgresql" and server:
+        raise OptionError(
+            f"magnifico_server is for magnifico_engine=postgresql, not {name}; leave it out"
+        )
+    return server or name
+
+
 @dataclass(frozen=True)
 class ScoringDatabases:
     """The database files that answers are executed on.
 
     Attributes:
         original: By database id in lower case.
-        populated: The populated copies, by the same ids; none of other engines than SQLite.
+        populated: The populated copies, by the same ids; none of a user's databases of other
+            engines than SQLite.
         reports: The reports on populating them, by the same ids.
         broken: The errors of gold queries that fail, by database id and query.
         engine: What signatures say of another engine than SQLite.
+        not_translated: Why gold queries cannot be scored on it, as keys of ``broken``.
+        conversion: What signatures say of the conversion to it.
     """
 
     original: Mapping[str, Place]
-    populated: Mapping[str, Path]
+    populated: Mapping[str, Path | Place]
     reports: Mapping[str, Report]
     broken: Mapping[tuple[str, str], str]
     engine: str | None = None
+    not_translated: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    conversion: str | None = None
 
 
 @dataclass(frozen=True)
@@ -171,6 +204,7 @@ def prepare(
     fresh: int | None = None,
     databases: str | None = None,
     file: str | None = None,
+    engine: str = SQLITE,
 ) -> Prepared:
     """Loads a corpus, populates its databases, and reads their schemas; once per process.
 
@@ -182,7 +216,7 @@ def prepare(
         sorted((key, value) for key, value in os.environ.items() if key.startswith("LM_EVAL_EXT_"))
     )
     wanted = (setting.wants_dialogues, setting.wants_theirs, setting.layout)
-    return _prepare(environment, name, wanted, (seed, fresh), databases, file)
+    return _prepare(environment, name, wanted, (seed, fresh), databases, file, engine)
 
 
 def prepared(options: Mapping[str, Any]) -> Prepared:
@@ -198,6 +232,7 @@ def prepared(options: Mapping[str, Any]) -> Prepared:
         fresh=options.get("fresh"),
         databases=options["magnifico_databases"],
         file=options["magnifico_file"],
+        engine=_engine(options["magnifico_engine"], options["magnifico_server"]),
     )
 
 
@@ -213,18 +248,22 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     seeds: tuple[int | None, int | None],
     databases: str | None,
     file: str | None,
+    engine: str,
 ) -> Prepared:
     dialogues, descriptions, layout = wanted
     found = corpora.find(
         name, dialogues=dialogues, descriptions=descriptions, databases=databases, examples=file
     )
     corpus = found.corpus
-    tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
     # Before new words are drawn, since they change no gold query.
     key = (environment, name, databases, file)
     scoring = _known.get(key) or _known.setdefault(
         key, _scoring_databases(corpus, name, _shipped(name, file))
     )
+    if engine != SQLITE:
+        elsewhere = _converted((*key, engine), corpus, name, scoring, engine)
+        corpus, scoring = elsewhere.corpus(corpus), _on(scoring, elsewhere)
+    tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
     if seeds != (None, None):
         # The same tables for both layouts, so that a seed gives the same words.
         shown = (table for one in corpus.databases.values() for table in tables_of(one, "figure"))
@@ -232,6 +271,33 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
         corpus = with_fresh_words(corpus, seeds[0], texts, fresh=seeds[1])
     blocks = {db_id: prompt.schema(group, layout) for db_id, group in tables.items()}
     return Prepared(corpus, found.info, scoring, blocks)
+
+
+_elsewhere: dict[tuple[object, ...], converted.Converted] = {}
+"""Converted corpora, by what decides about their databases."""
+
+
+def _converted(
+    key: tuple[object, ...], corpus: Corpus, name: str, scoring: ScoringDatabases, engine: str
+) -> converted.Converted:
+    """The corpus on another engine, converted if need be."""
+    if key not in _elsewhere:
+        sources = converted.sources(corpus, scoring.original, scoring.populated)
+        target = converted.target_for(name, sources, engine)
+        _elsewhere[key] = converted.read(name, sources, corpus.golds(), target)
+    return _elsewhere[key]
+
+
+def _on(scoring: ScoringDatabases, elsewhere: converted.Converted) -> ScoringDatabases:
+    reasons = {key: one for key, one in elsewhere.reasons().items() if key not in scoring.broken}
+    return replace(
+        scoring,
+        original=elsewhere.places[converted.ORIGINAL],
+        populated=elsewhere.places[converted.POPULATED],
+        engine=elsewhere.engine,
+        not_translated=reasons,
+        conversion=elsewhere.digest,
+    )
 
 
 def _shipped(name: str, file: str | None) -> Path | None:

@@ -49,8 +49,9 @@ class MagnificoTask(ExtTask):
             score.ORIGINAL: scoring.original,
         }
         self._engine = scoring.engine
-        # Other engines than SQLite have no populated copies.
-        self._databases = score.DATABASES if scoring.engine is None else (score.ORIGINAL,)
+        self._conversion = scoring.conversion
+        # A user's databases of other engines than SQLite have no populated copies.
+        self._databases = score.DATABASES if scoring.populated else (score.ORIGINAL,)
         if scoring.engine is not None:
             config["filter_list"] = [_in_dialect(one) for one in config["filter_list"]]
         self._semantics = find_semantics(self.options["magnifico_semantics"])
@@ -77,10 +78,14 @@ class MagnificoTask(ExtTask):
         if made := generated(Path(own.pop("file")).expanduser()):
             own["generated"] = made
         own["semantics"] = self._semantics.signature
-        if self._engine is None:
+        own.pop("engine")
+        own.pop("server")
+        if score.POPULATED in self._databases:
             own["populated"] = f"v{POPULATE_VERSION}"
-        else:
+        if self._engine is not None:
             own["engine"] = self._engine
+        if self._conversion is not None:
+            own["conversion"] = self._conversion
 
     def not_scorable(self) -> dict[str, list[str]]:
         """Includes the examples whose gold query failed during scoring."""
