@@ -1,23 +1,24 @@
-"""MAGNIFICo on DuckDB or PostgreSQL: its SQLite databases converted, its gold queries translated.
+"""MAGNIFICo on DuckDB or PostgreSQL: databases converted, gold queries translated.
 
-An example is asked if its gold query's translation has the result of the original one, on the original
-and on the populated rows (:mod:`lm_eval_ext.sql.convert`). So models can be asked for another
-dialect than SQLite's, and are judged as on SQLite.
+An example is asked if the translation of its gold query has the result of that query, on the
+original and on the populated rows (:mod:`lm_eval_ext.sql.convert`). So models can be asked for
+another dialect than SQLite's, and are judged as on SQLite.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.magnifico.records import Corpus, Database, Example
 from lm_eval_ext.data import cache_dir
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import DIALECTS, Executor, Place, sqlite_path
-from lm_eval_ext.sql.convert.golds import Checker, Translated
+from lm_eval_ext.sql.convert.outcomes import TRANSLATE_VERSION, Translated, as_text
 from lm_eval_ext.sql.convert.store import (
     CONVERT_VERSION,
     ORIGINAL,
@@ -29,13 +30,34 @@ from lm_eval_ext.sql.convert.store import (
     Target,
     convert,
 )
-from lm_eval_ext.sql.convert.translate import TRANSLATE_VERSION
 from lm_eval_ext.sql.distill.report import POPULATE_VERSION, key_of
+
+SQLITE = "sqlite"
 
 COMMAND = "lm-eval-ext magnifico convert"
 
 Key = tuple[str, str]
 """A database's id in lower case, and a gold query."""
+
+
+def engine_of(name: str, server: str | None) -> str:
+    """Where to convert to by the tasks' options: the server's URL, or ``sqlite`` or ``duckdb``.
+
+    Raises:
+        OptionError: The options are illegal.
+    """
+    if name not in DIALECTS:
+        raise OptionError(f"magnifico_engine is {name!r}; use {', '.join(DIALECTS)}")
+    if name == "postgresql" and not server:
+        raise OptionError(
+            "magnifico_engine=postgresql needs a server, whose role may only read: --metadata "
+            '\'{"magnifico_engine": "postgresql", "magnifico_server": "postgresql://..."}\''
+        )
+    if name != "postgresql" and server:
+        raise OptionError(
+            f"magnifico_server is for magnifico_engine=postgresql, not {name}; leave it out"
+        )
+    return server or name
 
 
 @dataclass(frozen=True)
@@ -83,9 +105,11 @@ class Converted:
         found = self.golds.get((example.db_id.casefold(), example.query))
         return found is not None and not found.reason
 
-    def reasons(self) -> dict[Key, str]:
-        """Why gold queries cannot be scored here, by database and query."""
-        return {key: one.reason for key, one in self.golds.items() if one.reason}
+    def reasons(self, broken: Container[Key]) -> dict[Key, str]:
+        """Why gold queries that are not broken cannot be scored here, by database and query."""
+        return {
+            key: one.reason for key, one in self.golds.items() if one.reason and key not in broken
+        }
 
 
 def sources(
@@ -104,6 +128,58 @@ def sources(
         key = f"v{POPULATE_VERSION}-{key_of(parts[ORIGINAL], golds[db_id])}"
         found.append(Source(db_id, parts, key))
     return found
+
+
+_known: dict[tuple[object, ...], Converted] = {}
+
+
+def of(
+    key: tuple[object, ...],
+    name: str,
+    corpus: Corpus,
+    original: Mapping[str, Place],
+    populated: Mapping[str, Path | Place],
+) -> Converted:
+    """A corpus on another engine; once per process.
+
+    ``key`` decides about all databases; its last part is what :func:`engine_of` returns.
+
+    Raises:
+        LmEvalExtError: As :func:`sources` and :func:`read`.
+    """
+    if key not in _known:
+        found = sources(corpus, original, populated)
+        target = target_for(name, found, str(key[-1]))
+        _known[key] = read(name, found, corpus.golds(), target)
+    return _known[key]
+
+
+def bring(
+    name: str,
+    found: Sequence[Source],
+    golds: Mapping[str, Sequence[str]],
+    to: str,
+    readers: Sequence[str],
+) -> Iterator[str]:
+    """Converts databases, and says what came of it; then which gold queries can be scored.
+
+    The role that writes to a server may do too much to try queries: another one has to ask.
+    """
+    target = target_for(name, found, to, readers=readers)
+    there = target.reports()
+    ready = all(
+        one.db_id in there and there[one.db_id].key == one.key_for(target.engine) for one in found
+    )
+    if not ready or readers:
+        for db_id, report in write(name, found, target).items():
+            yield f"{db_id}: {report.tables} tables, {report.rows:,} rows"
+            yield from (f"  {note}" for note in report.notes)
+    if isinstance(target, Server) and (readers or not ready):
+        yield f"Ask {COMMAND} again as a role that may only read, for what can be scored there."
+        return
+    made = read(name, found, golds, target)
+    yield f"{made.engine}, conversion {made.digest}"
+    yield as_text(list(made.golds.values()), DIALECTS[target.engine].title)
 
 
 def target_for(
@@ -171,7 +247,10 @@ def read(
     with Executor(workers=1) as executor:
         engine = executor.engine_at(next(iter(places[ORIGINAL].values())))
     content = [[db_id, reports[db_id].digest] for db_id in sorted(reports)]
-    translated = _translated(name, sources, golds, places, target, [engine, content])
+    asked = [TRANSLATE_VERSION, version("sqlglot"), engine, content, sorted(golds.items())]
+    digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
+    file = cache_dir() / "converted" / f"{name}-{target.engine}-golds-{digest}.json"
+    translated = _translated(file, sources, golds, places, target)
     texts = [[*key, one.sql, one.reason] for key, one in sorted(translated.items())]
     total = hashlib.sha256(json.dumps([content, texts]).encode()).hexdigest()[:12]
     return Converted(
@@ -202,21 +281,18 @@ def _on_server(name: str, sources: Sequence[Source], target: Server) -> dict[str
 
 
 def _translated(
-    name: str,
+    file: Path,
     sources: Sequence[Source],
     golds: Mapping[str, Sequence[str]],
     places: Mapping[str, Mapping[str, Place]],
     target: Target,
-    content: object,
 ) -> dict[Key, Translated]:
-    """Translates and tries the gold queries, or reads from the cache what came of it."""
+    """Translates and tries the gold queries, or reads from a file what came of it."""
     import filelock
-    import sqlglot
     from tqdm import tqdm
 
-    key = json.dumps([TRANSLATE_VERSION, sqlglot.__version__, content, sorted(golds.items())])
-    digest = hashlib.sha256(key.encode()).hexdigest()[:12]
-    file = cache_dir() / "converted" / f"{name}-{target.engine}-golds-{digest}.json"
+    from lm_eval_ext.sql.convert.golds import Checker  # heavy: sqlglot
+
     file.parent.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(file.with_name(f".{file.name}.lock")):
         if file.exists():

@@ -24,15 +24,14 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.sql import DIALECTS, Executor, Place, QueryError, find_semantics
+from lm_eval_ext.sql import Executor, Place, QueryError, find_semantics
+from lm_eval_ext.sql.convert.store import ORIGINAL, POPULATED
 from lm_eval_ext.sql.distill import POPULATE_VERSION, Report, populate_all
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
 
 _log = get_logger(__name__)
-
-SQLITE = "sqlite"
 
 
 @loader(prefix="magnifico_")
@@ -49,7 +48,7 @@ def dataset(
     magnifico_seed: int | None = None,
     magnifico_databases: str | None = None,
     magnifico_file: str | None = None,
-    magnifico_engine: str = SQLITE,
+    magnifico_engine: str = converted.SQLITE,
     magnifico_server: str | None = None,
     fresh: int | None = None,
 ) -> "DatasetDict":
@@ -96,7 +95,7 @@ def dataset(
         fresh=fresh,
         databases=magnifico_databases,
         file=magnifico_file,
-        engine=_engine(magnifico_engine, magnifico_server),
+        engine=converted.engine_of(magnifico_engine, magnifico_server),
     )
     made, left_out = documents(
         ready.corpus,
@@ -137,22 +136,6 @@ def dataset(
 
 def _counted(left_out: Mapping[str, Sequence[str]]) -> str:
     return ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items()) or "there are none"
-
-
-def _engine(name: str, server: str | None) -> str:
-    """Where to convert to: the server's URL, or ``sqlite`` or ``duckdb``."""
-    if name not in DIALECTS:
-        raise OptionError(f"magnifico_engine is {name!r}; use {', '.join(DIALECTS)}")
-    if name == "postgresql" and not server:
-        raise OptionError(
-            "magnifico_engine=postgresql needs a server, whose role may only read: --metadata "
-            '\'{"magnifico_engine": "postgresql", "magnifico_server": "postgresql://..."}\''
-        )
-    if name != "postgresql" and server:
-        raise OptionError(
-            f"magnifico_server is for magnifico_engine=postgresql, not {name}; leave it out"
-        )
-    return server or name
 
 
 @dataclass(frozen=True)
@@ -204,7 +187,7 @@ def prepare(
     fresh: int | None = None,
     databases: str | None = None,
     file: str | None = None,
-    engine: str = SQLITE,
+    engine: str = converted.SQLITE,
 ) -> Prepared:
     """Loads a corpus, populates its databases, and reads their schemas; once per process.
 
@@ -232,7 +215,7 @@ def prepared(options: Mapping[str, Any]) -> Prepared:
         fresh=options.get("fresh"),
         databases=options["magnifico_databases"],
         file=options["magnifico_file"],
-        engine=_engine(options["magnifico_engine"], options["magnifico_server"]),
+        engine=converted.engine_of(options["magnifico_engine"], options["magnifico_server"]),
     )
 
 
@@ -260,44 +243,25 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     scoring = _known.get(key) or _known.setdefault(
         key, _scoring_databases(corpus, name, _shipped(name, file))
     )
-    if engine != SQLITE:
-        elsewhere = _converted((*key, engine), corpus, name, scoring, engine)
-        corpus, scoring = elsewhere.corpus(corpus), _on(scoring, elsewhere)
-    tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
     if seeds != (None, None):
         # The same tables for both layouts, so that a seed gives the same words.
         shown = (table for one in corpus.databases.values() for table in tables_of(one, "figure"))
         texts = (f"{table.create} {' '.join(table.header)}" for table in shown)
         corpus = with_fresh_words(corpus, seeds[0], texts, fresh=seeds[1])
+    if engine != converted.SQLITE:
+        there = converted.of((*key, engine), name, corpus, scoring.original, scoring.populated)
+        corpus = there.corpus(corpus)
+        scoring = replace(
+            scoring,
+            original=there.places[ORIGINAL],
+            populated=there.places[POPULATED],
+            engine=there.engine,
+            not_translated=there.reasons(scoring.broken),
+            conversion=there.digest,
+        )
+    tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
     blocks = {db_id: prompt.schema(group, layout) for db_id, group in tables.items()}
     return Prepared(corpus, found.info, scoring, blocks)
-
-
-_elsewhere: dict[tuple[object, ...], converted.Converted] = {}
-"""Converted corpora, by what decides about their databases."""
-
-
-def _converted(
-    key: tuple[object, ...], corpus: Corpus, name: str, scoring: ScoringDatabases, engine: str
-) -> converted.Converted:
-    """The corpus on another engine, converted if need be."""
-    if key not in _elsewhere:
-        sources = converted.sources(corpus, scoring.original, scoring.populated)
-        target = converted.target_for(name, sources, engine)
-        _elsewhere[key] = converted.read(name, sources, corpus.golds(), target)
-    return _elsewhere[key]
-
-
-def _on(scoring: ScoringDatabases, elsewhere: converted.Converted) -> ScoringDatabases:
-    reasons = {key: one for key, one in elsewhere.reasons().items() if key not in scoring.broken}
-    return replace(
-        scoring,
-        original=elsewhere.places[converted.ORIGINAL],
-        populated=elsewhere.places[converted.POPULATED],
-        engine=elsewhere.engine,
-        not_translated=reasons,
-        conversion=elsewhere.digest,
-    )
 
 
 def _shipped(name: str, file: str | None) -> Path | None:

@@ -101,6 +101,7 @@ class MagnificoTask(ExtTask):
             if missing.find([answer]) is None
             for example in self._examples(instance.doc, answer)
         ]
+        examples.sort(key=lambda one: one.db_id)  # a worker stays with a database
         verdicts = self._executor.score(examples, semantics=self._semantics.name)
         bar = tqdm(verdicts, total=len(examples), desc="executing SQL", unit="query", disable=None)
         with suppress(DataError):  # a server that went away: said where documents are scored

@@ -7,7 +7,7 @@ A type *holds* a value if the engine gives back what SQLite had stored: a DATE c
 import datetime
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Literal
@@ -33,6 +33,7 @@ _MOST_DIGITS = 38
 """Of DuckDB's DECIMAL."""
 
 _DECLARED = re.compile(r"\s*([^(]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\).*)?", re.DOTALL)
+_WHOLE = re.compile(r"0|[1-9]\d{0,17}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d\d:\d\d:\d\d(?:\.\d{0,5}[1-9])?")
 
@@ -45,11 +46,13 @@ class Type:
         family: What it is.
         digits: Of decimals, in all; of texts, the most characters; 0: any.
         scale: Of decimals, behind the point.
+        whole: Of texts, whether all values are whole numbers without a sign.
     """
 
     family: Family
     digits: int = 0
     scale: int = 0
+    whole: bool = False
 
     def written(self, engine: EngineName) -> str:
         """As the engine's dialect writes it."""
@@ -73,26 +76,19 @@ class Type:
 
     def _holds(self, value: Any) -> bool:
         if self.family in _INTEGERS:
-            return isinstance(value, int) and -(1 << (bits := _INTEGERS[self.family])) <= value < (
-                1 << bits
-            )
-        if self.family == "double":
-            return isinstance(value, float) or (
-                isinstance(value, int) and abs(value) <= 1 << _EXACT
-            )
+            return isinstance(value, int) and value.bit_length() <= _INTEGERS[self.family]
+        if self.family in _SPELT:
+            return isinstance(value, str) and _SPELT[self.family](value)
+        if self.family == "text":
+            long = self.digits and len(str(value)) > self.digits
+            return not isinstance(value, bytes) and not long and _is_clean(str(value))
         if self.family == "decimal":
             return isinstance(value, int | float) and self._exact(value)
-        if self.family == "boolean":
-            return isinstance(value, int) and value in (0, 1)
-        if self.family == "blob":
-            return True  # texts become their bytes, numbers the bytes of their text
-        if self.family == "text":
-            return (
-                not isinstance(value, bytes)
-                and _is_clean(str(value))
-                and (not self.digits or (isinstance(value, str) and len(value) <= self.digits))
-            )
-        return isinstance(value, str) and _SPELT[self.family](value)
+        if self.family == "double":
+            exact = isinstance(value, int) and value.bit_length() <= _EXACT
+            return exact or isinstance(value, float)
+        # A blob takes the bytes of texts, and those of numbers' texts.
+        return self.family == "blob" or value in (0, 1)
 
     def _exact(self, value: int | float) -> bool:
         number = Decimal(repr(value))
@@ -128,7 +124,8 @@ def chosen(declaration: str, values: Iterable[Value]) -> tuple[Type, bool]:
     known = list(values)
     wanted = declared(declaration)
     if wanted is not None and wanted.holds(known):
-        return wanted, True
+        whole = wanted.family == "text" and all(_WHOLE.fullmatch(str(one)) for one in known)
+        return replace(wanted, whole=whole and bool(known)), True
     if not known and wanted is None:
         return Type("text"), False
     return next(Type(family) for family in WIDER if Type(family).holds(known)), False

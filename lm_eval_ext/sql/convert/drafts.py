@@ -6,7 +6,7 @@ so that a query finds the same types in each.
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from decimal import Decimal
@@ -112,71 +112,108 @@ def plan(files: Sequence[Path], engine: EngineName) -> Plan:
     try:
         with ExitStack() as stack:
             connections = [stack.enter_context(closing(_open(path))) for path in files]
-            return _plan(connections, engine)
+            return _Planner(connections, engine).plan()
     except sqlite3.Error as error:
         raise DataError(f"{files[0]}: cannot be converted ({error})") from None
 
 
-def _plan(connections: Sequence[sqlite3.Connection], engine: EngineName) -> Plan:
-    schema = schema_of(connections[0])
-    notes: list[str] = []
-    types: dict[str, dict[str, Type]] = {}
-    nullable = set()
-    for table in schema.values():
-        if table.view:
-            notes.append(f"{table.name}: a view, which is not converted")
-            continue
-        found = types[table.name.casefold()] = {}
-        for column in table.columns:
-            found[column.name.casefold()] = _column(
-                connections, table, column, engine, notes.append
-            )
-        primary = [one.name for one in table.columns if one.primary_key]
-        if any(None in row for one in connections for row in _values(one, table, primary)):
-            nullable.add(table.name.casefold())
-            notes.append(f"{table.name}: the primary key holds NULL, and is UNIQUE instead")
-    keys: dict[str, list[ForeignKey]] = {}
-    for table in _tables(schema):
-        keys[table.name.casefold()] = kept = []
-        for key in dict.fromkeys(table.foreign_keys):
-            problem = _problem(connections, schema, table, key, types, nullable, engine)
-            if not problem and engine == "duckdb" and _leads(key.parent, table.name, keys):
-                problem = "DuckDB has no keys in a circle"
-            if problem:
-                where = f"{table.name} ({', '.join(key.columns)}) REFERENCES {key.parent}"
-                notes.append(f"{where}: not declared, {problem}")
-                continue
-            parent = schema[key.parent]
-            kept.append(
-                ForeignKey(
-                    tuple(table[name].name for name in key.columns),
-                    parent.name,
-                    tuple(parent[name].name for name in key.parent_columns),
+class _Planner:
+    """Decides about the columns and keys of a database."""
+
+    def __init__(self, connections: Sequence[sqlite3.Connection], engine: EngineName) -> None:
+        self.connections, self.engine = connections, engine
+        self.schema = schema_of(connections[0])
+        self.types: dict[str, dict[str, Type]] = {}
+        self.keys: dict[str, list[ForeignKey]] = {}
+        self.nullable: set[str] = set()
+        self.notes: list[str] = []
+
+    def plan(self) -> Plan:
+        for table in self.schema.values():
+            if table.view:
+                self.notes.append(f"{table.name}: a view, which is not converted")
+        for table in _tables(self.schema):
+            name = table.name.casefold()
+            self.types[name] = {
+                one.name.casefold(): self._type(table, one) for one in table.columns
+            }
+            primary = [one.name for one in table.columns if one.primary_key]
+            if any(None in row for one in self.connections for row in _values(one, table, primary)):
+                self.nullable.add(name)
+                self.notes.append(
+                    f"{table.name}: the primary key holds NULL, and is UNIQUE instead"
                 )
+        for table in _tables(self.schema):
+            self.keys[table.name.casefold()] = list(self._foreign_keys(table))
+        return Plan(
+            self.engine, self.schema, self.types, self.keys, frozenset(self.nullable),
+            tuple(self.notes),
+        )  # fmt: skip
+
+    def _type(self, table: Table, column: Column) -> Type:
+        values = [row[0] for one in self.connections for row in _values(one, table, [column.name])]
+        found, as_declared = chosen(column.type, (one for one in values if one is not None))
+        said = f"{table.name}.{column.name}"
+        if not as_declared and not (self.engine == "duckdb" and _only_longer(column, found)):
+            kinds = sorted({type(one).__name__ for one in values if one is not None})
+            self.notes.append(
+                f"{said}: {column.type or 'no type'} is {found.written(self.engine)} (it holds "
+                f"{' and '.join(_KINDS[one] for one in kinds) or 'nothing'}{_odd(column, values)})"
             )
-    return Plan(engine, schema, types, keys, frozenset(nullable), tuple(notes))
+        if column.collation != "BINARY":
+            self.notes.append(f"{said}: compares by {column.collation} in SQLite, by bytes here")
+        return found
 
+    def _foreign_keys(self, table: Table) -> Iterator[ForeignKey]:
+        for key in dict.fromkeys(table.foreign_keys):
+            if problem := self._problem(table, key):
+                where = f"{table.name} ({', '.join(key.columns)}) REFERENCES {key.parent}"
+                self.notes.append(f"{where}: not declared, {problem}")
+                continue
+            parent = self.schema[key.parent]
+            yield ForeignKey(
+                tuple(table[name].name for name in key.columns),
+                parent.name,
+                tuple(parent[name].name for name in key.parent_columns),
+            )
 
-def _column(
-    connections: Iterable[sqlite3.Connection],
-    table: Table,
-    column: Column,
-    engine: EngineName,
-    note: Callable[[str], None],
-) -> Type:
-    values = [row[0] for one in connections for row in _values(one, table, [column.name])]
-    found, as_declared = chosen(column.type, (one for one in values if one is not None))
-    said = f"{table.name}.{column.name}"
-    if not as_declared and not (engine == "duckdb" and _only_longer(column, found)):
-        kinds = sorted({type(one).__name__ for one in values if one is not None})
-        odd = _odd(column, values)
-        note(
-            f"{said}: {column.type or 'no type'} is {found.written(engine)} "
-            f"(it holds {' and '.join(_KINDS[one] for one in kinds) or 'nothing'}{odd})"
-        )
-    if column.collation != "BINARY":
-        note(f"{said}: compares by {column.collation} in SQLite, byte by byte here")
-    return found
+    def _problem(self, table: Table, key: ForeignKey) -> str:
+        """Why the engine would refuse a foreign key; "" if it would not."""
+        parent = self.schema.get(key.parent)
+        if parent is None or parent.view:
+            return "there is no such table"
+        primary, unique = _declared_keys(parent, self.nullable)
+        wanted = [name.casefold() for name in key.parent_columns]
+        if wanted not in [[name.casefold() for name in one] for one in (primary, *unique)]:
+            return "the other columns are no key"
+        for ours, other in zip(key.columns, wanted, strict=True):
+            first = self.types[table.name.casefold()][ours.casefold()]
+            second = self.types[parent.name.casefold()][other]
+            alike = first.numeric and second.numeric and self.engine != "duckdb"
+            if first.written("duckdb") != second.written("duckdb") and not alike:
+                types = f"{first.written(self.engine)} and {second.written(self.engine)}"
+                return f"the types {types} differ"
+        for connection in self.connections:
+            there = set(_values(connection, parent, key.parent_columns))
+            lost = [
+                row
+                for row in _values(connection, table, key.columns)
+                if None not in row and row not in there
+            ]
+            if lost:
+                return f"{repr(lost[0])[:_SHOWN]} and {len(lost) - 1} more are not there"
+        if self.engine == "duckdb" and self._leads(key.parent, table.name):
+            return "DuckDB has no keys in a circle"
+        return ""
+
+    def _leads(self, start: str, end: str) -> bool:
+        """Whether foreign keys lead from a table to another, or are the same."""
+        seen, left = set(), [start.casefold()]
+        while left:
+            seen.add(name := left.pop())
+            left += [one.parent.casefold() for one in self.keys.get(name, ())]
+            left = [one for one in left if one not in seen]
+        return end.casefold() in seen
 
 
 def _only_longer(column: Column, found: Type) -> bool:
@@ -194,56 +231,8 @@ def _odd(column: Column, values: Iterable[Any]) -> str:
     return f" such as {first[:_SHOWN]!r}" if first is not None and column.affinity != "TEXT" else ""
 
 
-def _leads(start: str, end: str, keys: Mapping[str, Iterable[ForeignKey]]) -> bool:
-    """Whether foreign keys lead from a table to another, or are the same."""
-    seen, left = set(), [start.casefold()]
-    while left:
-        seen.add(name := left.pop())
-        left += [one.parent.casefold() for one in keys.get(name, ())]
-        left = [one for one in left if one not in seen]
-    return end.casefold() in seen
-
-
-def _problem(
-    connections: Sequence[sqlite3.Connection],
-    schema: Schema,
-    table: Table,
-    key: ForeignKey,
-    types: Types,
-    nullable: Iterable[str],
-    engine: EngineName,
-) -> str:
-    """Why the engine would refuse a foreign key; "" if it would not."""
-    if key.parent not in schema or schema[key.parent].view:
-        return "there is no such table"
-    parent = schema[key.parent]
-    if len(key.parent_columns) != len(key.columns) or not all(
-        parent.column(name) for name in key.parent_columns
-    ):
-        return "there are no such columns"
-    primary, unique = _declared_keys(parent, nullable)
-    wanted = [name.casefold() for name in key.parent_columns]
-    if wanted not in [[name.casefold() for name in one] for one in (primary, *unique)]:
-        return "the other columns are no key"
-    for ours, other in zip(key.columns, wanted, strict=True):
-        first = types[table.name.casefold()][ours.casefold()]
-        second = types[parent.name.casefold()][other]
-        alike = first.numeric and second.numeric if engine != "duckdb" else False
-        if first.written("duckdb") != second.written("duckdb") and not alike:
-            return f"the types {first.written(engine)} and {second.written(engine)} differ"
-    for connection in connections:
-        there = set(_values(connection, parent, key.parent_columns))
-        lost = [
-            row for row in _values(connection, table, key.columns)
-            if None not in row and row not in there
-        ]  # fmt: skip
-        if lost:
-            return f"{lost[0]!r} and {len(lost) - 1} more are not there"[: 2 * _SHOWN + 40]
-    return ""
-
-
 def _declared_keys(
-    table: Table, nullable: Iterable[str]
+    table: Table, nullable: Container[str]
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The primary key, and the unique ones."""
     ordered = sorted((one for one in table.columns if one.primary_key), key=lambda c: c.primary_key)

@@ -1,46 +1,28 @@
 """Gold queries that are translated, and kept only if they give SQLite's result.
 
-A translation can be wrong in silence. So it is run on each part of the converted database, the original
-rows and the populated ones, and its result is compared with that of the gold on SQLite by the
-semantics ``strict``: as multisets, in order where the gold has one, floats up to rounding.
+A translation can be wrong in silence. So it is run on each part of the converted database, the
+original rows and the populated ones, and its result is compared with that of the gold on SQLite by
+the semantics ``strict``: as multisets, in order where the gold has one, floats up to rounding.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from lm_eval_ext.sql.compare import Gold, find_semantics
 from lm_eval_ext.sql.convert.columns import Type
 from lm_eval_ext.sql.convert.drafts import plan
 from lm_eval_ext.sql.convert.naming import Names
+from lm_eval_ext.sql.convert.outcomes import REASONS, Translated
 from lm_eval_ext.sql.convert.translate import translate
 from lm_eval_ext.sql.engines.base import moment
 from lm_eval_ext.sql.executor import Executor
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.values import EngineName, Failure, Place, QueryError, Rows, Value
 
-REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "gold_fails": "the gold fails on SQLite",
-        "not_read": "sqlglot cannot read or write it",
-        "bare_column": "a column that is neither grouped nor aggregated",
-        "types": "types that the engine does not compare or convert",
-        "distinct_order": "ordered by what SELECT DISTINCT leaves out",
-        "does_not_run": "refused for another reason",
-        "null_order": "differs, since NULL comes last there",
-        "inner_limit": "differs, and a LIMIT in a subquery may cut rows that tie",
-        "differs_original": "differs on the original rows",
-        "differs_populated": "differs on the populated rows only",
-    }
-)
-"""Why a gold query is not scorable on another engine, and what that means."""
-
 _ERRORS: Final = (
-    ("bare_column", "must appear in the GROUP BY clause|must be part of the GROUP BY"),
+    ("bare_column", "must appear in the GROUP BY clause"),
     ("distinct_order", "for SELECT DISTINCT, ORDER BY"),
     (
         "types",
@@ -50,23 +32,6 @@ _ERRORS: Final = (
     ),
 )
 """What engines say, by reason."""
-
-
-@dataclass(frozen=True)
-class Translated:
-    """A gold query in the engine's dialect.
-
-    Attributes:
-        gold: In SQLite's.
-        sql: The translation, "" if there is none; scored only where ``reason`` is "".
-        reason: Of :data:`REASONS`, why it is not scorable.
-        detail: What the engine says, or what differs.
-    """
-
-    gold: str
-    sql: str
-    reason: str = ""
-    detail: str = ""
 
 
 class Checker:
@@ -171,23 +136,3 @@ def _cell(value: Value) -> Value:
 def _reason(failure: Failure) -> str:
     said = failure.message
     return next((reason for reason, pattern in _ERRORS if re.search(pattern, said)), "does_not_run")
-
-
-def counted(translated: Iterable[Translated]) -> dict[str, int]:
-    """How many golds are not scorable, by reason in the order of :data:`REASONS`."""
-    found = Counter(one.reason for one in translated if one.reason)
-    return {reason: found[reason] for reason in REASONS if found[reason]}
-
-
-def as_text(translated: Sequence[Translated], title: str) -> str:
-    """The counts in some lines."""
-    size = len(translated)
-    kept = sum(not one.reason for one in translated)
-    lines = [
-        f"{kept:,} of {size:,} gold queries can be scored on {title} ({kept / (size or 1):.1%})"
-    ]
-    lines += [
-        f"  {count:>5,} {REASONS[reason]} ({count / size:.1%})"
-        for reason, count in counted(translated).items()
-    ]
-    return "\n".join(lines)

@@ -1,7 +1,7 @@
 """Columns that GROUP BY leaves out, which SQLite allows and the other engines refuse.
 
-Where the grouped columns determine such a column, by keys and by the equalities of joins, it is added to
-GROUP BY: the groups stay the same.
+Where the grouped columns determine such a column, by keys and by the equalities of joins, it is
+added to GROUP BY: the groups stay the same.
 """
 
 from sqlglot import exp

@@ -88,6 +88,8 @@ class Names:
             if node.is_string:
                 return Type("text")
             return Type("bigint" if re.fullmatch(r"\d+", node.name) else "double")
+        if isinstance(node, exp.Cast) and node.to.is_type("bigint"):
+            return Type("bigint")
         if isinstance(node, exp.Avg):
             return Type("double")
         if isinstance(node, exp.Sum):

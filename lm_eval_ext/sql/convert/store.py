@@ -98,6 +98,9 @@ class Target(ABC):
     def finish(self, db_id: str, parts: Iterable[str], report: Report) -> None:
         """Notes that all parts of a database are written."""
 
+    def share(self, db_id: str, parts: Iterable[str]) -> None:  # noqa: B027 (files need none)
+        """Lets others read a database that is there."""
+
 
 class DuckDBFolder(Target):
     """DuckDB files: ``<db_id>/<db_id>.duckdb`` and ``populated/<db_id>/<db_id>.duckdb``."""
@@ -187,7 +190,7 @@ class Server(Target):
     def write(self, db_id: str, part: str, planned: Plan, path: Path, tally: Tally) -> None:
         """Writes one part."""
         drafts = list(planned.drafts(path, tally))
-        write_postgresql(self.url, self.schema(db_id, part), drafts, readers=self.readers)
+        write_postgresql(self.url, self.schema(db_id, part), drafts)
 
     def finish(self, db_id: str, parts: Iterable[str], report: Report) -> None:
         """Notes that all parts of a database are written."""
@@ -199,6 +202,19 @@ class Server(Target):
         )
         with self._connected() as connection:
             connection.execute(statement)
+
+    def share(self, db_id: str, parts: Iterable[str]) -> None:
+        """Lets the readers read, also what was there before."""
+        from psycopg import sql
+
+        if not self.readers:
+            return
+        schemas = sql.SQL(", ").join(sql.Identifier(self.schema(db_id, one)) for one in parts)
+        readers = sql.SQL(", ").join(map(sql.Identifier, self.readers))
+        with self._connected() as connection:
+            for what in ("USAGE ON SCHEMA", "SELECT ON ALL TABLES IN SCHEMA"):
+                statement = sql.SQL(f"GRANT {what} {{}} TO {{}}").format(schemas, readers)
+                connection.execute(statement)
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
@@ -243,6 +259,7 @@ def convert(sources: Sequence[Source], target: Target) -> Iterator[tuple[str, Re
             tables = sum(not table.view for table in planned.schema.values())
             report = Report(key, tally.digest, tables, tally.rows, planned.notes)
             target.finish(source.db_id, source.parts, report)
+        target.share(source.db_id, source.parts)
         yield source.db_id, report
 
 

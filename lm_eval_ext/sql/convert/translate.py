@@ -1,8 +1,8 @@
 """Queries of SQLite in the dialect of DuckDB or PostgreSQL.
 
-sqlglot translates the syntax. What it leaves as it is though the engines differ is rewritten before,
-by rules that hold for any rows: the result is what SQLite gives on the original types. Whether the
-whole is right is not believed but tried (:mod:`.golds`).
+sqlglot translates the syntax. What it leaves as it is though the engines differ is rewritten
+before, by rules that hold for any rows of these types. Whether the whole is right is not believed
+but tried (:mod:`.golds`).
 """
 
 import re
@@ -19,11 +19,9 @@ from lm_eval_ext.sql.convert.naming import INTEGRAL, MOMENTS, Names
 from lm_eval_ext.sql.parsing import COMPARISONS, UnparsedQuery, parse, sources, table_of, to_sql
 from lm_eval_ext.text import one_line
 
-TRANSLATE_VERSION = 1
-"""Rises whenever a query could be translated otherwise; in signatures."""
-
 _DIALECTS = {"duckdb": "duckdb", "postgresql": "postgres"}
 _OF_TEXT = (exp.Substring, exp.Length, exp.Upper, exp.Lower, exp.DPipe, exp.StrPosition, exp.Trim)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Sum, exp.Avg)
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"\s*[+-]?\d{1,15}(?:\.\d{1,15})?\s*")
 
@@ -44,7 +42,7 @@ def translate(sql: str, names: Names, *, nulls: Literal["dialect", "sqlite"] = "
     plain = to_sql(parse(sql, names.schema))
     try:
         tree = sqlglot.parse_one(plain, read="sqlite")
-        for rule in (_joins, complete_groups, _affinities, _texts, _likes, _divisions):
+        for rule in (_joins, complete_groups, _affinities, _numbers, _texts, _likes, _divisions):
             rule(tree, names)
         if nulls == "dialect":
             _orders(tree, names)
@@ -120,6 +118,15 @@ def _fits(node: exp.Expr, kind: Type, names: Names) -> bool:
     """Whether a text is a constant that the type itself writes so."""
     found = names.type_of(node)
     return isinstance(node, exp.Literal) and found is not None and kind.holds([node.name])
+
+
+def _numbers(tree: exp.Expr, names: Names) -> None:
+    """Arithmetic with texts that are all whole numbers is done with these numbers."""
+    for node in list(tree.find_all(*_ARITHMETIC)):
+        for operand in (node.this, node.args.get("expression")):
+            kind = names.type_of(operand)
+            if operand is not None and kind is not None and kind.whole:
+                operand.replace(exp.cast(operand.copy(), "bigint"))
 
 
 def _texts(tree: exp.Expr, names: Names) -> None:
