@@ -27,7 +27,7 @@ _ERRORS: Final = (
     (
         "types",
         "operator does not exist|Cannot compare values|Conversion Error|invalid input syntax"
-        "|No function matches|function [^ ]+ does not exist|types .* cannot be matched"
+        "|No function matches|function .* does not exist|types .* cannot be matched"
         "|out of range|must be type|Cannot mix values|could not convert|Type Mismatch",
     ),
 )

@@ -154,13 +154,19 @@ def _as_text(node: exp.Expr) -> exp.Expr:
 
 
 def _divisions(tree: exp.Expr, names: Names) -> None:
-    """The quotient of whole numbers is one in SQLite and PostgreSQL, not in DuckDB."""
+    """The quotient of whole numbers is one in SQLite and PostgreSQL, not in DuckDB.
+
+    By zero it is NULL in SQLite; sqlglot sees to that where it writes ``/``.
+    """
     if names.engine != "duckdb":
         return
     for node in list(tree.find_all(exp.Div)):
         kinds = [names.type_of(one) for one in (node.this, node.expression)]
         if all(kind is not None and kind.family in INTEGRAL for kind in kinds):
-            node.replace(exp.IntDiv(this=node.this.copy(), expression=node.expression.copy()))
+            divisor = node.expression.copy()
+            if not (isinstance(divisor, exp.Literal) and int(divisor.name)):
+                divisor = exp.Nullif(this=divisor, expression=exp.Literal.number(0))
+            node.replace(exp.IntDiv(this=node.this.copy(), expression=divisor))
 
 
 def _orders(tree: exp.Expr, names: Names) -> None:
