@@ -39,7 +39,8 @@ class Checker:
 
     Args:
         engine: Where to.
-        executor: Runs all queries.
+        sqlite: Runs the golds.
+        other: Runs their translations.
     """
 
     def __init__(self, engine: EngineName, sqlite: Executor, other: Executor) -> None:
@@ -59,11 +60,15 @@ class Checker:
         Raises:
             DataError: A database cannot be used.
         """
-        if self._reserved is None:
-            self._reserved = frozenset(self._words(next(iter(converted.values()))))
-        planned = plan(list(originals.values()), self._engine)
-        names = Names(planned.schema, planned.types, self._engine, self._reserved)
+        names = self.names(originals, next(iter(converted.values())))
         return [self._check(gold, names, originals, converted) for gold in golds]
+
+    def names(self, originals: Mapping[str, Path], place: Place) -> Names:
+        """What one database is called and typed on both sides; ``place`` is any on the engine."""
+        if self._reserved is None:
+            self._reserved = frozenset(self._words(place))
+        planned = plan(list(originals.values()), self._engine)
+        return Names(planned.schema, planned.types, self._engine, self._reserved)
 
     def _words(self, place: Place) -> Iterable[str]:
         """The words that cannot be names unless they are quoted."""
@@ -113,7 +118,7 @@ class Checker:
                 found = self._sqlite.query(path, query)
             except QueryError as error:
                 return error.failure
-            return Rows(found.columns, [tuple(map(_cell, row)) for row in found.rows])
+            return Rows(found.columns, [tuple(map(cell, row)) for row in found.rows])
 
         expected = run(gold)
         if isinstance(expected, Failure):
@@ -126,7 +131,7 @@ class _GoldFailsError(Exception):
     """The gold query does not run on SQLite."""
 
 
-def _cell(value: Value) -> Value:
+def cell(value: Value) -> Value:
     """A value of SQLite as the converted one is compared: a text may be a timestamp there."""
     if isinstance(value, str) and Type("timestamp").holds([value]):
         return moment(value)

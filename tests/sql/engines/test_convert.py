@@ -88,7 +88,7 @@ def test_rows_are_copied_as_they_are(there: tuple[store.Source, Any]) -> None:
 
 
 def test_queries_are_kept_or_not(there: tuple[store.Source, Any]) -> None:
-    check_queries(*there, except_={})
+    check_queries(*there)
 
 
 def test_what_is_there_is_not_written_again(
