@@ -69,14 +69,12 @@ class Converted:
         golds: What became of the gold queries.
         engine: What signatures say of the engine.
         digest: Sums up all databases and translations; for signatures.
-        notes: What the conversion could not keep, by database.
     """
 
     places: Mapping[str, Mapping[str, Place]]
     golds: Mapping[Key, Translated]
     engine: str
     digest: str
-    notes: Mapping[str, tuple[str, ...]]
 
     def corpus(self, corpus: Corpus) -> Corpus:
         """The corpus with these databases and queries.
@@ -258,7 +256,6 @@ def read(
         MappingProxyType(translated),
         engine,
         f"v{CONVERT_VERSION}-{total}",
-        {db_id: one.notes for db_id, one in reports.items()},
     )
 
 

@@ -6,6 +6,7 @@ under the same key is not written again.
 
 import hashlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -170,16 +171,16 @@ class Server(Target):
             ).fetchall()
         for name, comment in comments:
             if name.startswith(self.prefix) and (comment or "").startswith(_MARK):
-                db_id = name.removeprefix(self.prefix).removesuffix(f"_{POPULATED}")
-                found[db_id] = Report.of(json.loads(comment.removeprefix(_MARK)))
+                db_id, report = json.loads(comment.removeprefix(_MARK))
+                found[db_id] = Report.of(report)
         return found
 
     def place(self, db_id: str, part: str) -> Place:
         """Where a part is, or would be: a URL whose search path is its schema alone."""
         parts = urlsplit(self.url)
         given = dict(parse_qsl(parts.query))
-        path = f"-csearch_path={quoted(self.schema(db_id, part))}"
-        given["options"] = f"{given.get('options', '')} {path}".strip()
+        schema = re.sub(r"([\\\s])", r"\\\1", quoted(self.schema(db_id, part)))
+        given["options"] = f"{given.get('options', '')} -csearch_path={schema}".strip()
         query = urlencode(given, quote_via=quote)
         return Place("postgresql", urlunsplit(parts._replace(query=query)))
 
@@ -198,7 +199,7 @@ class Server(Target):
 
         *_, last = parts
         statement = sql.SQL("COMMENT ON SCHEMA {} IS {}").format(
-            sql.Identifier(self.schema(db_id, last)), _MARK + json.dumps(asdict(report))
+            sql.Identifier(self.schema(db_id, last)), _MARK + json.dumps([db_id, asdict(report)])
         )
         with self._connected() as connection:
             connection.execute(statement)

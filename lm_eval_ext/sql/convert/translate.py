@@ -206,7 +206,7 @@ def _qualifiers(tree: exp.Expr, names: Names) -> Iterator[tuple[str, str]]:
 
 
 def _is_alias(node: exp.Column) -> bool:
-    """Whether ORDER BY, GROUP BY or HAVING names a result column, which has precedence there."""
+    """Whether ORDER BY names a result column, which has precedence there."""
     if node.table or not node.find_ancestor(exp.Order):
         return False
     select = node.find_ancestor(exp.Select)

@@ -114,7 +114,7 @@ def test_places_to_convert_to(tmp_path: Path) -> None:
         store.target_at("postgresql://me:secret@localhost/x", tmp_path)
     server = store.Server("postgresql://r@/db?host=%2Ftmp&options=-cjit%3Doff", prefix="m_")
     assert server.place("a b", "populated").address == (
-        "postgresql://r@/db?host=%2Ftmp&options=-cjit%3Doff%20-csearch_path%3D%22m_a%20b_populated%22"
+        "postgresql://r@/db?host=%2Ftmp&options=-cjit%3Doff%20-csearch_path%3D%22m_a%5C%20b_populated%22"
     )
 
 
@@ -196,7 +196,7 @@ def test_what_is_not_translated_is_left_out_and_named() -> None:
     }
     made = on_engine.Converted(
         {"original": {key: one.place for key, one in corpus.databases.items()}, "populated": {}},
-        golds, "duckdb:2", "v1-x", {},
+        golds, "duckdb:2", "v1-x",
     )  # fmt: skip
     docs, left_out = documents.documents(
         made.corpus(corpus), documents.Setting(), ready.blocks.__getitem__, {}, made.reasons({})
