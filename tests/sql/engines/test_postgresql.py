@@ -211,7 +211,7 @@ def test_who_cannot_connect_is_told_why(server: Server, monkeypatch: pytest.Monk
          9 * 10**19), ("1.50", 1.5), ("CAST(3 AS numeric(38, 9))", 3), ("-0.5", -0.5),
         ("CAST(0.1 AS float8)", 0.1), ("CAST(0.1 AS real)", 0.1), ("CAST('nan' AS float8)", "NaN"),
         ("CAST('NaN' AS numeric)", "NaN"), ("CAST('-inf' AS float8)", float("-inf")),
-        ("10::numeric ^ 400", "1" + "0" * 400 + ".0000000000000000"), ("NULL", None),
+        ("repeat('7', 400)::numeric", "7" * 400), ("NULL", None),
         ("DATE '2020-02-29'", "2020-02-29"), ("TIMESTAMP '2020-02-29 00:00:00'", "2020-02-29"),
         ("TIMESTAMP '2020-02-29 10:00:00.120'", "2020-02-29 10:00:00.12"),
         ("TIMESTAMPTZ '2020-02-29 10:00:00+02'", "2020-02-29 08:00:00"),
