@@ -145,7 +145,7 @@ def documents(
     made: list[dict[str, Any]] = []
     unscorable: dict[str, list[str]] = {}
     for example in chosen(corpus, setting):
-        if "fewshot" in setting.kind:
+        if "fewshot" in setting.kind and not not_translated:
             _check_support(corpus, example)
         db_id = example.db_id.casefold()
         if db_id not in corpus.databases:
@@ -156,6 +156,8 @@ def documents(
             unscorable.setdefault(f"gold_error{said}", []).append(example.id)
         elif (reason := not_translated.get((db_id, example.query))) is not None:
             unscorable.setdefault(f"not_translated: {reason}", []).append(example.id)
+        elif "fewshot" in setting.kind and not _support(corpus, example):
+            unscorable.setdefault("not_translated: solved examples", []).append(example.id)
         else:
             made.append(
                 {
