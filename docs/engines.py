@@ -1,6 +1,6 @@
 """Converts MAGNIFICo's databases, tries golds and recorded predictions: tables of docs/engines.md.
 
-    LM_EVAL_EXT_DATA=DATA python docs/engines.py    # some 3 minutes of processor time
+    LM_EVAL_EXT_DATA=DATA python docs/engines.py    # some 4 minutes of processor time
 
 PostgreSQL is the one that is installed here, started for this and removed. A recorded prediction is
 run as it was written, and translated as golds are.
