@@ -4,7 +4,8 @@ The authors' way: for each row a new read-write connection for the gold and anot
 prediction, then the comparison, one row after the other, nothing cached, nothing guarded. Since
 it writes, it runs on a copy of the databases. A query that runs for minutes there would hide the
 rest, so rows that end in ``prediction_timeout`` here, or have no gold result, are skipped on
-both sides. Our times include everything: starting the workers and all guards.
+both sides. Our times include everything: starting the workers and all guards. Then other engines
+than SQLite (:mod:`.sql_engines`).
 """
 
 import csv
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from bench import sql_engines
 from bench.data import originals
 from bench.rows import DifferError, Row, in_turn
 from lm_eval_ext.sql import Databases, Example, Executor, Limits
@@ -57,6 +59,7 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
             work = f"verdicts on recorded predictions, {WORKERS} workers"
             baseline, same = "the authors' way", "verdicts identical"
             yield Row(work, len(chosen), "predictions", baseline, *times, same)
+    yield from sql_engines.rows(rounds, share, databases, kept, WORKERS)
 
 
 def authors_way(database: Path, gold: str, predicted: str) -> bool:

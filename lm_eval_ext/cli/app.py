@@ -17,6 +17,7 @@ from lm_eval_ext.cli import (
     power,
     results,
     runs,
+    sql_convert,
     sql_score,
     train,
 )
@@ -53,6 +54,7 @@ app.add_typer(magnifico.app, name="magnifico")
 app.add_typer(diner.app, name="diner")
 app.add_typer(lieder.app, name="lieder")
 app.command("tasks")(results.tasks)
+app.add_typer(sql_convert.app, name="sql")
 app.command("run")(runs.run)
 app.command("show")(results.show)
 app.command("compare")(runs.compare)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from lm_eval_ext.cli.sql_convert import Readers, To
+
 app = typer.Typer(
     help="MAGNIFICo: databases that distinguish gold queries from near misses, and positions.",
     no_args_is_help=True,
@@ -130,6 +132,30 @@ def count(
 
         for table in near_misses.by_rule(found):
             Console().print(table)
+
+
+@app.command("convert")
+def convert(
+    *,
+    to: To,
+    mini: Annotated[
+        bool, typer.Option("--mini", help="The databases of magnifico_mini instead.")
+    ] = False,
+    reader: Readers = None,
+) -> None:
+    """Bring MAGNIFICo to another engine, for the tasks' magnifico_engine.
+
+    DuckDB's files lie in the cache, where the tasks write them by themselves. A server gets its
+    schemas here, from a role that may create some; then, as a role that may only read, the same
+    command says how many gold queries can be scored, and why the others cannot.
+    """
+    from lm_eval_ext.benchmarks.magnifico import converted, load
+
+    name = "mini" if mini else "published"
+    ready = load.prepare(name)  # type: ignore[arg-type]
+    sources = converted.sources(ready.corpus, ready.scoring.original, ready.scoring.populated)
+    for line in converted.bring(name, sources, ready.corpus.golds(), to, reader or ()):
+        typer.echo(line)
 
 
 @app.command("generate")

@@ -96,10 +96,13 @@ JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdroppe
 WHERE c.relkind IN ('r', 'p', 'f', 'v', 'm') AND NOT c.relispartition
   AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+  AND (pg_table_is_visible(c.oid) OR NOT EXISTS (
+    SELECT FROM pg_settings WHERE name = 'search_path' AND source = 'client'))
   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
                   AND d.objid = c.oid AND d.deptype = 'e')
 ORDER BY c.oid, a.attnum
 """
+"""Where the URL itself names a search path, only what that finds."""
 
 _CONSTRAINTS = """
 SELECT conrelid, pg_get_constraintdef(oid, true) FROM pg_constraint

@@ -117,6 +117,7 @@ def documents(
     setting: Setting,
     blocks: Callable[[str], Sequence[str]],
     broken: Mapping[tuple[str, str], str],
+    not_translated: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
     """Makes the documents of a setting.
 
@@ -125,11 +126,13 @@ def documents(
         setting: Selects examples and prompt.
         blocks: Returns a database's schema, one block per table, for an id in lower case.
         broken: Why gold queries fail, by database id in lower case and query.
+        not_translated: Why they cannot be scored on another engine than SQLite, likewise.
 
     Returns:
         The documents, with the columns ``id``, ``template``, ``interpretation``, ``category``,
         ``form``, ``db_id``, ``question``, ``query`` (the gold) and ``prompt``; and the ids of
-        examples that cannot be scored, by reason: ``database_missing``, ``gold_error``.
+        examples that cannot be scored, by reason: ``database_missing``, ``gold_error``,
+        ``not_translated: <reason>``.
 
     Raises:
         OptionError: A dialogue is wanted for examples without one.
@@ -142,7 +145,7 @@ def documents(
     made: list[dict[str, Any]] = []
     unscorable: dict[str, list[str]] = {}
     for example in chosen(corpus, setting):
-        if "fewshot" in setting.kind:
+        if "fewshot" in setting.kind and not not_translated:
             _check_support(corpus, example)
         db_id = example.db_id.casefold()
         if db_id not in corpus.databases:
@@ -151,6 +154,10 @@ def documents(
             # A user is told what SQLite says, without the query that it says it of.
             said = f" ({error.partition(' (in the query')[0]})" if example.place else ""
             unscorable.setdefault(f"gold_error{said}", []).append(example.id)
+        elif (reason := not_translated.get((db_id, example.query))) is not None:
+            unscorable.setdefault(f"not_translated: {reason}", []).append(example.id)
+        elif "fewshot" in setting.kind and not _support(corpus, example):
+            unscorable.setdefault("not_translated: solved examples", []).append(example.id)
         else:
             made.append(
                 {

@@ -6,14 +6,14 @@ distinguish gold queries from similar wrong ones (distilled test suites, Zhong e
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, own_checks, prompt
+from lm_eval_ext.benchmarks.magnifico import converted, corpora, mini, own, own_checks, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import FOREIGN, Setting, documents, with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus, Layout
 from lm_eval_ext.benchmarks.magnifico.scoring_databases import (
@@ -27,6 +27,7 @@ from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import Executor, QueryError, find_semantics
+from lm_eval_ext.sql.convert.store import ORIGINAL, POPULATED
 from lm_eval_ext.sql.distill import Report, populate_all
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def dataset(
     magnifico_databases: str | None = None,
     magnifico_populated: str | None = None,
     magnifico_file: str | None = None,
+    magnifico_engine: str = converted.SQLITE,
+    magnifico_server: str | None = None,
     fresh: int | None = None,
 ) -> "DatasetDict":
     """Loads the documents of a setting as ``test``.
@@ -74,6 +77,9 @@ def dataset(
         magnifico_populated: For ``own``, on DuckDB and PostgreSQL: the populated copies, if
             others than those that are built in the cache.
         magnifico_file: The user's examples, for ``own``.
+        magnifico_engine: Where SQLite databases are asked and scored: ``sqlite``, or converted on
+            ``duckdb`` or ``postgresql`` (:mod:`.converted`).
+        magnifico_server: The URL of the PostgreSQL database that holds the converted ones.
         fresh: The seed for all benchmarks, instead of ``magnifico_seed``.
 
     Raises:
@@ -95,9 +101,14 @@ def dataset(
         databases=magnifico_databases,
         populated=magnifico_populated,
         file=magnifico_file,
+        engine=converted.engine_of(magnifico_engine, magnifico_server),
     )
     made, left_out = documents(
-        ready.corpus, setting, ready.blocks.__getitem__, ready.scoring.broken
+        ready.corpus,
+        setting,
+        ready.blocks.__getitem__,
+        ready.scoring.broken,
+        ready.scoring.not_translated,
     )
     if fresh is not None and not any(one["form"] == FOREIGN for one in made):
         raise OptionError(
@@ -159,6 +170,7 @@ def prepare(
     databases: str | None = None,
     populated: str | None = None,
     file: str | None = None,
+    engine: str = converted.SQLITE,
 ) -> Prepared:
     """Loads a corpus, populates its databases, and reads their schemas; once per process.
 
@@ -170,7 +182,7 @@ def prepare(
         sorted((key, value) for key, value in os.environ.items() if key.startswith("LM_EVAL_EXT_"))
     )
     wanted = (setting.wants_dialogues, setting.wants_theirs, setting.layout)
-    return _prepare(environment, name, wanted, (seed, fresh), (databases, populated), file)
+    return _prepare(environment, name, wanted, (seed, fresh), (databases, populated), file, engine)
 
 
 def prepared(options: Mapping[str, Any]) -> Prepared:
@@ -187,6 +199,7 @@ def prepared(options: Mapping[str, Any]) -> Prepared:
         databases=options["magnifico_databases"],
         populated=options["magnifico_populated"],
         file=options["magnifico_file"],
+        engine=converted.engine_of(options["magnifico_engine"], options["magnifico_server"]),
     )
 
 
@@ -202,6 +215,7 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     seeds: tuple[int | None, int | None],
     sources: tuple[str | None, str | None],
     file: str | None,
+    engine: str,
 ) -> Prepared:
     databases, populated = sources
     dialogues, descriptions, layout = wanted
@@ -209,7 +223,6 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
         name, dialogues=dialogues, descriptions=descriptions, databases=databases, examples=file
     )
     corpus = found.corpus
-    tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
     # Before new words are drawn, since they change no gold query.
     key = (environment, name, sources, file)
     scoring = _known.get(key) or _known.setdefault(
@@ -220,6 +233,18 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
         shown = (table for one in corpus.databases.values() for table in tables_of(one, "figure"))
         texts = (f"{table.create} {' '.join(table.header)}" for table in shown)
         corpus = with_fresh_words(corpus, seeds[0], texts, fresh=seeds[1])
+    if engine != converted.SQLITE:
+        there = converted.of((*key, engine), name, corpus, scoring.original, scoring.populated)
+        corpus = there.corpus(corpus)
+        scoring = replace(
+            scoring,
+            original=there.places[ORIGINAL],
+            populated=there.places[POPULATED],
+            engine=there.engine,
+            not_translated=there.reasons(scoring.broken),
+            conversion=there.digest,
+        )
+    tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
     blocks = {db_id: prompt.schema(group, layout) for db_id, group in tables.items()}
     return Prepared(corpus, found.info, scoring, blocks)
 

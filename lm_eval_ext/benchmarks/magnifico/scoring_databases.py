@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -32,6 +32,8 @@ class ScoringDatabases:
         broken: The errors of gold queries that fail, by database id and query.
         engine: What signatures say of another engine than SQLite.
         rows: What they say of its populated copies: their checksum.
+        not_translated: Why gold queries cannot be scored on it, as keys of ``broken``.
+        conversion: What signatures say of the conversion to it.
     """
 
     original: Mapping[str, Place]
@@ -40,6 +42,8 @@ class ScoringDatabases:
     broken: Mapping[tuple[str, str], str]
     engine: str | None = None
     rows: str = ""
+    not_translated: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    conversion: str | None = None
 
 
 @contextmanager

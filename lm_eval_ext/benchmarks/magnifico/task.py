@@ -50,6 +50,7 @@ class MagnificoTask(ExtTask):
         }
         self._engine = scoring.engine
         self._rows = scoring.rows
+        self._conversion = scoring.conversion
         self._databases = score.DATABASES if scoring.populated else (score.ORIGINAL,)
         if scoring.engine is not None:
             config["filter_list"] = [_in_dialect(one) for one in config["filter_list"]]
@@ -78,12 +79,16 @@ class MagnificoTask(ExtTask):
         if made := generated(Path(own.pop("file")).expanduser()):
             own["generated"] = made
         own["semantics"] = self._semantics.signature
+        own.pop("engine")
+        own.pop("server")
+        if self._rows:  # another engine's copies can be made anywhere
+            own["populated"] = f"v{POPULATE_VERSION},rows-{self._rows}"
+        elif score.POPULATED in self._databases:
+            own["populated"] = f"v{POPULATE_VERSION}"
         if self._engine is not None:
             own["engine"] = self._engine
-        if self._engine is None:
-            own["populated"] = f"v{POPULATE_VERSION}"
-        elif self._rows:  # their copies can be made anywhere
-            own["populated"] = f"v{POPULATE_VERSION},rows-{self._rows}"
+        if self._conversion is not None:
+            own["conversion"] = self._conversion
 
     def not_scorable(self) -> dict[str, list[str]]:
         """Includes the examples whose gold query failed during scoring."""
@@ -99,6 +104,7 @@ class MagnificoTask(ExtTask):
             if missing.find([answer]) is None
             for example in self._examples(instance.doc, answer)
         ]
+        examples.sort(key=lambda one: one.db_id)  # a worker stays with a database
         verdicts = self._executor.score(examples, semantics=self._semantics.name)
         bar = tqdm(verdicts, total=len(examples), desc="executing SQL", unit="query", disable=None)
         with suppress(DataError):  # a server that went away: said where documents are scored

@@ -45,7 +45,7 @@ def answers(
 
         parts = [
             _both(run(db_id, str(doc["query"])), run(db_id, query))
-            if query and (db_id := str(doc["db_id"]).casefold()) in places
+            if query and _on_sqlite(doc) and (db_id := str(doc["db_id"]).casefold()) in places
             else ()
             for doc, query in zip(docs, queries, strict=True)
         ]
@@ -53,6 +53,14 @@ def answers(
         AnswerView(query or "(no query in the answer)", part)
         for query, part in zip(queries, parts, strict=True)
     ]
+
+
+def _on_sqlite(doc: Mapping[str, Any]) -> bool:
+    """Whether the queries are SQLite's: the prompt of another engine names it."""
+    from lm_eval_ext.sql import DIALECTS
+
+    asked = str(doc.get("prompt", ""))
+    return not any(f"Using valid {one.title}" in asked for one in DIALECTS.values() if one.driver)
 
 
 def _result(executor: Any, database: Path, query: str) -> Any:

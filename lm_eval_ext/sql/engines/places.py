@@ -108,6 +108,10 @@ class Databases:
         place = self.find(db_id)
         return None if place is None else sqlite_path(place)
 
+    def ids(self) -> list[str]:
+        """The ids of all databases, in lower case."""
+        return list(self._found)
+
     def __len__(self) -> int:
         return len(self._found)
 

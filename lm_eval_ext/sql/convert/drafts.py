@@ -1,0 +1,276 @@
+"""A SQLite database as drafts of an engine's tables, and what could not be kept.
+
+Several files of one database, such as the original and its populated copy, are planned together,
+so that a query finds the same types in each.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql.convert.columns import Type, chosen, declared
+from lm_eval_ext.sql.engines.writing import ColumnDraft, TableDraft
+from lm_eval_ext.sql.schema import Column, ForeignKey, Schema, Table, schema_of
+from lm_eval_ext.sql.values import EngineName, Row, quoted
+
+Types: TypeAlias = Mapping[str, Mapping[str, Type]]
+"""By table and column, both in lower case."""
+
+_SHOWN = 30
+"""Characters of a value in a note."""
+
+
+class Tally:
+    """Sums up what was converted: how many rows, and all content as one hash."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self.rows = 0
+
+    def add(self, *content: object) -> None:
+        """Takes declarations or a row."""
+        self._hash.update(repr(content).encode("utf-8", "surrogatepass"))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of all content so far."""
+        return self._hash.hexdigest()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a database is converted.
+
+    Attributes:
+        engine: For which engine.
+        schema: What SQLite declares.
+        types: Of all columns.
+        keys: The foreign keys that are kept, by table in lower case.
+        nullable: Tables in lower case whose primary key holds NULL.
+        notes: What is not as it was declared, one line each.
+    """
+
+    engine: EngineName
+    schema: Schema
+    types: Types
+    keys: Mapping[str, Sequence[ForeignKey]]
+    nullable: frozenset[str]
+    notes: tuple[str, ...]
+
+    def drafts(self, path: Path, tally: "Tally") -> Iterator[TableDraft]:
+        """The tables of one file; ``tally`` gets them as their rows are read.
+
+        Rows are in the order of SQLite's rowid.
+        """
+        for table in _tables(self.schema):
+            primary, unique = _declared_keys(table, self.nullable)
+            tally.add(table, self.types[table.name.casefold()])
+            yield TableDraft(
+                name=table.name,
+                columns=[
+                    ColumnDraft(
+                        one.name, self._type(table, one).written(self.engine), _no_null(one)
+                    )
+                    for one in table.columns
+                ],
+                rows=self._rows(path, table, tally),
+                primary_key=primary,
+                foreign_keys=self.keys[table.name.casefold()],
+                constraints=[f"UNIQUE ({', '.join(map(quoted, key))})" for key in unique],
+            )
+
+    def _type(self, table: Table, column: Column) -> Type:
+        return self.types[table.name.casefold()][column.name.casefold()]
+
+    def _rows(self, path: Path, table: Table, tally: "Tally") -> Iterator[Row]:
+        types = [self._type(table, one) for one in table.columns]
+        decimals = [at for at, one in enumerate(types) if one.family == "decimal"]
+        with closing(_open(path)) as connection:
+            for row in connection.execute(_select(table, table.columns, types)):
+                tally.add(row)
+                tally.rows += 1
+                if decimals:  # as a float one may be rounded
+                    cells: list[Any] = list(row)
+                    for at in decimals:
+                        cells[at] = None if row[at] is None else Decimal(repr(row[at]))
+                    row = tuple(cells)  # noqa: PLW2901
+                yield row
+
+
+def plan(files: Sequence[Path], engine: EngineName) -> Plan:
+    """Plans the conversion of the files of one database, which have the same tables.
+
+    Raises:
+        DataError: A file cannot be read.
+    """
+    try:
+        with ExitStack() as stack:
+            connections = [stack.enter_context(closing(_open(path))) for path in files]
+            return _Planner(connections, engine).plan()
+    except sqlite3.Error as error:
+        raise DataError(f"{files[0]}: cannot be converted ({error})") from None
+
+
+class _Planner:
+    """Decides about the columns and keys of a database."""
+
+    def __init__(self, connections: Sequence[sqlite3.Connection], engine: EngineName) -> None:
+        self.connections, self.engine = connections, engine
+        self.schema = schema_of(connections[0])
+        self.types: dict[str, dict[str, Type]] = {}
+        self.keys: dict[str, list[ForeignKey]] = {}
+        self.nullable: set[str] = set()
+        self.notes: list[str] = []
+
+    def plan(self) -> Plan:
+        for table in self.schema.values():
+            if table.view:
+                self.notes.append(f"{table.name}: a view, which is not converted")
+        for table in _tables(self.schema):
+            name = table.name.casefold()
+            self.types[name] = {
+                one.name.casefold(): self._type(table, one) for one in table.columns
+            }
+            primary = [one.name for one in table.columns if one.primary_key]
+            if any(None in row for one in self.connections for row in _values(one, table, primary)):
+                self.nullable.add(name)
+                self.notes.append(
+                    f"{table.name}: the primary key holds NULL, and is UNIQUE instead"
+                )
+        for table in _tables(self.schema):
+            self.keys[table.name.casefold()] = list(self._foreign_keys(table))
+        return Plan(
+            self.engine, self.schema, self.types, self.keys, frozenset(self.nullable),
+            tuple(self.notes),
+        )  # fmt: skip
+
+    def _type(self, table: Table, column: Column) -> Type:
+        values = [row[0] for one in self.connections for row in _values(one, table, [column.name])]
+        found, as_declared = chosen(column.type, (one for one in values if one is not None))
+        said = f"{table.name}.{column.name}"
+        if not as_declared and not (self.engine == "duckdb" and _only_longer(column, found)):
+            kinds = sorted({type(one).__name__ for one in values if one is not None})
+            self.notes.append(
+                f"{said}: {column.type or 'no type'} is {found.written(self.engine)} (it holds "
+                f"{' and '.join(_KINDS[one] for one in kinds) or 'nothing'}{_odd(column, values)})"
+            )
+        if column.collation != "BINARY":
+            self.notes.append(f"{said}: compares by {column.collation} in SQLite, by bytes here")
+        return found
+
+    def _foreign_keys(self, table: Table) -> Iterator[ForeignKey]:
+        for key in dict.fromkeys(table.foreign_keys):
+            if problem := self._problem(table, key):
+                where = f"{table.name} ({', '.join(key.columns)}) REFERENCES {key.parent}"
+                self.notes.append(f"{where}: not declared, {problem}")
+                continue
+            parent = self.schema[key.parent]
+            yield ForeignKey(
+                tuple(table[name].name for name in key.columns),
+                parent.name,
+                tuple(parent[name].name for name in key.parent_columns),
+            )
+
+    def _problem(self, table: Table, key: ForeignKey) -> str:
+        """Why the engine would refuse a foreign key; "" if it would not."""
+        parent = self.schema.get(key.parent)
+        if parent is None or parent.view:
+            return "there is no such table"
+        primary, unique = _declared_keys(parent, self.nullable)
+        wanted = [name.casefold() for name in key.parent_columns]
+        if wanted not in [[name.casefold() for name in one] for one in (primary, *unique)]:
+            return "the other columns are no key"
+        for ours, other in zip(key.columns, wanted, strict=True):
+            first = self.types[table.name.casefold()][ours.casefold()]
+            second = self.types[parent.name.casefold()][other]
+            alike = first.numeric and second.numeric and self.engine != "duckdb"
+            if first.written("duckdb") != second.written("duckdb") and not alike:
+                types = f"{first.written(self.engine)} and {second.written(self.engine)}"
+                return f"the types {types} differ"
+        for connection in self.connections:
+            there = set(_values(connection, parent, key.parent_columns))
+            lost = [
+                row
+                for row in _values(connection, table, key.columns)
+                if None not in row and row not in there
+            ]
+            if lost:
+                return f"{repr(lost[0])[:_SHOWN]} and {len(lost) - 1} more are not there"
+        if self.engine == "duckdb" and self._leads(key.parent, table.name):
+            return "DuckDB has no keys in a circle"
+        return ""
+
+    def _leads(self, start: str, end: str) -> bool:
+        """Whether foreign keys lead from a table to another, or are the same."""
+        seen, left = set(), [start.casefold()]
+        while left:
+            seen.add(name := left.pop())
+            left += [one.parent.casefold() for one in self.keys.get(name, ())]
+            left = [one for one in left if one not in seen]
+        return end.casefold() in seen
+
+
+def _only_longer(column: Column, found: Type) -> bool:
+    """Whether a text is over its declared length, which DuckDB does not know."""
+    wanted = declared(column.type)
+    return wanted is not None and wanted.family == found.family == "text"
+
+
+_KINDS = {"int": "integers", "float": "floats", "str": "texts", "bytes": "blobs"}
+
+
+def _odd(column: Column, values: Iterable[Any]) -> str:
+    """A text that the declaration does not expect."""
+    first = next((one for one in values if isinstance(one, str)), None)
+    return f" such as {first[:_SHOWN]!r}" if first is not None and column.affinity != "TEXT" else ""
+
+
+def _declared_keys(
+    table: Table, nullable: Container[str]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The primary key, and the unique ones."""
+    ordered = sorted((one for one in table.columns if one.primary_key), key=lambda c: c.primary_key)
+    primary = tuple(one.name for one in ordered)
+    unique = [key for key in table.unique_keys if set(key) != set(primary)]
+    if table.name.casefold() in nullable:
+        return (), [primary, *unique]
+    return primary, unique
+
+
+def _no_null(column: Column) -> bool:
+    return column.refuses_null and not column.primary_key
+
+
+def _tables(schema: Schema) -> list[Table]:
+    return [table for table in schema.values() if not table.view]
+
+
+def _values(
+    connection: sqlite3.Connection, table: Table, columns: Sequence[str]
+) -> Iterator[tuple[Any, ...]]:
+    """The different rows of some columns; none of no columns."""
+    if columns:
+        names = ", ".join(map(quoted, columns))
+        yield from connection.execute(f"SELECT DISTINCT {names} FROM {quoted(table.name)}")
+
+
+def _select(table: Table, columns: Sequence[Column], types: Sequence[Type]) -> str:
+    names = []
+    for column, kind in zip(columns, types, strict=True):
+        name = quoted(column.name)
+        cast = {"text": f"CAST({name} AS TEXT)", "blob": f"CAST({name} AS BLOB)"}
+        names.append(cast.get(kind.family, name))
+    # An index that has all columns would give another order.
+    return f"SELECT {', '.join(names)} FROM {quoted(table.name)} NOT INDEXED"
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+    return connection
