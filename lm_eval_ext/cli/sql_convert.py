@@ -106,7 +106,7 @@ def _translate(golds: Path, sources: "list[Source]", target: "Target", out: Path
     import csv
 
     from lm_eval_ext.atomic import atomic_text
-    from lm_eval_ext.benchmarks.magnifico.near_misses import golds_in
+    from lm_eval_ext.benchmarks.magnifico.gold_files import golds_in
     from lm_eval_ext.errors import DataError
     from lm_eval_ext.sql import DIALECTS, Executor
     from lm_eval_ext.sql.convert.golds import Checker
