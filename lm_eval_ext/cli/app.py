@@ -11,6 +11,7 @@ from lm_eval_ext.cli import (
     data,
     demo_model,
     diner,
+    experiment,
     lieder,
     magnifico,
     plots,
@@ -65,4 +66,5 @@ app.command("signature")(results.signature)
 app.command("cite")(cite.cite)
 app.command("sql-score")(sql_score.sql_score)
 app.command("train")(train.train)
+app.command("experiment")(experiment.experiment)
 app.command("demo-model")(demo_model.demo_model)

@@ -87,7 +87,7 @@ def run(
     if dry_run or list_:
         _print_plan(plan(work), as_json=list_)
         return
-    with _reporting() as reporter:
+    with reporting() as reporter:
         if executor == "here":
             run_here(work, reporter)
             return
@@ -109,7 +109,7 @@ def run(
 
 
 @contextmanager
-def _reporting() -> Iterator["Reporter"]:
+def reporting() -> Iterator["Reporter"]:
     """Lines and a status line on stderr."""
     from rich.console import Console
     from rich.text import Text

@@ -37,7 +37,8 @@ def train(
     ] = False,
 ) -> None:
     """Train a model by a recipe; what is there already is not trained again."""
-    from lm_eval_ext.training.recipe import parse_settings, read_recipe, shipped
+    from lm_eval_ext.training.options import parse_seeds, parse_settings
+    from lm_eval_ext.training.recipe import read_recipe, shipped
 
     if list_:
         for name in shipped():
@@ -56,10 +57,7 @@ def train(
         raise OptionError("name a folder for the model with -o")
     wanted = parse_seeds(seeds)
     read_recipe(recipe, settings)
-    if lacking := [name for name in EXTRA if find_spec(name) is None]:
-        raise OptionError(
-            f"training needs {', '.join(lacking)}; install: pip install 'lm-eval-ext[train]'"
-        )
+    check_extra()
     from lm_eval_ext.training import command, records
 
     with resumable():
@@ -69,18 +67,13 @@ def train(
     typer.echo(f"evaluate with: lm-eval-ext run --models {out / records.MODELS} --tasks ...")
 
 
-def parse_seeds(text: str) -> list[int]:
-    """Seeds of ``0-4`` or ``0,2,7``.
+def check_extra() -> None:
+    """Refuses to begin without the libraries.
 
     Raises:
-        OptionError: A part is neither a number nor a range.
+        OptionError: One is missing.
     """
-    found: list[int] = []
-    for part in filter(None, text.replace(" ", "").split(",")):
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise OptionError(f"--seeds {text}: write numbers and ranges, such as 0-4 or 0,2,7")
-        found += range(int(first), int(last or first) + 1)
-    if text and not found:
-        raise OptionError(f"--seeds {text}: there is no seed in it")
-    return list(dict.fromkeys(found))
+    if lacking := [name for name in EXTRA if find_spec(name) is None]:
+        raise OptionError(
+            f"training needs {', '.join(lacking)}; install: pip install 'lm-eval-ext[train]'"
+        )

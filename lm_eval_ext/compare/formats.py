@@ -37,7 +37,7 @@ def _as_text(report: Report) -> str:
         # A signature stays on one line, to be copied.
         console.print(heading, soft_wrap="|" in heading)
         if columns:
-            console.print(_rich(columns, rows))
+            console.print(grid(columns, rows))
         console.print()
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip() + "\n"
 
@@ -91,7 +91,8 @@ FORMATS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
 )
 
 
-def _rich(columns: list[str], rows: list[list[str]]) -> Any:
+def grid(columns: list[str], rows: list[list[str]]) -> Any:
+    """A table for a terminal; numbers are aligned on the right."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
 

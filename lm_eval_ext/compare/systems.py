@@ -53,7 +53,7 @@ class Systems:
     def value(self, name: str) -> float | None:
         """A system's value; None where it is undefined."""
         if self.statistic is None:
-            scores = self._scores(name)
+            scores = self.scores(name)
             return math.fsum(scores) / len(scores)
         totals = self._totals(name, self.statistic)
         whole: Any = sum(totals.values())
@@ -63,7 +63,7 @@ class Systems:
     def interval(self, name: str, alpha: float) -> Interval | None:
         """The interval of a system's value, as in a results file of these documents."""
         if self.statistic is None:
-            scores = zip(self._scores(name), self.clusters, strict=True)
+            scores = zip(self.scores(name), self.clusters, strict=True)
             found = mean_estimate(ClusteredValue(score, cluster) for score, cluster in scores)
         else:
             sizes = Counter(self.clusters)
@@ -80,7 +80,7 @@ class Systems:
         if len(set(self.clusters)) < 2:  # noqa: PLR2004
             return [None for _ in self.pairs()]
         if self.statistic is None:
-            scores = [self._scores(name) for name in self.samples]
+            scores = [self.scores(name) for name in self.samples]
             return [p for p, _ in paired_tests(scores, self.clusters, seed=self.seed)]
         function = self.statistic.statistic
         totals = {name: self._totals(name, self.statistic) for name in self.samples}
@@ -93,7 +93,7 @@ class Systems:
         """The first system's value minus the second's, its interval and the same test."""
         limits = difference_limits(self.limits)
         if self.statistic is None:
-            one, two = (self._scores(name) for name in (first, second))
+            one, two = (self.scores(name) for name in (first, second))
             return paired_difference(
                 one, two, self.clusters, limits=limits, alpha=alpha, seed=self.seed
             )
@@ -107,7 +107,8 @@ class Systems:
             seed=self.seed,
         )
 
-    def _scores(self, name: str) -> list[float]:
+    def scores(self, name: str) -> list[float]:
+        """A system's scores of the documents, for a metric that is their mean."""
         found = (sample.scores[self.key] for sample in self.samples[name])
         return [score for score in found if score is not None]
 

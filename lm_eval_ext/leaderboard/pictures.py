@@ -69,10 +69,20 @@ class Drawn:
     missing: str = ""
 
 
-def draw_all(models: Sequence[reading.Model], board: Board, best: Matrix) -> Drawn:
-    """Draws the papers' figures of the models that have results here, and scores against sizes."""
+def draw_all(
+    models: Sequence[reading.Model],
+    board: Board,
+    best: Matrix,
+    more: Mapping[str, tuple[Figure, str]] | None = None,
+) -> Drawn:
+    """Draws the papers' figures of the models that have results here, and scores against sizes.
+
+    ``more`` are figures of other parts of the page with their captions, by the part's name.
+    """
     found: dict[str, list[Picture]] = {}
     try:
+        for name, (figure, caption) in (more or {}).items():
+            found[name] = [_picture(figure, caption)]
         for figure in figures(models):
             found.setdefault(figure.benchmark, []).append(_picture(figure, figure.caption))
         sizes = _sizes(board, best)

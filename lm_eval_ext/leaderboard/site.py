@@ -12,7 +12,16 @@ from lm_eval_ext.compare import reading
 from lm_eval_ext.compare.align import clusters_of
 from lm_eval_ext.compare.systems import Systems, lacking
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.leaderboard import changes, exchange, exports, pictures, samples, tables
+from lm_eval_ext.experiments.table import Table as Experiment
+from lm_eval_ext.leaderboard import (
+    changes,
+    exchange,
+    experiments,
+    exports,
+    pictures,
+    samples,
+    tables,
+)
 from lm_eval_ext.leaderboard.board import Board, TaskBoard, collect
 from lm_eval_ext.leaderboard.matrix import matrix
 from lm_eval_ext.leaderboard.page import Page, Section, render
@@ -63,7 +72,7 @@ def build(
     a folder with a page is complete.
 
     Args:
-        paths: As lm_eval or ``lm-eval-ext run`` left them.
+        paths: As lm_eval, ``lm-eval-ext run`` or ``lm-eval-ext experiment`` left them.
         site: What the page is written to.
         title: Of the page.
         merge: ``results.json`` of other pages, whose models are added.
@@ -76,6 +85,7 @@ def build(
     """
     models = reading.read_models(paths)
     board = _merged(models, merge)
+    tried = experiments.tables(paths)
     page = site / "index.html"
     before = changes.earlier(site)
     try:
@@ -83,7 +93,7 @@ def build(
         page.unlink(missing_ok=True)
         remove_samples(site)
         written = _write_samples(board, site, with_samples=with_samples, progress=progress)
-        content = _content(board, models, title, written)
+        content = _content(board, models, title, written, tried)
         if before:
             content = replace(content, changes=changes.changes(before, board))
         shown = [content.overview, *(table for one in content.sections for table in one.tables)]
@@ -115,16 +125,17 @@ def _content(
     models: Sequence[reading.Model],
     title: str,
     written: Sequence[tuple[str, SampleFiles]],
+    tried: Mapping[str, Experiment],
 ) -> Page:
     best = matrix(board)
     labels = [row.label for row in best.table.rows]
-    drawn = pictures.draw_all(models, board, best)
+    drawn = pictures.draw_all(models, board, best, experiments.figures(tried))
     return Page(
         title,
         board,
         best,
         tables.overview("All tasks", board.tasks, labels),
-        list(_sections(board, drawn)),
+        [*experiments.sections(tried, drawn), *_sections(board, drawn)],
         drawn=drawn,
         samples=written,
     )

@@ -44,11 +44,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A model, or a published result."""
+    """A model, a published result, or, where ``model`` is False, several models."""
 
     label: str
     cells: tuple[Cell, ...]
     published: bool = False
+    model: bool = True
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from lm_eval_ext.training.records import (
     key_of,
     machine,
     pretraining_tokens,
+    recipe_digest,
     told,
     weights_of,
     write_model_file,
@@ -45,6 +46,17 @@ CURVE = "curve.json"
 """Beside the final weights, until the record takes it."""
 
 
+@dataclass(frozen=True)
+class Shared:
+    """A folder of trainings that come first, each once for all models that need it.
+
+    ``known`` are those that this process has trained or checked.
+    """
+
+    folder: Path
+    known: dict[Path, Trained] = field(default_factory=dict)
+
+
 def train(
     name: str,
     out: Path,
@@ -52,6 +64,7 @@ def train(
     seeds: Sequence[int] = (),
     settings: Mapping[str, Any] | None = None,
     launcher: str = "",
+    shared: Shared | None = None,
 ) -> list[Trained]:
     """Trains a recipe's models, those that are not there yet.
 
@@ -61,6 +74,8 @@ def train(
         seeds: Of each model; without any, that of the recipe.
         settings: Replaces values of the recipe, by key.
         launcher: Instead of the recipe's.
+        shared: Where trainings that come first are looked for and put, instead of in the model's
+            folder.
 
     Raises:
         OptionError: Recipe, model or folder are wrong, or the disk is full.
@@ -74,21 +89,27 @@ def train(
     found = []
     for seed in seeds or (recipe.seed,):
         folder = out / f"seed-{seed}" if seeds else out
-        trained = _train(recipe, folder, seed)
+        trained = _train(recipe, folder, seed, shared)
         file = out / MODELS / f"{stem}{f'-seed-{seed}' if seeds else ''}.yaml"
         write_model_file(file, recipe, trained, seed if seeds else None)
         found.append(replace(trained, model_file=file))
     return found
 
 
-def _train(recipe: Recipe, folder: Path, seed: int) -> Trained:
+def _train(recipe: Recipe, folder: Path, seed: int, shared: Shared | None = None) -> Trained:
     """Trains what comes first, then this; by the launcher, if there is one."""
     _check_folder(folder)
     folders = {"seed": str(seed)}
     for name, first in recipe.first.items():
         before = read_recipe(first.recipe, filled(first.set, folders))
         before = before.model_copy(update={"launcher": recipe.launcher})
-        trained = _train(before, folder / FIRST / name, seed)
+        if shared is None:
+            trained = _train(before, folder / FIRST / name, seed)
+        else:
+            place = shared.folder / f"{name}-{recipe_digest(before, seed)}"
+            if place not in shared.known:
+                shared.known[place] = _train(before, place, seed, shared)
+            trained = shared.known[place]
         if not trained.learned:
             raise OptionError(f"{trained.folder} comes first and did not learn: {told(trained)}")
         folders[name] = str(trained.folder)

@@ -30,7 +30,8 @@ class NewTokenizer(Strict):
         kind: ``words``, whole words (decoding joins them by single spaces); ``unigram``, T5's
             kind; ``bpe``, GPT-2's; or ``byte_fallback``, Llama's.
         size: Most tokens of all kinds but ``words``; bytes are further ones.
-        pattern: A regular expression that matches one token of ``words``.
+        pattern: A regular expression that matches one token of ``words``, or what may become one
+            piece of ``unigram``.
     """
 
     kind: Literal["words", "unigram", "bpe", "byte_fallback"] = "words"
@@ -314,24 +315,4 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
             found[key] = value if another else _merged(old, value)
         else:
             found[key] = value
-    return found
-
-
-def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """``key=value`` texts as keys and values; values are YAML.
-
-    Raises:
-        OptionError: A text has no ``=``, or the value is not YAML.
-    """
-    import yaml
-
-    found = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise OptionError(f"--set {pair}: write key=value, such as training.steps=100")
-        try:
-            found[key.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise OptionError(f"--set {pair}: the value is not YAML; quote it") from None
     return found

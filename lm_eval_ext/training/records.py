@@ -1,5 +1,6 @@
 """What is known of a training: its key, its gates, ``training.json``, and its model file."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -77,7 +78,7 @@ def key_of(
     recipe: Recipe, seed: int, material: Material, first: Mapping[str, Path]
 ) -> dict[str, Any]:
     """All that decides about the weights, as JSON has it; ``first`` are trainings before this."""
-    own = {k: v for k, v in recipe.model_dump().items() if k not in _WORDS_ONLY}
+    own = _deciding(recipe)
     before = {name: (_record(folder / RECORD) or {}).get("key") for name, folder in first.items()}
     facts = {
         "format": FORMAT, "recipe": own, "seed": seed, "examples": material.digest(),
@@ -85,6 +86,17 @@ def key_of(
     }  # fmt: skip
     found: dict[str, Any] = json.loads(json.dumps(facts))
     return found
+
+
+def _deciding(recipe: Recipe) -> dict[str, Any]:
+    """The keys of a recipe that decide about the weights."""
+    return {k: v for k, v in recipe.model_dump().items() if k not in _WORDS_ONLY}
+
+
+def recipe_digest(recipe: Recipe, seed: int) -> str:
+    """A short name of a recipe with a seed: trainings that differ have different ones."""
+    facts = json.dumps([_deciding(recipe), seed], sort_keys=True)
+    return hashlib.sha256(facts.encode()).hexdigest()[:12]
 
 
 def begin(work: Path, key: Mapping[str, Any]) -> None:

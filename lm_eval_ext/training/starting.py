@@ -3,8 +3,10 @@
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -198,28 +200,17 @@ def new_tokenizer(wanted: NewTokenizer, texts: Sequence[str], *, encoder_decoder
 
     special = [PAD, EOS, UNKNOWN]
     sentinels = [f"<extra_id_{number}>" for number in range(SENTINELS)]
+    try:
+        re.compile(wanted.pattern)
+    except re.error as error:
+        raise OptionError(f"model.tokenizer.pattern: {error}") from None
     if wanted.kind == "words":
-        try:
-            words = {word for text in texts for word in re.findall(wanted.pattern, text)}
-        except re.error as error:
-            raise OptionError(f"model.tokenizer.pattern: {error}") from None
+        words = {word for text in texts for word in re.findall(wanted.pattern, text)}
         ids = {token: number for number, token in enumerate([*special, *sorted(words)])}
         core = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
         core.pre_tokenizer = pre_tokenizers.Split(Regex(wanted.pattern), "removed", invert=True)
     elif wanted.kind == "unigram":
-        core = Tokenizer(models.Unigram())
-        spaces: dict[str, Any] = {"replacement": "▁", "prepend_scheme": "always"}
-        core.pre_tokenizer = pre_tokenizers.Sequence(
-            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(**spaces)]
-        )
-        core.decoder = decoders.Metaspace(**spaces)
-        core.train_from_iterator(
-            texts,
-            trainers.UnigramTrainer(
-                vocab_size=wanted.size, special_tokens=special, unk_token=UNKNOWN,
-                show_progress=False,
-            ),
-        )  # fmt: skip
+        core = _unigram(wanted, texts, special)
     elif wanted.kind == "byte_fallback":
         core = _byte_fallback(wanted.size, texts, special)
     else:
@@ -282,4 +273,39 @@ def _byte_fallback(size: int, texts: Sequence[str], special: list[str]) -> Any:
         ]
     )
     core.add_special_tokens(special)
+    return core
+
+
+def _unigram(wanted: NewTokenizer, texts: Sequence[str], special: Sequence[str]) -> Any:
+    """T5's kind: of all ways to cut a text into pieces, the most probable one.
+
+    Which pieces there are is found by merging frequent pairs. The library's own trainer looks at
+    different words and not at how often they come, so that of a small grammar no word is a piece.
+    """
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    spaces: dict[str, Any] = {"replacement": "▁", "prepend_scheme": "always"}
+    cut = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(wanted.pattern), "removed", invert=True),
+            pre_tokenizers.Metaspace(split=False, **spaces),
+        ]
+    )
+    pairs = Tokenizer(models.BPE())
+    pairs.pre_tokenizer = cut
+    pairs.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=wanted.size, special_tokens=list(special), show_progress=False
+        ),
+    )
+    counts = Counter(
+        token for encoding in pairs.encode_batch_fast(list(texts)) for token in encoding.tokens
+    )
+    pieces = sorted(pairs.get_vocab().items(), key=lambda item: item[1])
+    total = sum(counts.values()) + len(pieces)
+    scored = [(piece, log((counts[piece] + 1) / total)) for piece, _ in pieces]
+    core = Tokenizer(models.Unigram(scored, unk_id=special.index(UNKNOWN)))
+    core.pre_tokenizer = cut
+    core.decoder = decoders.Metaspace(**spaces)
     return core

@@ -13,10 +13,10 @@ from support.results_files import rows, write_run
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
-from lm_eval_ext.cli.train import parse_seeds
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.training import batches, command, fitting, material, recipe, records
 from lm_eval_ext.training.material import Material
+from lm_eval_ext.training.options import parse_seeds
 from lm_eval_ext.training.recipe import NewTokenizer, Spans, Training, read_recipe
 from lm_eval_ext.training.starting import new_tokenizer
 

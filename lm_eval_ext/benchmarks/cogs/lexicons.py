@@ -12,7 +12,7 @@ from types import MappingProxyType
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.cogs.records import COLUMNS
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.lexicon import SHAPES, draw_words
+from lm_eval_ext.lexicon import SHAPES, Shape, draw_words
 from lm_eval_ext.lexicon.fresh import fresh_words
 
 ITEMS = (
@@ -30,6 +30,28 @@ SEEDS = MappingProxyType(
 """The published lexicons of strings, and the seeds of Python's generator that produce them."""
 
 LEXICONS = (UNMODIFIED, *SEEDS, TOKENS, FRESH)
+"""Those that have tasks of their own."""
+
+_REDUCED = "bcdfghklmnprstvwz"
+"""Consonants without j, q, x and y."""
+
+REDUCED = MappingProxyType(
+    {
+        "cvcv_reduced_long": (999, Shape("syllables", range(15, 30), _REDUCED)),
+        "cvcv_reduced_short": (9999, Shape("syllables", range(7, 15), _REDUCED)),
+    }
+)
+"""Strings of fewer consonants, with the seeds of the authors' script (reformat_datasets.sh of
+github najoungkim/cogs-with-pretraining at 68a10fd). They are not in the paper."""
+
+NUMBERED = "tokens_randn"
+"""``[w_`` and 150 to 159 random digits: ``[w_n]_randn`` of the authors' later script. Not in the
+paper, and no seed is published: 555 is the script's default."""
+
+_NUMBERED_SEED, _DIGITS = 555, range(150, 160)
+
+UNPUBLISHED = (*REDUCED, NUMBERED)
+"""In the authors' scripts only: for training data and, as ``cogs_lexicon``, for any task."""
 
 OTHER_WORDS = frozenset({*(item.lower() for item in ITEMS), "grayson", "scarlett"})
 """Words of COGS that are not in the list of English words but long enough (seven letters) to be
@@ -48,8 +70,8 @@ def replacements(
     """The replacement of each item.
 
     Args:
-        lexicon: One of :data:`LEXICONS`. ``unmodified`` replaces nothing, ``tokens`` uses
-            ``[w_0]`` to ``[w_20]``, ``fresh`` draws new words.
+        lexicon: One of :data:`LEXICONS` or :data:`UNPUBLISHED`. ``unmodified`` replaces nothing,
+            ``tokens`` uses ``[w_0]`` to ``[w_20]``, ``fresh`` draws new words.
         seed: Required for ``fresh``. For a published lexicon of strings, replaces its own seed.
         shape: Required for ``fresh``: the name of a published lexicon whose form the words have.
         items: The items to replace, at most 21; the first one gets the first word.
@@ -58,8 +80,9 @@ def replacements(
     Raises:
         OptionError: The lexicon is unknown, or seed or shape are missing or superfluous.
     """
-    if lexicon not in LEXICONS:
-        raise OptionError(f"no COGS lexicon {lexicon!r}; use {', '.join(LEXICONS)}")
+    if lexicon not in (*LEXICONS, *UNPUBLISHED):
+        legal = ", ".join((*LEXICONS, *UNPUBLISHED))
+        raise OptionError(f"no COGS lexicon {lexicon!r}; use {legal}")
     if lexicon == FRESH:
         words = _fresh_words(seed, shape, fresh)
     elif shape is not None:
@@ -67,11 +90,22 @@ def replacements(
     elif lexicon in SEEDS:
         rng = random.Random(SEEDS[lexicon] if seed is None else seed)
         words = draw_words(SHAPES[lexicon], len(ITEMS), rng)
+    elif lexicon in REDUCED:
+        own, like = REDUCED[lexicon]
+        words = draw_words(like, len(ITEMS), random.Random(own if seed is None else seed))
+    elif lexicon == NUMBERED:
+        words = _numbered(_NUMBERED_SEED if seed is None else seed)
     elif seed is not None:
         raise OptionError(f"the lexicon {lexicon} has no random words; leave out the seed")
     else:
         words = [f"[w_{i}]" for i in range(len(ITEMS))] if lexicon == TOKENS else list(items)
     return MappingProxyType(dict(zip(items, words[: len(items)], strict=True)))
+
+
+def _numbered(seed: int) -> list[str]:
+    rng = random.Random(seed)
+    lengths = (rng.choice(_DIGITS) for _ in ITEMS)
+    return [f"[w_{''.join(str(rng.randint(0, 9)) for _ in range(one))}]" for one in lengths]
 
 
 def _fresh_words(seed: int | None, shape: str | None, fresh: int | None) -> list[str]:

@@ -13,6 +13,7 @@ from lm_eval_ext.benchmarks.cogs.lexicons import (
     ITEMS,
     LEXICONS,
     UNMODIFIED,
+    UNPUBLISHED,
     replacements,
 )
 from lm_eval_ext.benchmarks.cogs.records import COLUMNS, TEST_LEX_SUFFIX, Example, types_of
@@ -58,7 +59,8 @@ def dataset(
 
     Args:
         cogs_corpus: ``cogs`` or ``mini``.
-        cogs_lexicon: One of :data:`~lm_eval_ext.benchmarks.cogs.lexicons.LEXICONS`.
+        cogs_lexicon: One of :data:`~lm_eval_ext.benchmarks.cogs.lexicons.LEXICONS`, or of
+            :data:`~lm_eval_ext.benchmarks.cogs.lexicons.UNPUBLISHED`.
         cogs_split: ``id``, ``testlex``, ``gen`` or ``gen_small``.
         cogs_gen_revision: Of COGS's Gen: ``2020``, the paper's, or ``2022``, corrected.
         cogs_seed: Of the words; only for the lexicon ``fresh``.
@@ -173,7 +175,7 @@ def words_of(
     items = mini.items() if corpus == "mini" else ITEMS
     options = (("cogs_seed", seed), ("cogs_shape", shape), ("fresh", fresh))
     given = [name for name, value in options if value is not None]
-    if lexicon in LEXICONS and lexicon != FRESH and given:
+    if lexicon in (*LEXICONS, *UNPUBLISHED) and lexicon != FRESH and given:
         raise OptionError(
             f"{given[0]} is only for the lexicon {FRESH}; the words of {lexicon} are fixed: "
             "leave it out, or run the tasks of fresh by themselves"

@@ -1,6 +1,8 @@
 """Published lexicons and variants byte for byte; fresh words; substitution in files."""
 
 import hashlib
+import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,6 +89,25 @@ def test_another_seed_draws_other_words() -> None:
         assert not set(replacements(lexicon, seed=seed + 1).values()) & set(
             replacements(lexicon).values()
         )
+
+
+def test_what_only_the_authors_scripts_have() -> None:
+    """Drawn here as they draw: a length, then a letter or a digit at a time."""
+    rng = random.Random(9999)
+    letters = ("bcdfghklmnprstvwz", "aeiou")
+    short = [
+        "".join(rng.choice(letters[place % 2]) for place in range(rng.choice(range(7, 15))))
+        for _ in ITEMS
+    ]
+    assert list(replacements("cvcv_reduced_short").values()) == short
+    assert short[0] == "hagenenu"
+    assert replacements("cvcv_reduced_long")["hedgehog"] == "duwogifegicisesamakukepeduv"
+    numbered = replacements("tokens_randn").values()
+    assert all(re.fullmatch(r"\[w_[0-9]{150,159}\]", word) for word in numbered)
+    assert len(set(numbered)) == 21
+    rng = random.Random(555)
+    first = "".join(str(rng.randint(0, 9)) for _ in range(rng.choice(range(150, 160))))
+    assert next(iter(numbered)) == f"[w_{first}]"
 
 
 WORDS = {"ship": "zorp", "shipped": "quux"}

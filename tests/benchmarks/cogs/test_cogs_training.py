@@ -8,6 +8,7 @@ import yaml
 from support import families
 
 from lm_eval_ext.benchmarks.cogs import mini, training
+from lm_eval_ext.benchmarks.cogs.lexicons import replacements
 from lm_eval_ext.benchmarks.cogs.tokenizer_files import find_failure, find_novel_failure
 from lm_eval_ext.benchmarks.cogs.training import prepare, sentences
 from lm_eval_ext.errors import OptionError
@@ -39,6 +40,32 @@ def test_the_real_gate_has_the_published_examples(
     assert sorted(made.gates["exposure"]) == sorted(tuple(line.split("\t")[:2]) for line in lines)
 
 
+def test_more_exposure_is_the_authors(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
+    hundred, repeated = prepare({"exposure": "hundred"}, 0), prepare({"copies": 100}, 0)
+    lines = (shared_data / "cogs" / "train_100_exposure_examples.tsv").read_text().splitlines()
+    published = [tuple(line.split("\t")[:2]) for line in lines]
+    assert len(hundred.train) == 24_155 - 15 + 1_500
+    assert sorted(hundred.train[-1500:]) == sorted(published)
+    assert set(hundred.gates["exposure"]) == set(published)
+    exposed = repeated.gates["exposure"]
+    assert len(exposed) == 15
+    assert len(repeated.train) == 24_155 + 1_500
+    assert {repeated.train.count(pair) for pair in exposed[:3]} == {101}
+
+
+def test_made_up_words_stand_for_common_ones_and_are_nobody_elses() -> None:
+    plain, rare = list(sentences(300, 1)), list(sentences(300, 1, rare=0.5))
+    known = {
+        word for one in mini.ALL_SPLITS for e in mini.examples(one) for word in e.sentence.split()
+    }
+    made = [word for one in rare for word in one.split() if word not in known]
+    assert 100 < len(made) < 180
+    assert all(7 <= len(word) <= 14 for word in made)
+    assert not set(made) & set(replacements("cvcv_short").values())
+    assert {word for one in plain for word in one.split()} <= known
+
+
 def test_generated_text_has_key_words_in_all_positions_and_nothing_that_is_asked() -> None:
     made = list(sentences(2000, 1))
     asked = {one.sentence for split in mini.ALL_SPLITS for one in mini.examples(split)}
@@ -55,6 +82,8 @@ def test_options_that_do_not_fit_are_refused() -> None:
         ({"lexcion": "tokens"}, "nearest is lexicon"),
         ({"lexicon": "cvcv_short", "embeddings": "random"}, "for the lexicon tokens"),
         ({"sentences": 10}, "corpus mini"),
+        ({"corpus": "mini", "exposure": "hundred"}, "corpus cogs"),
+        ({"copies": -1}, "copies"),
     ):
         with pytest.raises(OptionError, match=said):
             prepare(data, 0)
@@ -67,7 +96,7 @@ def test_novel_tokens_come_back_after_training_and_loading(
     """Of T5's, GPT-2's and Llama's kind of tokenizer; every text of cogs_mini's tasks."""
     families.make(family, tmp_path / "model")
     few = [one for one in mini.examples("train") if one.type == "primitive"]
-    monkeypatch.setattr(training, "_train", lambda corpus: (few, {}))
+    monkeypatch.setattr(training, "_train", lambda options: (few, {}))
     monkeypatch.setattr(training, "_dev", lambda corpus: few[:2])
     recipe = {
         "title": "{lexicon}, {embeddings}",

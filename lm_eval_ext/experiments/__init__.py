@@ -1,0 +1,1 @@
+"""Experiments: recipes x settings x seeds x tasks as one table (docs/experiments.md)."""

@@ -1,0 +1,139 @@
+"""The table of an experiment as text, as Markdown and as JSON."""
+
+import json
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.compare.formats import WIDTH, grid
+from lm_eval_ext.compare.report import markdown_line
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.experiments.table import Table, Value
+from lm_eval_ext.text import one_line
+
+RECORD = "experiment.json"
+"""In the experiment's folder: the table, for the page and for other programs."""
+
+Part = tuple[str, list[str], list[list[str]]]
+"""A heading with the columns and rows below it; there may be none."""
+
+
+def as_json(table: Table) -> dict[str, Any]:
+    """All that the table has; keys are the attributes' names."""
+    found: dict[str, Any] = TypeAdapter(Table).dump_python(table, mode="json")
+    return found
+
+
+def read(file: Path) -> Table:
+    """Reads what :func:`write` wrote.
+
+    Raises:
+        DataError: It is something else.
+    """
+    try:
+        return TypeAdapter(Table).validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        told = one_line(str(error), limit=200)
+        raise DataError(f"{file}: not the table of an experiment ({told})") from None
+
+
+def write(table: Table, out: Path) -> None:
+    """Writes :data:`RECORD`."""
+    with atomic_text(out / RECORD) as file:
+        file.write(json.dumps(as_json(table), indent=1, ensure_ascii=False))
+
+
+def as_text(table: Table, width: int = WIDTH) -> str:
+    """For a terminal."""
+    from rich.console import Console
+
+    out = StringIO()
+    console = Console(
+        file=out, width=width, color_system=None, highlight=False, markup=False, emoji=False
+    )
+    for heading, columns, rows in parts(table):
+        console.print(heading)
+        if columns:
+            console.print(grid(columns, rows))
+        console.print()
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
+
+
+def as_markdown(table: Table) -> str:
+    """For a document."""
+    lines: list[str] = []
+    for heading, columns, rows in parts(table):
+        lines += [heading, ""]
+        if columns:
+            rule = markdown_line(["---"] * len(columns))
+            lines += [markdown_line(columns), rule, *map(markdown_line, rows), ""]
+    return "\n".join(lines).rstrip()
+
+
+def parts(table: Table) -> Iterator[Part]:
+    """The table, what is not in it, correlations, and the paper's values."""
+    names = table.about.headings
+    yield (
+        f"{table.about.title}\nMean ± standard deviation over the seeds that passed their gates, "
+        "and the 95 % interval of the mean, clustered.",
+        ["condition", "passed", *names],
+        [
+            [row.name, f"{row.learned} of {row.seeds}", *(_cell(row.values.get(n)) for n in names)]
+            for row in table.rows
+        ],
+    )
+    left_out = [
+        f"{row.name}, seed {seed}: did not learn ({why})"
+        for row in table.rows
+        for seed, why in row.failed.items()
+    ]
+    missing = [
+        f"{row.name}, seed {seed}: {what} is missing"
+        for row in table.rows
+        for seed, what in row.missing.items()
+    ]
+    if left_out or missing:
+        yield "Not in the table:\n" + "\n".join([*left_out, *missing]), [], []
+    if table.correlations and table.about.trend:
+        yield (
+            f"Correlation with {table.about.trend.title}, over the models of each line:",
+            ["line", "score", "models", "Spearman", "p", "Pearson", "p "],
+            [
+                [
+                    one.line, one.heading, str(one.models),
+                    f"{one.spearman:+.2f}", _p(one.spearman_p),
+                    f"{one.pearson:+.2f}", _p(one.pearson_p),
+                ]
+                for one in table.correlations
+            ],
+        )  # fmt: skip
+    if table.published:
+        shown = [name for name in names if any(name in one.values for one in table.published)]
+        yield (
+            "In the paper (its tasks and models):",
+            ["published", *shown],
+            [
+                [one.name, *(_number(one.values.get(name)) for name in shown)]
+                for one in table.published
+            ],
+        )
+
+
+def _cell(value: Value | None) -> str:
+    if value is None:
+        return ""
+    spread = "" if value.sd is None else f" ± {value.sd:.3f}"
+    bounds = "" if value.low is None else f" [{value.low:.3f}, {value.high:.3f}]"
+    return f"{value.mean:.3f}{spread}{bounds}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"  # noqa: PLR2004
