@@ -123,6 +123,8 @@ def chosen(declaration: str, values: Iterable[Value]) -> tuple[Type, bool]:
     """
     known = list(values)
     wanted = declared(declaration)
+    if wanted == Type("blob") and not all(isinstance(one, bytes | None) for one in known):
+        wanted = None  # it would give back bytes where SQLite has a text
     if wanted is not None and wanted.holds(known):
         whole = wanted.family == "text" and all(_WHOLE.fullmatch(str(one)) for one in known)
         return replace(wanted, whole=whole and bool(known)), True
