@@ -13,6 +13,9 @@ from lm_eval_ext.benchmarks.diner.component_answers import parts
 from lm_eval_ext.training.answers import answers_of
 from lm_eval_ext.training.recipe import read_recipe, shipped
 
+alone = pytest.mark.xdist_group
+"""What one recipe trains is waited for by one worker only."""
+
 BARS = {"diner_tiny": 0.9, "diner_tiny_cpft": 0.9, "tkqa_tiny": 0.8}
 """Each recipe with the bar of its gate."""
 
@@ -22,7 +25,7 @@ def test_every_tiny_recipe_is_trained_here() -> None:
     assert tiny == {*BARS, "diner_tiny_auxiliary"}, "which comes first in diner_tiny_cpft"
 
 
-@pytest.mark.parametrize("name", BARS)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=alone(one)) for one in BARS])
 def test_the_gates_are_passed(name: str, trained_recipe: Any) -> None:
     trained = trained_recipe(name)
     assert trained.learned, trained.gates
@@ -34,6 +37,7 @@ def test_the_gates_are_passed(name: str, trained_recipe: Any) -> None:
     assert "did_not_learn" not in settings
 
 
+@alone("diner_tiny_cpft")
 def test_lm_eval_asks_with_the_prompts_of_the_training(trained_recipe: Any) -> None:
     """The auxiliary model's predictions stand in them, and answers are those that gates see."""
     trained = trained_recipe("diner_tiny_cpft")
