@@ -47,8 +47,8 @@ class Work:
 
 
 WORK = (
-    Work("magnifico_desc_plausible", "magnifico", "MAGNIFICo, description", (96, 384), 16, 24),
-    Work("magnifico_fewshot_plausible", "magnifico", "MAGNIFICo, few-shot", (24, 96), 16, 24),
+    Work("magnifico_desc_plausible", "magnifico", "MAGNIFICo, description", (384,), 16, 24),
+    Work("magnifico_fewshot_plausible", "magnifico", "MAGNIFICo, few-shot", (96,), 16, 24),
     Work("conceptual_glue", "conceptual", "conceptual few-shot, GLUE", (192,), 64, 8),
     Work("cogs_icl_unmodified_gen", "cogs", "COGS in context, Gen", (48,), 16, 24),
     Work("lieder_base", "lieder", "LIEDER base", (576,), 288, times=4, batches=(4, 16)),
