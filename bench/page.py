@@ -104,7 +104,7 @@ def remarks(rows: Sequence[Row]) -> list[str]:
     found = [f"Compared. {'; '.join(compared)}."] if compared else []
     for work, same_work in groupby((row for row in rows if row.note), key=lambda row: row.work):
         notes = dict.fromkeys(row.note for row in same_work)
-        found.append(f"`hf-prefix` said of {work}: {'; '.join(notes)}.")
+        found.append(f"Of {work}: {'; '.join(notes)}.")
     return found
 
 
