@@ -116,18 +116,9 @@ def _server() -> Iterator[tuple[Server, Server]]:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     from support import postgres
 
-    try:
-        own = postgres.Server()
-    except postgres.Missing as error:
-        raise UnavailableError(f"PostgreSQL: {error}") from None
-    try:
-        with own.admin("postgres") as connection:
-            for statement in (
-                "CREATE ROLE converter LOGIN", "CREATE ROLE reader LOGIN",
-                "CREATE DATABASE bench", "GRANT CREATE ON DATABASE bench TO converter",
-            ):  # fmt: skip
-                connection.execute(statement)
-        owner = Server(own.url("bench", "converter"), readers=["reader"])
-        yield owner, Server(own.url("bench"))
-    finally:
-        own.stop()
+    def unavailable(reason: str) -> None:
+        raise UnavailableError(f"PostgreSQL: {reason}")
+
+    with postgres.served(*postgres.CONVERTING, missing=unavailable) as own:
+        owner = Server(own.url("converted", "converter"), readers=["reader"])
+        yield owner, Server(own.url("converted"))

@@ -11,7 +11,6 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 DATA = Path(os.environ.setdefault("LM_EVAL_EXT_DATA", str(ROOT.parent / "shared" / "data")))
 
-from support.postgres import Missing  # noqa: E402
-from support.postgres import Server as OwnServer  # noqa: E402
+from support.postgres import CONVERTING, Missing, served  # noqa: E402
 
 from lm_eval_ext.benchmarks.magnifico import converted, load  # noqa: E402
 from lm_eval_ext.sql import Executor, Limits, NamedDatabases  # noqa: E402
@@ -149,22 +147,6 @@ def judged(executor: Executor, db_id: str, gold: str, predicted: str) -> str:
     return status if status in ("correct", "wrong") else "refused"
 
 
-@contextmanager
-def server() -> Iterator[str]:
-    """A PostgreSQL server's URL, for a role that may create schemas."""
-    own = OwnServer()
-    try:
-        with own.admin("postgres") as connection:
-            for statement in (
-                "CREATE DATABASE magnifico", "CREATE ROLE converter LOGIN",
-                "CREATE ROLE reader LOGIN", "GRANT CREATE ON DATABASE magnifico TO converter",
-            ):  # fmt: skip
-                connection.execute(statement)
-        yield own.url("magnifico", "converter")
-    finally:
-        own.stop()
-
-
 def row(*cells: object) -> str:
     """A line of a Markdown table."""
     return f"| {' | '.join(map(str, cells))} |"
@@ -238,8 +220,8 @@ def main() -> None:
     """Measures on both engines, and writes the tables."""
     found = [measured("duckdb")]
     try:
-        with server() as url:
-            found.append(measured("postgresql", url))
+        with served(*CONVERTING) as own:
+            found.append(measured("postgresql", own.url("converted", "converter")))
     except Missing as reason:
         sys.exit(f"nothing is written: {reason}")
     for name, lines in (("golds", of_golds), ("rows", of_rows), ("verdicts", of_verdicts)):

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import product
@@ -13,7 +12,6 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.text import one_line
 from lm_eval_ext.training.options import parse_seeds
 from lm_eval_ext.training.recipe import (
     BENCHMARKS,
@@ -22,6 +20,7 @@ from lm_eval_ext.training.recipe import (
     Strict,
     checked,
     filled,
+    read_mapping,
     read_recipe,
 )
 
@@ -194,20 +193,8 @@ def read_plan(name: str, *, seeds: str = "", settings: Mapping[str, Any] | None 
     Raises:
         OptionError: There is no such experiment, or a key or value of it or of a recipe is wrong.
     """
-    import yaml
-
-    place = Path(name) if Path(name).is_file() else shipped().get(name)
-    if place is None:
-        near = get_close_matches(name, shipped(), n=1, cutoff=0.5)
-        hint = f"; the nearest name is {near[0]}" if near else ""
-        raise OptionError(f"no experiment {name}{hint}; those that ship: {', '.join(shipped())}")
-    try:
-        content = yaml.safe_load(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        told = one_line(str(error), limit=200)
-        raise OptionError(f"experiment {name}: not YAML ({told})") from None
-    if not isinstance(content, dict):
-        raise OptionError(f"experiment {name}: must be a mapping, such as `title: ...`")
+    hint = f"those that ship: {', '.join(shipped())}"
+    _, content = read_mapping("experiment", name, shipped(), hint)
     about = checked(Experiment, content, f"experiment {name}")
     conditions = [
         _condition(about, dict(zip(about.factors, levels, strict=True)), settings or {}, name)

@@ -281,23 +281,42 @@ def filled(value: Any, names: Mapping[str, Any]) -> Any:
     return value
 
 
-def _content(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
-    """A recipe's keys, with those of the recipe that it extends."""
+def read_mapping(
+    kind: str, name: str, known: Mapping[str, Path], hint: str
+) -> tuple[Path, dict[str, Any]]:
+    """Reads a YAML file of a user's, or one that ships: its place and its keys.
+
+    Args:
+        kind: What the file describes, for errors: ``recipe``.
+        name: The path, or a key of ``known``.
+        known: Those that ship.
+        hint: Ends the line about a name that is not known.
+
+    Raises:
+        OptionError: There is no such file, or it is no mapping in YAML.
+    """
     import yaml
 
-    if name in seen:
-        raise OptionError(f"recipe {name} extends itself")
-    place = Path(name) if Path(name).is_file() else shipped().get(name)
+    place = Path(name) if Path(name).is_file() else known.get(name)
     if place is None:
-        near = get_close_matches(name, shipped(), n=1, cutoff=0.5)
-        hint = f"; the nearest name is {near[0]}" if near else ""
-        raise OptionError(f"no recipe {name}{hint}; lm-eval-ext train --list shows those that ship")
+        near = get_close_matches(name, known, n=1, cutoff=0.5)
+        nearest = f"; the nearest name is {near[0]}" if near else ""
+        raise OptionError(f"no {kind} {name}{nearest}; {hint}")
     try:
         found = yaml.safe_load(place.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise OptionError(f"recipe {name}: not YAML ({one_line(str(error), limit=200)})") from None
+        raise OptionError(f"{kind} {name}: not YAML ({one_line(str(error), limit=200)})") from None
     if not isinstance(found, dict):
-        raise OptionError(f"recipe {name}: must be a mapping, such as `title: ...`")
+        raise OptionError(f"{kind} {name}: must be a mapping, such as `title: ...`")
+    return place, found
+
+
+def _content(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
+    """A recipe's keys, with those of the recipe that it extends."""
+    if name in seen:
+        raise OptionError(f"recipe {name} extends itself")
+    hint = "lm-eval-ext train --list shows those that ship"
+    place, found = read_mapping("recipe", name, shipped(), hint)
     base = found.pop(EXTENDS, None)
     if base is None:
         return found

@@ -7,7 +7,7 @@ import resource
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,36 @@ class Server:
         )  # fmt: skip
         if done.returncode:
             raise Missing(f"{program} fails as {self._user or getpass.getuser()}: {done.stderr}")
+
+
+@contextmanager
+def served(*statements: str, missing: Callable[[str], object] | None = None) -> Iterator[Server]:
+    """A server for the block, after its superuser's statements.
+
+    Args:
+        statements: They run in the database ``postgres``.
+        missing: Called with the reason if there is no PostgreSQL, such as ``pytest.skip``.
+    """
+    try:
+        server = Server()
+    except Missing as reason:
+        if missing is not None:
+            missing(str(reason))
+        raise
+    try:
+        with server.admin("postgres") as admin:
+            for statement in statements:
+                admin.execute(statement)
+        yield server
+    finally:
+        server.stop()
+
+
+CONVERTING = (
+    "CREATE DATABASE converted", "CREATE ROLE converter LOGIN", "CREATE ROLE reader LOGIN",
+    "GRANT CREATE ON DATABASE converted TO converter",
+)  # fmt: skip
+"""For a server that takes converted databases: one role writes, another one reads."""
 
 
 def _limited() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from converted_cases import POSTGRESQL_NOTES, check_queries, check_rows, converted, fair
-from support.postgres import Server
+from support.postgres import CONVERTING, Server
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.magnifico import converted as on_engine
@@ -17,9 +17,9 @@ from lm_eval_ext.sql.described import described
 
 def check_conversion(server: Server, tmp_path: Path) -> None:
     with server.admin() as connection:
-        connection.execute("CREATE DATABASE converted")
-        connection.execute("CREATE ROLE converter LOGIN")
-        connection.execute("GRANT CREATE ON DATABASE converted TO converter")
+        for statement in CONVERTING:
+            if "reader" not in statement:  # who is there already
+                connection.execute(statement)
     source = fair(tmp_path)
     owner = store.Server(server.url("converted", "converter"), prefix="x_", readers=["reader"])
     reader = store.Server(server.url("converted"), prefix="x_")

@@ -13,7 +13,7 @@ from drafted import drafts
 from hypothesis import given
 from hypothesis import strategies as st
 from support.generated import built
-from support.postgres import Missing, Server
+from support.postgres import Server, served
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.magnifico import gold_files, near_misses, own
@@ -84,17 +84,11 @@ def shop(home: Path) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """The original belongs to ``admin``; ``reader`` may only read it."""
-    try:
-        server = Server()
-    except Missing as reason:
-        pytest.skip(str(reason))
-    try:
-        with server.admin("postgres") as admin:
-            for command in (
-                "CREATE ROLE reader LOGIN", "CREATE ROLE writer LOGIN", "CREATE DATABASE shop",
-                "CREATE DATABASE copy OWNER writer", "CREATE DATABASE made OWNER writer",
-            ):  # fmt: skip
-                admin.execute(command)
+    statements = (
+        "CREATE ROLE reader LOGIN", "CREATE ROLE writer LOGIN", "CREATE DATABASE shop",
+        "CREATE DATABASE copy OWNER writer", "CREATE DATABASE made OWNER writer",
+    )  # fmt: skip
+    with served(*statements, missing=pytest.skip) as server:
         with server.admin("shop") as admin:
             admin.execute(SHOP)
             admin.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
@@ -102,8 +96,6 @@ def server() -> Iterator[Server]:
         yield server
         with server.admin("shop") as admin:
             assert (read(admin, "lamp"), read(admin, "brand")) == before
-    finally:
-        server.stop()
 
 
 def populated(source: str, golds: Path, out: Path, into: str = "") -> Any:

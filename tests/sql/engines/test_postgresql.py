@@ -10,7 +10,7 @@ import pytest
 from converted_server import check_conversion, check_mini
 from engine_cases import PEOPLE, POSTGRESQL, STRICT, Case, check_strict
 from own_yard import check_own, documents_of, own_task
-from support.postgres import Missing, Server
+from support.postgres import Server, served
 
 from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.sql import (
@@ -54,14 +54,10 @@ GRANT INSERT ON pets TO app; CREATE TABLE owned (a INTEGER); ALTER TABLE owned O
 
 @pytest.fixture(scope="module")
 def server(yard_sql: str) -> Iterator[Server]:
-    try:
-        server = Server()
-    except Missing as reason:
-        pytest.skip(str(reason))
-    try:
-        for database, script in (("people", PEOPLE + ROLES), ("yard", yard_sql)):
-            with server.admin("postgres") as connection:
-                connection.execute(f"CREATE DATABASE {database}")
+    databases = {"people": PEOPLE + ROLES, "yard": yard_sql}
+    made = (f"CREATE DATABASE {database}" for database in databases)
+    with served(*made, missing=pytest.skip) as server:
+        for database, script in databases.items():
             with server.admin(database) as connection:
                 connection.execute(script)
                 connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
@@ -70,8 +66,6 @@ def server(yard_sql: str) -> Iterator[Server]:
                 connection.execute(statement)
         yield server
         assert "terminated by signal" not in server.log
-    finally:
-        server.stop()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.postgres import Missing, Server
+from support.postgres import served
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.engines.writing import ColumnDraft, TableDraft, write_duckdb, write_postgresql
@@ -58,13 +58,8 @@ def test_keys_in_a_circle(tmp_path: Path) -> None:
 
 
 def test_a_schema_is_whole_or_absent() -> None:
-    try:
-        server = Server()
-    except Missing as reason:
-        pytest.skip(str(reason))
-    try:
-        with server.admin("postgres") as admin:
-            admin.execute("CREATE ROLE reader LOGIN; CREATE ROLE weak LOGIN")
+    statements = ("CREATE ROLE reader LOGIN", "CREATE ROLE weak LOGIN")
+    with served(*statements, missing=pytest.skip) as server:
         url = server.url("postgres", "admin")
         write_postgresql(url, "new one", TABLES, readers=["reader"])
         refused = {
@@ -84,5 +79,3 @@ def test_a_schema_is_whole_or_absent() -> None:
             assert (count, str(day), most) == (700, "2020-01-01", "123456789012345678.25")
             assert admin.execute(TEXTS).fetchall() == [("é\t\\N\n",), (None,)]
             assert admin.execute("SELECT to_regnamespace('x')").fetchone() == (None,)
-    finally:
-        server.stop()
