@@ -14,11 +14,15 @@ DEMO_TASKS := lieder_mini,magnifico_mini,cogs_mini,conceptual_mini,diner_mini
 help: ## Print this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
+# Modules are compiled when they are first imported, not all of them at once (a minute). Some machines
+# switch that off: their every process would compile anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The stamp is younger than what it was installed from, so a second call does nothing.
 $(VENV)/installed: pyproject.toml constraints.txt hatch_build.py lm_eval_ext_autoload.pth
 	@echo "== Installing into $(VENV) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
 install: $(VENV)/installed ## Create .venv and install the project with everything it needs.
@@ -44,8 +48,7 @@ demo: demo-model ## Train two tiny models, evaluate them on what is embedded, ma
 	@echo "== A page with everything"
 	$(BIN)/lm-eval-ext leaderboard $(DEMO)/results -o $(DEMO)/site --title "The demonstration's two models"
 
-# Bytecode, which some machines switch off, spares the tests' many processes compiling.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto
+PYTEST := $(BIN)/python -m pytest -n auto
 
 test: $(VENV)/installed ## Run the whole test suite.
 	$(PYTEST)
