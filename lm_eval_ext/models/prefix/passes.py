@@ -191,11 +191,9 @@ def _in_parts(engine: Engine, pack: Pack, limits: Limits) -> Append | None:
     if not engine.branches:
         return None
     blocks = blocks_of(pack.paths)
-    length = limits.generated
-    held = pack.kept + len(pack.tokens) + len(pack.paths) * length
-    if held + copied(pack.paths, blocks) > limits.slots:
+    if copied(pack.paths, blocks) > limits.copies:
         return None
-    branches = Branches(engine.cache.layers, pack, blocks, length)
+    branches = Branches(engine.cache.layers, pack, blocks, limits.generated)
     rows = np.arange(len(pack.paths))
 
     def append(alive: Array, tokens: Array, positions: Array) -> torch.Tensor:

@@ -96,6 +96,7 @@ class Limits:
         generated_slots: Slots that the generated tokens of a group may take together.
         beside: Groups that keep nothing of each other and are computed side by side; 0 for groups
             that follow each other.
+        copies: Slots that branches may copy, beside these.
     """
 
     new_tokens: int
@@ -103,6 +104,7 @@ class Limits:
     generated: int = 0
     generated_slots: int = 8192
     beside: int = 0
+    copies: int = 0
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,10 @@ PACK = {"cpu": 4096}
 PACK_OF_OTHERS = 16384
 """New tokens in a group: attention compares each with all others, most of them unrelated."""
 
+GROWING = 8192
+"""New tokens in a group of texts that grow in branches, which look at relatives only. The more of
+them take a step together, the less often are the weights read."""
+
 FREE_SHARE = 0.5
 """Of the memory that is free: the rest is for activations, masks and logits."""
 
@@ -232,6 +236,7 @@ class Sharing:
         self._obstacle = ""
         self._slot_bytes = 1
         self._in_parts = parts.possible(model, device)
+        self._branches = False
 
     def pays(self, tree: Tree[int], generated: int = 0) -> bool:
         """Whether a tree saves time and the model can do it; warns once why not."""
@@ -269,6 +274,9 @@ class Sharing:
         longest = max(len(leaf.tokens) for leaf in tree.leaves)
         slots = self.bound // self._slot_bytes
         limits = limits_of(self.device, slots, batch_size, longest, generated)
+        if generated and self._branches:
+            half = slots // 2
+            return Limits(GROWING, half, generated, generated_slots=2 * GROWING, copies=half)
         if generated or longest > SHORT or not self._in_parts:
             return limits
         vocabulary = self.model.config.get_text_config(decoder=True).vocab_size
@@ -291,4 +299,5 @@ class Sharing:
             self._in_parts = False
             engine = self.engine()
             self._obstacle = obstacle(engine, sample)
+        self._branches = engine.branches
         self._slot_bytes = max(engine.cache.slot_bytes, 1)

@@ -12,7 +12,7 @@ from test_prefix_answers import few_shot, same_logprobs, same_texts
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.models.prefix import sharing
-from lm_eval_ext.models.prefix.engine import SlotCache
+from lm_eval_ext.models.prefix.engine import Engine, SlotCache
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
 pytestmark = pytest.mark.slow
@@ -183,3 +183,30 @@ def test_the_batch_size_bounds_a_group(device: str, generated: int) -> None:
             assert found.generated_slots <= max(batch_size * generated, 4 * bound)
             assert found.new_tokens <= most.new_tokens
             assert found.generated_slots <= most.generated_slots
+
+
+def test_texts_grow_together_whatever_the_batch_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted in steps: each appends a token to all texts of a group."""
+    prompts = few_shot(24)
+    requests = instances("generate_until", *((p, SETTINGS | {"until": []}) for p in prompts))
+    groups: list[int] = []
+    texts = []
+    branch = Engine.branch
+
+    def counting(self: Engine, branches: Any, tokens: Any, positions: Any) -> torch.Tensor:
+        groups[-1] += 1
+        return branch(self, branches, tokens, positions)
+
+    monkeypatch.setattr(Engine, "branch", counting)
+    path = prefix_models.make("llama", tmp_path / "llama")
+    ours = PrefixHFLM(path, device="cpu", batch_size=1)
+    for most in (sharing.GROWING, sharing.GROWING // 64):
+        monkeypatch.setattr(sharing, "GROWING", most)
+        groups.append(0)
+        ours.generate_until(requests, disable_tqdm=True)  # the check takes steps, too
+        groups[-1] = 0
+        texts.append(ours.generate_until(requests, disable_tqdm=True))
+    assert texts[0] == texts[1]
+    assert groups[0] < SETTINGS["max_gen_toks"] <= groups[1] / 2
