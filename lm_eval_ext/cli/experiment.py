@@ -10,6 +10,7 @@ from lm_eval_ext.errors import OptionError
 
 if TYPE_CHECKING:
     from lm_eval_ext.experiments.plan import Plan
+    from lm_eval_ext.runs.run import FailedError
 
 
 def experiment(
@@ -74,10 +75,9 @@ def experiment(
         raise OptionError("--json and --markdown are two forms of one table; choose one")
     if plot is not None:
         check_figure(plan.about, plot)
-    if not show:
-        _run(plan, out, only)
+    failed = None if show else _run(plan, out, only)
     table = table_of(plan, out)
-    if out.is_dir():
+    if not show:
         report.write(table, out)
     if plot is not None:
         write_figure(table, plot)
@@ -85,14 +85,18 @@ def experiment(
         typer.echo(json.dumps(report.as_json(table), ensure_ascii=False, indent=1))
     else:
         typer.echo(report.as_markdown(table) if markdown else report.as_text(table))
+    if failed is not None:
+        raise failed
 
 
-def _run(plan: "Plan", out: Path, only: str) -> None:
+def _run(plan: "Plan", out: Path, only: str) -> "FailedError | None":
+    """Does what is missing; returns what could not be evaluated."""
+    from lm_eval_ext.cli import resumable
     from lm_eval_ext.cli.runs import reporting
     from lm_eval_ext.cli.train import check_extra
     from lm_eval_ext.runs.experiment import Steps, check_tasks
     from lm_eval_ext.runs.experiment import experiment as run_here
-    from lm_eval_ext.runs.run import Work, run
+    from lm_eval_ext.runs.run import FailedError, Work, run
     from lm_eval_ext.training.command import train
 
     def evaluate(work: Work) -> None:
@@ -102,8 +106,9 @@ def _run(plan: "Plan", out: Path, only: str) -> None:
     check_extra()
     check_tasks(plan)
     steps = Steps(train, evaluate, lambda line: typer.echo(line, err=True))
-    try:
-        run_here(plan, out, steps, only=only)
-    except KeyboardInterrupt:
-        typer.echo("interrupted; the same command continues where this one ended", err=True)
-        raise typer.Exit(130) from None
+    with resumable():
+        try:
+            run_here(plan, out, steps, only=only)
+        except FailedError as error:
+            return error
+    return None

@@ -1,5 +1,6 @@
 """``lm-eval-ext experiment``: trains and evaluates what an experiment lacks."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
@@ -7,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.errors import LmEvalExtError, OptionError
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.experiments.cells import FIRST, MODELS, RESULTS, TRAINED, state_of
 from lm_eval_ext.experiments.plan import Cell, Plan
-from lm_eval_ext.runs.run import Work
+from lm_eval_ext.runs.run import FailedError, Work
 from lm_eval_ext.runs.tasks import select
 from lm_eval_ext.training.command import Shared
 from lm_eval_ext.training.records import Trained, summary
@@ -55,19 +56,21 @@ def experiment(plan: Plan, out: Path, steps: Steps, *, only: str = "") -> None:
         only: A pattern of models' names; the others are left as they are.
 
     Raises:
-        LmEvalExtError: As the steps. What failed to be evaluated is told at the end, after all
-            others.
+        LmEvalExtError: As the training.
+        FailedError: Models could not be evaluated; all others were.
     """
     cells = plan.cells(only)
     shared = Shared(out / FIRST)
     number = 0
-    failed: list[LmEvalExtError] = []
+    failed: dict[str, str] = {}
     for _, of_seed in groupby(cells, key=lambda cell: cell.seed):
         learned: dict[str, list[Path]] = {}
         for cell in of_seed:
             number += 1
             place = f"[{number}/{len(cells)}] {cell.title}"
             steps.line(f"{place}: training")
+            if state_of(cell, out).trained is None:  # results that are there are another model's
+                shutil.rmtree(out / RESULTS / cell.name, ignore_errors=True)
             condition = cell.condition
             (trained,) = steps.train(
                 condition.recipe, out / TRAINED / condition.slug,
@@ -80,10 +83,10 @@ def experiment(plan: Plan, out: Path, steps: Steps, *, only: str = "") -> None:
         for tasks, files in learned.items():
             try:
                 steps.evaluate(Work(files, tasks, out / RESULTS))
-            except LmEvalExtError as error:
-                failed.append(error)
+            except FailedError as error:
+                failed |= error.reasons
     if failed:
-        raise failed[0]
+        raise FailedError(failed, len(cells))
 
 
 def _model_file(cell: Cell, plan: Plan, out: Path, trained: Trained) -> Path:

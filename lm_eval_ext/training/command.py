@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -108,7 +108,8 @@ def _train(recipe: Recipe, folder: Path, seed: int, shared: Shared | None = None
         else:
             place = shared.folder / f"{name}-{recipe_digest(before, seed)}"
             if place not in shared.known:
-                shared.known[place] = _train(before, place, seed, shared)
+                with _turn(place):
+                    shared.known[place] = _train(before, place, seed, shared)
             trained = shared.known[place]
         if not trained.learned:
             raise OptionError(f"{trained.folder} comes first and did not learn: {told(trained)}")
@@ -205,6 +206,19 @@ def train_here(recipe: Recipe, folder: Path, seed: int, folders: Mapping[str, st
 
 
 @contextmanager
+def _turn(folder: Path) -> Iterator[None]:
+    """Waits while another command trains what this one needs first."""
+    from filelock import FileLock
+
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"cannot write {folder.parent}: {error.strerror}") from None
+    with FileLock(f"{folder}.lock"):
+        yield
+
+
+@contextmanager
 def _alone(work: Path, *, first: bool) -> Any:
     """Only one training at a time works in a folder."""
     from filelock import FileLock, Timeout
@@ -236,6 +250,8 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
             documents, tokenizer, training.spans, seed=seed, examples=examples
         )
     else:
+        if not material.train:
+            raise OptionError(f"the source {recipe.source} has no example left for recipe.data")
         facts |= _check_tokenizer(start, tokenizer, material)
         kind = {"encoder_decoder": bool(model.config.is_encoder_decoder)}
         rows, facts["cut"] = batches.encode(material.train, tokenizer, training, **kind)

@@ -15,6 +15,7 @@ from lm_eval_ext.text import one_line
 from lm_eval_ext.training.answers import processes
 from lm_eval_ext.training.material import Material
 from lm_eval_ext.training.recipe import Recipe, filled
+from lm_eval_ext.training.starting import OLD_WEIGHTS
 
 RECORD = "training.json"
 WORK, FIRST, MODELS = ".training", "first", "models"
@@ -141,7 +142,8 @@ def pretraining_tokens(recipe: Recipe, source: str) -> float | None:
 
 def weights_of(start: Path) -> dict[str, str]:
     """SHA-256 of the weights that training started from, by file."""
-    return {file.name: sha256_of(file) for file in sorted(start.glob("*.safetensors"))}
+    files = (file for form in ("*.safetensors", OLD_WEIGHTS) for file in start.glob(form))
+    return {file.name: sha256_of(file) for file in sorted(files)}
 
 
 def machine() -> dict[str, Any]:

@@ -31,7 +31,7 @@ _TOKENIZER_FILES = (
 _FETCHED = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
 """Of a model on the hub; weights in other formats are the same once more."""
 
-_OLD_WEIGHTS = "pytorch_model*.bin"
+OLD_WEIGHTS = "pytorch_model*.bin"
 """Fetched where a model has no others."""
 
 
@@ -75,7 +75,7 @@ def _fetched(start: Start) -> Path:
     try:
         found = fetch(*_FETCHED)
         if not any(found.glob("*.safetensors")):
-            found = fetch(*_FETCHED, _OLD_WEIGHTS)
+            found = fetch(*_FETCHED, OLD_WEIGHTS)
     except Exception as error:  # noqa: BLE001 - the hub raises many types
         raise OptionError(
             f"model.start {start.start}: no such folder, and not fetched from the hub "

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -229,6 +230,10 @@ def test_an_interrupted_experiment_goes_on_where_it_ended(read: Any, tmp_path: P
     before = len(doubles.evaluated)
     experiment(plan, out, doubles.steps)
     assert (len(doubles.trained), len(doubles.evaluated)) == (12, before)
+    again = "own-1K-seed-2"
+    shutil.rmtree(out / "trained" / "own-1K" / "seed-2")
+    experiment(plan, out, doubles.steps)
+    assert doubles.trained[12:] == doubles.evaluated[before:] == [again], "another model now"
     kept = yaml.safe_load((out / "models" / "new-1K-seed-2.yaml").read_text())
     assert (kept["display_name"], kept["family"]) == ("new, 1K, seed 2", "new")
 
@@ -236,9 +241,40 @@ def test_an_interrupted_experiment_goes_on_where_it_ended(read: Any, tmp_path: P
 def test_an_evaluation_that_fails_does_not_stop_the_others(read: Any, tmp_path: Path) -> None:
     plan, out = read(), tmp_path / "out"
     doubles = StandIns(plan, rate)
-    with pytest.raises(FailedError, match="new-none-seed-0: no memory"):
+    with pytest.raises(FailedError, match="1 of 12 models failed: new-none-seed-0: no memory"):
         experiment(plan, out, doubles.steps)
     assert len(doubles.evaluated) == 11
+
+
+def test_a_failure_is_told_after_the_table_and_a_look_changes_nothing(
+    read: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lm_eval_ext.runs import run
+    from lm_eval_ext.training import command
+
+    plan, out = read(), tmp_path / "out"
+    doubles = StandIns(plan, rate)
+    monkeypatch.setattr(command, "train", doubles.train)
+    monkeypatch.setattr(run, "run", lambda work, _reporter: doubles.evaluate(work))
+    monkeypatch.setattr("lm_eval_ext.runs.experiment.check_tasks", lambda plan: None)
+    call = ["experiment", str(tmp_path / "made.yaml"), "-o", str(out)]
+    listed = CliRunner().invoke(app, [*call, "--list", "--seeds", "0"])
+    lines = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert [one["model"] for one in lines] == [cell.name for cell in plan.cells("*-seed-0")]
+    assert not out.exists()
+    doubles.rounds = -2  # the third is the one that fails
+    for line in lines:
+        result = CliRunner().invoke(app, line["command"][1:])
+        assert "own, none" in result.stdout
+        assert isinstance(result.exception, FailedError) == (line["model"] == "new-none-seed-0")
+    assert doubles.trained == [one["model"] for one in lines]
+    before = (out / report.RECORD).read_bytes()
+    for option in ("--show", "--dry-run"):
+        looked = CliRunner().invoke(app, [*call, option, "--seeds", "0-1"])
+        assert looked.exit_code == 0
+    assert "new-none-seed-0: evaluation\n" in looked.stdout
+    assert looked.stdout.endswith("5 models to do\n")
+    assert (out / report.RECORD).read_bytes() == before
 
 
 @pytest.fixture(scope="module")
@@ -394,7 +430,7 @@ def test_the_small_experiment_from_texts_to_the_table(tmp_path: Path) -> None:
     experiment(plan, tmp_path, Steps(train, evaluate, lambda line: None), only=only)
     assert done == ["words-3M-tokens-seed-4", "CVCV-short-3M-tokens-seed-4"]
     assert missing(plan, tmp_path, only=only) == []
-    (first,) = (tmp_path / "first").iterdir()
+    (first,) = (one for one in (tmp_path / "first").iterdir() if one.is_dir())
     starts = [
         finished(tmp_path / "trained" / name / "seed-4") for name in
         ("words-3M-tokens", "CVCV-short-3M-tokens")

@@ -2,9 +2,13 @@
 
 import json
 import random
+import time
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -161,6 +165,35 @@ def test_a_longer_schedule_is_cut_off_and_lossy_texts_are_counted(
     monkeypatch.setattr(command, "prepare", lambda *_: replace(made, lossy=False))
     with pytest.raises(OptionError, match="does not keep the texts"):
         command.train(name, tmp_path / "refused")
+    monkeypatch.setattr(command, "prepare", lambda *_: replace(made, train=[]))
+    with pytest.raises(OptionError, match="has no example left"):
+        command.train(name, tmp_path / "nothing")
+
+
+def test_what_several_models_start_from_is_waited_for(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands of ``experiment --list`` that run at once; nothing is trained here."""
+    name = write("after", first={"words": {"recipe": write("before")}}, model={"start": "{words}"})
+    inside, both = Counter[Path](), Barrier(2, timeout=20)
+
+    def train_here(_recipe: Any, folder: Path, *_: Any) -> records.Trained:
+        if folder.parent.name == "first":
+            inside[folder] += 1
+            assert inside[folder] == 1
+            time.sleep(0.1)
+            inside[folder] -= 1
+        return records.Trained(folder, (), {}, None, False)
+
+    def train(out: str) -> None:
+        both.wait()
+        command.train(name, tmp_path / out, shared=command.Shared(tmp_path / "first"))
+
+    monkeypatch.setattr(command, "train_here", train_here)
+    monkeypatch.setattr(command, "write_model_file", lambda *_: None)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(train, ("one", "other")))
+    assert len(inside) == 1
 
 
 def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(

@@ -67,10 +67,19 @@ def _is_squad(content: Any) -> bool:
 
 def _rows(content: Any) -> Iterator[Any]:
     for article in content["data"]:
-        for paragraph in article.get("paragraphs", ()) if isinstance(article, dict) else [None]:
-            known = paragraph if isinstance(paragraph, dict) else {}
-            for row in known.get("qas", [None]):
-                yield {"context": known.get("context"), **row} if isinstance(row, dict) else None
+        for paragraph in _list(article, "paragraphs"):
+            for row in _list(paragraph, "qas"):
+                yield {"context": paragraph.get("context"), **row} if row else None
+
+
+def _list(content: Any, key: str) -> list[Any]:
+    """The mappings of a list, None where something else stands."""
+    found = content.get(key) if isinstance(content, dict) else None
+    return (
+        [one if isinstance(one, dict) else None for one in found]
+        if isinstance(found, list)
+        else [None]
+    )
 
 
 def _lines(file: Path, text: str) -> Iterator[Any]:

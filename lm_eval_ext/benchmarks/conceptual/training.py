@@ -119,7 +119,7 @@ def _questions(
         [one for one in reading.read(file) if len(one.context) < options.longest_context]
         for file in files
     )
-    return train, dev, {file.name: sha256_of(file) for file in files}
+    return train, dev, dict(zip(("train", "dev"), map(sha256_of, files), strict=True))
 
 
 Choices = list[tuple[int, list[int]]]

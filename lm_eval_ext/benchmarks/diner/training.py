@@ -28,6 +28,7 @@ from lm_eval_ext.benchmarks.diner.records import TRAIN, VALID, Recipe, Split
 from lm_eval_ext.benchmarks.diner.score import counts, set_counts
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.fewshot import shuffled
+from lm_eval_ext.training.answers import processes
 from lm_eval_ext.training.material import Material, Pair
 from lm_eval_ext.training.recipe import Strict, checked
 from lm_eval_ext.training.records import RECORD
@@ -148,7 +149,8 @@ def _split(options: Options) -> Split:
         assert options.dir is not None
         from lm_eval_ext.benchmarks.diner.build.folder import built
 
-        built(Path(options.dir).expanduser(), options.recipes, options.divergence)
+        with processes().main_process_first():
+            built(Path(options.dir).expanduser(), options.recipes, options.divergence)
     return load.read(options.corpus, options.split, options.dir)[0]
 
 

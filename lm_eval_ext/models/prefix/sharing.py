@@ -88,7 +88,7 @@ def beside(tokens: int, vocabulary: int) -> int:
         tokens: That the batch size allows for.
         vocabulary: Tokens in it.
     """
-    return max(1, tokens // ROW, min(BESIDE, LOGITS // vocabulary) // ROW)
+    return max(1, min(max(tokens, BESIDE), LOGITS // vocabulary) // ROW)
 
 
 def limits_of(

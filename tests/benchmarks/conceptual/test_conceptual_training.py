@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support import families
 
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.conceptual import mini, reading
 from lm_eval_ext.benchmarks.conceptual.difficulty import Judge, kept
 from lm_eval_ext.benchmarks.conceptual.training import Options, choose, prepare
@@ -132,6 +133,7 @@ def test_files_with_questions(tmp_path: Path) -> None:
     file.write_text("\n".join(map(json.dumps, [long, *others])))
     made = prepare({"train": str(file), "dev": str(file)}, 0)
     assert len(made.train) == len(made.dev) == 9
+    assert {made.facts[one] for one in ("train", "dev")} == {sha256_of(file)}, "of the same name"
     assert made.score("Ann.", "Ann") == 1.0
     assert made.score("Ben", "Ann") == 0.0
     for text, said in (
@@ -141,6 +143,8 @@ def test_files_with_questions(tmp_path: Path) -> None:
         (json.dumps({**ROW, "answer": ""}), "question 1 is not"),
         (json.dumps({"data": [{"paragraphs": [3]}]}), "question 1 is not"),
         (json.dumps({"data": [3]}), "question 1 is not"),
+        (json.dumps({"data": [{"paragraphs": None}]}), "question 1 is not"),
+        (json.dumps({"data": [{"paragraphs": [{"qas": 3}]}]}), "question 1 is not"),
     ):
         file.write_text(text)
         with pytest.raises(DataError, match=said):

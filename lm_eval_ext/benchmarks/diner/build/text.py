@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from pathlib import Path
 
+from filelock import FileLock
+
 from lm_eval_ext.benchmarks.diner.build.corpus import clean
 from lm_eval_ext.benchmarks.diner.build.engine import Engine
 from lm_eval_ext.benchmarks.diner.build.recipes import MIN_CHARACTERS, simplify
@@ -23,17 +25,22 @@ def documents(corpus: Path, dishes: Collection[str]) -> list[str]:
     """
     work = cache_dir() / "diner-corpus"
     work.mkdir(parents=True, exist_ok=True)
-    engine = Engine(work / "spill")
+    with FileLock(work / "lock"):  # a table that is begun is removed by whoever comes next
+        rows = _rows(Engine(work / "spill"), corpus, work)
+    return [f"{name}\n{text}" for name, text in rows if not _names_one(name, dishes)]
+
+
+def _rows(engine: Engine, corpus: Path, work: Path) -> list[tuple[str, str]]:
     try:
         table, _ = clean(engine, corpus, work)
         simplify(engine, table)
-        rows = engine.run(
+        rows: list[tuple[str, str]] = engine.run(
             "SELECT DISTINCT name, instruction FROM cleaned WHERE name <> '' "
             f"AND length(instruction) >= {MIN_CHARACTERS} ORDER BY name, instruction"
         ).fetchall()
     finally:
         engine.close()
-    return [f"{name}\n{text}" for name, text in rows if not _names_one(name, dishes)]
+    return rows
 
 
 def _names_one(title: str, dishes: Collection[str]) -> bool:
