@@ -30,6 +30,12 @@ class Finder(Protocol):
         """Returns where a database is; None if there is none with that id."""
 
 
+def check_id(db_id: str) -> None:
+    """Raises OptionError if a database's id leads out of a folder that it is to lie in."""
+    if db_id in ("", ".", "..") or "\0" in db_id or Path(db_id).name != db_id:
+        raise OptionError(f"database id {db_id!r}: must be a plain name, without a path")
+
+
 class NamedDatabases:
     """Databases anywhere, by id; ids are case-sensitive. Paths are those of files."""
 

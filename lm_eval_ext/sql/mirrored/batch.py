@@ -11,6 +11,7 @@ from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.distill.report import POPULATE_VERSION, Report
+from lm_eval_ext.sql.engines.places import check_id
 from lm_eval_ext.sql.mirrored.build import MIRROR_VERSION, Target, populate
 from lm_eval_ext.sql.values import Place
 
@@ -35,8 +36,10 @@ def populate_files(
 
     Raises:
         DataError: An original cannot be read.
-        OptionError: A copy cannot be written.
+        OptionError: A copy cannot be written, or an id is not a plain name.
     """
+    for db_id in databases:
+        check_id(db_id)
     reports = {}
     for db_id, (place, golds) in databases.items():
         copy = copy_in(folder, db_id)
@@ -81,8 +84,9 @@ def populate_database(
 
     Raises:
         DataError: A database cannot be read or connected to.
-        OptionError: A copy cannot be written.
+        OptionError: A copy cannot be written, or the id is not a plain name.
     """
+    check_id(db_id)
     report = _populated(place, golds, target_of(place, into), db_id, progress)
     _make(folder)
     _note(folder / f"{db_id}.report.json", {"report": report.as_dict()})

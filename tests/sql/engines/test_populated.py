@@ -308,12 +308,23 @@ def test_what_cannot_be_populated_is_one_line(
         (str(shop), tmp_path, server.url("made", "writer"), "copies of files go into --out"),
         (str(shop), tmp_path / "file", "", "cannot make the folder"),
         (str(tmp_path / "none"), tmp_path, "", "no database in the folder"),
+        (server.url("a/b"), tmp_path, server.url("made", "writer"), "'a/b': must be a plain name"),
     ]
     for source, out, into, message in cases:
         with pytest.raises((DataError, OptionError)) as raised:
             populated(source, golds, out, into)
         assert message in str(raised.value), source
         assert "\n" not in str(raised.value)
+    users = tmp_path.with_name("users.sqlite")
+    with closing(sqlite3.connect(users)) as made:
+        made.executescript("CREATE TABLE brand (name); INSERT INTO brand VALUES ('Yew')")
+    before = users.read_bytes()
+    led = home / "led.jsonl"
+    for db_id in (str(users.with_suffix("")), "data/shop", "../x", "..", "a\0b"):
+        led.write_text(json.dumps({"db_id": db_id, "query": GOLDS[0]}))
+        with pytest.raises(OptionError, match="must be a plain name, without a path"):
+            populated(str(shop), led, tmp_path)
+    assert users.read_bytes() == before
     for copy, message in (
         (str(shop), "has no copy of shop"),
         (server.url("made"), "is no populated copy of"),
