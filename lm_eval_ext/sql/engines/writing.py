@@ -27,11 +27,20 @@ _NAME_BYTES = 63
 
 @dataclass(frozen=True)
 class ColumnDraft:
-    """A column to be made; ``type`` is in the engine's dialect."""
+    """A column to be made; ``type`` is in the engine's dialect.
+
+    ``generated`` is the expression of a generated column, in PostgreSQL only; rows leave it out.
+    """
 
     name: str
     type: str
     not_null: bool = False
+    generated: str = ""
+
+    def declared(self) -> str:
+        """As CREATE TABLE has it."""
+        made = f" GENERATED ALWAYS AS ({self.generated}) STORED" if self.generated else ""
+        return f"{quoted(self.name)} {self.type}{made}{' NOT NULL' if self.not_null else ''}"
 
 
 @dataclass(frozen=True)
@@ -187,10 +196,7 @@ def _begin(cursor: Any, url: str, schema: str) -> None:
 
 
 def _create(table: TableDraft, keys: Iterable[ForeignKey]) -> str:
-    parts = [
-        f"{quoted(column.name)} {column.type}{' NOT NULL' if column.not_null else ''}"
-        for column in table.columns
-    ]
+    parts = [column.declared() for column in table.columns]
     if table.primary_key:
         parts.append(f"PRIMARY KEY ({_names(table.primary_key)})")
     parts += [*table.constraints, *map(_key, keys)]
@@ -254,7 +260,7 @@ def _batches(rows: Iterable[Sequence[Any]], size: int) -> Iterator[list[Sequence
 
 
 def _copy(cursor: Any, table: TableDraft) -> None:
-    names = _names(column.name for column in table.columns)
+    names = _names(column.name for column in table.columns if not column.generated)
     with cursor.copy(f"COPY {quoted(table.name)} ({names}) FROM STDIN") as copy:
         for row in table.rows:
             copy.write_row(row)

@@ -17,7 +17,7 @@ from lm_eval_ext.sql.mirrored.judging import COPY, ORIGINAL, judge, translated
 from lm_eval_ext.sql.mirrored.reading import Mirror, mirror
 from lm_eval_ext.sql.values import Place
 
-MIRROR_VERSION = 1
+MIRROR_VERSION = 2
 """Rises whenever other rows would be added to copies of other engines than SQLite."""
 
 

@@ -116,8 +116,12 @@ def write_database(
 
 def _draft(ask: Ask, table: DeclaredTable) -> TableDraft:
     """A table to be made, with rows as the server writes them as text."""
-    columns = [ColumnDraft(one.name, one.type, one.not_null) for one in table.columns]
-    shown = ", ".join(f"CAST({quoted(one.name)} AS text)" for one in table.columns)
+    columns = [
+        ColumnDraft(one.name, one.type, one.not_null, one.generated) for one in table.columns
+    ]
+    shown = ", ".join(
+        f"CAST({quoted(one.name)} AS text)" for one in table.columns if not one.generated
+    )
 
     def rows() -> Iterator[Row]:
         yield from ask(f"SELECT {shown} FROM {quoted(table.name)}")

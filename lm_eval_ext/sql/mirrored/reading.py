@@ -14,6 +14,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
 from lm_eval_ext.sql.executor import Executor
 from lm_eval_ext.sql.mirrored.catalogue import Ask, Catalogue, DeclaredColumn, DeclaredTable, read
 from lm_eval_ext.sql.mirrored.dialect import to_sqlite
@@ -234,8 +235,8 @@ def _view(made: sqlite3.Connection, name: str, query: str, place: Place, schema:
     """Makes a view; whether it works."""
     try:
         made.execute(f"CREATE VIEW {quoted(name)} AS {to_sqlite(query, place.engine, schema)}")
-        made.execute(f"SELECT * FROM {quoted(name)} LIMIT 1").fetchall()
-    except (sqlite3.Error, UnparsedQuery):
+        Runner(made).rows(f"SELECT * FROM {quoted(name)} LIMIT 1")  # a view may have no end
+    except (sqlite3.Error, NoResultError, UnparsedQuery):
         made.execute(f"DROP VIEW IF EXISTS {quoted(name)}")
         return False
     return True
