@@ -213,12 +213,18 @@ def sqlite_path(place: Place) -> Path:
     return Path(place.address)
 
 
+def holds_password(url: str) -> bool:
+    """Whether a server's URL holds a password, which results and reports would show."""
+    parts = urlsplit(url)
+    return bool(parts.password) or not {"password", "sslpassword"}.isdisjoint(parse_qs(parts.query))
+
+
 def _server(url: str) -> OneDatabase:
     parts = urlsplit(url)
     if parts.scheme not in ("postgresql", "postgres"):
         raise OptionError(f"{parts.scheme}://... is no database that can be used; {LEGAL}")
     given = parse_qs(parts.query)
-    if parts.password or "password" in given:
+    if holds_password(url):
         raise OptionError(
             "the URL holds a password, which results would show; leave it out and set PGPASSWORD, "
             "or write it to ~/.pgpass"

@@ -11,7 +11,7 @@ from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.distill.report import POPULATE_VERSION, Report
-from lm_eval_ext.sql.engines.places import check_id
+from lm_eval_ext.sql.engines.places import check_id, holds_password
 from lm_eval_ext.sql.mirrored.build import MIRROR_VERSION, Target, populate
 from lm_eval_ext.sql.values import Place
 
@@ -99,7 +99,7 @@ def target_of(place: Place, into: str) -> Target:
     role = ours.username or ""
     if theirs.scheme not in ("postgresql", "postgres") or not theirs.path.strip("/"):
         raise OptionError(f"--into {into}: write postgresql://writer@host/DATABASE")
-    if theirs.password:
+    if holds_password(into):
         raise OptionError(
             "--into holds a password, which reports would show; leave it out and write it to "
             "~/.pgpass"

@@ -106,8 +106,8 @@ def test_what_is_there_is_not_written_again(
     other = store.DuckDBFolder(tmp_path / "out")
     first = dict(store.convert([changed], other))["fair"]
     assert first.digest != target.reports()["fair"].digest
-    assert first.rows == 13
-    assert json.loads((tmp_path / "out" / "report.json").read_text())["fair"]["rows"] == 13
+    assert first.rows == 16
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["fair"]["rows"] == 16
 
 
 def test_places_to_convert_to(tmp_path: Path) -> None:
@@ -131,12 +131,17 @@ def test_the_command_converts_and_translates(tmp_path: Path) -> None:
                  "-o", str(out), "--golds", str(golds)]  # fmt: skip
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert done.exit_code == 0
-    assert "fair: 4 tables, 12 rows" in done.stdout
+    assert "fair: 6 tables, 15 rows" in done.stdout
     assert "helper.age: INTEGER is TEXT (it holds integers" in done.stdout
     assert "1 of 2 gold queries can be scored on DuckDB (50.0%)" in done.stdout
     lines = (out / "golds.tsv").read_text().splitlines()
     assert lines[1].split("\t")[2:] == ["SELECT sale_id, pieces // 2 FROM sale", "", ""]
     assert lines[2].split("\t")[3] == "differs_original"
+    market = source.parts["original"].rename(tmp_path / "market.sqlite")
+    done = CliRunner().invoke(app, [*arguments[:3], str(market), *arguments[4:-2]])
+    assert done.exit_code == 0
+    assert json.loads((out / "report.json").read_text()).keys() == {"fair", "market"}
+    market.rename(source.parts["original"])
     golds.write_text("db_id,query\nfoul,SELECT 1\n")
     with pytest.raises(DataError, match="no database 'foul'"):
         CliRunner().invoke(app, arguments, catch_exceptions=False)
@@ -161,7 +166,7 @@ def test_magnifico_mini_is_asked_in_duckdb() -> None:
     assert task.not_scorable() == {}
     signature = task.dump_config()["metadata"]["signature"]
     assert signature["engine"].startswith("duckdb:")
-    assert signature["conversion"].startswith("v1-")
+    assert signature["conversion"].startswith(f"v{store.CONVERT_VERSION}-")
     assert signature["populated"].startswith("v")
     assert "server" not in signature
     for doc in docs[::16]:

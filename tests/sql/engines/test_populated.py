@@ -315,6 +315,7 @@ def test_what_cannot_be_populated_is_one_line(
         (url, tmp_path, "", "name the database of the copy: --into postgresql://writer@"),
         (url, tmp_path, server.url("copy"), "be another one than that which writes"),
         (url, tmp_path, "postgresql://writer:x@host/copy", "--into holds a password"),
+        (url, tmp_path, "postgresql://writer@host/copy?password=x", "--into holds a password"),
         (url, tmp_path, "copy", "--into copy: write postgresql://writer@host/DATABASE"),
         (url, tmp_path, server.url("nowhere", "writer"), 'database "nowhere" does not exist'),
         (url, tmp_path, server.url("shop", "writer"), "the schema public exists and holds"),
