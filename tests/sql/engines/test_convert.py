@@ -22,6 +22,7 @@ from lm_eval_ext.benchmarks.magnifico import converted as on_engine
 from lm_eval_ext.benchmarks.magnifico import documents, load
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.sql import Failure, QueryError, Rows
 from lm_eval_ext.sql.convert import store
 from lm_eval_ext.sql.convert.columns import Type, chosen
 from lm_eval_ext.sql.convert.outcomes import Translated, as_text, counted
@@ -150,6 +151,40 @@ def test_the_command_converts_and_translates(tmp_path: Path) -> None:
         CliRunner().invoke(app, more, catch_exceptions=False)
 
 
+class Stub:
+    """Another result each time, but none where NULL is put first."""
+
+    asked = 0
+
+    def __init__(self, **_: int) -> None: ...
+
+    def __enter__(self) -> "Stub":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def query(self, _: object, sql: str) -> Rows:
+        Stub.asked += 1
+        if "NULLS FIRST" in sql:
+            raise QueryError(Failure("timeout", "took too long"), sql)
+        return Rows(("rank",), [(self.asked,)] * self.asked)
+
+
+def test_a_check_with_a_timeout_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_engine, "Executor", Stub)
+    source, target = fair(tmp_path), store.DuckDBFolder(tmp_path)
+    places = {part: {"fair": target.place("fair", part)} for part in source.parts}
+    file = tmp_path / "golds.json"
+    for more, kept in (("", True), (" ORDER BY rank", False)):
+        golds = {"fair": [f"SELECT DISTINCT rank FROM Stall{more}", "SELECT 1"]}
+        found = on_engine._translated(file, [source], golds, places, target)
+        assert {one.reason for one in found.values()} == {"differs_original"}
+        assert file.exists() == kept
+        file.unlink(missing_ok=True)
+
+
 def test_counts_by_reason() -> None:
     made = [Translated("a", "a"), Translated("b", "", "types", "x"), Translated("c", "", "types")]
     assert counted(made) == {"types": 2}
@@ -221,11 +256,16 @@ def test_what_is_not_translated_is_left_out_and_named() -> None:
         ({"magnifico_engine": "mysql"}, "use sqlite, duckdb, postgresql"),
         ({"magnifico_engine": "postgresql"}, "needs a server"),
         ({"magnifico_server": "postgresql://r@h/d"}, "leave it out"),
+        (
+            {"magnifico_corpus": "own", "magnifico_engine": "postgresql",
+             "magnifico_server": "postgresql://r@h/d"},
+            "use duckdb for SQLite files of yours, or name a server in magnifico_databases",
+        ),
     ],
-)
+)  # fmt: skip
 def test_options_that_do_not_fit(options: dict[str, str], said: str) -> None:
     with pytest.raises(OptionError, match=said):
-        load.dataset(magnifico_corpus="mini", **options)
+        load.dataset(**{"magnifico_corpus": "mini", **options})
 
 
 def test_the_populated_rows_decide_about_types_too(tmp_path: Path) -> None:
