@@ -17,7 +17,7 @@ from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.convert.columns import Type, chosen, declared
 from lm_eval_ext.sql.engines.writing import ColumnDraft, TableDraft
 from lm_eval_ext.sql.schema import Column, ForeignKey, Schema, Table, schema_of
-from lm_eval_ext.sql.values import EngineName, Row, quoted
+from lm_eval_ext.sql.values import EngineName, Row, quoted, quoted_all
 
 Types: TypeAlias = Mapping[str, Mapping[str, Type]]
 """By table and column, both in lower case."""
@@ -82,7 +82,7 @@ class Plan:
                 rows=self._rows(path, table, tally),
                 primary_key=primary,
                 foreign_keys=self.keys[table.name.casefold()],
-                constraints=[f"UNIQUE ({', '.join(map(quoted, key))})" for key in unique],
+                constraints=[f"UNIQUE ({quoted_all(key)})" for key in unique],
             )
 
     def _type(self, table: Table, column: Column) -> Type:

@@ -24,7 +24,8 @@ CREATE TABLE helper (id INTEGER PRIMARY KEY, boss INTEGER REFERENCES helper(id),
 INSERT INTO helper VALUES (1, 1, 30, 'a'), (2, 1, '', 'b'), (3, 2, 25, CAST(x'ff61' AS TEXT));
 CREATE TABLE loose (k TEXT PRIMARY KEY, big INTEGER, wide VARCHAR(2));
 INSERT INTO loose VALUES (NULL, 5000000000, 'abc'), ('a', 1, 'd');
-CREATE TABLE guest (name TEXT COLLATE NOCASE REFERENCES keeper(name), code VARCHAR(2) COLLATE RTRIM);
+CREATE TABLE guest (name TEXT COLLATE NOCASE REFERENCES keeper(name),
+  code VARCHAR(2) COLLATE RTRIM);
 INSERT INTO guest VALUES ('Ann', 'x'), ('ann', 'x  ');
 CREATE TABLE keeper (name TEXT COLLATE NOCASE PRIMARY KEY);
 INSERT INTO keeper VALUES ('Ann');
