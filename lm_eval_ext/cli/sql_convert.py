@@ -72,7 +72,7 @@ def convert(
         reports[db_id] = report
         notes = "".join(f"\n  {note}" for note in report.notes)
         typer.echo(f"{db_id}: {report.tables} tables, {report.rows:,} rows{notes}")
-    store.write_report(out, reports)
+    store.write_report(out, {**target.reports(), **reports})
     if golds is not None:
         _translate(golds, sources, target, out / "golds.tsv")
 

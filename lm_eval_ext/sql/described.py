@@ -132,10 +132,13 @@ _LISTED: Mapping[EngineName, Callable[[_Ask], _Listed]] = MappingProxyType(
 )
 
 
+_ROW = "lm_eval_ext_row"
+"""An alias that no column has, since it would mean that column."""
+
 _ROW_HASH: Mapping[EngineName, str] = MappingProxyType(
     {
-        "duckdb": "CAST(hash(t) AS HUGEINT)",
-        "postgresql": "CAST(hashtextextended(CAST(t AS text), 0) AS numeric)",
+        "duckdb": f"CAST(hash({_ROW}) AS HUGEINT)",
+        "postgresql": f"CAST(hashtextextended(CAST({_ROW} AS text), 0) AS numeric)",
     }
 )
 
@@ -153,7 +156,7 @@ def digest_text(executor: Executor, place: Place) -> str:
             continue
         try:
             sums = executor.query(
-                place, f"SELECT count(*), sum({_ROW_HASH[place.engine]}) FROM {one.name} t"
+                place, f"SELECT count(*), sum({_ROW_HASH[place.engine]}) FROM {one.name} {_ROW}"
             ).rows
         except QueryError:
             sums = []

@@ -4,6 +4,7 @@ Messages are pickled and sent over two pipes. Worker processes import this modul
 need nothing outside the standard library.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -38,6 +39,11 @@ class Place(NamedTuple):
 def quoted(name: str) -> str:
     """Returns a name as an SQL identifier, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_all(names: Iterable[str]) -> str:
+    """Names as SQL identifiers, separated by commas."""
+    return ", ".join(map(quoted, names))
 
 
 class Rows(NamedTuple):

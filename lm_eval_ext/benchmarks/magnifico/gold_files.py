@@ -9,7 +9,8 @@ from lm_eval_ext import data
 from lm_eval_ext.benchmarks.magnifico import corpora
 from lm_eval_ext.benchmarks.magnifico.records import BASE, Corpus, Example
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.sql import OneDatabase, Place, databases_at
+from lm_eval_ext.sql import Databases, OneDatabase, Place, databases_at
+from lm_eval_ext.sql.engines.places import check_id
 
 Wanted = dict[str, tuple[Place, tuple[str, ...]]]
 """Databases with their gold queries, by id."""
@@ -23,12 +24,13 @@ def wanted(source: str | Path, golds: Path | None) -> tuple[Corpus, Wanted]:
         golds: A file of gold queries; None: MAGNIFICo's.
 
     Raises:
-        OptionError: There is no such database.
-        DataError: A file cannot be read.
+        OptionError: There is no such database, or a gold query's is not named by a plain name.
+        DataError: A file cannot be read, there is none of the databases, or they are of several
+            engines.
     """
     known = databases_at(source, data.cache_dir(), option="--databases")
     corpus = texts(golds, known.db_id if isinstance(known, OneDatabase) else "")
-    return corpus, available(corpus, source)
+    return corpus, _available(corpus, known, source)
 
 
 def texts(golds: Path | None = None, only: str = "") -> Corpus:
@@ -86,14 +88,11 @@ def golds_in(file: Path, only: str = "") -> list[tuple[str, str]]:
     return found
 
 
-def available(corpus: Corpus, source: str | Path) -> Wanted:
-    """The databases that the corpus asks about and that are there, with their gold queries.
-
-    Raises:
-        DataError: There is none of them, or they are of several engines.
-    """
-    known = databases_at(source, data.cache_dir(), option="--databases")
+def _available(corpus: Corpus, known: Databases | OneDatabase, source: str | Path) -> Wanted:
+    """The databases that the corpus asks about and that are there, with their gold queries."""
     golds = corpus.golds()
+    for db_id in golds:
+        check_id(db_id)  # copies and reports are named by it
     # A single database, such as a copy, may have any name.
     only = known.place if isinstance(known, OneDatabase) and len(golds) == 1 else None
     found = {

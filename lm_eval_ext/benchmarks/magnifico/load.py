@@ -101,7 +101,7 @@ def dataset(
         databases=magnifico_databases,
         populated=magnifico_populated,
         file=magnifico_file,
-        engine=converted.engine_of(magnifico_engine, magnifico_server),
+        engine=converted.engine_of(magnifico_engine, magnifico_server, magnifico_corpus),
     )
     made, left_out = documents(
         ready.corpus,
@@ -199,7 +199,9 @@ def prepared(options: Mapping[str, Any]) -> Prepared:
         databases=options["magnifico_databases"],
         populated=options["magnifico_populated"],
         file=options["magnifico_file"],
-        engine=converted.engine_of(options["magnifico_engine"], options["magnifico_server"]),
+        engine=converted.engine_of(
+            *(options[f"magnifico_{key}"] for key in ("engine", "server", "corpus"))
+        ),
     )
 
 

@@ -184,7 +184,7 @@ def _of_copy(copy: Path, db_id: str, golds: tuple[str, ...]) -> Path | None:
     if not data.available(corpora.DATABASES):
         return None
     path = Databases(data.require_all(corpora.DATABASES).path).find_sqlite(db_id)
-    if path is None or finished(copy.parents[1], db_id, path, golds) is None:
+    if path is None or finished(copy.absolute().parent.parent, db_id, path, golds) is None:
         return None
     return path
 

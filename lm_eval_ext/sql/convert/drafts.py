@@ -17,7 +17,7 @@ from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.convert.columns import Type, chosen, declared
 from lm_eval_ext.sql.engines.writing import ColumnDraft, TableDraft
 from lm_eval_ext.sql.schema import Column, ForeignKey, Schema, Table, schema_of
-from lm_eval_ext.sql.values import EngineName, Row, quoted
+from lm_eval_ext.sql.values import EngineName, Row, quoted, quoted_all
 
 Types: TypeAlias = Mapping[str, Mapping[str, Type]]
 """By table and column, both in lower case."""
@@ -82,7 +82,7 @@ class Plan:
                 rows=self._rows(path, table, tally),
                 primary_key=primary,
                 foreign_keys=self.keys[table.name.casefold()],
-                constraints=[f"UNIQUE ({', '.join(map(quoted, key))})" for key in unique],
+                constraints=[f"UNIQUE ({quoted_all(key)})" for key in unique],
             )
 
     def _type(self, table: Table, column: Column) -> Type:
@@ -92,7 +92,7 @@ class Plan:
         types = [self._type(table, one) for one in table.columns]
         decimals = [at for at, one in enumerate(types) if one.family == "decimal"]
         with closing(_open(path)) as connection:
-            for row in connection.execute(_select(table, table.columns, types)):
+            for row in connection.execute(_select(table, types)):
                 tally.add(row)
                 tally.rows += 1
                 if decimals:  # as a float one may be rounded
@@ -256,13 +256,14 @@ def _values(
 ) -> Iterator[tuple[Any, ...]]:
     """The different rows of some columns; none of no columns."""
     if columns:
-        names = ", ".join(map(quoted, columns))
+        # As here, values are different in the engine if their bytes are.
+        names = ", ".join(f"{quoted(one)} COLLATE BINARY" for one in columns)
         yield from connection.execute(f"SELECT DISTINCT {names} FROM {quoted(table.name)}")
 
 
-def _select(table: Table, columns: Sequence[Column], types: Sequence[Type]) -> str:
+def _select(table: Table, types: Sequence[Type]) -> str:
     names = []
-    for column, kind in zip(columns, types, strict=True):
+    for column, kind in zip(table.columns, types, strict=True):
         name = quoted(column.name)
         cast = {"text": f"CAST({name} AS TEXT)", "blob": f"CAST({name} AS BLOB)"}
         names.append(cast.get(kind.family, name))

@@ -41,11 +41,15 @@ class Checker:
         engine: Where to.
         sqlite: Runs the golds.
         other: Runs their translations.
+
+    Attributes:
+        timed_out: Whether a query took too long so far, which it need not do again.
     """
 
     def __init__(self, engine: EngineName, sqlite: Executor, other: Executor) -> None:
         self._engine, self._sqlite, self._other = engine, sqlite, other
         self._reserved: frozenset[str] | None = None
+        self.timed_out = False
 
     def check(
         self, golds: Iterable[str], originals: Mapping[str, Path], converted: Mapping[str, Place]
@@ -106,16 +110,26 @@ class Checker:
                 return Translated(gold, sql, _reason(error.failure), error.failure.message)
             if not right:
                 exact = translate(gold, names, nulls="sqlite")
-                ordered = exact != sql and self._equal(gold, path, exact, converted[part])
+                try:
+                    ordered = exact != sql and self._equal(gold, path, exact, converted[part])
+                except (_GoldFailsError, QueryError):
+                    ordered = False
                 cut = re.search(r"\blimit\b[^)]*\)", gold, re.IGNORECASE)
                 reason = "null_order" if ordered else "inner_limit" if cut else f"differs_{part}"
                 return Translated(gold, sql, reason, REASONS[reason])
         return Translated(gold, sql)
 
     def _equal(self, gold: str, path: Path, sql: str, place: Place) -> bool:
+        def ask(executor: Executor, place: Path | Place, query: str) -> Rows:
+            try:
+                return executor.query(place, query)
+            except QueryError as error:
+                self.timed_out |= error.failure.kind == "timeout"
+                raise
+
         def run(query: str) -> Rows | Failure:
             try:
-                found = self._sqlite.query(path, query)
+                found = ask(self._sqlite, path, query)
             except QueryError as error:
                 return error.failure
             return Rows(found.columns, [tuple(map(cell, row)) for row in found.rows])
@@ -124,7 +138,7 @@ class Checker:
         if isinstance(expected, Failure):
             raise _GoldFailsError(expected.message)
         prepared = find_semantics("strict").prepare(Gold(gold, expected, run))
-        return prepared.matches(self._other.query(place, sql))
+        return prepared.matches(ask(self._other, place, sql))
 
 
 class _GoldFailsError(Exception):

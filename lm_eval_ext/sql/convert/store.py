@@ -24,7 +24,7 @@ from lm_eval_ext.sql.engines.writing import write_duckdb, write_postgresql
 from lm_eval_ext.sql.values import EngineName, Place, quoted
 from lm_eval_ext.text import one_line
 
-CONVERT_VERSION = 2
+CONVERT_VERSION = 3
 """Rises whenever a database could be converted otherwise; in signatures."""
 
 ORIGINAL, POPULATED = "original", "populated"
@@ -170,9 +170,11 @@ class Server(Target):
                 "SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace"
             ).fetchall()
         for name, comment in comments:
-            if name.startswith(self.prefix) and (comment or "").startswith(_MARK):
+            if (comment or "").startswith(_MARK):
                 db_id, report = json.loads(comment.removeprefix(_MARK))
-                found[db_id] = Report.of(report)
+                # Conversions with other prefixes may be there, too.
+                if name in {self.schema(db_id, part) for part in (ORIGINAL, POPULATED)}:
+                    found[db_id] = Report.of(report)
         return found
 
     def place(self, db_id: str, part: str) -> Place:
@@ -228,7 +230,7 @@ class Server(Target):
             raise DataError(one_line(f"{self.url}: {error}", limit=400)) from None
 
 
-def target_at(to: str, folder: Path, *, prefix: str = "", readers: Sequence[str] = ()) -> Target:
+def target_at(to: str, folder: Path, *, readers: Sequence[str] = ()) -> Target:
     """Where to convert to: ``duckdb``, which means files in the folder, or a server's URL.
 
     Raises:
@@ -238,7 +240,7 @@ def target_at(to: str, folder: Path, *, prefix: str = "", readers: Sequence[str]
     if to == "duckdb":
         return DuckDBFolder(folder)
     if "://" in to:
-        return Server(to, prefix=prefix, readers=readers)
+        return Server(to, readers=readers)
     raise OptionError(f"cannot convert to {to!r}; use duckdb or postgresql://owner@host/database")
 
 

@@ -16,10 +16,10 @@ from sqlglot.errors import SqlglotError
 from lm_eval_ext.sql.convert.columns import Type
 from lm_eval_ext.sql.convert.grouping import complete_groups
 from lm_eval_ext.sql.convert.naming import INTEGRAL, MOMENTS, Names
+from lm_eval_ext.sql.engines.dialects import DIALECTS
 from lm_eval_ext.sql.parsing import COMPARISONS, UnparsedQuery, parse, sources, table_of, to_sql
 from lm_eval_ext.text import one_line
 
-_DIALECTS = {"duckdb": "duckdb", "postgresql": "postgres"}
 _OF_TEXT = (exp.Substring, exp.Length, exp.Upper, exp.Lower, exp.DPipe, exp.StrPosition, exp.Trim)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Sum, exp.Avg)
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
@@ -47,7 +47,7 @@ def translate(sql: str, names: Names, *, nulls: Literal["dialect", "sqlite"] = "
         if nulls == "dialect":
             _orders(tree, names)
         _spellings(tree, names)
-        return str(tree.sql(dialect=_DIALECTS[names.engine], comments=False))
+        return str(tree.sql(dialect=DIALECTS[names.engine].sqlglot, comments=False))
     except (SqlglotError, RecursionError, ValueError) as error:
         raise UnparsedQuery(one_line(f"cannot be translated: {error}", limit=300)) from error
 

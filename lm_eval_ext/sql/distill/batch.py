@@ -18,6 +18,7 @@ from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.distill.report import Report, finished, key_of
+from lm_eval_ext.sql.engines.places import check_id
 
 _log = get_logger(__name__)
 
@@ -60,8 +61,7 @@ def populate_all(
     if workers < 1:
         raise OptionError(f"workers={workers}: must be 1 or more")
     for db_id in databases:
-        if db_id in ("", ".", "..") or Path(db_id).name != db_id:
-            raise OptionError(f"database id {db_id!r}: must be a plain name, without a path")
+        check_id(db_id)
     reports: dict[str, Report] = {}
     todo: list[str] = []
     for db_id, (original, golds) in databases.items():

@@ -10,7 +10,7 @@ from lm_eval_ext.sql.distill.shape import Shape
 from lm_eval_ext.sql.distill.shapes import Shapes
 from lm_eval_ext.sql.distill.values import all_equal, fresh
 from lm_eval_ext.sql.schema import Column, ForeignKey, Schema, Table
-from lm_eval_ext.sql.values import Value, quoted
+from lm_eval_ext.sql.values import Value, quoted, quoted_all
 
 _DEPTH = 5
 """Levels of parents that may be added for one row."""
@@ -135,8 +135,7 @@ class Inserter:
         """Returns a row's values by lower-case column name; None if it is gone."""
         names = [column.name for column in added.table.columns]
         row = self._connection.execute(
-            f"SELECT {', '.join(map(quoted, names))} FROM {quoted(added.table.name)} "
-            f"WHERE {added.where}",
+            f"SELECT {quoted_all(names)} FROM {quoted(added.table.name)} WHERE {added.where}",
             added.key,
         ).fetchone()
         return None if row is None else dict(zip((n.lower() for n in names), row, strict=True))
@@ -252,7 +251,7 @@ class Inserter:
     def _some_parent(
         self, parent: Table, reference: ForeignKey, rng: random.Random
     ) -> dict[str, Value] | None:
-        targets = ", ".join(map(quoted, reference.parent_columns))
+        targets = quoted_all(reference.parent_columns)
         present = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in reference.parent_columns)
         found = self._connection.execute(
             f"SELECT {targets} FROM {quoted(parent.name)} WHERE {present} LIMIT {_PARENTS}"

@@ -10,7 +10,7 @@ from lm_eval_ext.sql.distill.shape import Shape
 from lm_eval_ext.sql.distill.shapes import Shapes
 from lm_eval_ext.sql.parsing import HOLDS
 from lm_eval_ext.sql.schema import Column, Schema, Table
-from lm_eval_ext.sql.values import Value, quoted
+from lm_eval_ext.sql.values import Value, quoted, quoted_all
 
 _LARGEST = 2**53
 """Larger integers are not all exact as floats, so no value is built from them."""
@@ -178,7 +178,7 @@ class Pools:
         names = [c.name for c in self._schema[table].columns if not c.generated]
         try:
             row = self._connection.execute(
-                f"SELECT {', '.join(map(quoted, names))} FROM "
+                f"SELECT {quoted_all(names)} FROM "
                 f"{quoted(self._schema[table].name)} WHERE {all_equal(key)}",
                 values,
             ).fetchone()
@@ -204,7 +204,7 @@ class Pools:
         columns = [column for column in self._schema[name].columns if not column.generated]
         if not columns:
             return []
-        parts = ", ".join(quoted(column.name) for column in columns)
+        parts = quoted_all(column.name for column in columns)
         rows: list[tuple[Value, ...]] = []
         try:
             query = f"SELECT {parts} FROM {quoted(name)}"

@@ -19,6 +19,7 @@ class Dialect:
     Attributes:
         name: As signatures have it.
         title: As prompts and messages have it.
+        sqlglot: As sqlglot calls it.
         version: A query that returns the engine's version.
         where: Of the :class:`~.base.Engine`: module and class.
         driver: The module of its driver, where that is not Python's own.
@@ -27,6 +28,7 @@ class Dialect:
 
     name: EngineName
     title: str
+    sqlglot: str
     version: str
     where: tuple[str, str]
     driver: str | None = None
@@ -54,14 +56,15 @@ DIALECTS: Mapping[EngineName, Dialect] = MappingProxyType(
         one.name: one
         for one in (
             Dialect(
-                "sqlite", "SQLite", "SELECT sqlite_version()", (f"{_HERE}.sqlite", "SQLiteEngine")
+                "sqlite", "SQLite", "sqlite", "SELECT sqlite_version()",
+                (f"{_HERE}.sqlite", "SQLiteEngine"),
             ),
             Dialect(
-                "duckdb", "DuckDB", "SELECT ltrim(version(), 'v')",
+                "duckdb", "DuckDB", "duckdb", "SELECT ltrim(version(), 'v')",
                 (f"{_HERE}.duckdb", "DuckDBEngine"), "duckdb", "duckdb",
             ),
             Dialect(
-                "postgresql", "PostgreSQL",
+                "postgresql", "PostgreSQL", "postgres",
                 "SELECT split_part(current_setting('server_version'), ' ', 1)",
                 (f"{_HERE}.postgresql", "PostgreSQLEngine"), "psycopg", "postgres",
             ),

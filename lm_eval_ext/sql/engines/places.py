@@ -30,6 +30,12 @@ class Finder(Protocol):
         """Returns where a database is; None if there is none with that id."""
 
 
+def check_id(db_id: str) -> None:
+    """Raises OptionError if a database's id leads out of a folder that it is to lie in."""
+    if db_id in ("", ".", "..") or "\0" in db_id or Path(db_id).name != db_id:
+        raise OptionError(f"database id {db_id!r}: must be a plain name, without a path")
+
+
 class NamedDatabases:
     """Databases anywhere, by id; ids are case-sensitive. Paths are those of files."""
 
@@ -207,12 +213,18 @@ def sqlite_path(place: Place) -> Path:
     return Path(place.address)
 
 
+def holds_password(url: str) -> bool:
+    """Whether a server's URL holds a password, which results and reports would show."""
+    parts = urlsplit(url)
+    return bool(parts.password) or not {"password", "sslpassword"}.isdisjoint(parse_qs(parts.query))
+
+
 def _server(url: str) -> OneDatabase:
     parts = urlsplit(url)
     if parts.scheme not in ("postgresql", "postgres"):
         raise OptionError(f"{parts.scheme}://... is no database that can be used; {LEGAL}")
     given = parse_qs(parts.query)
-    if parts.password or "password" in given:
+    if holds_password(url):
         raise OptionError(
             "the URL holds a password, which results would show; leave it out and set PGPASSWORD, "
             "or write it to ~/.pgpass"

@@ -15,7 +15,7 @@ from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.engines.dialects import DIALECTS
 from lm_eval_ext.sql.schema import ForeignKey
-from lm_eval_ext.sql.values import SHOWN, quoted
+from lm_eval_ext.sql.values import SHOWN, quoted, quoted_all
 from lm_eval_ext.text import one_line
 
 _ROWS = 10_000
@@ -27,11 +27,20 @@ _NAME_BYTES = 63
 
 @dataclass(frozen=True)
 class ColumnDraft:
-    """A column to be made; ``type`` is in the engine's dialect."""
+    """A column to be made; ``type`` is in the engine's dialect.
+
+    ``generated`` is the expression of a generated column, in PostgreSQL only; rows leave it out.
+    """
 
     name: str
     type: str
     not_null: bool = False
+    generated: str = ""
+
+    def declared(self) -> str:
+        """As CREATE TABLE has it."""
+        made = f" GENERATED ALWAYS AS ({self.generated}) STORED" if self.generated else ""
+        return f"{quoted(self.name)} {self.type}{made}{' NOT NULL' if self.not_null else ''}"
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,7 @@ def write_postgresql(
         if finish is not None:
             finish(cursor)
         if readers:
-            roles = ", ".join(map(quoted, readers))
+            roles = quoted_all(readers)
             cursor.execute(f"GRANT USAGE ON SCHEMA {quoted(schema)} TO {roles}")
             inside = f"ON ALL TABLES IN SCHEMA {quoted(schema)}"
             cursor.execute(f"GRANT SELECT {inside} TO {roles}")
@@ -187,25 +196,18 @@ def _begin(cursor: Any, url: str, schema: str) -> None:
 
 
 def _create(table: TableDraft, keys: Iterable[ForeignKey]) -> str:
-    parts = [
-        f"{quoted(column.name)} {column.type}{' NOT NULL' if column.not_null else ''}"
-        for column in table.columns
-    ]
+    parts = [column.declared() for column in table.columns]
     if table.primary_key:
-        parts.append(f"PRIMARY KEY ({_names(table.primary_key)})")
+        parts.append(f"PRIMARY KEY ({quoted_all(table.primary_key)})")
     parts += [*table.constraints, *map(_key, keys)]
     return f"CREATE TABLE {quoted(table.name)} ({', '.join(parts)})"
 
 
 def _key(key: ForeignKey) -> str:
     return (
-        f"FOREIGN KEY ({_names(key.columns)}) REFERENCES {quoted(key.parent)} "
-        f"({_names(key.parent_columns)})"
+        f"FOREIGN KEY ({quoted_all(key.columns)}) REFERENCES {quoted(key.parent)} "
+        f"({quoted_all(key.parent_columns)})"
     )
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(map(quoted, names))
 
 
 def _parents_first(tables: Sequence[TableDraft]) -> list[TableDraft]:
@@ -254,7 +256,7 @@ def _batches(rows: Iterable[Sequence[Any]], size: int) -> Iterator[list[Sequence
 
 
 def _copy(cursor: Any, table: TableDraft) -> None:
-    names = _names(column.name for column in table.columns)
+    names = quoted_all(column.name for column in table.columns if not column.generated)
     with cursor.copy(f"COPY {quoted(table.name)} ({names}) FROM STDIN") as copy:
         for row in table.rows:
             copy.write_row(row)

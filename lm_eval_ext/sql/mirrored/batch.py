@@ -11,6 +11,7 @@ from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.distill.report import POPULATE_VERSION, Report
+from lm_eval_ext.sql.engines.places import check_id, holds_password
 from lm_eval_ext.sql.mirrored.build import MIRROR_VERSION, Target, populate
 from lm_eval_ext.sql.values import Place
 
@@ -35,8 +36,10 @@ def populate_files(
 
     Raises:
         DataError: An original cannot be read.
-        OptionError: A copy cannot be written.
+        OptionError: A copy cannot be written, or an id is not a plain name.
     """
+    for db_id in databases:
+        check_id(db_id)
     reports = {}
     for db_id, (place, golds) in databases.items():
         copy = copy_in(folder, db_id)
@@ -81,8 +84,9 @@ def populate_database(
 
     Raises:
         DataError: A database cannot be read or connected to.
-        OptionError: A copy cannot be written.
+        OptionError: A copy cannot be written, or the id is not a plain name.
     """
+    check_id(db_id)
     report = _populated(place, golds, target_of(place, into), db_id, progress)
     _make(folder)
     _note(folder / f"{db_id}.report.json", {"report": report.as_dict()})
@@ -95,7 +99,7 @@ def target_of(place: Place, into: str) -> Target:
     role = ours.username or ""
     if theirs.scheme not in ("postgresql", "postgres") or not theirs.path.strip("/"):
         raise OptionError(f"--into {into}: write postgresql://writer@host/DATABASE")
-    if theirs.password:
+    if holds_password(into):
         raise OptionError(
             "--into holds a password, which reports would show; leave it out and write it to "
             "~/.pgpass"

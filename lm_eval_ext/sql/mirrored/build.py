@@ -17,7 +17,7 @@ from lm_eval_ext.sql.mirrored.judging import COPY, ORIGINAL, judge, translated
 from lm_eval_ext.sql.mirrored.reading import Mirror, mirror
 from lm_eval_ext.sql.values import Place
 
-MIRROR_VERSION = 1
+MIRROR_VERSION = 2
 """Rises whenever other rows would be added to copies of other engines than SQLite."""
 
 
@@ -68,7 +68,7 @@ def populate(
         OptionError: The copy cannot be written.
     """
     with workspace(original, target.place) as (executor, folder):
-        made = mirror(original, folder / f"{name}.sqlite")
+        made = mirror(original, folder / "original.sqlite")
         if target.into:
             check_free(target.into, made.catalogue.schema)  # before minutes are spent
         said, failed = translated(executor, made, golds)
@@ -108,7 +108,7 @@ def check(
         DataError: A database cannot be read.
     """
     with workspace(original or copy, copy) as (executor, folder):
-        made = mirror(original or copy, folder / f"{name}.sqlite")
+        made = mirror(original or copy, folder / "original.sqlite")
         other = made if original is None else mirror(copy, folder / "copy.sqlite")
         said, failed = translated(executor, made, golds)
         searched = build.check(

@@ -15,12 +15,15 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 
 @dataclass(frozen=True)
 class DeclaredColumn:
-    """A column; ``labels`` are those of PostgreSQL's enumerations, as SQL."""
+    """A column; ``labels`` are those of PostgreSQL's enumerations, as SQL.
+
+    ``generated`` is the expression of a generated column, else "".
+    """
 
     name: str
     type: str
     not_null: bool
-    generated: bool
+    generated: str
     labels: str = ""
 
 
@@ -52,9 +55,9 @@ class Catalogue:
 
 _DUCKDB_COLUMNS = """
 SELECT c.table_name, c.column_name, c.data_type, NOT c.is_nullable,
-  regexp_matches(t.sql, 'GENERATED ALWAYS AS\\(') AND c.column_default IS NOT NULL
+  CASE WHEN regexp_matches(t.sql, 'GENERATED ALWAYS AS\\(') AND c.column_default IS NOT NULL
     AND contains(t.sql, ' GENERATED ALWAYS AS(' || regexp_extract(c.column_default,
-      '^CAST\\((.*) AS [^()]*(?:\\([^()]*\\))?\\)$', 1)), ''
+      '^CAST\\((.*) AS [^()]*(?:\\([^()]*\\))?\\)$', 1)) THEN c.column_default ELSE '' END, ''
 FROM duckdb_columns c JOIN duckdb_tables t USING (table_oid)
 WHERE NOT t.internal AND t.schema_name = current_schema() ORDER BY table_oid, c.column_index
 """
@@ -76,8 +79,10 @@ _HERE = "c.relnamespace = to_regnamespace(quote_ident(current_schema()))"
 _MAY = "has_table_privilege(c.oid, 'SELECT')"
 _POSTGRESQL_COLUMNS = f"""
 SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-  a.attgenerated <> '', coalesce((SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY
-    enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid), '')
+  CASE WHEN a.attgenerated = '' THEN '' ELSE (SELECT pg_get_expr(d.adbin, d.adrelid)
+    FROM pg_attrdef d WHERE d.adrelid = c.oid AND d.adnum = a.attnum) END,
+  coalesce((SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder)
+    FROM pg_enum e WHERE e.enumtypid = a.atttypid), '')
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND {_HERE} AND {_MAY}
 ORDER BY c.oid, a.attnum
@@ -122,9 +127,7 @@ def read(ask: Ask, engine: EngineName) -> Catalogue:
     tables: dict[str, DeclaredTable] = {}
     for table, name, kind, not_null, generated, labels in ask(columns):
         made = tables.setdefault(table, DeclaredTable(table))
-        made.columns.append(
-            DeclaredColumn(name, kind, bool(not_null), bool(generated), labels or "")
-        )
+        made.columns.append(DeclaredColumn(name, kind, bool(not_null), generated, labels or ""))
     for table, kind, named, condition, parent, parents in ask(constraints):
         if table not in tables:
             continue

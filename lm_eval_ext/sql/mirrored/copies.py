@@ -21,7 +21,7 @@ from lm_eval_ext.sql.executor import Executor
 from lm_eval_ext.sql.mirrored.catalogue import Ask, DeclaredTable, read
 from lm_eval_ext.sql.mirrored.reading import Mirror, MirroredTable, reader
 from lm_eval_ext.sql.mirrored.types import Carried
-from lm_eval_ext.sql.values import Place, Row, Value, quoted
+from lm_eval_ext.sql.values import Place, Row, Value, quoted, quoted_all
 from lm_eval_ext.text import one_line
 
 Added = Mapping[str, Sequence[Row]]
@@ -116,8 +116,12 @@ def write_database(
 
 def _draft(ask: Ask, table: DeclaredTable) -> TableDraft:
     """A table to be made, with rows as the server writes them as text."""
-    columns = [ColumnDraft(one.name, one.type, one.not_null) for one in table.columns]
-    shown = ", ".join(f"CAST({quoted(one.name)} AS text)" for one in table.columns)
+    columns = [
+        ColumnDraft(one.name, one.type, one.not_null, one.generated) for one in table.columns
+    ]
+    shown = ", ".join(
+        f"CAST({quoted(one.name)} AS text)" for one in table.columns if not one.generated
+    )
 
     def rows() -> Iterator[Row]:
         yield from ask(f"SELECT {shown} FROM {quoted(table.name)}")
@@ -129,7 +133,7 @@ def _draft(ask: Ask, table: DeclaredTable) -> TableDraft:
         table.primary_key,
         table.foreign_keys,
         [
-            *(f"UNIQUE ({', '.join(map(quoted, names))})" for names in table.unique),
+            *(f"UNIQUE ({quoted_all(names)})" for names in table.unique),
             *(f"CHECK ({check})" for check in table.checks),
         ],
     )
@@ -162,7 +166,7 @@ def _statement(table: MirroredTable, row: Row) -> tuple[str, list[Any]]:
         f"(SELECT {quoted(one)} FROM {name} WHERE {quoted(one)} IS NOT NULL LIMIT 1)"
         for one in table.copied
     ]
-    spelt = ", ".join(map(quoted, [*table.kinds, *table.copied]))
+    spelt = quoted_all([*table.kinds, *table.copied])
     given = list(map(_given, table.kinds.values(), row))
     return f"INSERT INTO {name} ({spelt}) VALUES ({', '.join(values)})", given
 

@@ -9,20 +9,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from functools import lru_cache
-from types import MappingProxyType
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from lm_eval_ext.sql.engines.dialects import DIALECTS
 from lm_eval_ext.sql.parsing import COMPARISONS, UnparsedQuery, parse, resolve, to_sql
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import EngineName
 from lm_eval_ext.text import one_line
 
-_DIALECTS: Mapping[EngineName, str] = MappingProxyType(
-    {"duckdb": "duckdb", "postgresql": "postgres"}
-)
 _PARTS = {"YEAR": "%Y", "MONTH": "%m", "DAY": "%d"}
 _DEVIATIONS = (exp.Stddev, exp.StddevSamp)
 _DAYS = (exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPTZ)
@@ -34,7 +31,7 @@ def to_sqlite(sql: str, engine: EngineName, schema: Schema) -> str:
     Raises:
         UnparsedQuery: It is not one query that can be read.
     """
-    tree = _query(sql, _DIALECTS[engine])
+    tree = _query(sql, DIALECTS[engine].sqlglot)
 
     def step(node: exp.Expr) -> exp.Expr:  # noqa: PLR0911 (a table of nodes)
         if isinstance(node, exp.Table):
@@ -134,7 +131,7 @@ def from_sqlite(sql: str, engine: EngineName, schema: Schema) -> str:
         UnparsedQuery: It is not one query that can be read.
     """
     tree = _query(to_sql(parse(sql, schema)), "sqlite")
-    dialect = _DIALECTS[engine]
+    dialect = DIALECTS[engine].sqlglot
     names = _names(schema)
 
     def spell(node: exp.Expr) -> exp.Expr:

@@ -4,7 +4,7 @@ It mirrors what SQLite can hold unaltered. What it cannot is left out, column by
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
 from lm_eval_ext.sql.executor import Executor
 from lm_eval_ext.sql.mirrored.catalogue import Ask, Catalogue, DeclaredColumn, DeclaredTable, read
 from lm_eval_ext.sql.mirrored.dialect import to_sqlite
@@ -21,7 +22,7 @@ from lm_eval_ext.sql.mirrored.types import Carried, carried
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.schema import Schema, read_schema
-from lm_eval_ext.sql.values import Place, QueryError, quoted
+from lm_eval_ext.sql.values import Place, QueryError, quoted, quoted_all
 
 MOST_ROWS = 200_000
 """Rows of a table: the search holds all in memory, and asks for all of them often."""
@@ -194,13 +195,13 @@ class _Writer:
         if not parts:
             parts.append("nothing_carried")  # a table needs a column
         if key:
-            parts.append(f"PRIMARY KEY ({_names(key)})")
-        parts += [f"UNIQUE ({_names(one)})" for one in table.unique if set(one) <= set(kinds)]
+            parts.append(f"PRIMARY KEY ({quoted_all(key)})")
+        parts += [f"UNIQUE ({quoted_all(one)})" for one in table.unique if set(one) <= set(kinds)]
         for reference in table.foreign_keys:
             if set(reference.columns) <= set(kinds) and reference.parent in others:
                 parts.append(
-                    f"FOREIGN KEY ({_names(reference.columns)}) REFERENCES "
-                    f"{quoted(reference.parent)} ({_names(reference.parent_columns)})"
+                    f"FOREIGN KEY ({quoted_all(reference.columns)}) REFERENCES "
+                    f"{quoted(reference.parent)} ({quoted_all(reference.parent_columns)})"
                 )
         checks = [f"CHECK ({check})" for check in self._checks()]
         fill = f"INSERT INTO {quoted(table.name)} SELECT {', '.join(raw) or '1'} FROM temp.raw"
@@ -226,16 +227,12 @@ def _plain(value: Any, zone: bool) -> Any:  # noqa: FBT001
     return value.removesuffix("+00") if zone and isinstance(value, str) else value
 
 
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(map(quoted, names))
-
-
 def _view(made: sqlite3.Connection, name: str, query: str, place: Place, schema: Schema) -> bool:
     """Makes a view; whether it works."""
     try:
         made.execute(f"CREATE VIEW {quoted(name)} AS {to_sqlite(query, place.engine, schema)}")
-        made.execute(f"SELECT * FROM {quoted(name)} LIMIT 1").fetchall()
-    except (sqlite3.Error, UnparsedQuery):
+        Runner(made).rows(f"SELECT * FROM {quoted(name)} LIMIT 1")  # a view may have no end
+    except (sqlite3.Error, NoResultError, UnparsedQuery):
         made.execute(f"DROP VIEW IF EXISTS {quoted(name)}")
         return False
     return True

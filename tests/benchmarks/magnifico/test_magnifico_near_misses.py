@@ -122,6 +122,14 @@ def test_with_the_originals_the_count_is_the_builds(real_data: Path, tmp_path: P
         run("near-misses", "--databases", tmp_path / "out", "--originals", tmp_path / "in")
 
 
+def test_a_copy_may_lie_in_the_working_folder(
+    real_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copyfile(real_data / "spider_databases/icfp_1/icfp_1.sqlite", tmp_path / "icfp_1.sqlite")
+    monkeypatch.chdir(tmp_path)
+    assert near_misses._of_copy(Path("icfp_1.sqlite"), "icfp_1", ()) is None  # never populated
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [

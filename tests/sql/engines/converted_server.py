@@ -30,8 +30,14 @@ def check_conversion(server: Server, tmp_path: Path) -> None:
     check_queries(source, reader)
     with Executor(workers=1) as executor:
         shown = described(executor, reader.place("fair", "original"), 1)
-    assert [one.name for one in shown] == ['"Stall"', "sale", "helper", "loose"]
+    assert [one.name for one in shown] == [
+        '"Stall"', "sale", "helper", "loose", "guest", "keeper",
+    ]  # fmt: skip
     other = store.Source("fair", {"original": source.parts["populated"]})
+    more = store.Server(owner.url, prefix="x_y_")
+    ((_, report),) = store.convert([other], more)
+    assert more.reports() == {"fair": report} != owner.reports() == reader.reports()
+    assert store.Server(owner.url).reports() == {}
     with pytest.raises(OptionError, match="DROP SCHEMA"):
         next(store.convert([other], owner))
 

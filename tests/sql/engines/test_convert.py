@@ -22,6 +22,7 @@ from lm_eval_ext.benchmarks.magnifico import converted as on_engine
 from lm_eval_ext.benchmarks.magnifico import documents, load
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.sql import Failure, QueryError, Rows
 from lm_eval_ext.sql.convert import store
 from lm_eval_ext.sql.convert.columns import Type, chosen
 from lm_eval_ext.sql.convert.outcomes import Translated, as_text, counted
@@ -106,8 +107,8 @@ def test_what_is_there_is_not_written_again(
     other = store.DuckDBFolder(tmp_path / "out")
     first = dict(store.convert([changed], other))["fair"]
     assert first.digest != target.reports()["fair"].digest
-    assert first.rows == 13
-    assert json.loads((tmp_path / "out" / "report.json").read_text())["fair"]["rows"] == 13
+    assert first.rows == 16
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["fair"]["rows"] == 16
 
 
 def test_places_to_convert_to(tmp_path: Path) -> None:
@@ -131,18 +132,57 @@ def test_the_command_converts_and_translates(tmp_path: Path) -> None:
                  "-o", str(out), "--golds", str(golds)]  # fmt: skip
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert done.exit_code == 0
-    assert "fair: 4 tables, 12 rows" in done.stdout
+    assert "fair: 6 tables, 15 rows" in done.stdout
     assert "helper.age: INTEGER is TEXT (it holds integers" in done.stdout
     assert "1 of 2 gold queries can be scored on DuckDB (50.0%)" in done.stdout
     lines = (out / "golds.tsv").read_text().splitlines()
     assert lines[1].split("\t")[2:] == ["SELECT sale_id, pieces // 2 FROM sale", "", ""]
     assert lines[2].split("\t")[3] == "differs_original"
+    market = source.parts["original"].rename(tmp_path / "market.sqlite")
+    done = CliRunner().invoke(app, [*arguments[:3], str(market), *arguments[4:-2]])
+    assert done.exit_code == 0
+    assert json.loads((out / "report.json").read_text()).keys() == {"fair", "market"}
+    market.rename(source.parts["original"])
     golds.write_text("db_id,query\nfoul,SELECT 1\n")
     with pytest.raises(DataError, match="no database 'foul'"):
         CliRunner().invoke(app, arguments, catch_exceptions=False)
     more = [*arguments[:-2], "--populated", str(out)]
     with pytest.raises((DataError, OptionError)):
         CliRunner().invoke(app, more, catch_exceptions=False)
+
+
+class Stub:
+    """Another result each time, but none where NULL is put first."""
+
+    asked = 0
+
+    def __init__(self, **_: int) -> None: ...
+
+    def __enter__(self) -> "Stub":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def query(self, _: object, sql: str) -> Rows:
+        Stub.asked += 1
+        if "NULLS FIRST" in sql:
+            raise QueryError(Failure("timeout", "took too long"), sql)
+        return Rows(("rank",), [(self.asked,)] * self.asked)
+
+
+def test_a_check_with_a_timeout_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_engine, "Executor", Stub)
+    source, target = fair(tmp_path), store.DuckDBFolder(tmp_path)
+    places = {part: {"fair": target.place("fair", part)} for part in source.parts}
+    file = tmp_path / "golds.json"
+    for more, kept in (("", True), (" ORDER BY rank", False)):
+        golds = {"fair": [f"SELECT DISTINCT rank FROM Stall{more}", "SELECT 1"]}
+        found = on_engine._translated(file, [source], golds, places, target)
+        assert {one.reason for one in found.values()} == {"differs_original"}
+        assert file.exists() == kept
+        file.unlink(missing_ok=True)
 
 
 def test_counts_by_reason() -> None:
@@ -161,7 +201,7 @@ def test_magnifico_mini_is_asked_in_duckdb() -> None:
     assert task.not_scorable() == {}
     signature = task.dump_config()["metadata"]["signature"]
     assert signature["engine"].startswith("duckdb:")
-    assert signature["conversion"].startswith("v1-")
+    assert signature["conversion"].startswith(f"v{store.CONVERT_VERSION}-")
     assert signature["populated"].startswith("v")
     assert "server" not in signature
     for doc in docs[::16]:
@@ -216,11 +256,16 @@ def test_what_is_not_translated_is_left_out_and_named() -> None:
         ({"magnifico_engine": "mysql"}, "use sqlite, duckdb, postgresql"),
         ({"magnifico_engine": "postgresql"}, "needs a server"),
         ({"magnifico_server": "postgresql://r@h/d"}, "leave it out"),
+        (
+            {"magnifico_corpus": "own", "magnifico_engine": "postgresql",
+             "magnifico_server": "postgresql://r@h/d"},
+            "use duckdb for SQLite files of yours, or name a server in magnifico_databases",
+        ),
     ],
-)
+)  # fmt: skip
 def test_options_that_do_not_fit(options: dict[str, str], said: str) -> None:
     with pytest.raises(OptionError, match=said):
-        load.dataset(magnifico_corpus="mini", **options)
+        load.dataset(**{"magnifico_corpus": "mini", **options})
 
 
 def test_the_populated_rows_decide_about_types_too(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def opened(
         target = target_of(place, into)
         sources["magnifico_populated"] = target.place.address
     with workspace(place, None if target is None else target.place) as (executor, folder):
-        made = mirror(place, folder / f"{name}.sqlite")
+        made = mirror(place, folder / "original.sqlite")
         if target is not None and target.into:
             check_free(target.into, made.catalogue.schema)
         try:

@@ -287,29 +287,18 @@ class _Maker:
         Raises:
             DataError: There are too few questions.
         """
-        lost = self.growing.recheck()
+        lost, written = self.growing.recheck(), ""
         if self.there and self.there.target:
+            self._enough(lost, database, questions)  # before the copy is written
             golds = [one.gold for one in self.asked if one.gold not in lost]
             save = partial(self.growing.save, golds=golds)
             lost |= self.there.lost(golds, save, self.there.target)
+            written = self.there.target.into
+        kept = self._enough(lost, database, questions, written)
         self.dropped.update(lost.values())
-        kept = [one for one in self.asked if one.gold not in lost]
-        singles = Counter(one.kinds[0] for one in kept if len(one.kinds) == 1 and not one.support)
-        helped = {one.kinds[0] for one in kept if one.support}
-        good = {kind for kind in self.meanings if singles[kind] >= _FEWEST and kind in helped}
-        few = [one for one in kept if not set(one.kinds) <= good]
-        if few:
-            self.dropped["its word has too few questions"] += len(few)
-        kept = [one for one in kept if set(one.kinds) <= good]
+        if few := sum(one.gold not in lost for one in self.asked) - len(kept):
+            self.dropped["its word has too few questions"] += few
         asked = [one for one in kept if not one.support][:questions]
-        if len(asked) < questions:
-            possible = "no question is possible;"
-            if asked:
-                possible = f"{len(asked)} questions are possible, not {questions}; use "
-                possible += f"--questions {len(asked)} or less, or"
-            raise DataError(
-                f"{database}: {possible} name more columns in a lexicon (--lexicon FILE)"
-            )
         used = {kind for one in asked for kind in one.kinds}
         final = [
             one for one in kept if one in asked or (one.support and set(one.kinds) <= used)
@@ -319,3 +308,28 @@ class _Maker:
         return Made(
             self.profile, meanings, tuple(final), self.drawn, dict(self.dropped), report
         )  # fmt: skip
+
+    def _enough(
+        self, lost: Collection[str], database: Path, questions: int, written: str = ""
+    ) -> list[Asked]:
+        """What is left without the lost gold queries and words with too few questions.
+
+        Raises:
+            DataError: There are too few; ``written`` is where the user has to remove a copy.
+        """
+        kept = [one for one in self.asked if one.gold not in lost]
+        singles = Counter(one.kinds[0] for one in kept if len(one.kinds) == 1 and not one.support)
+        helped = {one.kinds[0] for one in kept if one.support}
+        good = {kind for kind in self.meanings if singles[kind] >= _FEWEST and kind in helped}
+        kept = [one for one in kept if set(one.kinds) <= good]
+        count = sum(not one.support for one in kept)
+        if count < questions:
+            possible = "no question is possible;"
+            if count:
+                possible = f"{count} questions are possible, not {questions}; use "
+                possible += f"--questions {count} or less, or"
+            again = f"; first empty {written}, which now holds a copy" if written else ""
+            raise DataError(
+                f"{database}: {possible} name more columns in a lexicon (--lexicon FILE){again}"
+            )
+        return kept
