@@ -75,11 +75,8 @@ def _rows(content: Any) -> Iterator[Any]:
 def _list(content: Any, key: str) -> list[Any]:
     """The mappings of a list, None where something else stands."""
     found = content.get(key) if isinstance(content, dict) else None
-    return (
-        [one if isinstance(one, dict) else None for one in found]
-        if isinstance(found, list)
-        else [None]
-    )
+    rows = found if isinstance(found, list) else [None]
+    return [one if isinstance(one, dict) else None for one in rows]
 
 
 def _lines(file: Path, text: str) -> Iterator[Any]:

@@ -189,9 +189,8 @@ def test_passes_over_short_texts_are_neither_small_nor_without_end() -> None:
     for tokens in (64, 1024, 4096):
         for vocabulary in (100, 32_000, 128_256, 10**9):
             row = sharing.ROW * sharing.beside(tokens, vocabulary)
-            assert (
-                row >= min(max(tokens, sharing.BESIDE), sharing.LOGITS // vocabulary) - sharing.ROW
-            )
+            most = min(max(tokens, sharing.BESIDE), sharing.LOGITS // vocabulary)
+            assert most - sharing.ROW < row <= max(most, sharing.ROW)
 
 
 def test_texts_grow_together_whatever_the_batch_size(
