@@ -2,6 +2,10 @@
 
 ``hf`` has the batch size at which it is fastest, found on the smallest number of requests;
 ``hf-prefix`` gets the same.
+
+A machine's speed drifts within minutes. Where ``hf`` needs minutes and ``hf-prefix`` seconds, two
+turns would see two machines. There ``hf`` answers its requests in parts, ``hf-prefix`` answers all
+of them beside each part, and a round is the sum of the parts beside the mean of these runs.
 """
 
 import json
@@ -12,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from bench import prefix_model
@@ -33,6 +38,8 @@ class Work:
         times: Multiplies the rounds, for work of a second or two, which varies more.
         batches: Other batch sizes at which the largest number of requests is measured.
         shape: Of the random model, as :func:`bench.prefix_model.save_model` knows it.
+        parts: In how many parts ``hf`` answers if its batch size is 1. With larger batches a part
+            would cost more than it does within the whole, since fewer lengths can be sorted.
     """
 
     task: str
@@ -44,11 +51,16 @@ class Work:
     times: int = 1
     batches: tuple[int, ...] = ()
     shape: str = "llama"
+    parts: int = 1
 
 
 WORK = (
-    Work("magnifico_desc_plausible", "magnifico", "MAGNIFICo, description", (384,), 16, 24),
-    Work("magnifico_fewshot_plausible", "magnifico", "MAGNIFICo, few-shot", (96,), 16, 24),
+    Work(
+        "magnifico_desc_plausible", "magnifico", "MAGNIFICo, description", (384,), 16, 24, parts=6
+    ),
+    Work(
+        "magnifico_fewshot_plausible", "magnifico", "MAGNIFICo, few-shot", (96,), 16, 24, parts=6
+    ),
     Work("conceptual_glue", "conceptual", "conceptual few-shot, GLUE", (192,), 64, 8),
     Work("cogs_icl_unmodified_gen", "cogs", "COGS in context, Gen", (48,), 16, 24),
     Work("lieder_base", "lieder", "LIEDER base", (576,), 288, times=4, batches=(4, 16)),
@@ -74,10 +86,10 @@ class Worker:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
 
-    def answer(self, count: int, batch_size: int) -> dict[str, Any]:
-        """Answers the first requests; returns seconds, peak of memory, answers."""
+    def answer(self, requests: range, batch_size: int) -> dict[str, Any]:
+        """Answers the requests in these places; returns seconds, peak of memory, answers."""
         assert self.process.stdin is not None
-        self.process.stdin.write(f"{count} {batch_size}\n")
+        self.process.stdin.write(f"{requests.start} {requests.stop} {batch_size}\n")
         self.process.stdin.flush()
         return dict(json.loads(self.line()))
 
@@ -135,7 +147,7 @@ def best_batch_size(folder: str, count: int) -> int:
     seconds: dict[int, float] = {}
     with started("hf", folder) as worker:
         for size in BATCH_SIZES:
-            seconds[size] = min(worker.answer(count, size)["seconds"] for _ in range(2))
+            seconds[size] = min(worker.answer(range(count), size)["seconds"] for _ in range(2))
             best = min(seconds, key=lambda size: seconds[size])
             if size >= 4 * best or size >= count:
                 break
@@ -150,26 +162,39 @@ def measured(
     Raises:
         DifferError: Their answers differ, or are too much alike to prove anything.
     """
-    found: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
-    for side in turns(rounds):
-        found[side].append(workers[side].answer(count, batch_size))
-    answers = [run["answers"] for run in found[0]]
-    if not all(same(a, run["answers"]) for a, run in zip(answers, found[1], strict=True)):
-        raise DifferError(f"{work.title}: the answers of hf and hf-prefix differ")
-    distinct = len({json.dumps(answer) for answer in answers[0]})
+    parts = split(count, work.parts if batch_size == 1 else 1)
+    seconds: tuple[list[float], list[float]] = ([], [])
+    runs: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+    for number, side in enumerate(turns(rounds * len(parts))):
+        asked = range(count) if side else parts[number // 2 % len(parts)]
+        runs[side].append(workers[side].answer(asked, batch_size))
+    for first in range(0, rounds * len(parts), len(parts)):
+        theirs, ours = (side[first : first + len(parts)] for side in runs)
+        seconds[0].append(sum(run["seconds"] for run in theirs))
+        seconds[1].append(mean(run["seconds"] for run in ours))
+        answers = [answer for run in theirs for answer in run["answers"]]
+        if not all(same(answers, run["answers"]) for run in ours):
+            raise DifferError(f"{work.title}: the answers of hf and hf-prefix differ")
+    distinct = len({json.dumps(answer) for answer in answers})
     if distinct < count * LEAST_DISTINCT:
         raise DifferError(f"{work.title}: only {distinct} of {count} answers are distinct")
     return Row(
         work=f"{work.title}, {work.new_tokens} new tokens" if work.new_tokens else work.title,
-        size=len(answers[0]),
+        size=count,
         unit="requests",
         baseline=f"hf, batch size {batch_size}",
-        theirs=[run["seconds"] for run in found[0]],
-        ours=[run["seconds"] for run in found[1]],
+        theirs=seconds[0],
+        ours=seconds[1],
         same="texts identical" if work.new_tokens else f"log-probabilities within {NOISE:g}",
-        peak=[max(run["peak"] for run in side) for side in found],
-        note="; ".join(message for run in found[1] for message in run["said"]),
+        peak=[max(run["peak"] for run in side) for side in runs],
+        note="; ".join(message for run in runs[1] for message in run["said"]),
     )
+
+
+def split(count: int, parts: int) -> list[range]:
+    """Returns the places of consecutive requests in parts of nearly equal size, none empty."""
+    parts = min(parts, count)
+    return [range(count * n // parts, count * (n + 1) // parts) for n in range(parts)]
 
 
 def same(one: Any, other: Any) -> bool:

@@ -1,7 +1,7 @@
-"""A process with one model that answers the first N requests as often as requested.
+"""A process with one model that answers a range of the requests as often as requested.
 
-Started by prefix.py: ``prefix_worker.py KIND FOLDER``, then a line "N BATCH_SIZE" on standard
-input for each run, and a line of JSON on standard output for each.
+Started by prefix.py: ``prefix_worker.py KIND FOLDER``, then a line "START STOP BATCH_SIZE" on
+standard input for each run, and a line of JSON on standard output for each.
 """
 
 import json
@@ -46,12 +46,12 @@ def main() -> None:
     if sharing:
         sharing._said.clear()  # two requests are too few for a remark; the next run makes its own
     for line in sys.stdin:
-        count, size = map(int, line.split())
+        start, stop, size = map(int, line.split())
         said = set(sharing._said) if sharing else set()
         model.batch_size_per_gpu = size
         forget_peak()
         began = time.perf_counter()
-        answers = getattr(model, rows[0][0])(requests[:count], disable_tqdm=True)
+        answers = getattr(model, rows[0][0])(requests[start:stop], disable_tqdm=True)
         seconds = time.perf_counter() - began
         found = {
             "seconds": seconds,
