@@ -21,7 +21,7 @@ from bench import sql_engines
 from bench.data import originals
 from bench.rows import DifferError, Row, in_turn
 from lm_eval_ext.sql import Databases, Example, Executor, Limits
-from lm_eval_ext.sql.scoring import example_of, read_predictions
+from lm_eval_ext.sql.predictions import example_of, read_predictions
 
 SIZES = (500, 1000, 2000)
 WORKERS = 2

@@ -38,7 +38,8 @@ def score_sql(
     """
     from lm_eval_ext.data import cache_dir
     from lm_eval_ext.sql import Example, Executor, Limits, databases_at, find_semantics
-    from lm_eval_ext.sql.scoring import COLUMNS, engine_of
+    from lm_eval_ext.sql.predictions import COLUMNS
+    from lm_eval_ext.sql.scoring import engine_of
 
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:

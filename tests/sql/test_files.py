@@ -9,7 +9,7 @@ import pytest
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql.scoring import Writer, example_of, read_predictions
+from lm_eval_ext.sql.predictions import Writer, example_of, read_predictions
 
 HEAD = "db_id\tgold_sql\tpredicted_sql\n"
 

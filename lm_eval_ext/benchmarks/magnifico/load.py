@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import converted, corpora, mini, own, own_checks, prompt
-from lm_eval_ext.benchmarks.magnifico.documents import FOREIGN, Setting, documents, with_fresh_words
-from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Corpus, Layout
+from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
+from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
+from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, NOVEL, Corpus, Layout
 from lm_eval_ext.benchmarks.magnifico.scoring_databases import (
     ScoringDatabases,
     cached_copies,

@@ -16,6 +16,7 @@ Layout: TypeAlias = Literal["released", "figure"]
 """Of prompts: as the authors' released code lays them out, or as the paper's figures look."""
 
 BASE: Form = "base"
+FOREIGN: Form = "foreign"
 NOVEL: tuple[Form, ...] = ("plausible", "foreign", "adversarial")
 """The forms with a novel word, in the paper's order (section 3.1)."""
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from spellchecker import SpellChecker
 
-from lm_eval_ext.benchmarks.magnifico import corpora, documents, load
+from lm_eval_ext.benchmarks.magnifico import corpora, load
+from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.records import Corpus
 from lm_eval_ext.errors import OptionError
 
@@ -20,7 +21,7 @@ def corpus(shared_data: Path) -> Corpus:
 
 @pytest.fixture(scope="module")
 def fresh(corpus: Corpus) -> Corpus:
-    return documents.with_fresh_words(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])
+    return with_fresh_words(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])
 
 
 def foreign(corpus: Corpus) -> dict[str, str]:
@@ -74,41 +75,40 @@ def test_new_words_can_be_said_and_are_no_words(corpus: Corpus, fresh: Corpus) -
 
 
 def test_a_seed_decides(corpus: Corpus, fresh: Corpus) -> None:
-    assert foreign(
-        documents.with_fresh_words(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])
-    ) == foreign(fresh)
-    assert not set(foreign(documents.with_fresh_words(corpus, 12, [])).values()) & set(
+    assert foreign(with_fresh_words(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])) == foreign(
+        fresh
+    )
+    assert not set(foreign(with_fresh_words(corpus, 12, [])).values()) & set(
         foreign(fresh).values()
     )
 
 
 def test_dialogues_have_no_say_in_the_words(shared_data: Path, fresh: Corpus) -> None:
     without = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
-    drawn = documents.with_fresh_words(without, 11, ["CREATE TABLE boat (keel TEXT)"])
+    drawn = with_fresh_words(without, 11, ["CREATE TABLE boat (keel TEXT)"])
     assert foreign(drawn) == foreign(fresh)
 
 
 def test_words_of_the_schema_are_refused(corpus: Corpus, fresh: Corpus) -> None:
     schemas = [f"CREATE TABLE {word}s (x)" for word in foreign(fresh).values()]
-    drawn = foreign(documents.with_fresh_words(corpus, 11, schemas))
+    drawn = foreign(with_fresh_words(corpus, 11, schemas))
     assert not set(drawn.values()) & set(foreign(fresh).values())
 
 
 @pytest.mark.parametrize("seed", [-1, "7", 1.5, True])
 def test_a_seed_is_a_whole_number(corpus: Corpus, seed: Any) -> None:
     with pytest.raises(OptionError, match="magnifico_seed"):
-        documents.with_fresh_words(corpus, seed, [])
+        with_fresh_words(corpus, seed, [])
 
 
 def test_the_seed_of_all_benchmarks(corpus: Corpus) -> None:
     words = [
-        list(foreign(documents.with_fresh_words(corpus, None, [], fresh=seed)).values())
-        for seed in (7, 8)
+        list(foreign(with_fresh_words(corpus, None, [], fresh=seed)).values()) for seed in (7, 8)
     ]
     assert hashlib.sha256(" ".join(words[0]).encode()).hexdigest()[:16] == "b3f725b9d53ec0b1"
     assert len({*words[0], *words[1]}) == 36
     with pytest.raises(OptionError, match="fresh is '7'"):
-        documents.with_fresh_words(corpus, None, [], fresh="7")  # type: ignore[arg-type]
+        with_fresh_words(corpus, None, [], fresh="7")  # type: ignore[arg-type]
 
 
 def test_a_task_without_foreign_words_is_refused_under_it(kept_cache: Path) -> None:
