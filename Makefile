@@ -18,11 +18,15 @@ help: ## Print this list.
 # switch that off: their every process would compile anew.
 export PYTHONDONTWRITEBYTECODE :=
 
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+
 # The stamp is younger than what it was installed from, so a second call does nothing.
 $(VENV)/installed: pyproject.toml constraints.txt hatch_build.py lm_eval_ext_autoload.pth
 	@echo "== Installing into $(VENV) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	@# An older pip, such as a new environment has, takes twice as long.
+	$(PIP) pip
+	$(PIP) -e '.[dev]'
 	@touch $@
 
 install: $(VENV)/installed ## Create .venv and install the project with everything it needs.
