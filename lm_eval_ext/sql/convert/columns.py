@@ -70,6 +70,11 @@ class Type:
         """Whether its values are numbers."""
         return self.family in (*_INTEGERS, "double", "decimal")
 
+    @property
+    def width(self) -> int:
+        """Of numeric types: PostgreSQL's foreign keys refer to types of their own width or more."""
+        return {"decimal": 1, "double": 2}.get(self.family, 0)
+
     def holds(self, values: Iterable[Value]) -> bool:
         """Whether all of these come back as they are."""
         return all(value is None or self._holds(value) for value in values)

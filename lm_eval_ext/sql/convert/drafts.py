@@ -6,7 +6,7 @@ so that a query finds the same types in each.
 
 import hashlib
 import sqlite3
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,6 +21,9 @@ from lm_eval_ext.sql.values import EngineName, Row, quoted, quoted_all
 
 Types: TypeAlias = Mapping[str, Mapping[str, Type]]
 """By table and column, both in lower case."""
+
+_Keys: TypeAlias = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
+"""A table's primary key, and its unique ones."""
 
 _SHOWN = 30
 """Characters of a value in a note."""
@@ -52,7 +55,7 @@ class Plan:
         schema: What SQLite declares.
         types: Of all columns.
         keys: The foreign keys that are kept, by table in lower case.
-        nullable: Tables in lower case whose primary key holds NULL.
+        own_keys: The primary key and the unique ones that are kept, likewise.
         notes: What is not as it was declared, one line each.
     """
 
@@ -60,7 +63,7 @@ class Plan:
     schema: Schema
     types: Types
     keys: Mapping[str, Sequence[ForeignKey]]
-    nullable: frozenset[str]
+    own_keys: Mapping[str, _Keys]
     notes: tuple[str, ...]
 
     def drafts(self, path: Path, tally: "Tally") -> Iterator[TableDraft]:
@@ -69,7 +72,7 @@ class Plan:
         Rows are in the order of SQLite's rowid.
         """
         for table in _tables(self.schema):
-            primary, unique = _declared_keys(table, self.nullable)
+            primary, unique = self.own_keys[table.name.casefold()]
             tally.add(table, self.types[table.name.casefold()])
             yield TableDraft(
                 name=table.name,
@@ -125,7 +128,9 @@ class _Planner:
         self.schema = schema_of(connections[0])
         self.types: dict[str, dict[str, Type]] = {}
         self.keys: dict[str, list[ForeignKey]] = {}
-        self.nullable: set[str] = set()
+        self.own_keys: dict[str, _Keys] = {}
+        self.mixed: set[tuple[str, str]] = set()
+        """Table and column that a cast makes one type, both in lower case."""
         self.notes: list[str] = []
 
     def plan(self) -> Plan:
@@ -137,25 +142,21 @@ class _Planner:
             self.types[name] = {
                 one.name.casefold(): self._type(table, one) for one in table.columns
             }
-            primary = [one.name for one in table.columns if one.primary_key]
-            if any(None in row for one in self.connections for row in _values(one, table, primary)):
-                self.nullable.add(name)
-                self.notes.append(
-                    f"{table.name}: the primary key holds NULL, and is UNIQUE instead"
-                )
+            self.own_keys[name] = self._own_keys(table)
         for table in _tables(self.schema):
             self.keys[table.name.casefold()] = list(self._foreign_keys(table))
         return Plan(
-            self.engine, self.schema, self.types, self.keys, frozenset(self.nullable),
-            tuple(self.notes),
+            self.engine, self.schema, self.types, self.keys, self.own_keys, tuple(self.notes)
         )  # fmt: skip
 
     def _type(self, table: Table, column: Column) -> Type:
         values = [row[0] for one in self.connections for row in _values(one, table, [column.name])]
         found, as_declared = chosen(column.type, (one for one in values if one is not None))
         said = f"{table.name}.{column.name}"
+        kinds = sorted({type(one).__name__ for one in values if one is not None})
+        if len(kinds) > 1 and found.family in _CASTS:
+            self.mixed.add((table.name.casefold(), column.name.casefold()))
         if not as_declared and not (self.engine == "duckdb" and _only_longer(column, found)):
-            kinds = sorted({type(one).__name__ for one in values if one is not None})
             self.notes.append(
                 f"{said}: {column.type or 'no type'} is {found.written(self.engine)} (it holds "
                 f"{' and '.join(_KINDS[one] for one in kinds) or 'nothing'}{_odd(column, values)})"
@@ -163,6 +164,34 @@ class _Planner:
         if column.collation != "BINARY":
             self.notes.append(f"{said}: compares by {column.collation} in SQLite, by bytes here")
         return found
+
+    def _own_keys(self, table: Table) -> _Keys:
+        """The primary key and the unique ones that hold in the engine, too."""
+        ordered = sorted((c for c in table.columns if c.primary_key), key=lambda c: c.primary_key)
+        primary = tuple(one.name for one in ordered)
+        unique = [key for key in table.unique_keys if set(key) != set(primary)]
+        if any(None in row for one in self.connections for row in _values(one, table, primary)):
+            self.notes.append(f"{table.name}: the primary key holds NULL, and is UNIQUE instead")
+            primary, unique = (), [primary, *unique]
+        for key in filter(None, (primary, *unique)):
+            if self._merges(table, key):
+                said = "different values in SQLite are one here"
+                self.notes.append(f"{table.name} ({', '.join(key)}): no key, {said}")
+                primary, unique = () if key == primary else primary, [k for k in unique if k != key]
+        return primary, unique
+
+    def _merges(self, table: Table, key: Sequence[str]) -> bool:
+        """Whether casts make values of a key the same, such as the number 1 and the text 1."""
+        name = table.name.casefold()
+        if not any((name, one.casefold()) in self.mixed for one in key):
+            return False
+        cast = [_cast(one, self.types[name][one.casefold()]) for one in key]
+        asked = (
+            f"SELECT 1 FROM {quoted(table.name)} WHERE "
+            f"{' AND '.join(f'{quoted(one)} IS NOT NULL' for one in key)} "
+            f"GROUP BY {', '.join(f'{one} COLLATE BINARY' for one in cast)} HAVING count(*) > 1"
+        )
+        return any(connection.execute(asked).fetchone() for connection in self.connections)
 
     def _foreign_keys(self, table: Table) -> Iterator[ForeignKey]:
         for key in dict.fromkeys(table.foreign_keys):
@@ -182,14 +211,15 @@ class _Planner:
         parent = self.schema.get(key.parent)
         if parent is None or parent.view:
             return "there is no such table"
-        primary, unique = _declared_keys(parent, self.nullable)
+        primary, unique = self.own_keys[parent.name.casefold()]
         wanted = [name.casefold() for name in key.parent_columns]
         if wanted not in [[name.casefold() for name in one] for one in (primary, *unique)]:
             return "the other columns are no key"
         for ours, other in zip(key.columns, wanted, strict=True):
             first = self.types[table.name.casefold()][ours.casefold()]
             second = self.types[parent.name.casefold()][other]
-            alike = first.numeric and second.numeric and self.engine != "duckdb"
+            wider = first.numeric and second.numeric and first.width <= second.width
+            alike = wider and self.engine != "duckdb"
             if first.written("duckdb") != second.written("duckdb") and not alike:
                 types = f"{first.written(self.engine)} and {second.written(self.engine)}"
                 return f"the types {types} differ"
@@ -231,18 +261,6 @@ def _odd(column: Column, values: Iterable[Any]) -> str:
     return f" such as {first[:_SHOWN]!r}" if first is not None and column.affinity != "TEXT" else ""
 
 
-def _declared_keys(
-    table: Table, nullable: Container[str]
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The primary key, and the unique ones."""
-    ordered = sorted((one for one in table.columns if one.primary_key), key=lambda c: c.primary_key)
-    primary = tuple(one.name for one in ordered)
-    unique = [key for key in table.unique_keys if set(key) != set(primary)]
-    if table.name.casefold() in nullable:
-        return (), [primary, *unique]
-    return primary, unique
-
-
 def _no_null(column: Column) -> bool:
     return column.refuses_null and not column.primary_key
 
@@ -262,13 +280,18 @@ def _values(
 
 
 def _select(table: Table, types: Sequence[Type]) -> str:
-    names = []
-    for column, kind in zip(table.columns, types, strict=True):
-        name = quoted(column.name)
-        cast = {"text": f"CAST({name} AS TEXT)", "blob": f"CAST({name} AS BLOB)"}
-        names.append(cast.get(kind.family, name))
+    names = [_cast(one.name, kind) for one, kind in zip(table.columns, types, strict=True)]
     # An index that has all columns would give another order.
     return f"SELECT {', '.join(names)} FROM {quoted(table.name)} NOT INDEXED"
+
+
+_CASTS = {"text": "TEXT", "blob": "BLOB"}
+"""Families of types whose columns are cast as they are read."""
+
+
+def _cast(column: str, kind: Type) -> str:
+    to = _CASTS.get(kind.family)
+    return f"CAST({quoted(column)} AS {to})" if to else quoted(column)
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -5,6 +5,8 @@ from contextlib import closing
 from pathlib import Path
 
 from lm_eval_ext.sql import Executor
+from lm_eval_ext.sql.convert.columns import Type
+from lm_eval_ext.sql.convert.drafts import plan
 from lm_eval_ext.sql.convert.golds import Checker
 from lm_eval_ext.sql.convert.store import ORIGINAL, POPULATED, Source, Target, convert
 
@@ -120,6 +122,44 @@ def fair(folder: Path) -> Source:
         with closing(sqlite3.connect(path)) as connection:
             connection.executescript(FAIR + (MORE if part == POPULATED else ""))
     return Source("fair", parts)
+
+
+KEYS = """
+CREATE TABLE shelf (place INTEGER PRIMARY KEY, tag UNIQUE, sign UNIQUE);
+INSERT INTO shelf VALUES (1, 1, 1), (2, '1', 'x'), (3, NULL, NULL), (4, NULL, '2');
+CREATE TABLE crate (mark PRIMARY KEY, at REAL REFERENCES shelf(place), size REAL UNIQUE);
+INSERT INTO crate VALUES ('a', 1.0, 2.5), (x'61', 2.0, 3);
+CREATE TABLE label (fits INTEGER REFERENCES crate(size), tag REFERENCES shelf(tag));
+INSERT INTO label VALUES (3, 1), (3, '1');
+"""
+
+
+def check_keys(folder: Path, target: Target) -> None:
+    """Keys are left out where casts make values one or types do not fit, and nowhere else."""
+    path = folder / "keys.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(KEYS)
+    source = Source("keys", {ORIGINAL: path})
+    ((_, report),) = convert([source], target)
+    assert (report.tables, report.rows) == (3, 8)
+    said = "no key, different values in SQLite are one here"
+    double = Type("double").written(target.engine)
+    refused = {f"crate (at) REFERENCES shelf: not declared, the types {double} and INTEGER differ"}
+    if target.engine == "duckdb":
+        refused.add(
+            "label (fits) REFERENCES crate: not declared, the types INTEGER and DOUBLE differ"
+        )
+    refused.add("label (tag) REFERENCES shelf: not declared, the other columns are no key")
+    assert {one for one in report.notes if "declared" in one or "no key" in one} == {
+        *refused, f"shelf (tag): {said}", f"crate (mark): {said}",
+    }  # fmt: skip
+    planned = plan([path], target.engine)
+    assert planned.own_keys == {
+        "shelf": (("place",), [("sign",)]), "crate": ((), [("size",)]), "label": ((), []),
+    }  # fmt: skip
+    assert [len(planned.keys[one]) for one in ("shelf", "crate", "label")] == [
+        0, 0, target.engine == "postgresql",
+    ]  # fmt: skip
 
 
 def check_queries(source: Source, target: Target) -> None:

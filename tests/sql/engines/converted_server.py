@@ -3,7 +3,14 @@
 from pathlib import Path
 
 import pytest
-from converted_cases import POSTGRESQL_NOTES, check_queries, check_rows, converted, fair
+from converted_cases import (
+    POSTGRESQL_NOTES,
+    check_keys,
+    check_queries,
+    check_rows,
+    converted,
+    fair,
+)
 from support.postgres import CONVERTING, Server
 from support.tasks import load_task
 
@@ -28,6 +35,7 @@ def check_conversion(server: Server, tmp_path: Path) -> None:
     assert reader.reports() == owner.reports()
     check_rows(source, reader)
     check_queries(source, reader)
+    check_keys(tmp_path, store.Server(owner.url, prefix="keys_"))
     with Executor(workers=1) as executor:
         shown = described(executor, reader.place("fair", "original"), 1)
     assert [one.name for one in shown] == [

@@ -10,6 +10,7 @@ from converted_cases import (
     DUCKDB_NOTES,
     KEPT,
     MORE,
+    check_keys,
     check_queries,
     check_rows,
     converted,
@@ -93,6 +94,10 @@ def test_rows_are_copied_as_they_are(there: tuple[store.Source, Any]) -> None:
 
 def test_queries_are_kept_or_not(there: tuple[store.Source, Any]) -> None:
     check_queries(*there)
+
+
+def test_keys_are_kept_or_not(tmp_path: Path) -> None:
+    check_keys(tmp_path, store.DuckDBFolder(tmp_path / "out"))
 
 
 def test_what_is_there_is_not_written_again(
