@@ -25,7 +25,7 @@ $(VENV)/installed: pyproject.toml constraints.txt hatch_build.py lm_eval_ext_aut
 	@echo "== Installing into $(VENV) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@# An older pip, such as a new environment has, takes twice as long.
-	$(PIP) pip
+	-$(PIP) pip
 	$(PIP) -e '.[dev]'
 	@touch $@
 

@@ -89,7 +89,7 @@ def test_hf_answers_in_parts_and_ours_beside_each(batch_size: int, parts: int) -
         assert (found.theirs, found.ours) == ([1 + 4 + 5, 8 + 9 + 12], [11 / 3, 28 / 3])
     else:
         assert (found.theirs, found.ours) == ([1, 4], [2, 3])
-    assert found.size == 8 and found.peak == [max(4, 4 * parts), 4 * parts - 1]
+    assert found.size == 8 and found.peak == [4 * parts, 4 * parts - 1]
 
 
 def test_one_answer_that_differs_in_any_part_is_an_error() -> None:

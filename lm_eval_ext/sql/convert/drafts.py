@@ -78,7 +78,9 @@ class Plan:
                 name=table.name,
                 columns=[
                     ColumnDraft(
-                        one.name, self._type(table, one).written(self.engine), _no_null(one)
+                        one.name,
+                        self._type(table, one).written(self.engine),
+                        one.refuses_null and one.name not in primary,
                     )
                     for one in table.columns
                 ],
@@ -129,8 +131,6 @@ class _Planner:
         self.types: dict[str, dict[str, Type]] = {}
         self.keys: dict[str, list[ForeignKey]] = {}
         self.own_keys: dict[str, _Keys] = {}
-        self.mixed: set[tuple[str, str]] = set()
-        """Table and column that a cast makes one type, both in lower case."""
         self.notes: list[str] = []
 
     def plan(self) -> Plan:
@@ -150,12 +150,12 @@ class _Planner:
         )  # fmt: skip
 
     def _type(self, table: Table, column: Column) -> Type:
-        values = [row[0] for one in self.connections for row in _values(one, table, [column.name])]
+        # By type, too: SQLite's DISTINCT would show but one of 1 and 1.0.
+        asked = [quoted(column.name), f"typeof({quoted(column.name)})"]
+        values = [row[0] for one in self.connections for row in _values(one, table, asked)]
         found, as_declared = chosen(column.type, (one for one in values if one is not None))
         said = f"{table.name}.{column.name}"
         kinds = sorted({type(one).__name__ for one in values if one is not None})
-        if len(kinds) > 1 and found.family in _CASTS:
-            self.mixed.add((table.name.casefold(), column.name.casefold()))
         if not as_declared and not (self.engine == "duckdb" and _only_longer(column, found)):
             self.notes.append(
                 f"{said}: {column.type or 'no type'} is {found.written(self.engine)} (it holds "
@@ -170,7 +170,8 @@ class _Planner:
         ordered = sorted((c for c in table.columns if c.primary_key), key=lambda c: c.primary_key)
         primary = tuple(one.name for one in ordered)
         unique = [key for key in table.unique_keys if set(key) != set(primary)]
-        if any(None in row for one in self.connections for row in _values(one, table, primary)):
+        asked = [quoted(one) for one in primary]
+        if any(None in row for one in self.connections for row in _values(one, table, asked)):
             self.notes.append(f"{table.name}: the primary key holds NULL, and is UNIQUE instead")
             primary, unique = (), [primary, *unique]
         for key in filter(None, (primary, *unique)):
@@ -182,16 +183,18 @@ class _Planner:
 
     def _merges(self, table: Table, key: Sequence[str]) -> bool:
         """Whether casts make values of a key the same, such as the number 1 and the text 1."""
-        name = table.name.casefold()
-        if not any((name, one.casefold()) in self.mixed for one in key):
-            return False
-        cast = [_cast(one, self.types[name][one.casefold()]) for one in key]
         asked = (
             f"SELECT 1 FROM {quoted(table.name)} WHERE "
-            f"{' AND '.join(f'{quoted(one)} IS NOT NULL' for one in key)} "
-            f"GROUP BY {', '.join(f'{one} COLLATE BINARY' for one in cast)} HAVING count(*) > 1"
+            f"{' AND '.join(f'{quoted(one)} IS NOT NULL' for one in key)} GROUP BY "
+            f"{', '.join(f'{one} COLLATE BINARY' for one in self._read(table, key))} "
+            "HAVING count(*) > 1"
         )
         return any(connection.execute(asked).fetchone() for connection in self.connections)
+
+    def _read(self, table: Table, columns: Sequence[str]) -> list[str]:
+        """Columns as the engine gets them, in SQL."""
+        types = self.types[table.name.casefold()]
+        return [_cast(one, types[one.casefold()]) for one in columns]
 
     def _foreign_keys(self, table: Table) -> Iterator[ForeignKey]:
         for key in dict.fromkeys(table.foreign_keys):
@@ -213,7 +216,9 @@ class _Planner:
             return "there is no such table"
         primary, unique = self.own_keys[parent.name.casefold()]
         wanted = [name.casefold() for name in key.parent_columns]
-        if wanted not in [[name.casefold() for name in one] for one in (primary, *unique)]:
+        known = [[name.casefold() for name in one] for one in (primary, *unique)]
+        # One that names no columns means the primary key, which may have another number of them.
+        if len(wanted) != len(key.columns) or wanted not in known:
             return "the other columns are no key"
         for ours, other in zip(key.columns, wanted, strict=True):
             first = self.types[table.name.casefold()][ours.casefold()]
@@ -224,10 +229,10 @@ class _Planner:
                 types = f"{first.written(self.engine)} and {second.written(self.engine)}"
                 return f"the types {types} differ"
         for connection in self.connections:
-            there = set(_values(connection, parent, key.parent_columns))
+            there = set(_values(connection, parent, self._read(parent, key.parent_columns)))
             lost = [
                 row
-                for row in _values(connection, table, key.columns)
+                for row in _values(connection, table, self._read(table, key.columns))
                 if None not in row and row not in there
             ]
             if lost:
@@ -261,21 +266,17 @@ def _odd(column: Column, values: Iterable[Any]) -> str:
     return f" such as {first[:_SHOWN]!r}" if first is not None and column.affinity != "TEXT" else ""
 
 
-def _no_null(column: Column) -> bool:
-    return column.refuses_null and not column.primary_key
-
-
 def _tables(schema: Schema) -> list[Table]:
     return [table for table in schema.values() if not table.view]
 
 
 def _values(
-    connection: sqlite3.Connection, table: Table, columns: Sequence[str]
+    connection: sqlite3.Connection, table: Table, terms: Sequence[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """The different rows of some columns; none of no columns."""
-    if columns:
+    """The different rows of some terms in SQL; none of no terms."""
+    if terms:
         # As here, values are different in the engine if their bytes are.
-        names = ", ".join(f"{quoted(one)} COLLATE BINARY" for one in columns)
+        names = ", ".join(f"{one} COLLATE BINARY" for one in terms)
         yield from connection.execute(f"SELECT DISTINCT {names} FROM {quoted(table.name)}")
 
 

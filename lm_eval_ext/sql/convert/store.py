@@ -24,7 +24,7 @@ from lm_eval_ext.sql.engines.writing import write_duckdb, write_postgresql
 from lm_eval_ext.sql.values import EngineName, Place, quoted
 from lm_eval_ext.text import one_line
 
-CONVERT_VERSION = 3
+CONVERT_VERSION = 4
 """Rises whenever a database could be converted otherwise; in signatures."""
 
 ORIGINAL, POPULATED = "original", "populated"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lm_eval_ext.sql import Executor
 from lm_eval_ext.sql.convert.columns import Type
-from lm_eval_ext.sql.convert.drafts import plan
+from lm_eval_ext.sql.convert.drafts import Tally, plan
 from lm_eval_ext.sql.convert.golds import Checker
 from lm_eval_ext.sql.convert.store import ORIGINAL, POPULATED, Source, Target, convert
 
@@ -127,10 +127,16 @@ def fair(folder: Path) -> Source:
 KEYS = """
 CREATE TABLE shelf (place INTEGER PRIMARY KEY, tag UNIQUE, sign UNIQUE);
 INSERT INTO shelf VALUES (1, 1, 1), (2, '1', 'x'), (3, NULL, NULL), (4, NULL, '2');
-CREATE TABLE crate (mark PRIMARY KEY, at REAL REFERENCES shelf(place), size REAL UNIQUE);
+CREATE TABLE crate (mark NOT NULL PRIMARY KEY, at REAL REFERENCES shelf(place), size REAL UNIQUE);
 INSERT INTO crate VALUES ('a', 1.0, 2.5), (x'61', 2.0, 3);
-CREATE TABLE label (fits INTEGER REFERENCES crate(size), tag REFERENCES shelf(tag));
-INSERT INTO label VALUES (3, 1), (3, '1');
+CREATE TABLE label (fits INTEGER REFERENCES crate(size), tag REFERENCES shelf(tag), sum);
+INSERT INTO label VALUES (3, 1, 1), (3, '1', 1.0);
+CREATE TABLE scale (weight STRING UNIQUE, code UNIQUE);
+INSERT INTO scale VALUES (0.3, 1.0), (0.1 + 0.2, 'x');
+CREATE TABLE aisle (row INT, side INT, PRIMARY KEY (row, side));
+CREATE TABLE sign (name TEXT);
+CREATE TABLE lamp (code REFERENCES scale(code), aisle INT REFERENCES aisle, sign REFERENCES sign);
+INSERT INTO lamp VALUES (1, 1, NULL), ('x', 2, NULL);
 """
 
 
@@ -141,25 +147,34 @@ def check_keys(folder: Path, target: Target) -> None:
         connection.executescript(KEYS)
     source = Source("keys", {ORIGINAL: path})
     ((_, report),) = convert([source], target)
-    assert (report.tables, report.rows) == (3, 8)
+    assert (report.tables, report.rows) == (7, 12)
     said = "no key, different values in SQLite are one here"
     double = Type("double").written(target.engine)
-    refused = {f"crate (at) REFERENCES shelf: not declared, the types {double} and INTEGER differ"}
+    left_out = {
+        f"shelf (tag): {said}", f"crate (mark): {said}", f"scale (weight): {said}",
+        f"crate (at) REFERENCES shelf: not declared, the types {double} and INTEGER differ",
+        "label (tag) REFERENCES shelf: not declared, the other columns are no key",
+        "lamp (code) REFERENCES scale: not declared, ('1',) and 0 more are not there",
+        "lamp (aisle) REFERENCES aisle: not declared, the other columns are no key",
+        "lamp (sign) REFERENCES sign: not declared, the other columns are no key",
+    }  # fmt: skip
     if target.engine == "duckdb":
-        refused.add(
+        left_out.add(
             "label (fits) REFERENCES crate: not declared, the types INTEGER and DOUBLE differ"
         )
-    refused.add("label (tag) REFERENCES shelf: not declared, the other columns are no key")
-    assert {one for one in report.notes if "declared" in one or "no key" in one} == {
-        *refused, f"shelf (tag): {said}", f"crate (mark): {said}",
-    }  # fmt: skip
+    assert {one for one in report.notes if "declared" in one or "no key" in one} == left_out
     planned = plan([path], target.engine)
-    assert planned.own_keys == {
-        "shelf": (("place",), [("sign",)]), "crate": ((), [("size",)]), "label": ((), []),
+    kept = {name: keys for name, keys in planned.own_keys.items() if keys != ((), [])}
+    assert kept == {
+        "shelf": (("place",), [("sign",)]), "crate": ((), [("size",)]),
+        "scale": ((), [("code",)]), "aisle": (("row", "side"), []),
     }  # fmt: skip
-    assert [len(planned.keys[one]) for one in ("shelf", "crate", "label")] == [
-        0, 0, target.engine == "postgresql",
-    ]  # fmt: skip
+    foreign = {name for name, keys in planned.keys.items() if keys}
+    assert foreign == ({"label"} if target.engine == "postgresql" else set())
+    drafts = {one.name: one for one in planned.drafts(path, Tally())}
+    not_null = [c.name for one in drafts.values() for c in one.columns if c.not_null]
+    assert not_null == ["mark"]
+    assert planned.types["label"]["sum"] == Type("double"), "1 and 1.0 are two values"
 
 
 def check_queries(source: Source, target: Target) -> None:
