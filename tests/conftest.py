@@ -275,6 +275,15 @@ def small_lm_eval(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small.copy_to(tmp_path_factory.mktemp("small-lm-eval"))
 
 
+@pytest.fixture
+def small_index(small_lm_eval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """lm-eval's index has one task of its own."""
+    from lm_eval.tasks import manager
+
+    file = small_lm_eval / "lm_eval" / "tasks" / "manager.py"
+    monkeypatch.setattr(manager, "__file__", str(file))
+
+
 def environment_of_commands(small_lm_eval: Path) -> dict[str, str]:
     """What commands of a test are started with, which import a small lm-eval."""
     paths = [str(small_lm_eval), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -116,6 +116,7 @@ def test_what_is_wrong_is_said_in_a_line(read: Any, changes: dict[str, Any], sai
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.usefixtures("small_index")
 def test_tasks_are_looked_at_before_anything_is_trained(read: Any) -> None:
     legal = {"tasks": "cogs_mini", "scores": {"Gen": "cogs_mini_gen exact_match/all"}, "gaps": {}}
     check_tasks(read(legal))

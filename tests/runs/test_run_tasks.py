@@ -95,15 +95,6 @@ def test_patterns_and_other_tasks_need_the_whole_index(
     assert chosen.requested["lieder"] == ("lieder_base", "lieder_diff", "lieder_two")
 
 
-@pytest.fixture
-def small_index(small_lm_eval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """lm-eval's index has one task of its own."""
-    from lm_eval.tasks import manager
-
-    file = small_lm_eval / "lm_eval" / "tasks" / "manager.py"
-    monkeypatch.setattr(manager, "__file__", str(file))
-
-
 @pytest.mark.usefixtures("small_index")
 def test_a_pattern_of_ours_leaves_the_processes_our_folder_only() -> None:
     assert select("cogs_mini_i*").own_only
