@@ -37,7 +37,7 @@ class Tally:
         self.rows = 0
 
     def add(self, *content: object) -> None:
-        """Takes declarations or a row."""
+        """Takes declarations or a row; no sets, whose order differs from process to process."""
         self._hash.update(repr(content).encode("utf-8", "surrogatepass"))
 
     @property
@@ -72,21 +72,23 @@ class Plan:
         Rows are in the order of SQLite's rowid.
         """
         for table in _tables(self.schema):
-            primary, unique = self.own_keys[table.name.casefold()]
-            tally.add(table, self.types[table.name.casefold()])
+            name = table.name.casefold()
+            primary, unique = self.own_keys[name]
+            columns = [
+                ColumnDraft(
+                    one.name,
+                    self._type(table, one).written(self.engine),
+                    one.refuses_null and one.name not in primary,
+                )
+                for one in table.columns
+            ]
+            tally.add(table.name, self.types[name], columns, primary, unique, self.keys[name])
             yield TableDraft(
                 name=table.name,
-                columns=[
-                    ColumnDraft(
-                        one.name,
-                        self._type(table, one).written(self.engine),
-                        one.refuses_null and one.name not in primary,
-                    )
-                    for one in table.columns
-                ],
+                columns=columns,
                 rows=self._rows(path, table, tally),
                 primary_key=primary,
-                foreign_keys=self.keys[table.name.casefold()],
+                foreign_keys=self.keys[name],
                 constraints=[f"UNIQUE ({quoted_all(key)})" for key in unique],
             )
 
@@ -155,8 +157,8 @@ class _Planner:
         values = [row[0] for one in self.connections for row in _values(one, table, asked)]
         found, as_declared = chosen(column.type, (one for one in values if one is not None))
         said = f"{table.name}.{column.name}"
-        kinds = sorted({type(one).__name__ for one in values if one is not None})
         if not as_declared and not (self.engine == "duckdb" and _only_longer(column, found)):
+            kinds = sorted({type(one).__name__ for one in values if one is not None})
             self.notes.append(
                 f"{said}: {column.type or 'no type'} is {found.written(self.engine)} (it holds "
                 f"{' and '.join(_KINDS[one] for one in kinds) or 'nothing'}{_odd(column, values)})"
@@ -174,12 +176,11 @@ class _Planner:
         if any(None in row for one in self.connections for row in _values(one, table, asked)):
             self.notes.append(f"{table.name}: the primary key holds NULL, and is UNIQUE instead")
             primary, unique = (), [primary, *unique]
-        for key in filter(None, (primary, *unique)):
-            if self._merges(table, key):
-                said = "different values in SQLite are one here"
-                self.notes.append(f"{table.name} ({', '.join(key)}): no key, {said}")
-                primary, unique = () if key == primary else primary, [k for k in unique if k != key]
-        return primary, unique
+        lost = [key for key in filter(None, (primary, *unique)) if self._merges(table, key)]
+        for key in lost:
+            said = "different values in SQLite are one here"
+            self.notes.append(f"{table.name} ({', '.join(key)}): no key, {said}")
+        return () if primary in lost else primary, [key for key in unique if key not in lost]
 
     def _merges(self, table: Table, key: Sequence[str]) -> bool:
         """Whether casts make values of a key the same, such as the number 1 and the text 1."""
@@ -286,12 +287,8 @@ def _select(table: Table, types: Sequence[Type]) -> str:
     return f"SELECT {', '.join(names)} FROM {quoted(table.name)} NOT INDEXED"
 
 
-_CASTS = {"text": "TEXT", "blob": "BLOB"}
-"""Families of types whose columns are cast as they are read."""
-
-
 def _cast(column: str, kind: Type) -> str:
-    to = _CASTS.get(kind.family)
+    to = {"text": "TEXT", "blob": "BLOB"}.get(kind.family)
     return f"CAST({quoted(column)} AS {to})" if to else quoted(column)
 
 

@@ -140,11 +140,17 @@ INSERT INTO lamp VALUES (1, 1, NULL), ('x', 2, NULL);
 """
 
 
-def check_keys(folder: Path, target: Target) -> None:
-    """Keys are left out where casts make values one or types do not fit, and nowhere else."""
+def with_keys(folder: Path) -> Path:
+    """A database of these tables."""
     path = folder / "keys.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(KEYS)
+    return path
+
+
+def check_keys(folder: Path, target: Target) -> None:
+    """Keys are left out where casts make values one or types do not fit, and nowhere else."""
+    path = with_keys(folder)
     source = Source("keys", {ORIGINAL: path})
     ((_, report),) = convert([source], target)
     assert (report.tables, report.rows) == (7, 12)

@@ -1,6 +1,9 @@
 """SQLite databases on DuckDB: types, keys, rows; queries that are kept; MAGNIFICo on it."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from converted_cases import (
     check_rows,
     converted,
     fair,
+    with_keys,
 )
 from support.tasks import load_task
 from typer.testing import CliRunner
@@ -98,6 +102,28 @@ def test_queries_are_kept_or_not(there: tuple[store.Source, Any]) -> None:
 
 def test_keys_are_kept_or_not(tmp_path: Path) -> None:
     check_keys(tmp_path, store.DuckDBFolder(tmp_path / "out"))
+
+
+DIGEST = """
+import sys
+from pathlib import Path
+from lm_eval_ext.sql.convert.drafts import Tally, plan
+path, tally = Path(sys.argv[1]), Tally()
+for draft in plan([path], "duckdb").drafts(path, tally):
+    list(draft.rows)
+print(tally.digest)
+"""
+
+
+def test_a_digest_is_the_same_in_every_process(tmp_path: Path) -> None:
+    """It stands in signatures; the order of sets depends on the seed of hashes."""
+    path, digests = with_keys(tmp_path), set()
+    for seed in "123":
+        command = [sys.executable, "-c", DIGEST, str(path)]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
+        digests.add(done.stdout)
+    assert len(digests) == 1
 
 
 def test_what_is_there_is_not_written_again(
