@@ -206,48 +206,6 @@ def generate(
     typer.echo(f"Ask them: lm_eval --include_path {out} --tasks {task} --model hf ...")
 
 
-@app.command("paraphrase")
-def paraphrase(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder that magnifico generate wrote.")
-    ],
-    *,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
-    model: Annotated[
-        str,
-        typer.Option(metavar="TYPE", help="A model type of lm_eval, or a YAML file of a model."),
-    ],
-    model_args: Annotated[str, typer.Option("--model_args", help="As lm_eval takes them.")] = "",
-    batch_size: Annotated[str, typer.Option("--batch_size", help="As lm_eval takes it.")] = "1",
-    device: Annotated[str, typer.Option(help="As lm_eval takes it.")] = "",
-    chat: Annotated[
-        bool, typer.Option("--apply_chat_template", help="For models that are tuned to chat.")
-    ] = False,
-) -> None:
-    """Let a model rewrite generated questions, and keep what still asks the same.
-
-    A question whose paraphrase is refused stays as it was. Ask again after a stop: answers that
-    are there are not computed again.
-    """
-    from lm_eval_ext.benchmarks.magnifico.generate.paraphrase import folder as paraphrases
-    from lm_eval_ext.models import answers
-    from lm_eval_ext.runs.model_files import settings_of
-
-    given = {"model_args": model_args, "batch_size": batch_size, "device": device}
-    name, config = settings_of(
-        model,
-        {key: value for key, value in given.items() if value}
-        | ({"apply_chat_template": True} if chat else {}),
-    )
-    out = out.absolute()
-    kept = out.with_name(f".{out.name}.{answers.digest(config)}.answers")
-    said = paraphrases.paraphrase(
-        folder, out, name, lambda prompts: answers.ask(config, prompts, kept)
-    )
-    kept.unlink(missing_ok=True)
-    typer.echo(paraphrases.as_text(said))
-
-
 @app.command("positions")
 def positions(
     results: Annotated[

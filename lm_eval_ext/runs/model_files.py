@@ -304,35 +304,6 @@ def _read(file: Path) -> ModelFile:
     )
 
 
-def settings_of(model: str, given: Mapping[str, Any]) -> tuple[str, Any]:
-    """A model's name and lm-eval's configuration of it.
-
-    Args:
-        model: A model type, or a model's file.
-        given: lm-eval's options with it; they go before the file's.
-
-    Raises:
-        OptionError: There is no such type or file, or a value is illegal.
-    """
-    if model.endswith(SUFFIXES):
-        (one,) = read_model_files([Path(model)])
-        name, settings = one.name, {**one.settings, **given}
-    else:
-        name, settings = model, {"model": model, **given}
-        for key, value in settings.items():
-            if problem := problem_with_value(key, value):
-                raise OptionError(f"--{key} {_shown(value)}: {problem}")
-    try:
-        config = lm_eval_config(settings)
-    except (ValueError, TypeError) as error:
-        raise OptionError(one_line(str(error), limit=300)) from None
-    if name == model:
-        args = config.model_args if isinstance(config.model_args, dict) else {}
-        which = str(args.get("pretrained") or args.get("model") or "")
-        name = f"{model}-{Path(which).name}" if which else model
-    return re.sub(r"[^\w.+-]", "_", name), config
-
-
 def lm_eval_config(settings: Mapping[str, Any]) -> Any:
     """lm-eval's ``EvaluatorConfig`` of these options: checked, texts parsed, defaults filled in.
 

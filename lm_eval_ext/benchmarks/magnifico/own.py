@@ -38,9 +38,6 @@ OPTIONAL = ("db_id", "form", "support", "dialogue")
 """``form``: plausible (default), foreign or adversarial. ``support``: yes for an example that only
 few-shot prompts show. ``dialogue``: a text file (:mod:`.own_dialogues`)."""
 
-PARAPHRASED = ("paraphrased_by", "original_question", "original_base_question")
-"""What ``magnifico paraphrase`` adds: by what, and the texts as they were."""
-
 SHIPPED = "populated.json"
 """A file of added rows beside the examples; they are used for the same databases and queries."""
 
@@ -132,12 +129,7 @@ def generated(examples: Path) -> str | None:
         if said["examples"] != sha256_of(examples):
             return None
         database = said["database"]["sha256"][:12]
-        new = said.get("paraphrased")
-        return f"grammar-{said['grammar']},seed-{said['seed']},database-{database}" + (
-            f",paraphrased-{new['kept']}-of-{new['of']},rules-{new['rules']},by-{new['by']}"
-            if new
-            else ""
-        )
+        return f"grammar-{said['grammar']},seed-{said['seed']},database-{database}"
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -287,7 +279,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
             reader = csv.DictReader(lines, delimiter="\t", strict=True)
             columns = reader.fieldnames or ()
             missing = [name for name in REQUIRED if name not in columns]
-            unknown = [name for name in columns if name not in REQUIRED + OPTIONAL + PARAPHRASED]
+            unknown = [name for name in columns if name not in REQUIRED + OPTIONAL]
             if missing or unknown:
                 problem = (
                     f"no column {missing[0]!r}" if missing else f"unknown column {unknown[0]!r}"
