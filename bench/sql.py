@@ -59,7 +59,7 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
             work = f"verdicts on recorded predictions, {WORKERS} workers"
             baseline, same = "the authors' way", "verdicts identical"
             yield Row(work, len(chosen), "predictions", baseline, *times, same)
-    yield from sql_engines.rows(rounds, share, databases, kept, WORKERS)
+    yield from sql_engines.rows(rounds, share, WORKERS)
 
 
 def authors_way(database: Path, gold: str, predicted: str) -> bool:

@@ -18,7 +18,6 @@ from lm_eval_ext.cli import (
     power,
     results,
     runs,
-    sql_convert,
     sql_score,
     train,
 )
@@ -55,7 +54,6 @@ app.add_typer(magnifico.app, name="magnifico")
 app.add_typer(diner.app, name="diner")
 app.add_typer(lieder.app, name="lieder")
 app.command("tasks")(results.tasks)
-app.add_typer(sql_convert.app, name="sql")
 app.command("run")(runs.run)
 app.command("show")(results.show)
 app.command("compare")(runs.compare)

@@ -1,4 +1,4 @@
-"""``lm-eval-ext magnifico``: databases that tell near misses apart, positions of descriptions."""
+"""``lm-eval-ext magnifico``: databases that distinguish near misses, and new questions."""
 
 import json
 from dataclasses import asdict
@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from lm_eval_ext.cli.sql_convert import Readers, To
-
 app = typer.Typer(
-    help="MAGNIFICo: databases that distinguish gold queries from near misses, and positions.",
+    help="MAGNIFICo: databases that distinguish gold queries from near misses, new questions.",
     no_args_is_help=True,
 )
 
@@ -18,9 +16,8 @@ Source = Annotated[
     str,
     typer.Option(
         "--databases",
-        metavar="PATH|URL",
-        help="A folder of databases, such as Spider's `database`, or one database: of SQLite or "
-        "DuckDB, a folder of Parquet or CSV files, postgresql://reader@host/database.",
+        metavar="PATH",
+        help="A SQLite database, or a folder of them, such as Spider's `database`.",
     ),
 ]
 Golds = Annotated[
@@ -29,13 +26,6 @@ Golds = Annotated[
         metavar="FILE",
         help="Gold queries of your own: .tsv, .csv or .jsonl with query, and db_id unless there "
         "is one database. MAGNIFICo's if left out.",
-    ),
-]
-Into = Annotated[
-    str,
-    typer.Option(
-        metavar="URL",
-        help="PostgreSQL: an empty database for the copy, as a role that may write there.",
     ),
 ]
 Workers = Annotated[int, typer.Option(help="Number of processes.")]
@@ -49,7 +39,6 @@ def populate(
         Path, typer.Option("--out", metavar="DIR", help="Folder for copies and reports.")
     ],
     golds: Golds = None,
-    into: Into = "",
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Search for rows, also where they are shipped.")
     ] = False,
@@ -68,14 +57,14 @@ def populate(
 
     corpus, found = gold_files.wanted(databases, golds)
     shipped = None if rebuild else corpora.SHIPPED
-    reports = near_misses.build(found, out, shipped=shipped, into=into, workers=workers)
+    reports = near_misses.build(found, out, shipped=shipped, workers=workers)
     if pack is not None:
         near_misses.write_pack(pack, found, out, reports)
     for report in reports.values():
         for line in report.left_out:
             typer.echo(f"{report.database}: not searched for: {line}")
     rows = sum(sum(report.added.values()) for report in reports.values())
-    typer.echo(f"{into or out}: {len(reports)} databases, {rows:,} rows added")
+    typer.echo(f"{out}: {len(reports)} databases, {rows:,} rows added")
     typer.echo(near_misses.count(reports, corpus, near_misses.FORMS).as_text())
 
 
@@ -86,7 +75,7 @@ def count(
     originals: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH|URL",
+            metavar="PATH",
             help="The databases that these were copied from, if not the published ones.",
         ),
     ] = None,
@@ -94,9 +83,6 @@ def count(
         str, typer.Option(help="Examples to count: plausible, foreign, adversarial, base or all.")
     ] = "plausible",
     golds: Golds = None,
-    semantics: Annotated[
-        str, typer.Option(help="DuckDB and PostgreSQL: when results are equal, also strict.")
-    ] = "reference",
     by_rule: Annotated[
         bool, typer.Option("--rules", help="Also print ties and broken rewrites by rule.")
     ] = False,
@@ -113,7 +99,7 @@ def count(
     if form != "all" and form not in forms:
         raise OptionError(f"--form {form}: use {', '.join(forms)} or all")
     corpus, wanted = gold_files.wanted(databases, golds)
-    reports = near_misses.examine(wanted, originals=originals, semantics=semantics, workers=workers)
+    reports = near_misses.examine(wanted, originals=originals, workers=workers)
     chosen = forms if form == "all" or golds is not None else [form]
     found = near_misses.count(reports, corpus, chosen)  # type: ignore[arg-type]
     if as_json:
@@ -134,40 +120,9 @@ def count(
             Console().print(table)
 
 
-@app.command("convert")
-def convert(
-    *,
-    to: To,
-    mini: Annotated[
-        bool, typer.Option("--mini", help="The databases of magnifico_mini instead.")
-    ] = False,
-    reader: Readers = None,
-) -> None:
-    """Bring MAGNIFICo to another engine, for the tasks' magnifico_engine.
-
-    DuckDB's files lie in the cache, where the tasks write them by themselves. A server gets its
-    schemas here, from a role that may create some; then, as a role that may only read, the same
-    command says how many gold queries can be scored, and why the others cannot.
-    """
-    from lm_eval_ext.benchmarks.magnifico import converted, load
-
-    name = "mini" if mini else "published"
-    ready = load.prepare(name)  # type: ignore[arg-type]
-    sources = converted.sources(ready.corpus, ready.scoring.original, ready.scoring.populated)
-    for line in converted.bring(name, sources, ready.corpus.golds(), to, reader or ()):
-        typer.echo(line)
-
-
 @app.command("generate")
 def generate(
-    database: Annotated[
-        str,
-        typer.Argument(
-            metavar="DB",
-            help="A file of SQLite or DuckDB, a folder of Parquet or CSV files, or "
-            "postgresql://reader@host/database.",
-        ),
-    ],
+    database: Annotated[str, typer.Argument(metavar="DB", help="A SQLite file.")],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
@@ -176,7 +131,6 @@ def generate(
         Path | None,
         typer.Option(metavar="FILE", help="YAML: what tables and columns are called in English."),
     ] = None,
-    into: Into = "",
 ) -> None:
     """Make questions on any database, which the tasks magnifico_own_... ask.
 
@@ -194,31 +148,10 @@ def generate(
             seed=seed,
             questions=questions,
             words=lexicon,
-            into=into,
             progress=bar.update,
         )
     if not made.profile.keys:
         typer.echo("The database declares no foreign keys, so no question joins tables.")
     typer.echo(folder.as_text(said))
-    if said["database"].get("engine") == "PostgreSQL" and not into:
-        typer.echo("Without --into, near misses were told apart in SQLite only.")
     task = folder.task_of(said["database"]["name"])
     typer.echo(f"Ask them: lm_eval --include_path {out} --tasks {task} --model hf ...")
-
-
-@app.command("positions")
-def positions(
-    results: Annotated[
-        Path,
-        typer.Argument(metavar="RESULTS", help="A folder of results and samples of lm_eval."),
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
-) -> None:
-    """Compare descriptions at the start and in the middle of prompts with those at the end."""
-    from lm_eval_ext.benchmarks.magnifico import positions as compared
-
-    rows = compared.compare(results)
-    if as_json:
-        typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
-        return
-    typer.echo(compared.as_text(rows))

@@ -35,7 +35,7 @@ def listed(paths: Sequence[Path]) -> str:
     """
     models = read_models(paths) if paths else []
     there = figures(models, lambda *_: frozenset())
-    others = needed(models, there)
+    others = needed(there)
     lines = []
     if paths:
         lines.append("Figures of these results:" if there else "These results have no figure.")
@@ -120,7 +120,7 @@ def _chosen(models: Sequence[Model], names: Sequence[str]) -> list[Figure]:
     there = {figure.name for figure in found}
     for name in names:
         if name not in there:
-            raise OptionError(f"these results lack {name}; it needs {needed(models, found)[name]}")
+            raise OptionError(f"these results lack {name}; it needs {needed(found)[name]}")
     if not found:
         raise OptionError("these results have no figure; --list says what figures need")
     return found

@@ -51,10 +51,6 @@ class Declared(BaseModel):
         percent: Values are percentages (for tooltips and texts: one decimal instead of three).
         lower: Lower is better.
         join: Join models that cannot be told apart.
-        computed: ``module:function`` for values that no results file has: from each model's
-            results files to :class:`~lm_eval_ext.results.files.Score` by (model, code of panel, of
-            row, of series). The tasks needed are then in ``needs``.
-        needs: See ``computed``.
         published: The labels of the published results to show; all if empty.
         sizes: Of published models, where their name does not tell.
         published_x: Of published models on the x axis of a curve.
@@ -75,7 +71,7 @@ class Declared(BaseModel):
     panels: dict[str, str] = {OWN_TITLE: ""}
     rows: dict[str, str] = {OWN_TITLE: ""}
     series: dict[str, str] = {OWN_TITLE: ""}
-    value: Annotated[str, Field(pattern=r"^\S+ \S+$|^\{panel\}$|^$")] = "{panel}"
+    value: Annotated[str, Field(pattern=r"^\S+ \S+$|^\{panel\}$")] = "{panel}"
     lines: Literal["model", "row"] = "model"
     order: Literal["value", "size"] = "value"
     line: str = ""
@@ -84,8 +80,6 @@ class Declared(BaseModel):
     percent: bool = False
     lower: bool = False
     join: bool = True
-    computed: str = ""
-    needs: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
     sizes: dict[str, str] = {}
     published_x: dict[str, float] = {}
@@ -98,8 +92,6 @@ class Declared(BaseModel):
             raise ValueError("x is for curves, which need it")
         if self.lines == "row" and (self.kind != "dots" or len(self.series) > 1):
             raise ValueError("lines: row is for dots with one series")
-        if bool(self.computed) != bool(self.needs):
-            raise ValueError("computed and needs go together")
         return self
 
     def cells(self) -> Iterator[tuple[tuple[str, str, str], str, str]]:
@@ -114,8 +106,6 @@ class Declared(BaseModel):
 
     def tasks(self) -> list[str]:
         """The tasks whose results it needs, any of them."""
-        if self.needs:
-            return list(self.needs)
         return list(dict.fromkeys(task for _, task, _ in self.cells()))
 
 

@@ -91,17 +91,14 @@ def figures(
     return found
 
 
-def needed(models: Sequence[Model], there: Sequence[Figure]) -> dict[str, str]:
+def needed(there: Sequence[Figure]) -> dict[str, str]:
     """What the figures that results lack need, by their names."""
-    results = Results(models)
     have = {figure.name for figure in there}
     found = {}
     for one in chain.from_iterable(declared().values()):
         if one.name not in have:
-            run = any(map(results.runs, one.tasks()))
             keys = f"the key {one.x} in a model's file, with " if one.x not in ("", SERIES) else ""
-            others = ", and the logged samples" if one.computed and run else ""
-            found[one.name] = f"{keys}{_some(one.tasks())}{others}"
+            found[one.name] = f"{keys}{_some(one.tasks())}"
     return found
 
 

@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pkgutil import resolve_name
 from typing import Any
 
 from lm_eval_ext.cards import Card
@@ -61,13 +60,6 @@ class Results:
         """By the model's label."""
         return {model.label: model.runs[task] for model in self.models if task in model.runs}
 
-    def files(self) -> dict[str, list[ResultsFile]]:
-        """By the model's label, each file once."""
-        return {
-            model.label: list({run.path: run for run in model.runs.values()}.values())
-            for model in self.models
-        }
-
     def scores(self, task: str) -> dict[str, Mapping[str, Score]]:
         """By the model's label."""
         for label, run in self.runs(task).items():
@@ -88,7 +80,7 @@ DAGGER = "†"
 
 def points(figure: Declared, card: Card, results: Results) -> list[Point]:
     """All values of a figure; none if no model has any."""
-    own = _computed(figure, results) if figure.computed else _own(figure, results)
+    own = _own(figure, results)
     if figure.x not in ("", SERIES):
         own = [point for point in own if point.x is not None]
     if not own:
@@ -120,20 +112,6 @@ def _point(place: Place, label: str, score: Score | None, source: tuple[str, str
     return Point(place, label, score.value, low, high, source=source)
 
 
-def _computed(figure: Declared, results: Results) -> list[Point]:
-    """From the benchmark's function, which gives scores by model and codes."""
-    parts = (figure.panels, figure.rows, figure.series)
-    headings = [{code: heading for heading, code in part.items()} for part in parts]
-    found = []
-    for (label, *codes), score in resolve_name(figure.computed)(results.files()).items():
-        if any(code not in known for code, known in zip(codes, headings, strict=True)):
-            continue
-        panel, row, series = (known[code] for code, known in zip(codes, headings, strict=True))
-        point = _point((panel, row, series), label, score, ("", ""))
-        found += [replace(point, group=label)] if point else []
-    return found
-
-
 def _of_curve(
     figure: Declared, run: ResultsFile, task: str, label: str
 ) -> tuple[float | None, str]:
@@ -155,7 +133,7 @@ def _published(figure: Declared, card: Card, results: Results, own: Sequence[Poi
     metrics = {task: next(iter(results.scores(task).values()), {}) for task in figure.tasks()}
     same = {plain_name(point.model.rstrip(f" {DAGGER}")): point.model for point in own}
     found = []
-    for place, task, metric in () if figure.computed else figure.cells():
+    for place, task, metric in figure.cells():
         for reference in card.references:
             value = published_value(reference, task, metric, metrics[task] or (metric,))
             if value is None or reference.label not in (figure.published or (reference.label,)):

@@ -5,8 +5,7 @@ SQLite, :mod:`.engines` runs queries on SQLite, DuckDB and PostgreSQL, :mod:`.co
 results, :mod:`.worker` does both in a process of its own, :mod:`.pool` starts, times, kills and
 replaces such processes, and :mod:`.executor` is the interface for callers. :mod:`.mutants`,
 :mod:`.proofs` and :mod:`.distill` make databases that distinguish gold queries from similar wrong
-ones, for SQLite; :mod:`.convert` brings SQLite's databases and queries to other engines. Only these
-need sqlglot.
+ones, for SQLite. Only these need sqlglot.
 """
 
 from lm_eval_ext.sql.compare import SEMANTICS, Semantics, find_semantics

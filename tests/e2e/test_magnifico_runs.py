@@ -190,27 +190,6 @@ def test_a_seed_draws_new_foreign_words_and_is_signed(
     assert "|populated:v" in signature
 
 
-def test_positions_of_real_runs_are_compared(
-    lm_eval: Callable[..., Any], cli: Callable[..., Any], kept_cache: Path, tmp_path: Path
-) -> None:
-    """Half of the foreign answers are right at the start, all at the end."""
-    for position, answer in (("start", half_right), ("end", continuation)):
-        options = {"magnifico_position": position, "magnifico_forms": "foreign"}
-        docs = load.dataset(magnifico_corpus="mini", magnifico_prompt="desc", **options)["test"]
-        plant(tmp_path / "answers.jsonl", list(docs), answer)
-        done = lm_eval("--tasks", "magnifico_mini", "--model", "recorded",
-                       "--model_args", f"path={tmp_path / 'answers.jsonl'}",
-                       "--metadata", json.dumps(options))  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
-    printed = cli("magnifico", "positions", str(tmp_path / "output"))
-    assert printed.returncode == 0, printed.stderr
-    head, *lines = printed.stdout.splitlines()
-    assert head.endswith(": magnifico_mini, relative to the end")
-    assert [line.split()[:4] for line in lines] == [
-        ["start", database, "all", "50.00"] for database in ("populated", "original")
-    ]
-
-
 HEADER = "interpretation\tword\tmeaning\tquestion\tbase_question\tquery"
 TALL = "tall\tlofty\ta height above 30\t{} lofty?\t{} above 30?\tselect {} where height > 30"
 BROKEN = "broken\tmossy\tnothing\twhich are mossy?\twhich are nothing?\tselect moss from mast"

@@ -34,9 +34,9 @@ def of_kind(figure: Figure, kind: str) -> list[dict[str, Any]]:
     return [row for row in rows_of(figure.content) if row["kind"] == kind]
 
 
-def test_offered_is_what_has_values(models: list[Model], found: dict[str, Figure]) -> None:
+def test_offered_is_what_has_values(found: dict[str, Figure]) -> None:
     assert list(found) == ["lieder-1", "lieder-6", "lieder-8", "lieder-11"]
-    others = needed(models, list(found.values()))
+    others = needed(list(found.values()))
     assert others.keys() | found.keys() == {one.name for _, one in ALL}
     assert others["lieder-1-mini"] == "lieder_mini"
     assert "pretraining_tokens" in others["cogs-3"]
@@ -185,7 +185,6 @@ def test_marks_stand_in_their_panels_also_beside_an_empty_one() -> None:
         ({"kind": "arrows"}, "two series"),
         ({"x": "size"}, "for curves"),
         ({"kind": "curve"}, "for curves"),
-        ({"needs": ("lieder_base",)}, "go together"),
         ({"lines": "row", "series": {"a": "a", "b": "b"}}, "one series"),
         ({"name": "No 1"}, "pattern"),
     ],

@@ -123,13 +123,6 @@ def served(*statements: str, missing: Callable[[str], object] | None = None) -> 
         server.stop()
 
 
-CONVERTING = (
-    "CREATE DATABASE converted", "CREATE ROLE converter LOGIN", "CREATE ROLE reader LOGIN",
-    "GRANT CREATE ON DATABASE converted TO converter",
-)  # fmt: skip
-"""For a server that takes converted databases: one role writes, another one reads."""
-
-
 def _limited() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
 

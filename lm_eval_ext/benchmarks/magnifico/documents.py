@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
 from lm_eval_ext.benchmarks.magnifico import prompt
@@ -105,7 +104,6 @@ def documents(
     setting: Setting,
     blocks: Callable[[str], Sequence[str]],
     broken: Mapping[tuple[str, str], str],
-    not_translated: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
     """Makes the documents of a setting.
 
@@ -114,13 +112,11 @@ def documents(
         setting: Selects examples and prompt.
         blocks: Returns a database's schema, one block per table, for an id in lower case.
         broken: Why gold queries fail, by database id in lower case and query.
-        not_translated: Why they cannot be scored on another engine than SQLite, likewise.
 
     Returns:
         The documents, with the columns ``id``, ``template``, ``interpretation``, ``category``,
         ``form``, ``db_id``, ``question``, ``query`` (the gold) and ``prompt``; and the ids of
-        examples that cannot be scored, by reason: ``database_missing``, ``gold_error``,
-        ``not_translated: <reason>``.
+        examples that cannot be scored, by reason: ``database_missing``, ``gold_error``.
 
     Raises:
         OptionError: A dialogue is wanted for examples without one.
@@ -133,7 +129,7 @@ def documents(
     made: list[dict[str, Any]] = []
     unscorable: dict[str, list[str]] = {}
     for example in chosen(corpus, setting):
-        if "fewshot" in setting.kind and not not_translated:
+        if "fewshot" in setting.kind:
             _check_support(corpus, example)
         db_id = example.db_id.casefold()
         if db_id not in corpus.databases:
@@ -142,10 +138,6 @@ def documents(
             # A user is told what SQLite says, without the query that it says it of.
             said = f" ({error.partition(' (in the query')[0]})" if example.place else ""
             unscorable.setdefault(f"gold_error{said}", []).append(example.id)
-        elif (reason := not_translated.get((db_id, example.query))) is not None:
-            unscorable.setdefault(f"not_translated: {reason}", []).append(example.id)
-        elif "fewshot" in setting.kind and not _support(corpus, example):
-            unscorable.setdefault("not_translated: solved examples", []).append(example.id)
         else:
             made.append(
                 {

@@ -9,24 +9,24 @@ from lm_eval_ext import data
 from lm_eval_ext.benchmarks.magnifico import corpora
 from lm_eval_ext.benchmarks.magnifico.records import BASE, Corpus, Example
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.sql import Databases, OneDatabase, Place, databases_at
+from lm_eval_ext.sql import Databases, OneDatabase, databases_at, sqlite_path
 from lm_eval_ext.sql.engines.places import check_id
 
-Wanted = dict[str, tuple[Place, tuple[str, ...]]]
-"""Databases with their gold queries, by id."""
+Wanted = dict[str, tuple[Path, tuple[str, ...]]]
+"""SQLite files with their gold queries, by the database's id."""
 
 
 def wanted(source: str | Path, golds: Path | None) -> tuple[Corpus, Wanted]:
     """The corpus, and the databases that it asks about.
 
     Args:
-        source: A database or a folder of them (:data:`~lm_eval_ext.sql.engines.places.LEGAL`).
+        source: A SQLite database or a folder of them.
         golds: A file of gold queries; None: MAGNIFICo's.
 
     Raises:
-        OptionError: There is no such database, or a gold query's is not named by a plain name.
-        DataError: A file cannot be read, there is none of the databases, or they are of several
-            engines.
+        OptionError: There is no such database, it is of another engine, or a gold query's is not
+            named by a plain name.
+        DataError: A file cannot be read, or there is none of the databases.
     """
     known = databases_at(source, data.cache_dir(), option="--databases")
     corpus = texts(golds, known.db_id if isinstance(known, OneDatabase) else "")
@@ -96,19 +96,19 @@ def _available(corpus: Corpus, known: Databases | OneDatabase, source: str | Pat
     # A single database, such as a copy, may have any name.
     only = known.place if isinstance(known, OneDatabase) and len(golds) == 1 else None
     found = {
-        db_id: (place, golds[db_id]) for db_id in golds if (place := known.find(db_id) or only)
+        db_id: (sqlite_path(place), golds[db_id])
+        for db_id in golds
+        if (place := known.find(db_id) or only)
     }
     if not found:
         raise DataError(
             f"{source} has none of the {len(golds)} databases that are asked about; it must have "
             "<db_id>/<db_id>.sqlite, like Spider's folder `database`"
         )
-    if len(engines := sorted({place.engine for place, _ in found.values()})) > 1:
-        raise DataError(f"{source} has databases of {' and '.join(engines)}; keep one kind")
     return found
 
 
-def original_of(source: str | Path, db_id: str, asked: int) -> Place:
+def original_of(source: str | Path, db_id: str, asked: int) -> Path:
     """The original of a copy; where one database is asked about, it may have another name.
 
     Raises:
@@ -118,4 +118,4 @@ def original_of(source: str | Path, db_id: str, asked: int) -> Place:
     only = known.place if isinstance(known, OneDatabase) and asked == 1 else None
     if (place := known.find(db_id) or only) is None:
         raise DataError(f"{source} does not have the original of {db_id}; name its folder")
-    return place
+    return sqlite_path(place)

@@ -6,14 +6,14 @@ distinguish gold queries from similar wrong ones (distilled test suites, Zhong e
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import converted, corpora, mini, own, own_checks, prompt
+from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, own_checks, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
 from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, NOVEL, Corpus, Layout
@@ -28,7 +28,6 @@ from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import Executor, QueryError, find_semantics
-from lm_eval_ext.sql.convert.store import ORIGINAL, POPULATED
 from lm_eval_ext.sql.distill import Report, populate_all
 
 if TYPE_CHECKING:
@@ -50,10 +49,7 @@ def dataset(
     magnifico_semantics: str = "reference",
     magnifico_seed: int | None = None,
     magnifico_databases: str | None = None,
-    magnifico_populated: str | None = None,
     magnifico_file: str | None = None,
-    magnifico_engine: str = converted.SQLITE,
-    magnifico_server: str | None = None,
     fresh: int | None = None,
 ) -> "DatasetDict":
     """Loads the documents of a setting as ``test``.
@@ -75,12 +71,7 @@ def dataset(
         magnifico_seed: Draws new foreign words; None: the published ones.
         magnifico_databases: A folder of databases, used instead of the pinned ones; for ``own``
             any database (docs/engines.md).
-        magnifico_populated: For ``own``, on DuckDB and PostgreSQL: the populated copies, if
-            others than those that are built in the cache.
         magnifico_file: The user's examples, for ``own``.
-        magnifico_engine: Where SQLite databases are asked and scored: ``sqlite``, or converted on
-            ``duckdb`` or ``postgresql`` (:mod:`.converted`).
-        magnifico_server: The URL of the PostgreSQL database that holds the converted ones.
         fresh: The seed for all benchmarks, instead of ``magnifico_seed``.
 
     Raises:
@@ -100,16 +91,10 @@ def dataset(
         seed=magnifico_seed,
         fresh=fresh,
         databases=magnifico_databases,
-        populated=magnifico_populated,
         file=magnifico_file,
-        engine=converted.engine_of(magnifico_engine, magnifico_server, magnifico_corpus),
     )
     made, left_out = documents(
-        ready.corpus,
-        setting,
-        ready.blocks.__getitem__,
-        ready.scoring.broken,
-        ready.scoring.not_translated,
+        ready.corpus, setting, ready.blocks.__getitem__, ready.scoring.broken
     )
     if fresh is not None and not any(one["form"] == FOREIGN for one in made):
         raise OptionError(
@@ -169,9 +154,7 @@ def prepare(
     seed: int | None = None,
     fresh: int | None = None,
     databases: str | None = None,
-    populated: str | None = None,
     file: str | None = None,
-    engine: str = converted.SQLITE,
 ) -> Prepared:
     """Loads a corpus, populates its databases, and reads their schemas; once per process.
 
@@ -183,7 +166,7 @@ def prepare(
         sorted((key, value) for key, value in os.environ.items() if key.startswith("LM_EVAL_EXT_"))
     )
     wanted = (setting.wants_dialogues, setting.wants_theirs, setting.layout)
-    return _prepare(environment, name, wanted, (seed, fresh), (databases, populated), file, engine)
+    return _prepare(environment, name, wanted, (seed, fresh), databases, file)
 
 
 def prepared(options: Mapping[str, Any]) -> Prepared:
@@ -198,11 +181,7 @@ def prepared(options: Mapping[str, Any]) -> Prepared:
         seed=options["magnifico_seed"],
         fresh=options.get("fresh"),
         databases=options["magnifico_databases"],
-        populated=options["magnifico_populated"],
         file=options["magnifico_file"],
-        engine=converted.engine_of(
-            *(options[f"magnifico_{key}"] for key in ("engine", "server", "corpus"))
-        ),
     )
 
 
@@ -216,37 +195,24 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     name: corpora.CorpusName,
     wanted: tuple[bool, bool, Layout],
     seeds: tuple[int | None, int | None],
-    sources: tuple[str | None, str | None],
+    databases: str | None,
     file: str | None,
-    engine: str,
 ) -> Prepared:
-    databases, populated = sources
     dialogues, descriptions, layout = wanted
     found = corpora.find(
         name, dialogues=dialogues, descriptions=descriptions, databases=databases, examples=file
     )
     corpus = found.corpus
     # Before new words are drawn, since they change no gold query.
-    key = (environment, name, sources, file)
+    key = (environment, name, databases, file)
     scoring = _known.get(key) or _known.setdefault(
-        key, _scoring_databases(corpus, name, _shipped(name, file), populated)
+        key, _scoring_databases(corpus, name, _shipped(name, file))
     )
     if seeds != (None, None):
         # The same tables for both layouts, so that a seed gives the same words.
         shown = (table for one in corpus.databases.values() for table in tables_of(one, "figure"))
         texts = (f"{table.create} {' '.join(table.header)}" for table in shown)
         corpus = with_fresh_words(corpus, seeds[0], texts, fresh=seeds[1])
-    if engine != converted.SQLITE:
-        there = converted.of((*key, engine), name, corpus, scoring.original, scoring.populated)
-        corpus = there.corpus(corpus)
-        scoring = replace(
-            scoring,
-            original=there.places[ORIGINAL],
-            populated=there.places[POPULATED],
-            engine=there.engine,
-            not_translated=there.reasons(scoring.broken),
-            conversion=there.digest,
-        )
     tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
     blocks = {db_id: prompt.schema(group, layout) for db_id, group in tables.items()}
     return Prepared(corpus, found.info, scoring, blocks)
@@ -264,28 +230,20 @@ def _shipped(name: str, file: str | None) -> Path | None:
     return beside if beside.is_file() else None
 
 
-def _scoring_databases(
-    corpus: Corpus, name: str, shipped: Path | None, populated: str | None
-) -> ScoringDatabases:
+def _scoring_databases(corpus: Corpus, name: str, shipped: Path | None) -> ScoringDatabases:
     """Builds the populated copies in the cache, or finds them there.
 
     The rows depend on all gold queries of the corpus, so all tasks of a corpus share the copies.
 
     Raises:
-        DataError: The cache cannot be written.
-        OptionError: Copies are named for SQLite databases, which have theirs in the cache.
+        DataError: The cache cannot be written, or a database cannot be used.
     """
     golds = {
         db_id: queries for db_id, queries in corpus.golds().items() if db_id in corpus.databases
     }
     places = {db_id: corpus.databases[db_id].place for db_id in golds}
     if any(place.engine != "sqlite" for place in places.values()):
-        return on_engine(places, golds, populated)
-    if populated is not None:
-        raise OptionError(
-            "magnifico_populated is for databases of DuckDB and PostgreSQL; copies of SQLite "
-            "databases are built in the cache: leave it out"
-        )
+        return on_engine(places, golds)
     original = {db_id: corpus.databases[db_id].path for db_id in golds}
     key = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
     with cached_copies(name, key) as folder:

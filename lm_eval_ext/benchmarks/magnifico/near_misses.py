@@ -17,7 +17,7 @@ from lm_eval_ext.benchmarks.magnifico import corpora
 from lm_eval_ext.benchmarks.magnifico.gold_files import Wanted, original_of
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus, Example, Form
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.sql import Databases, find_semantics, sqlite_path
+from lm_eval_ext.sql import Databases
 from lm_eval_ext.sql.distill import GoldReport, Report, finished, populate_all
 from lm_eval_ext.sql.distill.added_values import KINDS as VALUE_KINDS
 from lm_eval_ext.sql.distill.added_values import USUAL
@@ -118,7 +118,6 @@ def examine(
     found: Wanted,
     *,
     originals: str | Path | None = None,
-    semantics: str = "reference",
     workers: int = 2,
     progress: bool | None = None,
 ) -> dict[str, Report]:
@@ -129,7 +128,7 @@ def examine(
     equivalent.
 
     Raises:
-        OptionError: ``workers`` is below 1, or the semantics is unknown.
+        OptionError: ``workers`` is below 1.
         DataError: A database cannot be read, or an original is missing.
     """
     import multiprocessing
@@ -139,44 +138,23 @@ def examine(
 
     if workers < 1:
         raise OptionError(f"workers={workers}: use 1 or more")
-    find_semantics(semantics)
-    if _engine(found) != "sqlite":
-        return _examined(found, originals, semantics)
-    if semantics != "reference":
-        raise OptionError(f"--semantics {semantics}: SQLite databases are examined by reference")
-    paths = {db_id: sqlite_path(place) for db_id, (place, _) in found.items()}
     before = {
-        db_id: _of_copy(paths[db_id], db_id, golds)
+        db_id: _of_copy(path, db_id, golds)
         if originals is None
-        else sqlite_path(original_of(originals, db_id, len(found)))
-        for db_id, (_, golds) in found.items()
+        else original_of(originals, db_id, len(found))
+        for db_id, (path, golds) in found.items()
     }
     # Databases with the most gold queries take longest, so they go first.
     order = sorted(found, key=lambda db_id: (-len(found[db_id][1]), db_id))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        jobs = [pool.submit(check, paths[db_id], before[db_id], found[db_id][1]) for db_id in order]
+        jobs = [
+            pool.submit(check, found[db_id][0], before[db_id], found[db_id][1]) for db_id in order
+        ]
         bar = tqdm(
             zip(order, jobs, strict=True), total=len(jobs), desc="examining", unit="db",
             disable=None if progress is None else not progress,
         )  # fmt: skip
         return {db_id: job.result() for db_id, job in bar}
-
-
-def _engine(found: Wanted) -> str:
-    return next(iter(found.values()))[0].engine
-
-
-def _examined(found: Wanted, originals: str | Path | None, semantics: str) -> dict[str, Report]:
-    from lm_eval_ext.sql.mirrored.build import check as check_there
-
-    before = {
-        db_id: None if originals is None else original_of(originals, db_id, len(found))
-        for db_id in found
-    }
-    return {
-        db_id: check_there(place, before[db_id], golds, db_id, semantics)
-        for db_id, (place, golds) in found.items()
-    }
 
 
 def _of_copy(copy: Path, db_id: str, golds: tuple[str, ...]) -> Path | None:
@@ -194,7 +172,6 @@ def build(
     out: Path,
     *,
     shipped: Path | None = None,
-    into: str = "",
     workers: int = 2,
     progress: bool | None = None,
 ) -> dict[str, Report]:
@@ -203,33 +180,15 @@ def build(
     Args:
         found: The originals with their gold queries.
         out: The folder for copies and reports.
-        shipped: Rows of earlier searches, for SQLite.
-        into: The URL of the copy of a PostgreSQL database, as a role that may write there.
-        workers: Processes at a time, for SQLite.
+        shipped: Rows of earlier searches.
+        workers: Processes at a time.
         progress: Whether to show a bar.
 
     Raises:
-        OptionError: A copy cannot be written, or ``into`` does not go with the engine.
+        OptionError: A copy cannot be written.
         DataError: An original cannot be read.
     """
-    engine = _engine(found)
-    if bool(into) != (engine == "postgresql"):
-        raise OptionError(
-            "--into is for a database of PostgreSQL: copies of files go into --out; leave it out"
-            if into
-            else "name the database of the copy: --into postgresql://writer@host/DATABASE, on any "
-            "server; the original is never written to"
-        )
-    if engine == "sqlite":
-        paths = {db_id: (sqlite_path(place), golds) for db_id, (place, golds) in found.items()}
-        return populate_all(paths, out, shipped=shipped, workers=workers, progress=progress)
-    from lm_eval_ext.sql.mirrored import batch
-
-    if engine == "duckdb":
-        return batch.populate_files(found, out, progress=progress)
-    ((db_id, (place, golds)),) = found.items()
-    report = batch.populate_database(db_id, place, golds, into, out, progress=progress)
-    return {db_id: report}
+    return populate_all(found, out, shipped=shipped, workers=workers, progress=progress)
 
 
 def count(reports: Mapping[str, Report], corpus: Corpus, forms: Collection[Form]) -> Count:
@@ -293,7 +252,7 @@ def write_pack(file: Path, found: Wanted, out: Path, reports: Mapping[str, Repor
     from lm_eval_ext.sql.distill.shipped import pack
 
     made = {
-        db_id: (sqlite_path(found[db_id][0]), out / db_id / f"{db_id}.sqlite", report)
+        db_id: (found[db_id][0], out / db_id / f"{db_id}.sqlite", report)
         for db_id, report in reports.items()
     }
     try:

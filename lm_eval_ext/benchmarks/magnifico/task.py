@@ -49,8 +49,6 @@ class MagnificoTask(ExtTask):
             score.ORIGINAL: scoring.original,
         }
         self._engine = scoring.engine
-        self._rows = scoring.rows
-        self._conversion = scoring.conversion
         self._databases = score.DATABASES if scoring.populated else (score.ORIGINAL,)
         if scoring.engine is not None:
             config["filter_list"] = [_in_dialect(one) for one in config["filter_list"]]
@@ -75,20 +73,13 @@ class MagnificoTask(ExtTask):
     def sign(self, own: dict[str, str]) -> None:
         """Leaves out the paths of the user's files: ``sha256`` identifies their content."""
         own.pop("databases")
-        own.pop("populated", None)
         if made := generated(Path(own.pop("file")).expanduser()):
             own["generated"] = made
         own["semantics"] = self._semantics.signature
-        own.pop("engine")
-        own.pop("server")
-        if self._rows:  # another engine's copies can be made anywhere
-            own["populated"] = f"v{POPULATE_VERSION},rows-{self._rows}"
-        elif score.POPULATED in self._databases:
+        if score.POPULATED in self._databases:
             own["populated"] = f"v{POPULATE_VERSION}"
         if self._engine is not None:
             own["engine"] = self._engine
-        if self._conversion is not None:
-            own["conversion"] = self._conversion
 
     def not_scorable(self) -> dict[str, list[str]]:
         """Includes the examples whose gold query failed during scoring."""

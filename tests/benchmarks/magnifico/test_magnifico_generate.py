@@ -16,13 +16,11 @@ from support.generated import built, lexicon_of, natural
 
 from lm_eval_ext.benchmarks.magnifico import load, own
 from lm_eval_ext.benchmarks.magnifico.generate import folder, lexicon, profile
-from lm_eval_ext.benchmarks.magnifico.generate.make import make, meanings_of
+from lm_eval_ext.benchmarks.magnifico.generate.make import meanings_of
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL
 from lm_eval_ext.cli import main
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.runs.tasks import own_manager
-from lm_eval_ext.sql import Place
-from lm_eval_ext.sql.mirrored.build import Target
 
 pytestmark = pytest.mark.slow
 
@@ -255,40 +253,19 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert sorted(tmp_path.iterdir()) == before
 
 
-class There:
-    """A server whose populated copy tells no query from its near misses."""
-
-    target = Target(Place("postgresql", ""), "postgresql://writer@/copy")
-
-    def __init__(self) -> None:
-        self.written = 0
-
-    def problem(self, _: str) -> None:
-        return None
-
-    def lost(self, golds: list[str], *_: object) -> dict[str, str]:
-        self.written += 1
-        return dict.fromkeys(golds, "ties with a near miss")
-
-
-def test_no_copy_is_written_for_too_few_questions(tmp_path: Path) -> None:
-    _bad("too few", tmp_path)
-    for questions, written, said in (
-        (6, 0, r"not 6; use --questions \d+ or less, or name more columns .*\)$"),
-        (2, 1, "no question is possible; .*; first empty postgresql://writer@/copy, which"),
-    ):
-        there: Any = There()
-        with pytest.raises(DataError, match=said):
-            make(tmp_path / "bad.sqlite", lexicon.Lexicon(), 1, questions, tmp_path / "copy.sqlite",
-                 there=there)  # fmt: skip
-        assert there.written == written
-
-
 def test_a_folder_with_files_is_not_overwritten(shop: Path) -> None:
     with pytest.raises(OptionError, match="not an empty folder"):
         folder.generate(shop / "shop.sqlite", shop, seed=1, questions=5)
     with pytest.raises(DataError, match="no such file"):
         folder.generate(shop / "none.sqlite", shop / "x", seed=1, questions=5)
+
+
+def test_another_engine_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.duckdb").write_bytes(b"\0" * 8 + b"DUCK" + b"\0" * 8)
+    for source in (tmp_path / "a.duckdb", "postgresql://reader@localhost/shop"):
+        with pytest.raises(OptionError, match="questions are made on a SQLite file only"):
+            folder.generate(source, tmp_path / "out", seed=1, questions=5)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

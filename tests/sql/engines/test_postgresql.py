@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from converted_server import check_conversion, check_mini
 from engine_cases import PEOPLE, POSTGRESQL, STRICT, Case, check_strict
 from own_yard import check_own, documents_of, own_task
 from support.postgres import Server, served
@@ -122,15 +121,6 @@ def test_hostile_query(case: Case, executor: Executor, server: Server) -> None:
         with server.admin() as connection:
             for query in (BUSY, LOCKS):
                 assert connection.execute(query).fetchone() == (0,)
-
-
-def test_a_database_that_is_converted(server: Server, tmp_path: Path) -> None:
-    check_conversion(server, tmp_path)
-
-
-@pytest.mark.usefixtures("kept_cache")
-def test_magnifico_mini_is_asked_in_postgresql(server: Server) -> None:
-    check_mini(server)
 
 
 def refusal(url: str) -> str:

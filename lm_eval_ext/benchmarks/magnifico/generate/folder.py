@@ -11,18 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_path, atomic_text, sha256_of
-from lm_eval_ext.benchmarks.magnifico.generate import (
-    GRAMMAR_VERSION,
-    dialogues,
-    engines,
-    lexicon,
-)
+from lm_eval_ext.benchmarks.magnifico.generate import GRAMMAR_VERSION, dialogues, lexicon
 from lm_eval_ext.benchmarks.magnifico.generate.make import Asked, Made, make
 from lm_eval_ext.benchmarks.magnifico.generate.profile import open_database
 from lm_eval_ext.benchmarks.magnifico.own import GENERATED, OPTIONAL, REQUIRED, SHIPPED
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.sql.distill.report import POPULATE_VERSION
 from lm_eval_ext.sql.distill.shipped import pack
+from lm_eval_ext.sql.engines.places import kind_of
 from lm_eval_ext.sql.schema import read_schema
 
 EXAMPLES, TALKS, LEXICON = "examples.tsv", "dialogues", "lexicon.yml"
@@ -66,48 +62,37 @@ metadata:
 
 def generate(
     source: str | Path, out: Path, *, seed: int, questions: int, words: Path | None = None,
-    into: str = "", progress: Callable[[int], object] = lambda _: None,
+    progress: Callable[[int], object] = lambda _: None,
 ) -> tuple[Made, dict[str, Any]]:  # fmt: skip
     """Makes a folder of examples; returns them and what ``generated.json`` says.
 
     Args:
-        source: One database, of any engine.
+        source: A SQLite file.
         out: The folder.
         seed: The same seed gives the same files.
         questions: How many.
         words: A lexicon.
-        into: For PostgreSQL, the URL of the populated copy, as a role that may write there.
         progress: Called with the number of questions made.
 
     Raises:
-        OptionError: The folder is not empty or cannot be written, or a number is too small.
+        OptionError: The folder is not empty or cannot be written, a number is too small, or the
+            database is no file of SQLite.
         DataError: As :func:`.make.make`.
     """
     if questions < 1:
         raise OptionError(f"--questions {questions}: use 1 or more")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OptionError(f"{out} exists and is not an empty folder; name a new one")
-    other = engines.find(source)
-    if into and (other is None or other.place.engine != "postgresql"):
-        raise OptionError("--into is for a database of PostgreSQL; leave it out")
     database = Path(source)
-    if other is None:
-        open_database(database).close()  # before anything is written
+    if "://" in str(source) or kind_of(database) == "duckdb":
+        raise OptionError(f"{source}: questions are made on a SQLite file only; name one")
+    open_database(database).close()  # before anything is written
     try:
         with atomic_path(out) as part:
             part.mkdir(parents=True)
             if words:
                 shutil.copyfile(words, part / LEXICON)
-            if other is None:
-                made, said = _of_sqlite(database, part, out, seed, questions, words, progress)
-            else:
-                with engines.opened(other, part, into) as (there, sources):
-                    named = lexicon.read(words, there.mirror.schema)
-                    copy = there.mirror.path.with_name("last.sqlite")
-                    made = make(there.mirror.path, named, seed, questions, copy, progress, there)
-                    said = _written(part, out, other.db_id, made, seed, sources, there.say)
-                    said["database"] = engines.noted(other, part)
-                    said["left_out"] = list(there.mirror.left_out)
+            made, said = _of_sqlite(database, part, out, seed, questions, words, progress)
             said["lexicon"] = sha256_of(words) if words else None
             with atomic_text(part / GENERATED) as file:
                 file.write(json.dumps(said, indent=1, ensure_ascii=False) + "\n")
@@ -136,15 +121,14 @@ def _of_sqlite(  # noqa: PLR0917
 
 
 def _written(  # noqa: PLR0917
-    part: Path, out: Path, name: str, made: Made, seed: int, sources: Mapping[str, str],
-    say: Callable[[str], str] = str,
+    part: Path, out: Path, name: str, made: Made, seed: int, sources: Mapping[str, str]
 ) -> dict[str, Any]:  # fmt: skip
     """Writes the files; ``sources`` has metadata, as names of the folder or URLs."""
     (part / TALKS).mkdir()
     for kind, meaning in made.meanings.items():
         text = dialogues.dialogue(made.profile, meaning, seed)
         (part / TALKS / f"{kind}.txt").write_text(text, encoding="utf-8")
-    (part / EXAMPLES).write_text(_table(made, say), encoding="utf-8", newline="")
+    (part / EXAMPLES).write_text(_table(made), encoding="utf-8", newline="")
     task = task_of(name)
     (part / f"{task}.yaml").write_text(task_file(out, task, sources), encoding="utf-8")
     asked = [one for one in made.asked if not one.support]
@@ -180,12 +164,12 @@ def task_of(name: str) -> str:
     return "magnifico_generated_" + "".join(c if c.isalnum() else "_" for c in name.lower())
 
 
-def _table(made: Made, say: Callable[[str], str]) -> str:
+def _table(made: Made) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, delimiter="\t", lineterminator="\n")
     writer.writeheader()
     for one in made.asked:
-        writer.writerows({**row, "query": say(row["query"])} for row in _rows(one, made))
+        writer.writerows(_rows(one, made))
     return text.getvalue()
 
 
@@ -217,6 +201,5 @@ def as_text(said: Mapping[str, Any]) -> str:
         f"examples; {said['drawn']:,} were drawn",
         *(f"  {count:,} dropped: {reason}" for reason, count in said["dropped"].items()),
         *(f"  {count:,} not asked about: {reason}" for reason, count in said["unsaid"].items()),
-        *(f"  not asked about: {what}" for what in said.get("left_out", ())),
     ]
     return "\n".join(lines)

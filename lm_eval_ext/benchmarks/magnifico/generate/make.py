@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -34,7 +33,6 @@ from lm_eval_ext.lexicon.words import WORDLIKE, draw_words, is_english
 from lm_eval_ext.sql.distill.growing import Growing
 from lm_eval_ext.sql.distill.report import Report
 from lm_eval_ext.sql.distill.scratch_db import Runner
-from lm_eval_ext.sql.mirrored.speaking import Speaking
 from lm_eval_ext.sql.policy import Limits, open_guarded
 
 SUPPORT = 5
@@ -113,11 +111,9 @@ class Made:
 
 def make(  # noqa: PLR0917
     database: Path, lexicon: Lexicon, seed: int, questions: int, copy: Path,
-    progress: Callable[[int], object] = lambda _: None, there: Speaking | None = None,
+    progress: Callable[[int], object] = lambda _: None,
 ) -> Made:  # fmt: skip
     """Makes the examples of a database; ``copy`` is where the populated copy goes.
-
-    Where ``database`` is a mirror, ``there`` is what it mirrors.
 
     Raises:
         DataError: The database cannot be read or asked about, or has too few questions.
@@ -133,7 +129,7 @@ def make(  # noqa: PLR0917
         Growing(database)
     ) as growing:  # fmt: skip
         check = Check(Runner(connection))
-        maker = _Maker(profile, meanings, seed, check, growing, progress, there)
+        maker = _Maker(profile, meanings, seed, check, growing, progress)
         maker.fill(questions)
         return maker.finish(database, questions, copy)
 
@@ -180,7 +176,6 @@ class _Maker:
     check: Check
     growing: Growing
     progress: Callable[[int], object]
-    there: Speaking | None = None
     drawn: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     asked: list[Asked] = field(default_factory=list)
@@ -270,8 +265,6 @@ class _Maker:
         self._texts |= {gold, base.casefold()}
         self.drawn += 1
         reason = self.check.problem(question, gold)
-        if reason is None and self.there:
-            reason = self.there.problem(gold)
         if reason is None:
             reason = self.growing.add(gold)
             self._refused.update(kinds if reason else ())
@@ -287,14 +280,8 @@ class _Maker:
         Raises:
             DataError: There are too few questions.
         """
-        lost, written = self.growing.recheck(), ""
-        if self.there and self.there.target:
-            self._enough(lost, database, questions)  # before the copy is written
-            golds = [one.gold for one in self.asked if one.gold not in lost]
-            save = partial(self.growing.save, golds=golds)
-            lost |= self.there.lost(golds, save, self.there.target)
-            written = self.there.target.into
-        kept = self._enough(lost, database, questions, written)
+        lost = self.growing.recheck()
+        kept = self._enough(lost, database, questions)
         self.dropped.update(lost.values())
         if few := sum(one.gold not in lost for one in self.asked) - len(kept):
             self.dropped["its word has too few questions"] += few
@@ -309,13 +296,11 @@ class _Maker:
             self.profile, meanings, tuple(final), self.drawn, dict(self.dropped), report
         )  # fmt: skip
 
-    def _enough(
-        self, lost: Collection[str], database: Path, questions: int, written: str = ""
-    ) -> list[Asked]:
+    def _enough(self, lost: Collection[str], database: Path, questions: int) -> list[Asked]:
         """What is left without the lost gold queries and words with too few questions.
 
         Raises:
-            DataError: There are too few; ``written`` is where the user has to remove a copy.
+            DataError: There are too few.
         """
         kept = [one for one in self.asked if one.gold not in lost]
         singles = Counter(one.kinds[0] for one in kept if len(one.kinds) == 1 and not one.support)
@@ -328,8 +313,7 @@ class _Maker:
             if count:
                 possible = f"{count} questions are possible, not {questions}; use "
                 possible += f"--questions {count} or less, or"
-            again = f"; first empty {written}, which now holds a copy" if written else ""
             raise DataError(
-                f"{database}: {possible} name more columns in a lexicon (--lexicon FILE){again}"
+                f"{database}: {possible} name more columns in a lexicon (--lexicon FILE)"
             )
         return kept
