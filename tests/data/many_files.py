@@ -106,9 +106,9 @@ def serving() -> Iterator[Server]:
 
         def _answer(self, name: str, total: int) -> None:
             if state.barrier is not None:
-                state.barrier.wait(20)
+                state.barrier.wait(300)
             if state.hold_after is not None and total > state.hold_after:
-                state.release.wait(60)
+                state.release.wait(900)
             body = state.body(name)
             self.close_connection = True
             self.send_response(200 if body is not None else 404)

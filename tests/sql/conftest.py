@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small_databases import PEOPLE, TIGHT, state_of, write_database
+from small_databases import PATIENT, PEOPLE, TIGHT, state_of, write_database
 
 from lm_eval_ext.sql import Executor
 
@@ -47,5 +47,12 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def executor(databases: Path) -> Iterator[Executor]:
+    with Executor(databases, workers=1, limits=PATIENT) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def impatient(databases: Path) -> Iterator[Executor]:
+    """For queries that end on no machine."""
     with Executor(databases, workers=1, limits=TIGHT) as executor:
         yield executor

@@ -1,19 +1,28 @@
 """Every hostile prediction ends within its limits, and the next query is answered."""
 
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hostile_cases import CASES, Case
-from small_databases import MIB, PEOPLE, TIGHT, state_of, write_database
+from hostile_cases import CASES, LATE_WITHOUT_STOPPING, Case
+from small_databases import MIB, PATIENT, PEOPLE, TIGHT, state_of, write_database
 
 from lm_eval_ext.sql import Executor, Verdict
+from lm_eval_ext.sql.pool import WorkerProcess
 
 pytestmark = pytest.mark.slow
 
 GOLD = "SELECT count(*) FROM people"
-GRACE_S = 2.0
-"""For a new worker, and for a machine with other things to do."""
+
+
+def can_be_late(case: Case) -> bool:
+    return "prediction_timeout" in case.statuses
+
+
+@pytest.fixture
+def fitting(case: Case, executor: Executor, impatient: Executor) -> Executor:
+    """With a short limit of time for what is to be late only."""
+    return impatient if can_be_late(case) else executor
 
 
 def peak_bytes(pid: int) -> int:
@@ -31,19 +40,15 @@ def test_the_corpus_is_large_enough_and_says_each_thing_once() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_hostile_prediction(case: Case, executor: Executor, databases: Path) -> None:
-    executor.query("people", "SELECT 1")  # a worker is there
-    began = time.monotonic()
-    verdict = executor.score_one("people", GOLD, case.sql)
-    took = time.monotonic() - began
+def test_hostile_prediction(case: Case, fitting: Executor, databases: Path) -> None:
+    verdict = fitting.score_one("people", GOLD, case.sql)
     assert verdict.status in case.statuses, verdict
     assert verdict.detail.isprintable()
     assert len(verdict.detail) <= 1_000
-    assert took < TIGHT.wall_s + GRACE_S
-    for pid in executor._pool.pids:
+    for pid in fitting._pool.pids:
         assert peak_bytes(pid) < TIGHT.max_memory_bytes + 32 * MIB  # the interpreter's own
-    executor._known.clear()  # ask the worker, not the memory
-    assert executor.score_one("people", GOLD, "SELECT 6").correct
+    fitting._known.clear()  # ask the worker, not the memory
+    assert fitting.score_one("people", GOLD, "SELECT 6").correct
     assert not list(databases.rglob("*stolen*"))
     assert not list(Path().glob("*stolen*"))
 
@@ -51,9 +56,9 @@ def test_hostile_prediction(case: Case, executor: Executor, databases: Path) -> 
 def test_as_one_stream_they_change_nothing_and_stay_apart(tmp_path: Path) -> None:
     write_database(tmp_path / "people.sqlite", PEOPLE)
     before = state_of(tmp_path)
-    quick = [case for case in CASES if "prediction_timeout" not in case.statuses]
+    quick = [case for case in CASES if not can_be_late(case)]
     rows = [("people", GOLD, sql) for case in quick for sql in (case.sql, "SELECT 6", "SELECT 5")]
-    with Executor(tmp_path, workers=2, limits=TIGHT) as executor:
+    with Executor(tmp_path, workers=2, limits=PATIENT) as executor:
         verdicts = list(executor.score(rows))
     assert {v.status for v in verdicts[1::3]} == {"correct"}
     assert {v.status for v in verdicts[2::3]} == {"wrong"}
@@ -65,26 +70,35 @@ def test_as_one_stream_they_change_nothing_and_stay_apart(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "case", [c for c in CASES if len(c.sql) < 5_000][::7], ids=lambda c: c.name
 )
-def test_none_of_them_equals_an_empty_gold(case: Case, executor: Executor) -> None:
-    verdict = executor.score_one("people", "SELECT 1 WHERE 0", case.sql)
+def test_none_of_them_equals_an_empty_gold(case: Case, fitting: Executor) -> None:
+    verdict = fitting.score_one("people", "SELECT 1 WHERE 0", case.sql)
     assert verdict.correct == (case.name == "an empty result")
 
 
 @pytest.mark.parametrize(
     "case", [c for c in CASES if len(c.sql) < 5_000][::5], ids=lambda c: c.name
 )
-def test_as_gold_they_are_gold_errors(case: Case, executor: Executor) -> None:
+def test_as_gold_they_are_gold_errors(case: Case, fitting: Executor) -> None:
     """The gold is no more trusted than the prediction."""
-    verdict = executor.score_one("people", case.sql, "SELECT 'no gold says this'")
-    runs = case.statuses in (("wrong",), ("correct",))
-    assert verdict.status == ("wrong" if runs else "gold_error"), verdict
+    verdict = fitting.score_one("people", case.sql, "SELECT 'no gold says this'")
+    runs = {"wrong", "correct"}
+    assert verdict.status in {"wrong" if one in runs else "gold_error" for one in case.statuses}
 
 
-def test_a_gold_that_kills_its_worker_does_so_once(executor: Executor) -> None:
-    deadly = "SELECT printf('%.*c', 2000000000, 'y')"
-    rows = [("people", deadly, f"SELECT {i}") for i in range(20)]
-    began = time.monotonic()
-    verdicts = list(executor.score([*rows, ("people", GOLD, "SELECT 6")]))
+def test_a_gold_that_kills_its_worker_does_so_once(
+    databases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[WorkerProcess] = []
+
+    class Counted(WorkerProcess):
+        def __init__(self, *given: Any) -> None:
+            started.append(self)
+            super().__init__(*given)
+
+    monkeypatch.setattr("lm_eval_ext.sql.pool.WorkerProcess", Counted)
+    rows = [("people", LATE_WITHOUT_STOPPING, f"SELECT {i}") for i in range(20)]
+    with Executor(databases, workers=1, limits=TIGHT) as executor:
+        verdicts = list(executor.score([*rows, ("people", GOLD, "SELECT 6")]))
     assert [v.status for v in verdicts] == ["gold_error"] * 20 + ["correct"]
-    assert verdicts[0] == Verdict("gold_error", "timeout: killed after 3 s without an answer")
-    assert time.monotonic() - began < 2 * TIGHT.wall_s
+    assert verdicts[0] == Verdict("gold_error", "timeout: killed after 5 s without an answer")
+    assert len(started) == 2

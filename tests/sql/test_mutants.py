@@ -147,7 +147,7 @@ class Bench:
     """Golds and near misses on the original databases."""
 
     def __init__(self) -> None:
-        self.engine = SQLiteEngine(Limits(timeout_s=2.0))
+        self.engine = SQLiteEngine(Limits(timeout_s=60.0))
         self.schemas: dict[Path, Schema] = {}
         self.known: dict[tuple[Path, str], Any] = {}
 

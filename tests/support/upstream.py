@@ -96,17 +96,17 @@ def half(exchange: Exchange) -> None:
 def half_then_silent(exchange: Exchange) -> None:
     half(exchange)
     exchange.upstream.half_sent.set()
-    exchange.upstream.release.wait(20)
+    exchange.upstream.release.wait(300)
 
 
 def held(exchange: Exchange) -> None:
     """Sends the right file, but only when the test says so."""
-    exchange.upstream.release.wait(20)
+    exchange.upstream.release.wait(300)
     right(exchange)
 
 
 def silent(exchange: Exchange) -> None:
-    exchange.upstream.release.wait(20)
+    exchange.upstream.release.wait(300)
 
 
 def closed(exchange: Exchange) -> None:

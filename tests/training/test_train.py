@@ -175,7 +175,7 @@ def test_what_several_models_start_from_is_waited_for(
 ) -> None:
     """Commands of ``experiment --list`` that run at once; nothing is trained here."""
     name = write("after", first={"words": {"recipe": write("before")}}, model={"start": "{words}"})
-    inside, both = Counter[Path](), Barrier(2, timeout=20)
+    inside, both = Counter[Path](), Barrier(2, timeout=300)
 
     def train_here(_recipe: Any, folder: Path, *_: Any) -> records.Trained:
         if folder.parent.name == "first":

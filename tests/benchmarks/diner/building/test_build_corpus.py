@@ -234,31 +234,42 @@ def test_the_table_is_kept_and_made_anew_for_another_corpus(engine: Engine, tmp_
     assert second != first
 
 
+ENDLESS = f"SELECT sum(a0.i) FROM {', '.join(f'range(9999) a{n}(i)' for n in range(9))}"
+
+
+def wait_until_busy() -> None:
+    """Until a statement has used some time of the processor."""
+    began = time.process_time()
+    while time.process_time() < began + 0.2:
+        time.sleep(0.01)
+
+
 def test_an_interruption_stops_the_statement(engine: Engine) -> None:
-    timer = threading.Timer(0.5, _thread.interrupt_main)
-    timer.start()
+    def interrupt() -> None:
+        wait_until_busy()
+        _thread.interrupt_main()
+
+    thread = threading.Thread(target=interrupt)
     with pytest.raises(KeyboardInterrupt):
-        engine.run(
-            "SELECT sum(a.i * b.i * c.i) FROM range(99999) a(i), range(9999) b(i), range(99) c(i)"
-        )
-    timer.join()
+        thread.start()
+        engine.run(ENDLESS)
+    thread.join()
     assert engine.run("SELECT 1").fetchall() == [(1,)]
 
 
 def test_closing_stops_a_statement(tmp_path: Path) -> None:
     """As when Ctrl-C arrives before the statement's thread is watched."""
     busy = Engine(tmp_path / "spill")
-    sql = "SELECT sum(a.i * b.i * c.i) FROM range(99999) a(i), range(9999) b(i), range(99) c(i)"
 
     def run() -> None:
         with pytest.raises(duckdb.Error):
-            busy._connection.execute(sql)
+            busy._connection.execute(ENDLESS)
 
     thread = threading.Thread(target=run)
     thread.start()
-    time.sleep(0.3)
+    wait_until_busy()
     busy.close()
-    thread.join(timeout=60)
+    thread.join(timeout=300)
     assert not thread.is_alive()
 
 
