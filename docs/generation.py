@@ -30,12 +30,13 @@ DATA = Path(os.environ.setdefault("LM_EVAL_EXT_DATA", str(ROOT.parent / "shared"
 
 from support.generated import built, lexicon_of, natural  # noqa: E402
 
+from lm_eval_ext.atomic import sha256_of  # noqa: E402
 from lm_eval_ext.benchmarks.magnifico.generate import folder  # noqa: E402
 from lm_eval_ext.benchmarks.magnifico.generate.make import Made, meanings_of  # noqa: E402
 from lm_eval_ext.benchmarks.magnifico.generate.meanings import WORDS, kind_of  # noqa: E402
 from lm_eval_ext.errors import DataError  # noqa: E402
 from lm_eval_ext.sql.distill.build import check  # noqa: E402
-from lm_eval_ext.sql.distill.report import Report, key_of  # noqa: E402
+from lm_eval_ext.sql.distill.report import Report  # noqa: E402
 from lm_eval_ext.sql.distill.shipped import Pack  # noqa: E402
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -138,7 +139,7 @@ def checked(out: Path, name: str, where: Path) -> Report:
     with (out / folder.EXAMPLES).open(encoding="utf-8", newline="") as lines:
         golds = sorted({row["query"] for row in csv.DictReader(lines, delimiter="\t")})
     home, copy = out / f"{name}.sqlite", where / f"{name}-copy.sqlite"
-    Pack.read(out / "populated.json").apply(key_of(home, golds), home, golds, copy)
+    Pack.read(out / "populated.json").apply(sha256_of(home), home, golds, copy)
     return check(copy, home, golds)
 
 

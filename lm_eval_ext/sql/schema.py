@@ -9,7 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.values import quoted
+from lm_eval_ext.text import one_line
+
+_log = get_logger(__name__)
 
 Affinity = Literal["INTEGER", "TEXT", "BLOB", "REAL", "NUMERIC"]
 
@@ -32,6 +36,8 @@ class Column:
         generated: Whether its value is computed, so that it cannot be inserted.
         collation: How its texts compare, as BINARY or NOCASE.
         refuses_null: Whether SQLite itself refuses NULL.
+        holds_null: Whether some row of the file has NULL there; of a view it is not known, so no.
+        repeats: Whether several rows of the file have the same value; likewise.
     """
 
     name: str
@@ -43,6 +49,8 @@ class Column:
     generated: bool = False
     collation: str = "BINARY"
     refuses_null: bool = False
+    holds_null: bool = False
+    repeats: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -134,9 +142,15 @@ def schema_of(connection: sqlite3.Connection) -> Schema:
         "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
     ).fetchall()
-    return Schema(
-        read_table(connection, name, sql, view=kind == "view") for name, kind, sql in found
-    )
+    tables = []
+    for name, kind, sql in found:
+        try:
+            tables.append(read_table(connection, name, sql, view=kind == "view"))
+        except sqlite3.OperationalError as error:
+            # A view of a column that is gone, or a virtual table of a module that is not there:
+            # no query can use it, the rest of the database can be used.
+            _log.warning("the %s %s is skipped: %s", kind, name, one_line(str(error)))
+    return Schema(tables)
 
 
 def affinity_of(declared: str) -> Affinity:
@@ -177,18 +191,22 @@ def read_table(connection: sqlite3.Connection, name: str, sql: str, *, view: boo
         r"\bWITHOUT\s+ROWID\b[^)]*$", sql, re.IGNORECASE
     ) is not None  # fmt: skip
     alias = None if without_rowid else alias
-    collations = _collations(connection, sql, [row[1] for row in info], view=view)
+    names = [row[1] for row in info]
+    collations = _collations(connection, sql, names, view=view)
+    held = {} if view else _held(connection, table, names)
     columns = tuple(
         Column(
             name=column,
             type=declared,
             affinity=affinity_of(declared),
-            not_null=bool(not_null) or (key > 0 and not _holds_null(connection, table, column)),
+            not_null=bool(not_null) or (key > 0 and not held.get(column, (0, 0))[0]),
             primary_key=key,
             default=default,
             generated=hidden in (2, 3),
             collation=collations.get(column, "BINARY"),
             refuses_null=bool(not_null) or column == alias or (without_rowid and key > 0),
+            holds_null=held.get(column, (False, False))[0],
+            repeats=held.get(column, (False, False))[1],
         )
         for _, column, declared, not_null, default, key, hidden in info
     )
@@ -204,9 +222,17 @@ def read_table(connection: sqlite3.Connection, name: str, sql: str, *, view: boo
     )
 
 
-def _holds_null(connection: sqlite3.Connection, table: str, column: str) -> bool:
-    query = f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {quoted(column)} IS NULL)"
-    return bool(connection.execute(query).fetchone()[0])
+def _held(
+    connection: sqlite3.Connection, table: str, columns: list[str]
+) -> dict[str, tuple[bool, bool]]:
+    """Returns whether each column holds NULL, and whether a value repeats."""
+    asked = ", ".join(f"count({quoted(c)}), count(DISTINCT {quoted(c)})" for c in columns)
+    rows, *found = connection.execute(f"SELECT count(*), {asked} FROM {table}").fetchone()
+    pairs = zip(found[::2], found[1::2], strict=True)
+    return {
+        column: (full < rows, distinct < full)
+        for column, (full, distinct) in zip(columns, pairs, strict=True)
+    }
 
 
 def _unique_keys(

@@ -115,18 +115,18 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class NearMiss:
-    """A small mistake in a gold query (:mod:`lm_eval_ext.sql.mutants`).
+class Mutant:
+    """A mutant of a gold query (:mod:`lm_eval_ext.sql.mutants`).
 
     Attributes:
         kind: The kind of mistake, one of :data:`lm_eval_ext.sql.mutants.KINDS`.
         sql: The mistaken query, in SQLite's dialect.
-        change: For a reader: ``salary > 30000 -> salary >= 30000``.
+        text: The change, for a reader: ``salary > 30000 -> salary >= 30000``.
     """
 
     kind: str
     sql: str
-    change: str
+    text: str
 
 
 SHOWN = 300

@@ -21,7 +21,7 @@ from random_rows import RandomDatabases, declarations, may_result, same_result
 
 from lm_eval_ext.sql.compare import ReferenceExpected
 from lm_eval_ext.sql.engines.sqlite import SQLiteEngine
-from lm_eval_ext.sql.mutants import NearMiss, UnparsedQuery, near_misses
+from lm_eval_ext.sql.mutants import Mutant, UnparsedQuery, mutants
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.proofs import (
     OPEN_RULES,
@@ -36,7 +36,7 @@ from lm_eval_ext.sql.values import Failure
 
 pytestmark = pytest.mark.slow
 
-Pairs = list[tuple[Path, str, Schema, list[NearMiss]]]
+Pairs = list[tuple[Path, str, Schema, list[Mutant]]]
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +72,9 @@ def databases(one: str, other: str, library: Path, count: int) -> Iterator[sqlit
 def test_proven_pairs_are_never_told_apart(
     library: Path, schema: Schema, gold: str, other: str
 ) -> None:
-    reason = equivalent(gold, NearMiss("", other, ""), schema, first_grade_only=True)
+    reason = equivalent(gold, Mutant("", other, ""), schema, first_grade_only=True)
     assert reason and "\n" not in reason
-    assert equivalent(other, NearMiss("", gold, ""), schema) is not None
+    assert equivalent(other, Mutant("", gold, ""), schema) is not None
     assert differ(gold, other, library, 300 if ALL else 100) is None
 
 
@@ -82,7 +82,7 @@ def test_proven_pairs_are_never_told_apart(
 def test_pairs_that_only_look_the_same_are_not_proven(
     library: Path, schema: Schema, gold: str, other: str
 ) -> None:
-    assert equivalent(gold, NearMiss("", other, ""), schema) is None
+    assert equivalent(gold, Mutant("", other, ""), schema) is None
     assert differ(gold, other, library, 3_000) is not None, "then it belongs to the others"
 
 
@@ -91,9 +91,9 @@ def test_pairs_of_the_second_grade_may_have_each_others_results(
     library: Path, schema: Schema, gold: str, other: str
 ) -> None:
     for one, two in ((gold, other), (other, gold)):
-        reason = equivalent(one, NearMiss("", two, ""), schema)
+        reason = equivalent(one, Mutant("", two, ""), schema)
         assert reason and any(RULES[name] in reason for name in OPEN_RULES)
-        assert equivalent(one, NearMiss("", two, ""), schema, first_grade_only=True) is None
+        assert equivalent(one, Mutant("", two, ""), schema, first_grade_only=True) is None
     for database in databases(gold, other, library, 100):
         assert may_result(database, schema, gold, other, tries=300) is True
         assert may_result(database, schema, other, gold, tries=300) is True
@@ -103,8 +103,8 @@ def test_pairs_of_the_second_grade_may_have_each_others_results(
 def test_pairs_that_only_look_the_same_but_for_what_is_open(
     library: Path, schema: Schema, gold: str, other: str
 ) -> None:
-    assert equivalent(gold, NearMiss("", other, ""), schema) is None
-    assert equivalent(other, NearMiss("", gold, ""), schema) is None
+    assert equivalent(gold, Mutant("", other, ""), schema) is None
+    assert equivalent(other, Mutant("", gold, ""), schema) is None
     made = databases(gold, other, library, 500)
     assert any(
         may_result(database, schema, one, two, tries=60) is False
@@ -117,8 +117,8 @@ def test_pairs_that_only_look_the_same_but_for_what_is_open(
 def test_pairs_of_the_third_grade_differ_only_where_the_gold_is_empty(
     library: Path, schema: Schema, gold: str, other: str
 ) -> None:
-    assert equivalent(gold, NearMiss("", other, ""), schema) == WHERE_EMPTY
-    assert equivalent(other, NearMiss("", gold, ""), schema) is None
+    assert equivalent(gold, Mutant("", other, ""), schema) == WHERE_EMPTY
+    assert equivalent(other, Mutant("", gold, ""), schema) is None
     seen: set[tuple[bool, bool | None]] = set()
     for database in databases(gold, other, library, 2_000 if ALL else 500):
         empty = not database.execute(gold).fetchall()
@@ -130,7 +130,7 @@ def test_pairs_of_the_third_grade_differ_only_where_the_gold_is_empty(
 def test_pairs_that_differ_where_the_gold_is_not_empty(
     library: Path, schema: Schema, gold: str, other: str
 ) -> None:
-    assert equivalent(gold, NearMiss("", other, ""), schema) is None
+    assert equivalent(gold, Mutant("", other, ""), schema) is None
     assert any(
         database.execute(gold).fetchall() and same_result(database, gold, other) is False
         for database in databases(gold, other, library, 10_000)
@@ -158,11 +158,11 @@ def test_distinct_over_a_key_is_of_the_second_grade_where_the_order_shows(schema
         assert connection.execute(gold).fetchall() != connection.execute(other).fetchall()
         own = schema_of(connection)
         assert own["t"].columns[0].not_null
-        near_miss = NearMiss("", other, "")
+        near_miss = Mutant("", other, "")
         assert equivalent(gold, near_miss, own, first_grade_only=True) is None
         assert equivalent(gold, near_miss, own)
     same = "SELECT isbn FROM book WHERE pages > 0"
-    near_miss = NearMiss("", same.replace(" ", " DISTINCT ", 1), "")
+    near_miss = Mutant("", same.replace(" ", " DISTINCT ", 1), "")
     assert equivalent(same, near_miss, schema, first_grade_only=True)
 
 
@@ -197,8 +197,8 @@ def test_pairs_that_these_rows_tell_apart_are_not_proven(
         connection.executescript(script)
         assert same_result(connection, gold, other) is False
         own = schema_of(connection)
-    assert equivalent(gold, NearMiss("", other, ""), own) is None
-    assert equivalent(other, NearMiss("", gold, ""), own) is None
+    assert equivalent(gold, Mutant("", other, ""), own) is None
+    assert equivalent(other, Mutant("", gold, ""), own) is None
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_not_always_empty(library: Path, schema: Schema, sql: str) -> None:
 )
 def test_nothing_is_proven_of_what_no_rule_knows(schema: Schema, sql: str) -> None:
     assert simplified(sql, schema) is None
-    assert equivalent(sql, NearMiss("", sql, ""), schema) is None
+    assert equivalent(sql, Mutant("", sql, ""), schema) is None
     assert unsatisfiable(sql, schema) is None
 
 
@@ -260,7 +260,7 @@ def real_pairs(shared_data: Path) -> Pairs:
     for path, gold in a_part(shared_data):
         schema = schemas.setdefault(path, read_schema(path))
         try:
-            found = [n for n in near_misses(gold, schema) if equivalent(gold, n, schema)]
+            found = [n for n in mutants(gold, schema) if equivalent(gold, n, schema)]
         except UnparsedQuery:
             continue
         if found:

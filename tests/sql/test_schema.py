@@ -146,3 +146,36 @@ def test_every_real_database_is_read(real_data: Path) -> None:
                 query = f'SELECT * FROM "{table.name}" LIMIT 0'
                 names = [column[0] for column in c.execute(query).description]
                 assert names == [column.name for column in table.columns]
+
+
+def test_what_the_rows_hold(tmp_path: Path) -> None:
+    script = """
+      CREATE TABLE jar (id INTEGER PRIMARY KEY, jam TEXT, lid TEXT REFERENCES jar (jam), "a b");
+      INSERT INTO jar VALUES (1, 'fig', NULL, 2), (2, 'plum', 'fig', '2'), (3, NULL, 'fig', x'02');
+      CREATE TABLE empty (one INTEGER, two TEXT NOT NULL);
+    """
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(script)
+        found = schema_of(connection)
+    held = {c.name: (c.holds_null, c.repeats) for table in found.values() for c in table.columns}
+    assert held == {
+        "id": (False, False), "jam": (True, False), "lid": (True, True), "a b": (False, False),
+        "one": (False, False), "two": (False, False),
+    }  # fmt: skip
+
+
+def test_a_view_that_does_not_resolve_is_skipped_with_a_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(
+            "CREATE TABLE jar (jam TEXT); CREATE VIEW sound AS SELECT jam FROM jar;"
+            "CREATE VIEW broken AS SELECT no_such_column FROM jar;"
+            "CREATE VIEW through AS SELECT * FROM broken;"
+        )
+        assert list(schema_of(connection)) == ["jar", "sound"]
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == [
+        f"the view {name} is skipped: no such column: no_such_column"
+        for name in ("broken", "through")
+    ]

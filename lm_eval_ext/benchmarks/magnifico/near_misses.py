@@ -286,7 +286,7 @@ def listed(reports: Mapping[str, Report]) -> list[dict[str, Any]]:
             "gold": gold.gold,
             "kind": tie.near_miss.kind,
             "near_miss": tie.near_miss.sql,
-            "change": tie.near_miss.change,
+            "change": tie.near_miss.text,
             "equivalent": tie.equivalent,
         }
         for db_id, report in sorted(reports.items())

@@ -114,11 +114,12 @@ def _apply(
 
     pack = Pack.read(shipped)
     keys = {db_id: key_of(*databases[db_id]) for db_id in todo}
-    ready = [db_id for db_id in todo if keys[db_id] in pack]
+    sums = {db_id: sha256_of(databases[db_id][0]) for db_id in todo}
+    ready = [db_id for db_id in todo if sums[db_id] in pack]
     if ready:
         _log.info("Adding the shipped rows to %d databases, in %s", len(ready), folder)
     for db_id in ready:
-        _store(keys[db_id], folder, db_id, partial(pack.apply, keys[db_id], *databases[db_id]))
+        _store(keys[db_id], folder, db_id, partial(pack.apply, sums[db_id], *databases[db_id]))
     return [db_id for db_id in todo if db_id not in ready]
 
 

@@ -14,7 +14,7 @@ from lm_eval_ext.sql.distill.original_rows import OriginalRows
 from lm_eval_ext.sql.distill.query import Query
 from lm_eval_ext.sql.distill.report import Broken, GoldReport, Tie
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
-from lm_eval_ext.sql.mutants import NearMiss, near_misses
+from lm_eval_ext.sql.mutants import Mutant, mutants
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse
 from lm_eval_ext.sql.proofs import equivalent, unsatisfiable
 from lm_eval_ext.sql.rewrites import Facts, Need, Rewrite, rewrites
@@ -42,7 +42,7 @@ class Case:
 
     gold: str
     query: Query
-    misses: tuple[NearMiss, ...]
+    misses: tuple[Mutant, ...]
     before: int = -1
     rows: list[Row] = field(default_factory=list)
     tied: frozenset[int] = frozenset()
@@ -99,7 +99,7 @@ def make_case(gold: str, schema: Schema, facts: Facts | None) -> Case:
         return Case(
             gold,
             query,
-            near_misses(gold, schema),
+            mutants(gold, schema),
             cuts=cuts_of(query),
             rewrites=() if facts is None else rewrites(gold, schema, facts),
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.sql.values import NearMiss
+from lm_eval_ext.sql.values import Mutant
 
 POPULATE_VERSION = 2
 """Rises whenever other rows would be added; part of caches' keys and of signatures."""
@@ -26,7 +26,7 @@ class Tie:
     """
 
     gold: str
-    near_miss: NearMiss
+    near_miss: Mutant
     equivalent: str | None
 
 
@@ -122,7 +122,7 @@ class Report:
         golds = []
         for gold in values["golds"]:
             ties = tuple(
-                Tie(tie["gold"], NearMiss(**tie["near_miss"]), tie["equivalent"])
+                Tie(tie["gold"], Mutant(**tie["near_miss"]), tie["equivalent"])
                 for tie in gold["ties"]
             )
             broken = tuple(Broken(**one) for one in gold["broken"])

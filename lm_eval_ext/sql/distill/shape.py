@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from lm_eval_ext.sql.distill.formats import Format, next_text, pattern_of
-from lm_eval_ext.sql.mutants.expressions import other_string
+from lm_eval_ext.sql.mutations import other_string
 from lm_eval_ext.sql.values import Value
 
 Kind = Literal["integer", "number", "moment", "category", "code", "text", "other"]

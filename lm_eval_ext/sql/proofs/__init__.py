@@ -27,7 +27,7 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.mutants import NearMiss
+from lm_eval_ext.sql.mutants import Mutant
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
 from lm_eval_ext.sql.proofs import conditions, left_open, rows
 from lm_eval_ext.sql.proofs.places import Simplification, is_aggregate
@@ -50,13 +50,13 @@ _KNOWN_FUNCTIONS = frozenset({"stdev", "ifnull", "coalesce", "abs", "round", "up
 
 
 def equivalent(
-    gold: str, near_miss: NearMiss, schema: Schema, *, first_grade_only: bool = False
+    gold: str, near_miss: Mutant, schema: Schema, *, first_grade_only: bool = False
 ) -> str | None:
     """Returns why a near miss has, or may have, its gold's result on every database.
 
     Args:
         gold: The gold query.
-        near_miss: One of its :func:`~lm_eval_ext.sql.mutants.near_misses`.
+        near_miss: One of its :func:`~lm_eval_ext.sql.mutants.mutants`.
         schema: That of the databases.
         first_grade_only: Whether only equality by the ``reference`` semantics counts.
 

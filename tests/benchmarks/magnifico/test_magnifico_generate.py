@@ -14,6 +14,7 @@ from lm_eval import simple_evaluate
 from lm_eval.api.model import LM
 from support.generated import built, lexicon_of, natural
 
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import load, own
 from lm_eval_ext.benchmarks.magnifico.generate import folder, lexicon, profile
 from lm_eval_ext.benchmarks.magnifico.generate.make import meanings_of
@@ -21,12 +22,14 @@ from lm_eval_ext.benchmarks.magnifico.records import NOVEL
 from lm_eval_ext.cli import main
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.runs.tasks import own_manager
+from lm_eval_ext.sql.distill.build import check
+from lm_eval_ext.sql.distill.shipped import Pack
 
 pytestmark = pytest.mark.slow
 
 SEED, QUESTIONS = 5, 10
 
-DIGEST = "135f2a5728ad084a"
+DIGEST = "9ad55ff93721470e"
 """Of all that is made of the shop: examples, dialogues, and the rows added."""
 
 
@@ -60,15 +63,14 @@ def test_every_question_runs_and_contains_its_word(shop: Path) -> None:
     assert any("+" in row["interpretation"] for row in rows)
 
 
-def test_near_misses_are_told_apart_and_rewrites_stay_right(shop: Path) -> None:
-    (entry,) = json.loads((shop / "populated.json").read_text())["databases"].values()
-    assert len(entry["golds"]) == len({row["query"] for row in rows_of(shop)})
-    for before, after, count, _, ties, empty, error, _, broken, cuts, _ in entry["golds"].values():
-        assert before > 0
-        assert after > 0
-        assert count > 0
-        assert all(why is not None for _, why in ties)
-        assert (empty, error, broken, cuts) == (None, None, [], 0)
+def test_mutants_are_distinguished_and_rewrites_stay_right(shop: Path, tmp_path: Path) -> None:
+    home, copy = shop.parent / "shop.sqlite", tmp_path / "copy.sqlite"
+    golds = sorted({row["query"] for row in rows_of(shop)})
+    Pack.read(shop / "populated.json").apply(sha256_of(home), home, golds, copy)
+    for gold in check(copy, home, golds).golds:
+        assert gold.rows_before > 0 and gold.rows_after > 0 and gold.near_misses > 0
+        assert not gold.open_ties, gold.gold
+        assert (gold.empty, gold.error, gold.broken, gold.cut_ties) == (None, None, (), 0)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from lm_eval_ext.cli.magnifico import app
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.sql.distill import GoldReport, Report, Tie
 from lm_eval_ext.sql.distill.report import Broken
-from lm_eval_ext.sql.mutants import NearMiss
+from lm_eval_ext.sql.mutants import Mutant
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 def gold(
     sql: str, *reasons: str | None, empty: str | None = None, error: str | None = None
 ) -> GoldReport:
-    ties = tuple(Tie(sql, NearMiss("k", f"{sql} {i}", ""), r) for i, r in enumerate(reasons))
+    ties = tuple(Tie(sql, Mutant("k", f"{sql} {i}", ""), r) for i, r in enumerate(reasons))
     return GoldReport(sql, -1, 0, 10, 1, ties, empty, error)
 
 

@@ -9,12 +9,12 @@ from typing import NoReturn
 import pytest
 from distill_cases import content
 
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.distill import batch, populate_all
 from lm_eval_ext.sql.distill.build import check, populate
 from lm_eval_ext.sql.distill.cuts import cuts_of, tied
 from lm_eval_ext.sql.distill.query import Query
-from lm_eval_ext.sql.distill.report import key_of
 from lm_eval_ext.sql.distill.scratch_db import Runner
 from lm_eval_ext.sql.distill.shipped import Pack, pack
 from lm_eval_ext.sql.parsing import parse
@@ -81,8 +81,8 @@ GOLDS = [
 ]
 
 
-def test_a_pack_gives_the_same_copy_and_report(original: Path, tmp_path: Path) -> None:
-    report = populate(original, GOLDS, tmp_path / "copy.sqlite")
+def test_a_pack_gives_the_same_copy_and_errors(original: Path, tmp_path: Path) -> None:
+    report = populate(original, [*GOLDS, "SELECT nothing"], tmp_path / "copy.sqlite")
     text = pack({"port": (original, tmp_path / "copy.sqlite", report)})
     assert text == pack({"port": (original, tmp_path / "copy.sqlite", report)})
     assert not any(gold in text for gold in GOLDS)
@@ -91,10 +91,12 @@ def test_a_pack_gives_the_same_copy_and_report(original: Path, tmp_path: Path) -
     for row in entry["rows"]["ferry"]:  # a change of one row is a change of one line
         assert f"\n{json.dumps(row)}" in text
     (tmp_path / "rows.json").write_text(text)
-    found, key = Pack.read(tmp_path / "rows.json"), key_of(original, GOLDS[::-1])
+    found, key = Pack.read(tmp_path / "rows.json"), sha256_of(original)
     assert key in found
-    assert key_of(original, GOLDS[1:]) not in found
-    assert found.apply(key, original, GOLDS, tmp_path / "again.sqlite") == report
+    assert sha256_of(tmp_path / "copy.sqlite") not in found
+    again = found.apply(key, original, [*GOLDS, "SELECT nothing"], tmp_path / "again.sqlite")
+    assert again.added == report.added
+    assert [gold.error is None for gold in again.golds] == [True] * len(GOLDS) + [False]
     assert content(tmp_path / "again.sqlite") == content(tmp_path / "copy.sqlite")
 
 
@@ -120,12 +122,13 @@ def test_shipped_rows_spare_the_search(
     again = populate_all(
         {"port": (original, GOLDS)}, tmp_path / "again", shipped=tmp_path / "rows.json"
     )
-    assert again == first
+    assert again["port"].added == first["port"].added
     assert content(tmp_path / "again/port/port.sqlite") == content(made_from[1])
+    other = tmp_path / "other.sqlite"
+    with closing(sqlite3.connect(other)) as opened:
+        opened.executescript(SCRIPT)
     with pytest.raises(AssertionError, match="it searched"):
-        populate_all(
-            {"port": (original, GOLDS[1:])}, tmp_path / "other", shipped=tmp_path / "rows.json"
-        )
+        populate_all({"port": (other, GOLDS)}, tmp_path / "new", shipped=tmp_path / "rows.json")
 
 
 def test_rewrites_that_a_row_breaks_are_reported(original: Path, tmp_path: Path) -> None:

@@ -1,0 +1,566 @@
+"""How the rules of :mod:`.mutants` change a node of a query's tree.
+
+Each function yields replacements of a node, none where the mistake cannot be made there, and
+leaves the node itself unchanged. They have a file of their own only because of their number.
+"""
+
+import datetime
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from lm_eval_ext.sql.parsing import (
+    conjuncts,
+    find_source,
+    resolve,
+    select_of,
+    sources,
+    table_of,
+    to_sql,
+)
+from lm_eval_ext.sql.schema import Column, Schema
+
+_OTHERS = 3
+"""Other columns that are tried in the place of one."""
+
+# Clauses
+
+
+def dropped(clause: str, node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if not isinstance(node, exp.Select) or node.args.get(clause) is None:
+        return
+    if clause == "group":
+        # SQLite refuses HAVING, or aggregates in ORDER BY alone, without GROUP BY.
+        order = node.args.get("order")
+        ranks = order is not None and order.find(exp.AggFunc) is not None
+        if node.args.get("having") is not None or (
+            ranks and not any(column.find(exp.AggFunc) for column in node.expressions)
+        ):
+            return
+    yield _with(node, **{clause: None})
+
+
+def conjunct_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if not isinstance(node, exp.Where | exp.Having):
+        return
+    parts = conjuncts(node.this)
+    for i in range(len(parts) if len(parts) > 1 else 0):
+        yield _with(node, this=_all_of([part for j, part in enumerate(parts) if j != i]))
+
+
+def order_flipped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.Ordered):
+        descending = not node.args.get("desc")
+        # NULL is SQLite's smallest value; sqlglot writes NULLS FIRST or LAST for any other place.
+        yield _with(node, desc=descending, nulls_first=not descending)
+
+
+def distinct_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.Select) and node.args.get("distinct") is not None:
+        yield _with(node, distinct=None)
+
+
+def distinct_added(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    # In a subquery it changes nothing (IN, EXISTS, set operations), or matters only if the first
+    # rows of a derived table are equal. Of the first row alone it is no mistake, though SQLite
+    # may give another one, as it drops equal results before it sorts.
+    outermost = isinstance(node, exp.Select) and node.parent is None
+    if outermost and node.args.get("distinct") is None and not _takes_one(node):
+        yield _with(node, distinct=exp.Distinct())
+
+
+def bound_moved(
+    kind: type[exp.Expr], by: int, lowest: int, node: exp.Expr, schema: Schema
+) -> Iterator[exp.Expr]:
+    if isinstance(node, kind) and isinstance(node.expression, exp.Literal):
+        number = str(node.expression.this)
+        if number.isdigit() and int(number) + by >= lowest:
+            yield _with(node, expression=exp.Literal.number(int(number) + by))
+
+
+def limit_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.Query) and node.args.get("limit") is not None:
+        yield _with(node, limit=None, offset=None)
+
+
+def set_operation_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.SetOperation):
+        for kind in (exp.Except, exp.Intersect, exp.Union):
+            if not isinstance(node, kind):
+                yield kind(**{**node.copy().args, "distinct": True})
+
+
+# Conditions
+
+
+def comparison(
+    table: Mapping[Any, type[exp.Expr]], node: exp.Expr, schema: Schema
+) -> Iterator[exp.Expr]:
+    other = table.get(type(node))
+    if other is not None and not _joins_tables(node) and not _in_join(node):
+        yield other(**node.copy().args)
+
+
+def join_loosened(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if _joins_tables(node):
+        yield exp.GTE(**node.copy().args)
+
+
+def not_toggled(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    toggled = exp.In | exp.Exists | exp.Between | exp.Is
+    if isinstance(node, exp.Not):
+        if isinstance(node.this, toggled | exp.Paren):
+            yield node.this.copy()
+    elif isinstance(node, exp.Like | exp.Glob):
+        yield _with(node, negate=not node.args.get("negate"))
+    elif isinstance(node, toggled) and not isinstance(node.parent, exp.Not):
+        yield exp.Not(this=node.copy())
+
+
+def connector_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """With the brackets that keep the operands together."""
+    if not isinstance(node, exp.And | exp.Or) or _in_join(node):
+        return
+    other = exp.Or if isinstance(node, exp.And) else exp.And
+    inner = exp.Connector | exp.Not
+    new: exp.Expr = other(
+        this=_in_brackets(node.this, inner), expression=_in_brackets(node.expression, inner)
+    )
+    yield exp.Paren(this=new) if isinstance(node.parent, inner) else new
+
+
+def bound_excluded(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.Between):
+        for lower, upper in ((exp.GT, exp.LTE), (exp.GTE, exp.LT)):
+            low = lower(this=node.this.copy(), expression=node.args["low"].copy())
+            high = upper(this=node.this.copy(), expression=node.args["high"].copy())
+            yield exp.Paren(this=exp.And(this=low, expression=high))
+
+
+def year_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """``>= '1987-07-01'`` with ``< '1987-09-01'``, BETWEEN and LIKE become months of any year."""
+    if isinstance(node, exp.Like) and isinstance(node.expression, exp.Literal):
+        year = re.match(r"\d{4}(?=-\d\d)", node.expression.this)
+        if year:
+            pattern = "____" + node.expression.this[4:]
+            yield _with(node, expression=exp.Literal.string(pattern))
+    elif isinstance(node, exp.Between):
+        months = _months(node.args["low"], node.args["high"], include_end=True)
+        if months:
+            yield _month_between(node.this, months)
+    elif isinstance(node, exp.Where):
+        parts = conjuncts(node.this)
+        for i, low in enumerate(parts):
+            for j, high in enumerate(parts):
+                if not isinstance(low, exp.GTE) or not isinstance(high, exp.LT | exp.LTE):
+                    continue
+                end = isinstance(high, exp.LTE)
+                months = _months(low.expression, high.expression, include_end=end)
+                if months and to_sql(low.this) == to_sql(high.this):
+                    rest = [part for k, part in enumerate(parts) if k not in (i, j)]
+                    yield _with(node, this=_all_of([*rest, _month_between(low.this, months)]))
+
+
+def _months(low: exp.Expr, high: exp.Expr, *, include_end: bool) -> tuple[str, str] | None:
+    """Returns the first and last month of a span of whole months in one year."""
+    day = datetime.timedelta(days=1)
+    try:
+        first, last = (datetime.date.fromisoformat(end.name) for end in (low, high))
+        end = last + day if include_end else last
+        last = end - day
+    except (ValueError, OverflowError):
+        return None
+    year = (first.month, last.month) == (1, 12)
+    whole = first.day == end.day == 1 and first.year == last.year and first <= last
+    return (f"{first:%m}", f"{last:%m}") if whole and not year else None
+
+
+def _month_between(date: exp.Expr, months: tuple[str, str]) -> exp.Expr:
+    month = exp.Anonymous(this="strftime", expressions=[exp.Literal.string("%m"), date.copy()])
+    low, high = map(exp.Literal.string, months)
+    return exp.Between(this=month, low=low, high=high)
+
+
+# Aggregates
+
+
+def min_max_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    yield from _aggregate_in_select({exp.Min: (exp.Max,), exp.Max: (exp.Min,)}, node, schema)
+
+
+def aggregate_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    yield from _aggregate_in_select(
+        {
+            exp.Max: (exp.Avg,),
+            exp.Avg: (exp.Sum, exp.Max),
+            exp.Sum: (exp.Avg, exp.Count),
+            exp.Count: (exp.Sum,),
+        },
+        node,
+        schema,
+    )
+
+
+def _aggregate_in_select(
+    table: Mapping[type[exp.Expr], tuple[type[exp.Expr], ...]], node: exp.Expr, schema: Schema
+) -> Iterator[exp.Expr]:
+    """Exchanges an aggregate wherever a SELECT has it: a number computed twice is one mistake."""
+    if not isinstance(node, exp.Select):
+        return
+    own = {to_sql(one): one for one in _aggregates(node) if type(one) in table}
+    for text, aggregate in own.items():
+        for other in table[type(aggregate)]:
+            needs_number = type(aggregate) in (exp.Max, exp.Count) and other is not exp.Min
+            if needs_number and not _is_number(_argument(aggregate), schema):
+                continue
+            new = node.copy()
+            for same in [one for one in _aggregates(new) if to_sql(one) == text]:
+                same.replace(other(this=same.this.copy()))
+            yield new
+
+
+def aggregate_swapped_once(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.Sum | exp.Avg):
+        yield (exp.Avg if isinstance(node, exp.Sum) else exp.Sum)(this=node.this.copy())
+
+
+def distinct_in_aggregate_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    distinct = node.this if isinstance(node, exp.AggFunc) else None
+    if isinstance(distinct, exp.Distinct) and len(distinct.expressions) == 1:
+        yield _with(node, this=distinct.expressions[0].copy())
+
+
+def count_distinct_added(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    plain = exp.Star | exp.Literal | exp.Distinct
+    if isinstance(node, exp.Count) and not isinstance(node.this, plain):
+        yield _with(node, this=exp.Distinct(expressions=[node.this.copy()]))
+
+
+def count_of(
+    argument: Callable[[exp.Select, Schema], Iterator[exp.Expr]], node: exp.Expr, schema: Schema
+) -> Iterator[exp.Expr]:
+    """Replaces all ``COUNT(*)`` of a SELECT."""
+    if not isinstance(node, exp.Select) or not _counts(node):
+        return
+    for number, counted in enumerate(argument(node, schema)):
+        if number == _OTHERS:
+            return
+        new = node.copy()
+        for count in _counts(new):
+            count.set("this", counted.copy())
+        yield new
+
+
+def _counts(select: exp.Select) -> list[exp.Expr]:
+    return [
+        count
+        for count in select.find_all(exp.Count)
+        if isinstance(count.this, exp.Star) and count.parent_select is select
+    ]
+
+
+def nullable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
+    """Columns that hold NULL: of others a database of real values never has one."""
+    return (column for column, declared in _columns(select, schema) if declared.holds_null)
+
+
+def countable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
+    """DISTINCT columns, but for those that have a value of their own in each row."""
+    joined = [
+        to_sql(column).casefold()
+        for equality in select.find_all(exp.EQ)
+        if _joins_tables(equality)
+        for column in (equality.this, equality.expression)
+    ]
+    group = select.args.get("group")
+    grouped = {} if group is None else {term.name.casefold() for term in group.expressions}
+    for column, declared in _columns(select, schema):
+        if column.name.casefold() in grouped:
+            continue  # one value in each group
+        if declared.repeats or f"{column.table}.{column.name}".casefold() in joined:
+            yield exp.Distinct(expressions=[column])
+
+
+def average(
+    change: Callable[[exp.Expr, Schema], Iterator[exp.Expr]], node: exp.Expr, schema: Schema
+) -> Iterator[exp.Expr]:
+    """Of a column, and not of a part of a sum such as ``avg(x) - stdev(x)``."""
+    computed = isinstance(node.parent, exp.Binary) and not isinstance(node.parent, exp.Predicate)
+    if isinstance(node, exp.Avg) and isinstance(node.this, exp.Column) and not computed:
+        yield from change(node, schema)
+
+
+def truncated(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if _is_sorted(node):
+        return
+    # A whole number is above an average if and only if it is above the whole part of it.
+    operand = node
+    while isinstance(operand.parent, exp.Select | exp.Subquery) and operand is not operand.parent:
+        operand = operand.parent
+    asked, mirrored = operand.parent, operand.arg_key == "expression"
+    if isinstance(asked, (exp.GT, exp.LTE) if mirrored else (exp.LT, exp.GTE)):
+        return
+    column = resolve(node.this, schema)
+    if column is not None and column.affinity == "INTEGER":
+        total, count = exp.Sum(this=node.this.copy()), exp.Count(this=node.this.copy())
+        yield exp.Paren(this=exp.Div(this=total, expression=count, typed=True, safe=True))
+    else:
+        yield exp.Cast(this=node.copy(), to=exp.DataType.build("INT"))
+
+
+def rounded(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if not _is_sorted(node):
+        yield exp.Anonymous(this="ROUND", expressions=[node.copy()])
+
+
+def of_distinct(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    column, select = resolve(node.this, schema), select_of(node)
+    if select is not None and (select.args.get("joins") or column is None or column.repeats):
+        yield exp.Avg(this=exp.Distinct(expressions=[node.this.copy()]))
+
+
+def _is_sorted(node: exp.Expr) -> bool:
+    """Whether rows are sorted by a number: other numbers only make ties."""
+    return isinstance(node.find_ancestor(exp.Select, exp.Ordered), exp.Ordered)
+
+
+def extreme_as_first(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if not isinstance(node, exp.Subquery) or not isinstance(node.parent, exp.Predicate):
+        return
+    select = node.this
+    if isinstance(select, exp.Select) and select.args.get("group") is None:
+        extreme = select.selects[0].unalias()
+        if isinstance(extreme, exp.Max | exp.Min) and not extreme.expressions:
+            first = exp.Limit(expression=exp.Literal.number(1))
+            yield _with(node, this=_with(select, expressions=[extreme.this.copy()], limit=first))
+
+
+# The most frequent value
+
+
+def mode_as_extreme(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.Select) and _ranks_groups(node) and _takes_one(node):
+        output = node.selects[0]
+        if len(node.selects) == 1 and isinstance(output.unalias(), exp.Column):
+            descending = node.args["order"].expressions[0].args.get("desc")
+            extreme = (exp.Max if descending else exp.Min)(this=output.unalias().copy())
+            named = exp.alias_(extreme, output.alias) if output.alias else extreme
+            yield _with(node, expressions=[named], group=None, having=None, order=None, limit=None)
+
+
+def mode_as_repeated(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if not (isinstance(node, exp.Select) and _ranks_groups(node) and _takes_one(node)):
+        return
+    if node.args.get("having") is None and node.args["order"].expressions[0].args.get("desc"):
+        more = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
+        yield _with(node, having=exp.Having(this=more), order=None, limit=None)
+
+
+def ranking_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.Select) and _ranks_groups(node):
+        yield _with(node, order=None)
+
+
+def _ranks_groups(select: exp.Select) -> bool:
+    """Whether it takes the first groups by an aggregate."""
+    if any(select.args.get(clause) is None for clause in ("group", "order", "limit")):
+        return False
+    term = select.args["order"].expressions[0].this
+    named = {column.alias: column for column in select.selects if column.alias}
+    return named.get(term.name, term).find(exp.AggFunc) is not None
+
+
+# Columns, arithmetic, literals
+
+
+def column_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """In a result or a condition of WHERE, the next columns by declaration."""
+    if not isinstance(node, exp.Column) or not _is_read(node):
+        return
+    found = find_source(node.table.casefold(), node.name.casefold(), select_of(node), schema)
+    table = None if found is None else table_of(found[1], schema)
+    own = None if table is None else table.column(node.name)
+    if found is None or table is None or own is None:
+        return
+    at = table.columns.index(own)
+    others = [*table.columns[at + 1 :], *table.columns[:at]]
+    names = [column.name.casefold() for column, _ in _columns(found[0], schema)]
+    alike = [
+        other
+        for other in others
+        if _sort_of(other) == _sort_of(own)
+        and (node.table or names.count(other.name.casefold()) == 1)  # else it is ambiguous
+    ]
+    # What a subquery in FROM gives keeps its name, by which it is read.
+    named = isinstance(node.parent, exp.Select) and node.find_ancestor(exp.From, exp.Join)
+    for other in alike[:_OTHERS]:
+        new = _with(node, this=exp.to_identifier(other.name, quoted=True))
+        yield exp.alias_(new, node.name) if named else new
+
+
+def _sort_of(column: Column) -> tuple[bool, bool]:
+    return column.numeric, re.search("DATE|TIME", column.type.upper()) is not None
+
+
+def _is_read(column: exp.Column) -> bool:
+    """Whether a result or WHERE shows the column's value, not only that there is one."""
+    node: exp.Expr = column
+    if _joins_tables(column.parent) or isinstance(column.parent, exp.Count):
+        return False
+    while node.parent is not None and not isinstance(node.parent, exp.Select):
+        node = node.parent
+    inside = isinstance(node, exp.Where) or node.arg_key == "expressions"
+    return inside and node.parent is not None and not isinstance(node.parent.parent, exp.Exists)
+
+
+def sign_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.Sub | exp.Add):
+        other = exp.Add if isinstance(node, exp.Sub) else exp.Sub
+        yield exp.Paren(this=other(**node.copy().args))
+
+
+def operands_reversed(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.Sub | exp.DPipe):
+        one, two = (_in_brackets(side, exp.Binary) for side in (node.expression, node.this))
+        yield exp.Paren(this=type(node)(**{**node.args, "this": one, "expression": two}))
+
+
+def number_moved(by: int, node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    number = _number(node.this) if _is_compared(node) else None
+    if number is None:
+        return
+    value = number + by
+    if node.is_string or value >= 0:
+        yield exp.Literal(this=f"{value}", is_string=node.is_string)
+    else:
+        yield exp.Paren(this=exp.Neg(this=exp.Literal.number(f"{-value}")))
+
+
+def string_changed(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    if _is_compared(node) and node.is_string and _number(node.this) is None:
+        yield exp.Literal.string(other_string(node.this))
+
+
+_CLOCK = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d")
+
+
+def other_string(text: str) -> str:
+    """Returns a similar string: the next day, the next second, or one letter more."""
+    if _CLOCK.fullmatch(text):
+        moment = datetime.datetime.strptime(text, "%H:%M:%S") + datetime.timedelta(seconds=1)
+        return f"{moment:%H:%M:%S}"
+    try:
+        day = datetime.date.fromisoformat(text[:10])
+        return (day + datetime.timedelta(days=1)).isoformat() + text[10:]
+    except (ValueError, OverflowError):
+        end = len(text.rstrip("%"))
+        return text[:end] + "x" + text[end:]
+
+
+# What rules ask of the tree
+
+
+def _with(node: exp.Expr, **args: object) -> exp.Expr:
+    """Returns a copy with other parts."""
+    new = node.copy()
+    for name, value in args.items():
+        new.set(name, value)
+    return new
+
+
+def _all_of(parts: list[exp.Expr]) -> exp.Expr:
+    copies = [_in_brackets(part, exp.Or) for part in parts]
+    condition = copies[0]
+    for part in copies[1:]:
+        condition = exp.And(this=condition, expression=part)
+    return condition
+
+
+def _in_brackets(part: exp.Expr, kinds: object) -> exp.Expr:
+    copy = part.copy()
+    return exp.Paren(this=copy) if isinstance(copy, kinds) else copy  # type: ignore[arg-type]
+
+
+def _takes_one(select: exp.Expr) -> bool:
+    limit, offset = select.args.get("limit"), select.args.get("offset")
+    return limit is not None and limit.expression.name == "1" and offset is None
+
+
+def _joins_tables(node: exp.Expr | None) -> bool:
+    """Whether a condition is an equality of columns of two tables."""
+    if not isinstance(node, exp.EQ):
+        return False
+    one, two = node.this, node.expression
+    columns = isinstance(one, exp.Column) and isinstance(two, exp.Column)
+    return columns and one.args.get("table") != two.args.get("table")
+
+
+def _in_join(node: exp.Expr) -> bool:
+    """Whether a node belongs to an ON clause."""
+    found = node.find_ancestor(exp.Query, exp.Join)
+    return isinstance(found, exp.Join)
+
+
+def _aggregates(select: exp.Select) -> list[exp.Expr]:
+    """Returns a SELECT's own aggregates that can be exchanged, without those of its subqueries."""
+    return [
+        node
+        for node in select.find_all(exp.Min, exp.Max, exp.Avg, exp.Sum, exp.Count)
+        if node.parent_select is select
+        and not node.expressions  # with several arguments, min and max are no aggregates
+        and not isinstance(node.this, exp.Star | exp.Literal)
+    ]
+
+
+def _argument(aggregate: exp.Expr) -> exp.Expr:
+    value: exp.Expr = aggregate.this
+    if isinstance(value, exp.Distinct) and len(value.expressions) == 1:
+        value = value.expressions[0]
+    return value
+
+
+def _is_number(value: exp.Expr, schema: Schema) -> bool:
+    """Whether a value is a number by its declaration or computation."""
+    value = value.unnest()
+    if isinstance(value, exp.Column):
+        column = resolve(value, schema)
+        return column is not None and column.numeric
+    return isinstance(
+        value, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Length | exp.Count | exp.Sum | exp.Avg
+    )
+
+
+def _columns(select: exp.Select, schema: Schema) -> Iterator[tuple[exp.Column, Column]]:
+    """Yields the columns of the tables that a SELECT reads, as it can name them."""
+    read = list(sources(select))
+    for source in read:
+        table = table_of(source, schema)
+        for column in () if table is None else table.columns:
+            qualifier = source.alias_or_name if len(read) > 1 else None
+            yield exp.column(column.name, table=qualifier, quoted=True), column
+
+
+def _is_compared(node: exp.Expr) -> bool:
+    """Whether a literal stands in a condition; SELECT 1 of an EXISTS does not."""
+    others = exp.Limit | exp.Offset | exp.AggFunc | exp.Ordered | exp.Group | exp.Select
+    inside = isinstance(node, exp.Literal) and node.find_ancestor(exp.Where, exp.Having) is not None
+    return inside and not isinstance(node.parent, others)
+
+
+def _number(text: str) -> int | float | None:
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        # Numbers that Python writes differently (1e5, nan, 1_0) are left unchanged.
+        return number if f"{number}" == text else None
+    return None
+
+
+LOOSER = {exp.GT: exp.GTE, exp.LT: exp.LTE}
+TIGHTER = {exp.GTE: exp.GT, exp.LTE: exp.LT}
+REVERSED = {exp.GT: exp.LT, exp.LT: exp.GT, exp.GTE: exp.LTE, exp.LTE: exp.GTE}
+NEGATED = {exp.EQ: exp.NEQ, exp.NEQ: exp.EQ}
