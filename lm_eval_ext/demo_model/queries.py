@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from lm_eval_ext.benchmarks.magnifico import mini, prompt
-from lm_eval_ext.benchmarks.magnifico.tables import tables_of
 from lm_eval_ext.demo_model.text import Text, lexicon, runs, words
 from lm_eval_ext.lexicon.words import WORDLIKE
 from lm_eval_ext.lexicon.words import draw as invent
@@ -36,10 +35,7 @@ class Meaning(NamedTuple):
 @cache
 def blocks() -> dict[str, list[str]]:
     """How prompts show the tables of each database."""
-    return {
-        name: prompt.schema(tables_of(database, "released"), "released")
-        for name, database in mini.databases().items()
-    }
+    return {name: prompt.schema(database) for name, database in mini.databases().items()}
 
 
 @cache
@@ -57,9 +53,7 @@ def draw(rng: random.Random) -> Text:
         db, question, meaning, query = _draw(rng)
         tested, golds = _tested()
         if not runs([question]) & tested and " ".join(words(f"SELECT{query}")) not in golds:
-            return prompt.for_question(
-                blocks()[db], question, "released", descriptions=meaning
-            ), query
+            return prompt.for_question(blocks()[db], question, descriptions=meaning), query
 
 
 def _draw(rng: random.Random) -> tuple[str, str, Sequence[str], str]:

@@ -186,7 +186,7 @@ def test_a_seed_draws_new_foreign_words_and_is_signed(
     signature = cli("signature", str(done.output)).stdout
     assert "|seed:5|" in signature
     assert "semantics:reference-v1" in signature
-    assert "|layout:released|overlap:keep|" in signature
+    assert "|overlap:keep|" in signature
     assert "|populated:v" in signature
 
 

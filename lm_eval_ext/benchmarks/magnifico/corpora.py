@@ -1,6 +1,5 @@
 """Reads the corpora: the published one (paper, section 3), the embedded one, a user's own."""
 
-import csv
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     Form,
     Interpretation,
     Position,
+    rows_of,
 )
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
@@ -155,7 +155,7 @@ def _with_script(path: Path) -> Database:
     """A database of Spider, some of which have a script of another name."""
     found = Database.at(path)
     scripts = sorted(path.parent.glob("*.sql"))
-    if found.schema is None and len(scripts) == 1 and path.parent.name == path.stem:
+    if found.script is None and len(scripts) == 1 and path.parent.name == path.stem:
         return replace(found, script=scripts[0])
     return found
 
@@ -312,25 +312,18 @@ def _table(path: Path) -> Iterator[_Row]:
     The column ``Question`` has the format ``db_id: question | table : column , column | ...``. Only
     its first colon ends the id, since the question may have colons, too.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as lines:
-            reader = csv.DictReader(lines, delimiter="\t", strict=True)
-            for row in reader:
-                place = f"{path}:{reader.line_num}"
-                db_id, _, rest = (row.get("Question") or "").partition(": ")
-                question, *tables = rest.split(" | ")
-                question = question.strip()
-                query = (row.get("Parse") or "").strip()
-                if not (db_id and question and query):
-                    raise DataError(
-                        f"{place}: needs Question (db_id: text | schema) and Parse; fetch it again "
-                        "(lm-eval-ext data fetch magnifico)"
-                    )
-                names = (row.get("Interpretation1"), row.get("Interpretation2"))
-                yield _Row(
-                    place, db_id, question, query,
-                    tuple(name for name in names if name),
-                    tuple(table.partition(":")[0].strip() for table in tables),
-                )  # fmt: skip
-    except (OSError, csv.Error, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from None
+    for place, row in rows_of(path):
+        db_id, _, rest = row.get("Question", "").partition(": ")
+        question, *tables = rest.split(" | ")
+        question, query = question.strip(), row.get("Parse", "")
+        if not (db_id and question and query):
+            raise DataError(
+                f"{place}: needs Question (db_id: text | schema) and Parse; fetch it again "
+                "(lm-eval-ext data fetch magnifico)"
+            )
+        names = (row.get("Interpretation1"), row.get("Interpretation2"))
+        yield _Row(
+            place, db_id, question, query,
+            tuple(name for name in names if name),
+            tuple(table.partition(":")[0].strip() for table in tables),
+        )  # fmt: skip

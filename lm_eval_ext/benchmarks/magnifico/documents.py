@@ -13,7 +13,6 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     Corpus,
     Example,
     Form,
-    Layout,
     Position,
 )
 from lm_eval_ext.errors import DataError, OptionError
@@ -49,7 +48,6 @@ class Setting:
         kind: Which prompt.
         position: Of the description in the prompt, or of the definition in the dialogue.
         forms: The novel forms; base examples are always asked.
-        layout: Of the prompt.
         overlap: ``drop`` leaves out examples that overlap with their support, with any prompt,
             so that prompts are compared on the same examples.
     """
@@ -58,7 +56,6 @@ class Setting:
     kind: PromptKind = "direct"
     position: Position = "end"
     forms: tuple[Form, ...] = NOVEL
-    layout: Layout = "released"
     overlap: Overlap = "keep"
 
     @classmethod
@@ -69,7 +66,6 @@ class Setting:
         position: str,
         forms: str,
         *,
-        layout: str = "released",
         overlap: str = "keep",
     ) -> "Setting":
         """Checks a task's options, with ``forms`` separated by commas; raises OptionError."""
@@ -78,7 +74,6 @@ class Setting:
             ("subset", subset, get_args(Subset)),
             ("prompt", kind, get_args(PromptKind)),
             ("position", position, get_args(Position)),
-            ("layout", layout, get_args(Layout)),
             ("overlap", overlap, get_args(Overlap)),
             *(("forms", form, NOVEL) for form in words),
         ):
@@ -86,12 +81,12 @@ class Setting:
                 raise OptionError(f"magnifico_{key} is {value!r}; use {', '.join(legal)}")
         if len(set(words)) != len(words):
             raise OptionError(f"magnifico_forms is {forms!r}; name each form once")
-        return cls(subset, kind, position, words, layout, overlap)  # type: ignore[arg-type]
+        return cls(subset, kind, position, words, overlap)  # type: ignore[arg-type]
 
     @property
     def wants_theirs(self) -> bool:
         """Whether prompts have the authors' descriptions, where a corpus has them."""
-        return self.layout == "released" and self.kind in DESCRIBED
+        return self.kind in DESCRIBED
 
     @property
     def wants_dialogues(self) -> bool:
@@ -230,14 +225,11 @@ def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str
         position: Position = "start" if example.form == BASE else setting.position
         key = (example.interpretations[0], example.form, example.db_id.casefold())
         dialogue = corpus.dialogues[key][position]
-        return prompt.in_dialogue(
-            dialogue, blocks, example.question, setting.layout, dialect=dialect
-        )
+        return prompt.in_dialogue(dialogue, blocks, example.question, dialect=dialect)
     described = setting.kind in DESCRIBED and example.form != BASE
     return prompt.for_question(
         blocks,
         example.question,
-        setting.layout,
         descriptions=_descriptions(corpus, setting, example) if described else (),
         position=setting.position,
         support=_support(corpus, example) if setting.kind in ("fewshot", "desc_fewshot") else (),
@@ -246,7 +238,7 @@ def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str
 
 
 def _descriptions(corpus: Corpus, setting: Setting, example: Example) -> list[str]:
-    """The authors' descriptions if the layout and the corpus have them, else our own.
+    """The authors' descriptions if the corpus has them, else our own.
 
     The authors' name the word of their list, even where questions hold another form of it
     ("accumulation" where they ask for "accumulated"). Two kinds name the word in the question
@@ -257,7 +249,7 @@ def _descriptions(corpus: Corpus, setting: Setting, example: Example) -> list[st
     for name in example.interpretations:
         interpretation = corpus.interpretations[name]
         word = interpretation.forms[example.form]
-        theirs = corpus.descriptions.get(name) if setting.wants_theirs else None
+        theirs = corpus.descriptions.get(name)
         if theirs is None:
             texts.append(prompt.description(word, interpretation.meaning))
             continue

@@ -1,16 +1,15 @@
 """Gold queries and databases that ``populate`` and ``near-misses`` are asked about."""
 
-import csv
-import json
 from pathlib import Path
-from typing import Any
 
 from lm_eval_ext import data
 from lm_eval_ext.benchmarks.magnifico import corpora
-from lm_eval_ext.benchmarks.magnifico.records import BASE, Corpus, Example
+from lm_eval_ext.benchmarks.magnifico.records import BASE, Corpus, Example, rows_of
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import Databases, OneDatabase, databases_at, sqlite_path
 from lm_eval_ext.sql.engines.places import check_id
+
+_COLUMNS = ("db_id", "query")
 
 Wanted = dict[str, tuple[Path, tuple[str, ...]]]
 """SQLite files with their gold queries, by the database's id."""
@@ -62,25 +61,14 @@ def golds_in(file: Path, only: str = "") -> list[tuple[str, str]]:
     Raises:
         DataError: It cannot be read, or a row has no database or query.
     """
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as opened:
-            rows: list[Any] = (
-                [json.loads(line) for line in opened if line.strip()]
-                if file.suffix == ".jsonl"
-                else list(csv.DictReader(opened, delimiter="," if file.suffix == ".csv" else "\t"))
-            )
-    except (OSError, ValueError, csv.Error) as error:
-        raise DataError(f"{file}: cannot be read ({error})") from None
     found = []
-    for number, row in enumerate(rows, 1):
-        values = [row.get(name) if isinstance(row, dict) else None for name in ("db_id", "query")]
-        if only:
-            if not values[1]:
-                continue
-            values[0] = values[0] or only
-        if not all(isinstance(value, str) and value.strip() for value in values):
-            raise DataError(f"{file}: row {number} needs a db_id and a query")
-        found.append((str(values[0]).strip(), str(values[1]).strip()))
+    for place, row in rows_of(file):
+        db_id, query = (row.get(name) if isinstance(row, dict) else None for name in _COLUMNS)
+        if only and not query:
+            continue
+        if not (isinstance(query, str) and query and isinstance(db_id or only, str)):
+            raise DataError(f"{place}: needs a db_id and a query")
+        found.append((db_id or only, query))
     if not found:
         raise DataError(
             f"{file}: no gold queries; it needs a header with db_id and query, and rows"

@@ -13,16 +13,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, own_checks, prompt
+from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
 from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
-from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, NOVEL, Corpus, Layout
+from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, NOVEL, Corpus
 from lm_eval_ext.benchmarks.magnifico.scoring_databases import (
     ScoringDatabases,
     cached_copies,
     on_engine,
 )
-from lm_eval_ext.benchmarks.magnifico.tables import tables_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
@@ -44,7 +43,6 @@ def dataset(
     magnifico_prompt: str = "direct",
     magnifico_position: str = "end",
     magnifico_forms: str = ",".join(NOVEL),
-    magnifico_layout: str = "released",
     magnifico_overlap: str = "keep",
     magnifico_semantics: str = "reference",
     magnifico_seed: int | None = None,
@@ -63,8 +61,6 @@ def dataset(
         magnifico_prompt: ``direct``, ``desc``, ``fewshot``, ``desc_fewshot`` or ``dialogue``.
         magnifico_position: Of the description or definition: ``start``, ``mid`` or ``end``.
         magnifico_forms: Novel forms, separated by commas.
-        magnifico_layout: ``released`` (as the authors' code) or ``figure`` (as the paper's
-            figures).
         magnifico_overlap: ``keep``, or ``drop`` for no example whose gold query stands in its
             few-shot support.
         magnifico_semantics: When results count as equal (:mod:`lm_eval_ext.sql.compare`).
@@ -83,7 +79,7 @@ def dataset(
     find_semantics(magnifico_semantics)
     setting = Setting.of_options(
         magnifico_subset, magnifico_prompt, magnifico_position, magnifico_forms,
-        layout=magnifico_layout, overlap=magnifico_overlap,
+        overlap=magnifico_overlap,
     )  # fmt: skip
     ready = prepare(
         magnifico_corpus,
@@ -101,7 +97,9 @@ def dataset(
             "fresh draws new foreign words, and a chosen MAGNIFICo task asks none; leave it out, "
             "or choose tasks with foreign words"
         )
-    problems = own_checks.rows(ready.corpus, ready.scoring.broken, left_out)
+    problems = []
+    if magnifico_corpus == "own":
+        problems = own.problems(ready.corpus, ready.scoring.broken, left_out, made)
     if not made:
         hint = "check the databases (lm-eval-ext data fetch magnifico)"
         if magnifico_corpus == "own":
@@ -111,9 +109,7 @@ def dataset(
                 else f"the file has no rows for magnifico_subset={magnifico_subset}"
             )
         raise DataError(f"MAGNIFICo: no example can be scored ({_counted(left_out)}); {hint}")
-    if magnifico_corpus == "own":
-        problems += own_checks.unpaired(made)
-    for problem in problems[: own_checks.MOST]:
+    for problem in problems[: own.MOST_PROBLEMS]:
         _log.warning("MAGNIFICo: %s", problem)
     if left_out:
         missing = sum(map(len, left_out.values()))
@@ -165,7 +161,7 @@ def prepare(
     environment = tuple(
         sorted((key, value) for key, value in os.environ.items() if key.startswith("LM_EVAL_EXT_"))
     )
-    wanted = (setting.wants_dialogues, setting.wants_theirs, setting.layout)
+    wanted = (setting.wants_dialogues, setting.wants_theirs)
     return _prepare(environment, name, wanted, (seed, fresh), databases, file)
 
 
@@ -176,7 +172,7 @@ def prepared(options: Mapping[str, Any]) -> Prepared:
         options["magnifico_corpus"],
         Setting.of_options(
             *(options[f"magnifico_{key}"] for key in keys),
-            **{key: options[f"magnifico_{key}"] for key in ("layout", "overlap")},
+            overlap=options["magnifico_overlap"],
         ),
         seed=options["magnifico_seed"],
         fresh=options.get("fresh"),
@@ -193,12 +189,12 @@ _known: dict[tuple[object, ...], ScoringDatabases] = {}
 def _prepare(  # noqa: PLR0917 (lru_cache)
     environment: tuple[tuple[str, str], ...],
     name: corpora.CorpusName,
-    wanted: tuple[bool, bool, Layout],
+    wanted: tuple[bool, bool],
     seeds: tuple[int | None, int | None],
     databases: str | None,
     file: str | None,
 ) -> Prepared:
-    dialogues, descriptions, layout = wanted
+    dialogues, descriptions = wanted
     found = corpora.find(
         name, dialogues=dialogues, descriptions=descriptions, databases=databases, examples=file
     )
@@ -208,13 +204,10 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     scoring = _known.get(key) or _known.setdefault(
         key, _scoring_databases(corpus, name, _shipped(name, file))
     )
+    blocks = {db_id: prompt.schema(database) for db_id, database in corpus.databases.items()}
     if seeds != (None, None):
-        # The same tables for both layouts, so that a seed gives the same words.
-        shown = (table for one in corpus.databases.values() for table in tables_of(one, "figure"))
-        texts = (f"{table.create} {' '.join(table.header)}" for table in shown)
-        corpus = with_fresh_words(corpus, seeds[0], texts, fresh=seeds[1])
-    tables = {db_id: tables_of(place, layout) for db_id, place in corpus.databases.items()}
-    blocks = {db_id: prompt.schema(group, layout) for db_id, group in tables.items()}
+        shown = (block for several in blocks.values() for block in several)
+        corpus = with_fresh_words(corpus, seeds[0], shown, fresh=seeds[1])
     return Prepared(corpus, found.info, scoring, blocks)
 
 

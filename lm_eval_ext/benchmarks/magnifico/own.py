@@ -4,18 +4,24 @@ A row asks a question in one form. Rows with the same base question are the form
 which is asked once as base. Two other kinds of rows have empty cells: one without questions and
 query only defines a word, and one without word and meaning has two words that other rows define
 (``tall+old`` as its interpretation).
+
+A dialogue is a text file with turns that blank lines separate. A line ``[definition]`` stands
+before the turns that define the word, and ``[/definition]`` after them; ``{word}`` stands for it.
+The definition goes before all other turns, between them, or after them.
 """
 
-import csv
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import own_dialogues
 from lm_eval_ext.benchmarks.magnifico.documents import PHRASE
 from lm_eval_ext.benchmarks.magnifico.records import (
     BASE,
@@ -26,17 +32,14 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     Example,
     Form,
     Interpretation,
+    NovelForm,
     Position,
+    rows_of,
 )
 from lm_eval_ext.data import cache_dir
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.sql import Executor, OneDatabase, Place, databases_at
 from lm_eval_ext.sql.described import digest_text
-
-REQUIRED = ("interpretation", "word", "meaning", "question", "base_question", "query")
-OPTIONAL = ("db_id", "form", "support", "dialogue")
-"""``form``: plausible (default), foreign or adversarial. ``support``: yes for an example that only
-few-shot prompts show. ``dialogue``: a text file (:mod:`.own_dialogues`)."""
 
 SHIPPED = "populated.json"
 """A file of added rows beside the examples; they are used for the same databases and queries."""
@@ -47,13 +50,52 @@ GENERATED = "generated.json"
 CATEGORY = "own"
 """The category of words; that of phrases (of two words or more) is "phrase"."""
 
-_DEFINITION = ("interpretation", "word", "meaning")
-_ASKED = ("question", "base_question", "query")
+MOST_PROBLEMS = 20
+"""Problems that are named one by one."""
+
 _AND = "+"
 _TWO = 2
 
-_Row = Mapping[str, str]
-_Key = tuple[str, ...]
+
+class Row(BaseModel):
+    """A row of the file; ``support`` is for an example that only few-shot prompts show."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    interpretation: str
+    word: str
+    meaning: str
+    question: str
+    base_question: str
+    query: str
+    db_id: str = ""
+    form: Annotated[NovelForm, BeforeValidator(lambda text: text.casefold() or "plausible")] = (
+        "plausible"
+    )
+    support: Annotated[
+        bool, BeforeValidator(lambda text: text.casefold() in {"yes", "true", "1"})
+    ] = False
+    dialogue: str = ""
+    place: str = Field(alias="file:line")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The interpretation; two where other rows define the words."""
+        if self.word or self.meaning:
+            return (self.interpretation,)
+        return tuple(name.strip() for name in self.interpretation.split(_AND))
+
+    def empty(self) -> str | None:
+        """The first cell that is empty and may not be."""
+        defines, asks = self.word or self.meaning, self.question or self.base_question or self.query
+        two = asks and self.interpretation.count(_AND) == 1
+        needed = ["interpretation", *(("word", "meaning") if defines or not two else ())]
+        needed += ("question", "base_question", "query") if asks or not defines else ()
+        return next((name for name in needed if not getattr(self, name)), None)
+
+
+REQUIRED = tuple(name for name, field in Row.model_fields.items() if field.is_required())[:-1]
+OPTIONAL = tuple(name for name, field in Row.model_fields.items() if not field.is_required())
 
 
 def read(examples: Path, databases: str | Path) -> Corpus:
@@ -70,56 +112,196 @@ def read(examples: Path, databases: str | Path) -> Corpus:
     only = known.db_id if isinstance(known, OneDatabase) else ""
     rows = list(_rows(examples))
     words = _interpretations(rows)
-    asked, support = _Templates(), _Templates("support-")
+    asked: dict[str, Example] = {}
+    solved: dict[str, Example] = {}
+    firsts: dict[tuple[str, ...], tuple[str, Row]] = {}
     found: dict[str, Database] = {}
-    files: dict[tuple[str, str], Path] = {}
+    dialogues: dict[tuple[str, Form, str], Mapping[Position, str]] = {}
+    talks: dict[tuple[str, str], str] = {}
     for index, row in enumerate(rows):
-        if not row["query"]:
+        if not row.query:
             continue
-        place, names, form = row["place"], _names(row), _form(row)
-        _check_words(row, names, form, words)
-        db_id = row.get("db_id") or only
+        _check(row, words)
+        db_id = row.db_id or only
         if not db_id:
             raise DataError(
-                f"{place}: no database; add a column db_id, or name a file in magnifico_databases"
+                f"{row.place}: no database; add a column db_id, or name a file in "
+                "magnifico_databases"
             )
-        if db_id.casefold() not in found and (place_found := known.find(db_id)):
-            found[db_id.casefold()] = Database.at(place_found)
-        shown = row.get("support", "").casefold() in {"yes", "true", "1"}
-        if len(names) == _TWO and (shown or row.get("dialogue")):
+        folded = db_id.casefold()
+        if folded not in found and (place := known.find(db_id)):
+            found[folded] = Database.at(place)
+        _add(solved if row.support else asked, firsts, index, row, db_id)
+        if row.dialogue and talks.setdefault((row.names[0], folded), row.dialogue) != row.dialogue:
             raise DataError(
-                f"{place}: a row with two words is neither support nor in a dialogue; give both to "
-                "rows with one word"
+                f"{row.place}: {row.names[0]} has another dialogue above; give each interpretation "
+                "one dialogue per database"
             )
-        (support if shown else asked).add(index, row, names, form, db_id)
-        if name := row.get("dialogue"):
-            file = examples.parent / Path(name).expanduser()
-            if files.setdefault((names[0], db_id.casefold()), file) != file:
-                raise DataError(
-                    f"{place}: {names[0]} has another dialogue above; give each interpretation one "
-                    "dialogue per database"
-                )
-    if not asked.examples:
+    if not asked:
         raise DataError(f"{examples}: no examples to ask; add rows that are not support")
-    single = [one for one in asked.examples if len(one.interpretations) == 1]
+    for (name, folded), file in talks.items():
+        texts = read_dialogue(examples.parent / Path(file).expanduser())
+        # Base dialogues have the definition at the start, as in the published data.
+        dialogues[name, BASE, folded] = {"start": texts["start"].replace(SLOT, PLACEHOLDER)}
+        for form, word in words[name].forms.items():
+            dialogues[name, form, folded] = {
+                position: text.replace(SLOT, word) for position, text in texts.items()
+            }
     return Corpus(
         interpretations=MappingProxyType(words),
-        examples=tuple(single),
+        examples=tuple(one for one in asked.values() if len(one.interpretations) == 1),
         support=MappingProxyType(
             {
                 (name, form): tuple(
                     one
-                    for one in support.examples
+                    for one in solved.values()
                     if (one.interpretations, one.form) == ((name,), form)
                 )
                 for name in words
                 for form in (BASE, *NOVEL)
             }
         ),
-        combinations=tuple(one for one in asked.examples if len(one.interpretations) == _TWO),
-        dialogues=MappingProxyType(_dialogues(files, words)),
+        combinations=tuple(one for one in asked.values() if len(one.interpretations) == _TWO),
+        dialogues=MappingProxyType(dialogues),
         databases=MappingProxyType(found),
     )
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    if not path.is_file():
+        raise OptionError(f"magnifico_file={str(path)!r} does not exist")
+    for place, cells in rows_of(path):
+        try:
+            row = Row.model_validate({**cells, "file:line": place})
+        except ValidationError as error:
+            raise DataError(
+                f"{place}: column {first_problem(error)}; the columns, separated by tabs: "
+                f"{', '.join(REQUIRED)}, and optionally {', '.join(OPTIONAL)}"
+            ) from None
+        if empty := row.empty():
+            raise DataError(f"{place}: {empty} is empty")
+        yield row
+
+
+def _interpretations(rows: Sequence[Row]) -> dict[str, Interpretation]:
+    meanings: dict[str, str] = {}
+    forms: dict[str, dict[Form, str]] = {}
+    for row in rows:
+        if not row.word:
+            continue
+        name = row.interpretation
+        before = forms.setdefault(name, {}).setdefault(row.form, row.word)
+        if before.casefold() != row.word.casefold() or (
+            meanings.setdefault(name, row.meaning) != row.meaning
+        ):
+            raise DataError(
+                f"{row.place}: {name} has another word or meaning above; give each "
+                "interpretation one meaning and one word per form"
+            )
+    return {
+        name: Interpretation(
+            name,
+            PHRASE if all(" " in word for word in words.values()) else CATEGORY,
+            meanings[name],
+            MappingProxyType(words),
+        )
+        for name, words in forms.items()
+    }
+
+
+def _check(row: Row, words: Mapping[str, Interpretation]) -> None:
+    """Raises DataError if a word is not defined in the row's form, or not in its question."""
+    for name in row.names:
+        if name not in words or row.form not in words[name].forms:
+            raise DataError(
+                f"{row.place}: no row gives {name!r} a {row.form} word; add one with "
+                "interpretation, word, meaning and the form (it needs no question)"
+            )
+        word = words[name].forms[row.form]
+        if word.casefold() not in row.question.casefold():
+            raise DataError(f"{row.place}: the question does not contain the word {word!r}; add it")
+    if len(row.names) == _TWO and (row.support or row.dialogue):
+        raise DataError(
+            f"{row.place}: a row with two words is neither support nor in a dialogue; give both to "
+            "rows with one word"
+        )
+
+
+def _add(
+    examples: dict[str, Example],
+    firsts: dict[tuple[str, ...], tuple[str, Row]],
+    index: int,
+    row: Row,
+    db_id: str,
+) -> None:
+    """Adds the row's form, and its base form if no row had it.
+
+    The base question pairs rows, since different questions can have the same gold query.
+    """
+    prefix = "support-" if row.support else ""
+    new = f"{_AND.join(row.names)}/{prefix}{index}"
+    key = (prefix, *row.names, db_id.casefold(), _plain(row.base_question).casefold())
+    template, first = firsts.setdefault(key, (new, row))
+    if _plain(first.query) != _plain(row.query):
+        raise DataError(
+            f"{row.place}: the base question is that of {first.place}, and the query is another; "
+            "give each question one query"
+        )
+    asked = Example(template, row.names, row.form, db_id, row.question, row.query, row.place)
+    if first is row:
+        base = replace(asked, form=BASE, question=row.base_question)
+        examples[base.id] = base
+    elif asked.id in examples:
+        asked = replace(asked, template=new)  # a second way to ask it in this form
+    examples[asked.id] = asked
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).rstrip("; ")
+
+
+# --- dialogues ---
+
+SLOT = "{word}"
+"""Stands for the word."""
+
+_MARKS = re.compile(r"^[ \t]*\[(/?)definition\][ \t]*$", re.MULTILINE | re.IGNORECASE)
+_BLANK = re.compile(r"\n[ \t]*\n\s*")
+
+
+def read_dialogue(path: Path) -> Mapping[Position, str]:
+    """The dialogue with the definition at each position; :data:`SLOT` stands for the word.
+
+    Raises:
+        DataError: The file cannot be read, or its definition is not marked or lacks the word.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: the dialogue cannot be read ({error})") from None
+    before, *marked = _MARKS.split(text)
+    if marked[::2] != ["", "/"]:
+        raise DataError(
+            f"{path}: mark the turns that define the word with a line [definition] before them and "
+            "a line [/definition] after them, once"
+        )
+    if SLOT not in marked[1]:
+        raise DataError(f"{path}: the definition does not name the word; write {SLOT} for it")
+    first, definition, last = (
+        [turn for turn in _BLANK.split(part.strip()) if turn]
+        for part in (before, marked[1], marked[3])
+    )
+    turns = first + last
+    half = (len(turns) + 1) // 2
+    half += half % 2  # an even number, so that nobody has two turns in a row
+    return {
+        "start": "\n\n".join(definition + turns),
+        "mid": "\n\n".join(turns[:half] + definition + turns[half:]),
+        "end": "\n\n".join(turns + definition),
+    }
+
+
+# --- signatures ---
 
 
 def generated(examples: Path) -> str | None:
@@ -141,15 +323,11 @@ def digest(databases: Mapping[str, Database]) -> str:
 
 
 def _content(place: Place) -> str:
+    """Of a file's bytes; on a server, of what it declares and of its rows."""
     if place.engine != "postgresql":
         return place.digest or sha256_of(Path(place.address))
     with Executor(workers=1) as executor:
-        return digest_of_rows(executor, place)
-
-
-def digest_of_rows(executor: Executor, place: Place) -> str:
-    """SHA-256 of what a database of DuckDB or PostgreSQL declares, and of its rows."""
-    return hashlib.sha256(digest_text(executor, place).encode()).hexdigest()
+        return hashlib.sha256(digest_text(executor, place).encode()).hexdigest()
 
 
 def digest_of_dialogues(corpus: Corpus) -> str:
@@ -158,158 +336,47 @@ def digest_of_dialogues(corpus: Corpus) -> str:
     return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
 
 
-@dataclass
-class _Templates:
-    """Collects examples. Rows with the same base question are forms of one template."""
-
-    prefix: str = ""
-    examples: list[Example] = field(default_factory=list)
-    _firsts: dict[_Key, tuple[str, _Row]] = field(default_factory=dict)
-    _taken: set[tuple[str, Form]] = field(default_factory=set)
-
-    def add(self, index: int, row: _Row, names: tuple[str, ...], form: Form, db_id: str) -> None:
-        """Adds the row's form, and its base form if no row had it.
-
-        Not the gold query pairs rows, since different questions can have the same one.
-        """
-        new = f"{_AND.join(names)}/{self.prefix}{index}"
-        key = (*names, db_id.casefold(), _plain(row["base_question"]))
-        template, first = self._firsts.setdefault(key, (new, row))
-        if _plain_query(first["query"]) != _plain_query(row["query"]):
-            raise DataError(
-                f"{row['place']}: the base question is that of {first['place']}, and the query is "
-                "another; give each question one query"
-            )
-        asked = Example(template, names, form, db_id, row["question"], row["query"], row["place"])
-        if first is row:
-            self._put(replace(asked, form=BASE, question=row["base_question"]))
-        elif (template, form) in self._taken:
-            asked = replace(asked, template=new)  # a second way to ask it in this form
-        self._put(asked)
-
-    def _put(self, example: Example) -> None:
-        self._taken.add((example.template, example.form))
-        self.examples.append(example)
+# --- what is wrong with rows that can be read: said before the model is loaded ---
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
+def problems(
+    corpus: Corpus,
+    broken: Mapping[tuple[str, str], str],
+    left_out: Mapping[str, Sequence[str]],
+    made: Sequence[Mapping[str, str]],
+) -> list[str]:
+    """Names rows whose query fails or whose database is missing, and forms that cannot be compared.
 
+    Relative performance compares each form with all base questions of its interpretation.
 
-def _plain_query(query: str) -> str:
-    return " ".join(query.split()).rstrip("; ")
-
-
-def _names(row: _Row) -> tuple[str, ...]:
-    """The interpretation's name; two where other rows define the words."""
-    if row["word"] or row["meaning"]:
-        return (row["interpretation"],)
-    return tuple(name.strip() for name in row["interpretation"].split(_AND))
-
-
-def _form(row: _Row) -> Form:
-    form = (row.get("form") or "plausible").casefold()
-    for legal in NOVEL:
-        if form == legal:
-            return legal
-    raise DataError(f"{row['place']}: the form is {row['form']!r}; use {', '.join(NOVEL)}")
-
-
-def _interpretations(rows: Sequence[_Row]) -> dict[str, Interpretation]:
-    meanings: dict[str, str] = {}
-    forms: dict[str, dict[Form, str]] = {}
-    for row in rows:
-        if not row["word"]:
-            continue
-        name, word = row["interpretation"], row["word"]
-        before = forms.setdefault(name, {}).setdefault(_form(row), word)
-        if before.casefold() != word.casefold() or (
-            meanings.setdefault(name, row["meaning"]) != row["meaning"]
-        ):
-            raise DataError(
-                f"{row['place']}: {name} has another word or meaning above; give each "
-                "interpretation one meaning and one word per form"
-            )
-    return {
-        name: Interpretation(name, _category(words), meanings[name], MappingProxyType(words))
-        for name, words in forms.items()
-    }
-
-
-def _category(words: Mapping[Form, str]) -> str:
-    return PHRASE if all(" " in word for word in words.values()) else CATEGORY
-
-
-def _check_words(
-    row: _Row, names: tuple[str, ...], form: Form, words: Mapping[str, Interpretation]
-) -> None:
-    """Raises DataError if a word is not defined in the row's form, or not in its question."""
-    for name in names:
-        if name not in words or form not in words[name].forms:
-            raise DataError(
-                f"{row['place']}: no row gives {name!r} a {form} word; add one with "
-                f"{', '.join(_DEFINITION)} and the form (it needs no question)"
-            )
-        word = words[name].forms[form]
-        if word.casefold() not in row["question"].casefold():
-            raise DataError(
-                f"{row['place']}: the question does not contain the word {word!r}; add it"
-            )
-
-
-def _dialogues(
-    files: Mapping[tuple[str, str], Path], words: Mapping[str, Interpretation]
-) -> dict[tuple[str, Form, str], Mapping[Position, str]]:
-    found: dict[tuple[str, Form, str], Mapping[Position, str]] = {}
-    for (name, db_id), file in files.items():
-        texts = own_dialogues.read(file)
-        # Base dialogues have the definition at the start, as in the published data.
-        found[name, BASE, db_id] = {"start": own_dialogues.worded(texts["start"], PLACEHOLDER)}
-        for form, word in words[name].forms.items():
-            found[name, form, db_id] = MappingProxyType(
-                {place: own_dialogues.worded(text, word) for place, text in texts.items()}
-            )
-    return found
-
-
-def _rows(path: Path) -> Iterator[dict[str, str]]:
-    """Yields rows as dictionaries, with the file and line as ``place``."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.DictReader(lines, delimiter="\t", strict=True)
-            columns = reader.fieldnames or ()
-            missing = [name for name in REQUIRED if name not in columns]
-            unknown = [name for name in columns if name not in REQUIRED + OPTIONAL]
-            if missing or unknown:
-                problem = (
-                    f"no column {missing[0]!r}" if missing else f"unknown column {unknown[0]!r}"
-                )
-                raise DataError(
-                    f"{path}: {problem}; the first line must name the columns, separated by tabs: "
-                    f"{', '.join(REQUIRED)}, and optionally {', '.join(OPTIONAL)}"
-                )
-            for row in reader:
-                place = f"{path}:{reader.line_num}"
-                if None in row:
-                    raise DataError(f"{place}: too many cells")
-                filled = dict.fromkeys(REQUIRED, "")
-                filled |= {key: (value or "").strip() for key, value in row.items()}
-                if empty := _empty(filled):
-                    raise DataError(f"{place}: {empty} is empty")
-                yield {**filled, "place": place}
-    except FileNotFoundError:
-        raise OptionError(f"magnifico_file={str(path)!r} does not exist") from None
-    except (OSError, csv.Error, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from None
-
-
-def _empty(row: _Row) -> str | None:
-    """The first cell that is empty and may not be."""
-    defines = any(row[name] for name in ("word", "meaning"))
-    asks = any(row[name] for name in _ASKED)
-    two = row["interpretation"].count(_AND) == 1
-    needed = [
-        *(_DEFINITION if defines or not (asks and two) else ("interpretation",)),
-        *(_ASKED if asks or not defines else ()),
+    Args:
+        corpus: The user's.
+        broken: Why gold queries fail, by database id in lower case and query.
+        left_out: The ids of examples that are not asked, by cause.
+        made: The documents that are.
+    """
+    ids = {one for several in left_out.values() for one in several}
+    asked = [one for one in (*corpus.examples, *corpus.combinations) if one.id in ids]
+    said: dict[str, str] = {}
+    for example in (*asked, *(one for several in corpus.support.values() for one in several)):
+        key = example.db_id.casefold(), example.query
+        reason = f"there is no database {example.db_id!r}"
+        if key[0] in corpus.databases:
+            if key not in broken:
+                continue
+            reason = f"the query fails: {broken[key]}"
+        end = "is not asked" if example.id in ids else "is a solved example all the same"
+        said.setdefault(example.place, f"{example.place}: {reason}; the row {end}")
+    forms: dict[str, dict[str, set[str]]] = {}
+    for doc in made:
+        by_form = forms.setdefault(doc["interpretation"], {BASE: set()})
+        by_form.setdefault(doc["form"], set()).add(doc["template"])
+    return [
+        *said.values(),
+        *(
+            f"the forms of {name} ask different questions, and each is compared with the base form "
+            "of all; ask every question in every form, or one form at a time (magnifico_forms)"
+            for name, by_form in forms.items()
+            if not all(by_form[BASE] <= templates for templates in by_form.values())
+        ),
     ]
-    return next((name for name in needed if not row[name]), None)

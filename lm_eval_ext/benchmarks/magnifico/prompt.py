@@ -1,14 +1,20 @@
 """MAGNIFICo's prompts, in the format "Create Table + Select 3" (paper, section 4, figures 20-22).
 
-There are two layouts. ``released`` is that of the authors' code, which their published numbers rest
-on; ``figure`` is how the paper's figures look. Prompts are never shortened: if they do not fit into
-the model's window, lm-eval truncates them.
+The layout is that of the authors' released code, which their published numbers rest on. Prompts are
+never shortened: if they do not fit into the model's window, lm-eval truncates them.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
 
-from lm_eval_ext.benchmarks.magnifico.records import Example, Layout, Position
-from lm_eval_ext.benchmarks.magnifico.tables import SHOWN_ROWS, Table
+from lm_eval_ext.benchmarks.magnifico.records import Database, Example, Position
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql import Executor
+from lm_eval_ext.sql import values as sql
+from lm_eval_ext.sql.described import described
 
 INSTRUCTION = "-- Using valid {}, answer the following questions for the tables provided above."
 """With the name of the database's engine."""
@@ -20,11 +26,13 @@ START = "SELECT"
 SPEAKERS = ("User1", "User2")
 """The speakers who ask and who answer in dialogues."""
 
+SHOWN_ROWS = 3
+"""Rows of each table ("Select 3", paper section 4)."""
+
 
 def for_question(
     blocks: Sequence[str],
     question: str,
-    layout: Layout,
     *,
     descriptions: Sequence[str] = (),
     position: Position = "end",
@@ -33,65 +41,31 @@ def for_question(
 ) -> str:
     """Renders a prompt from the blocks of :func:`schema`.
 
-    Descriptions are before the tables ("start"), after the middle table ("mid"), or after the
-    instruction ("end"). Support examples follow.
+    Descriptions are before the tables ("start"), after half of them, rounded down, but at least
+    one ("mid"), or after the instruction ("end"). Support examples follow.
     """
-    parts = list(blocks)
-    lines = _described(descriptions, layout, position)
-    if position == "start":
-        parts = [*lines, *parts]
-    elif position == "mid":
-        middle = _middle(len(parts), layout)
-        parts = [*parts[:middle], *lines, *parts[middle:]]
-    parts.append(INSTRUCTION.format(dialect))
-    if position == "end":
-        parts += lines
+    parts = [*blocks, INSTRUCTION.format(dialect)]
+    if text := " ".join(descriptions):
+        place = {"start": 0, "mid": max(1, len(blocks) // 2), "end": len(parts)}[position]
+        parts.insert(place, f"-- {text}" if position == "end" else text)
     parts += [f"-- {example.question}\n{example.query}" for example in support]
-    return _gap(layout).join([*parts, f"-- {question}\n{START}"])
-
-
-def _gap(layout: Layout) -> str:
-    """What separates tables, descriptions, examples and the question."""
-    return "\n\n" if layout == "released" else "\n"
-
-
-def _described(descriptions: Sequence[str], layout: Layout, position: Position) -> list[str]:
-    if layout == "figure":
-        return [f"-- {one}" for one in descriptions]
-    text = " ".join(descriptions)
-    if not text:
-        return []
-    return [f"-- {text}" if position == "end" else text]
-
-
-def _middle(tables: int, layout: Layout) -> int:
-    """How many tables precede a description in the middle.
-
-    Of an odd number the smaller part in ``released`` (but at least one table), the larger one in
-    ``figure``.
-    """
-    return max(1, tables // 2) if layout == "released" else (tables + 1) // 2
+    return "\n\n".join([*parts, f"-- {question}\n{START}"])
 
 
 def in_dialogue(
-    dialogue: str,
-    blocks: Sequence[str],
-    question: str,
-    layout: Layout,
-    *,
-    dialect: str = SQLITE,
+    dialogue: str, blocks: Sequence[str], question: str, *, dialect: str = SQLITE
 ) -> str:
     """Renders a prompt that continues a dialogue (paper, figure 22)."""
     asks, answers = SPEAKERS
-    turn = _gap(layout).join(
-        [
-            f"{asks}: Suppose you are given the following schema:",
-            *blocks,
-            f"Using valid {dialect}, answer the following question with the corresponding SQL "
-            f"query:\n{question}",
-        ]
-    )
-    return "\n\n".join([dialogue.strip(), turn, f"{answers}: {START}"])
+    turns = [
+        dialogue.strip(),
+        f"{asks}: Suppose you are given the following schema:",
+        *blocks,
+        f"Using valid {dialect}, answer the following question with the corresponding SQL query:\n"
+        f"{question}",
+        f"{answers}: {START}",
+    ]
+    return "\n\n".join(turns)
 
 
 def description(form: str, meaning: str) -> str:
@@ -100,36 +74,115 @@ def description(form: str, meaning: str) -> str:
     return f"The {kind} '{form}' refers to {meaning}."
 
 
-def schema(tables: Iterable[Table], layout: Layout) -> list[str]:
-    """Renders each table as a block of text."""
-    block = _released_block if layout == "released" else _figure_block
-    return [block(table) for table in tables]
+# --- the tables of a database: how each was created, and its first rows ---
+
+_CREATE = re.compile(
+    r"(?P<create>create)\s+table\s+(?:if\s+not\s+exists\s+)?"
+    r"""(?P<spelt>"([^"]+)"|`([^`]+)`|\[([^\]]+)\]|'([^']+)'|([\w$]+))""",
+    re.IGNORECASE,
+)
+_KEPT = (
+    "SELECT name, sql, type FROM sqlite_master WHERE type IN ('table', 'view') "
+    "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
+)
 
 
-def _released_block(table: Table) -> str:
+def schema(database: Database) -> list[str]:
+    """The tables as blocks of text, in their order; rows are those of the original database.
+
+    Views that do not work are left out. Of DuckDB and PostgreSQL the engine's own statements are
+    shown, and values as the engine writes them.
+
+    Raises:
+        DataError: A file cannot be read.
+    """
+    if database.place.engine != "sqlite":
+        with Executor(workers=1) as executor:
+            return [
+                _block(one.name, one.create, one.header, one.rows)
+                for one in described(executor, database.place, SHOWN_ROWS)
+            ]
+    try:
+        with closing(_open(database.path)) as connection:
+            kept: dict[str, tuple[str, str]] = {}
+            found = {}
+            for name, statement, kind in connection.execute(_KEPT).fetchall():
+                select = f"SELECT * FROM {sql.quoted(name)} LIMIT {SHOWN_ROWS}"
+                try:
+                    cursor = connection.execute(select)
+                    found[name] = [column[0] for column in cursor.description], cursor.fetchall()
+                except sqlite3.Error:
+                    if kind == "table":
+                        raise
+                    continue  # of a table that is gone
+                kept[name] = (kind, statement.strip().rstrip(";").rstrip())
+            return [
+                _block(spelt, create, *found[name])
+                for name, spelt, create in _listed(database, kept)
+            ]
+    except (sqlite3.Error, OSError) as error:
+        raise DataError(f"{database.path}: cannot be read ({error})") from None
+
+
+def _listed(
+    database: Database, kept: dict[str, tuple[str, str]]
+) -> Iterator[tuple[str, str, str | None]]:
+    """Yields the name of each table, its spelling in the SELECT statement, and its statement.
+
+    The script is split at every semicolon, even one in a comment or a text, and a table is spelt
+    as its statement spells it, without double quotes. Without a script, the tables are those that
+    the dataset's questions list. A database of one's own that has neither, and views, are shown
+    with SQLite's own statements (``kept``).
+    """
+    by_name = {name.casefold(): name for name in kept}
+    shown = set()
+    script = database.script
+    text = script.read_text(encoding="utf-8", errors="replace") if script else ""
+    for piece in text.split(";"):
+        match = _CREATE.search(piece)
+        found = next(filter(None, match.groups()[2:])) if match else ""
+        name = by_name.get(found.casefold())
+        if match and name and name not in shown:
+            shown.add(name)
+            spelt = match["spelt"]
+            if spelt.startswith('"'):
+                spelt = _spelt(found)
+            yield name, spelt, f"{match['create']} {piece[match.end('create') :].strip()}"
+    listed = {one.casefold(): one for one in database.listed if one.casefold() in by_name}
+    if not shown and listed:
+        for folded, spelt in listed.items():
+            yield by_name[folded], _spelt(spelt), None
+        return
+    for name, (kind, statement) in kept.items():
+        if name not in shown:
+            yield name, _spelt(name), statement if kind == "view" or not script else None
+
+
+def _spelt(name: str) -> str:
+    return name if name.isidentifier() else sql.quoted(name)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    # Some texts in Spider's databases are not UTF-8.
+    connection.text_factory = lambda data: data.decode("utf-8", errors="replace")
+    return connection
+
+
+def _block(
+    spelt: str, create: str | None, header: Sequence[str], rows: Sequence[Sequence[object]]
+) -> str:
     """Values are Python's ``str()``; blanks at the ends of a line are gone, as with the authors.
 
     A table without rows has an empty line in their place.
     """
-    select = f"SELECT * FROM {table.spelt} LIMIT {SHOWN_ROWS};"
-    header = "\t".join(table.header).strip()
-    rows = "\n".join("\t".join(map(str, row)).strip() for row in table.rows).strip()
-    if table.create is None:
-        start = f"/*\n{SHOWN_ROWS} example rows of table {table.spelt}:"
-    else:
-        start = f"{table.create}\n/*\n{SHOWN_ROWS} example rows:"
-    return "\n".join([start, select, header, rows, "*/"])
-
-
-def _figure_block(table: Table) -> str:
-    lines = ["\t".join(table.header), *("\t".join(map(_cell, row)) for row in table.rows)]
-    return (
-        f"{table.create}\n/*\n{SHOWN_ROWS} example rows:\n"
-        f"SELECT * FROM {table.spelt} LIMIT {SHOWN_ROWS};\n" + "\n".join(lines) + "\n*/"
-    )
-
-
-def _cell(value: object) -> str:
-    """A value without line breaks and tabs, which would break the table."""
-    text = "NULL" if value is None else value.hex() if isinstance(value, bytes) else str(value)
-    return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
+    of = f" of table {spelt}" if create is None else ""
+    lines = [
+        *([create] if create else []),
+        f"/*\n{SHOWN_ROWS} example rows{of}:",
+        f"SELECT * FROM {spelt} LIMIT {SHOWN_ROWS};",
+        "\t".join(header).strip(),
+        "\n".join("\t".join(map(str, row)).strip() for row in rows).strip(),
+        "*/",
+    ]
+    return "\n".join(lines)

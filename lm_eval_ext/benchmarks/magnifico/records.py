@@ -1,19 +1,21 @@
 """The content of a MAGNIFICo corpus: the published, the embedded, or a user's own."""
 
-from collections.abc import Mapping
+import csv
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import Place, place_of, sqlite_path
 
 Form: TypeAlias = Literal["base", "plausible", "foreign", "adversarial"]
 """How a question expresses an interpretation; ``base`` does it in ordinary words."""
 
-Position: TypeAlias = Literal["start", "mid", "end"]
+NovelForm: TypeAlias = Literal["plausible", "foreign", "adversarial"]
 
-Layout: TypeAlias = Literal["released", "figure"]
-"""Of prompts: as the authors' released code lays them out, or as the paper's figures look."""
+Position: TypeAlias = Literal["start", "mid", "end"]
 
 BASE: Form = "base"
 FOREIGN: Form = "foreign"
@@ -75,14 +77,11 @@ class Database:
 
     Attributes:
         place: Where it lies; prompts of other engines than SQLite show no script.
-        schema: The script ``schema.sql``, whose CREATE TABLE statements prompts show.
-        script: The only other script of the folder, where there is no ``schema.sql``. The authors'
-            code reads a script of any name; the layout ``figure`` does not read it.
+        script: The script whose CREATE TABLE statements prompts show.
         listed: The tables as the dataset's questions list them, where they do.
     """
 
     place: Place
-    schema: Path | None = None
     script: Path | None = None
     listed: tuple[str, ...] = ()
 
@@ -144,3 +143,36 @@ class Corpus:
         for example in (*self.examples, *self.combinations, *support):
             golds.setdefault(example.db_id.casefold(), set()).add(example.query)
         return {db_id: tuple(sorted(queries)) for db_id, queries in sorted(golds.items())}
+
+
+def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the rows of a table, each with its file and line.
+
+    ``.csv`` is separated by commas, ``.jsonl`` has an object per line, all else is separated by
+    tabs; the first line names the columns. Texts have no spaces around them, and an empty cell is
+    an empty text.
+
+    Raises:
+        DataError: The file cannot be read.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            if path.suffix == ".jsonl":
+                for number, line in enumerate(lines, 1):
+                    if line.strip():
+                        yield f"{path}:{number}", json.loads(line)
+                return
+            reader = csv.DictReader(
+                lines, delimiter="," if path.suffix == ".csv" else "\t", strict=True,
+                restkey="(more cells than columns)", restval="",
+            )  # fmt: skip
+            for row in reader:
+                yield (
+                    f"{path}:{reader.line_num}",
+                    {
+                        key: value.strip() if isinstance(value, str) else value
+                        for key, value in row.items()
+                    },
+                )
+    except (OSError, ValueError, csv.Error) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from None

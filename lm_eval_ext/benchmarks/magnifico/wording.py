@@ -85,8 +85,7 @@ def _line(value: object) -> str | None:
 def _error(path: Path, problem: str) -> DataError:
     return DataError(
         one_line(
-            f"{path}: {problem}; fetch it again (lm-eval-ext data fetch magnifico_mappings), or "
-            "have our own descriptions instead (magnifico_layout: figure)",
+            f"{path}: {problem}; fetch it again (lm-eval-ext data fetch magnifico_mappings)",
             limit=400,
         )
     )

@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
@@ -24,7 +23,6 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     Example,
     Form,
     Interpretation,
-    Layout,
 )
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.sql import place_of
@@ -89,12 +87,11 @@ def test_any_first_part_holds_every_form_alike(shared_data: Path) -> None:
     assert len({one.interpretations for one in first}) == 18
 
 
-@pytest.mark.parametrize("layout", get_args(Layout))
-def test_a_description_task_describes_novel_forms_only(corpus: Corpus, layout: Layout) -> None:
-    by_id = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting(kind="desc", layout=layout))}
+def test_a_description_task_describes_novel_forms_only(corpus: Corpus) -> None:
+    by_id = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting(kind="desc"))}
     assert "refers to" not in by_id["big/0/base"]
     assert "-- The word 'foreign-big' refers to the big.\n" in by_id["big/0/foreign"]
-    direct = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting(layout=layout))}
+    direct = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting())}
     assert direct["big/0/base"] == by_id["big/0/base"]
     assert all("refers to" not in text for text in direct.values())
 
@@ -154,12 +151,6 @@ def test_two_words_are_described_as_the_question_has_them(corpus: Corpus) -> Non
     described = made(theirs, Setting(subset="combinations", kind="desc"))
     line = "\n\n-- plausible-big is said of large ones. little ones are meant.\n\n"
     assert line in described[1]["prompt"]
-
-
-def test_the_layout_figure_has_our_own_descriptions(corpus: Corpus) -> None:
-    theirs = replace(corpus, descriptions=DESCRIBED)
-    setting = Setting(kind="desc", layout="figure")
-    assert made(theirs, setting) == made(corpus, setting)
 
 
 def overlapping_corpus(corpus: Corpus) -> Corpus:
@@ -238,12 +229,10 @@ def test_what_cannot_be_scored_is_named_by_cause(corpus: Corpus) -> None:
         (("words", "direct", "end", "base"), "magnifico_forms is 'base'"),
         (("words", "direct", "end", "foreign, foreign"), "name each form once"),
         (("words", "direct", "end", ""), "magnifico_forms is ''"),
-        (("words", "direct", "end", "foreign", "code"), "magnifico_layout is 'code'; use released"),
-        (("words", "direct", "end", "foreign", "figure", "no"), "magnifico_overlap is 'no'; use"),
+        (("words", "direct", "end", "foreign", "no"), "magnifico_overlap is 'no'; use"),
     ],
 )
 def test_options_are_checked(options: tuple[str, ...], message: str) -> None:
     subset, kind, position, forms, *others = options
-    more = dict(zip(("layout", "overlap"), others, strict=False))
     with pytest.raises(OptionError, match=message):
-        Setting.of_options(subset, kind, position, forms, **more)
+        Setting.of_options(subset, kind, position, forms, overlap="".join(others) or "keep")

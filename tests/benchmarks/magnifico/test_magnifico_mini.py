@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import corpora, mini
+from lm_eval_ext.benchmarks.magnifico import corpora, mini, prompt
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, PLACEHOLDER, Corpus, Example
-from lm_eval_ext.benchmarks.magnifico.tables import tables_of
 from lm_eval_ext.lexicon.words import is_english
 from lm_eval_ext.sql import SEMANTICS, Executor
 from lm_eval_ext.sql.mutants import mutants
@@ -126,8 +125,9 @@ def test_databases_are_sound(corpus: Corpus) -> None:
     assert {e.db_id for e in EVERY} == set(corpus.databases)
     nulls = dates = quoted = 0
     for db_id, database in corpus.databases.items():
-        assert database.schema is not None
-        assert database.schema.read_text() == mini.embedded()[f"{db_id}.sql"]
+        assert database.script is not None
+        script = database.script.read_text()
+        assert script == mini.embedded()[f"{db_id}.sql"]
         tables = read_schema(database.path)
         assert 2 <= len(tables) <= 4
         assert any(table.foreign_keys for table in tables.values())
@@ -141,9 +141,9 @@ def test_databases_are_sound(corpus: Corpus) -> None:
                 quoted += any(" " in column.name for column in table.columns)
                 nulls += any(None in row for row in rows)
                 dates += any(re.fullmatch(r"\d{4}-\d\d-\d\d", str(v)) is not None for v in rows[0])
-        shown = tables_of(database, "released")
-        assert [table.name for table in shown] == list(tables)
-        assert all(f"{table.create};" in database.schema.read_text() for table in shown)
+        creates = [block.partition("\n/*\n")[0] for block in prompt.schema(database)]
+        assert [re.split(r'["\s(]+', one)[2] for one in creates] == list(tables)
+        assert all(f"{create};" in script for create in creates)
     assert min(nulls, dates, quoted) > 0
 
 

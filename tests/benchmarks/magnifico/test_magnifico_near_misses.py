@@ -193,8 +193,8 @@ def test_anybodys_golds_on_anybodys_database(yard: Path, tmp_path: Path, ending:
     [
         ("", "no gold queries"),
         ("db_id\tquery\n", "no gold queries"),
-        ("db_id\tsql\nyard\tSELECT 1\n", "row 1 needs a db_id and a query"),
-        ("db_id\tquery\nyard\tSELECT 1\nyard\t\n", "row 2 needs a db_id and a query"),
+        ("db_id\tsql\nyard\tSELECT 1\n", ":2: needs a db_id and a query"),
+        ("db_id\tquery\nyard\tSELECT 1\nyard\t\n", ":3: needs a db_id and a query"),
     ],
 )
 def test_a_file_without_golds_is_one_line(

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import corpora, own
+from lm_eval_ext.benchmarks.magnifico import corpora, own, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, chosen, documents
-from lm_eval_ext.benchmarks.magnifico.tables import tables_of
 from lm_eval_ext.errors import DataError, OptionError
 
 HEADER = "interpretation\tword\tmeaning\tquestion\tbase_question\tquery"
@@ -133,13 +132,10 @@ def test_views_are_in_the_prompt_where_they_work(tmp_path: Path, database: Path)
         connection.execute("CREATE VIEW high AS SELECT name FROM mast WHERE height > 30")
         connection.execute("CREATE VIEW gone AS SELECT name FROM nowhere")
         connection.commit()
-    tables = tables_of(
-        own.read(write(tmp_path, HEADER, ROW), database).databases["yard"], "released"
-    )
-    assert [(one.name, one.rows) for one in tables] == [
-        ("mast", (("fore", 28.5), ("main", 33.0))), ("high", (("main",),))
-    ]  # fmt: skip
-    assert tables[1].create.startswith("CREATE VIEW high AS")
+    mast, high = prompt.schema(own.read(write(tmp_path, HEADER, ROW), database).databases["yard"])
+    assert mast.endswith("SELECT * FROM mast LIMIT 3;\nname\theight\nfore\t28.5\nmain\t33.0\n*/")
+    assert high.startswith("CREATE VIEW high AS")
+    assert high.endswith("name\nmain\n*/")
 
 
 OLD = "old\tancient\tan age above 50\t\t\t"
@@ -232,13 +228,16 @@ def test_several_databases_lie_in_a_folder(tmp_path: Path, database: Path) -> No
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([HEADER.replace("\tquery", ""), ROW], "no column 'query'; the first line must name"),
-        ([HEADER + "\tnote", ROW + "\tx"], "unknown column 'note'"),
+        ([HEADER.replace("\tquery", ""), ROW], "column query: the key is missing"),
+        ([HEADER + "\tnote", ROW + "\tx"], "column note: unknown key"),
         ([HEADER, ROW.replace("a height above 30", " ")], r"mine\.tsv:2: meaning is empty"),
-        ([HEADER, ROW + "\textra"], r"mine\.tsv:2: too many cells"),
+        ([HEADER, ROW + "\textra"], r"mine\.tsv:2: column \(more cells than columns\)"),
         ([HEADER, ROW.replace("\tlofty\t", "\tproud\t")], "does not contain the word 'proud'"),
         ([HEADER, ROW, ROW.replace("above 30\t", "above 40\t", 1)], r":3: tall has another word"),
-        ([HEADER + "\tform", ROW + "\tnonsense"], "the form is 'nonsense'; use plausible, "),
+        (
+            [HEADER + "\tform", ROW + "\tnonsense"],
+            "form: Input should be .*got 'nonsense'",
+        ),
         ([HEADER + "\tsupport", ROW + "\tyes"], "no examples to ask"),
         ([HEADER], "no examples to ask"),
         ([HEADER, OLD], "no examples to ask"),

@@ -1,156 +1,239 @@
-"""The layout ``figure``: CREATE statements, rows, positions of descriptions, dialogues.
+"""The layout of prompts, fact by fact, on a small database of our own; golden prompts."""
 
-``test_magnifico_released.py`` has the layout of the authors' code.
-"""
-
+import re
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from lm_eval_ext.benchmarks.magnifico import corpora, prompt
-from lm_eval_ext.benchmarks.magnifico.records import Database, Example, Layout, Position
-from lm_eval_ext.benchmarks.magnifico.tables import tables_of
+from lm_eval_ext.benchmarks.magnifico.records import Database, Example
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import place_of
 
 INSTRUCTION = prompt.INSTRUCTION.format("SQLite")
 
-SCRIPT = """
--- a script; with a semicolon in a comment
-/* and
-   another */
+SCRIPT = """-- the harbour; a semicolon in a comment
 PRAGMA foreign_keys = ON;
-CREATE TABLE IF NOT EXISTS `Quay` (
-  `name` varchar(20), -- as painted
-  depth REAL DEFAULT ';'
-) ;
-create table "Night Boat" (id int, quay text);
-INSERT INTO Quay VALUES ('a;b', 1.5);
+
+CREATE TABLE "crane" (
+  "name" TEXT,
+  "lifts" REAL
+);
+INSERT INTO crane VALUES ('a;b', 1.5);
+create table `Quay` (id int);
 """
 
 
-def build(folder: Path, *, script: str | None = SCRIPT) -> Database:
-    path = folder / "port.sqlite"
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    """Three tables, two of which the script creates; one has no rows."""
+    path = tmp_path / "port" / "port.sqlite"
+    path.parent.mkdir()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute('CREATE TABLE "Night Boat" (id int, quay text)')
-        connection.execute("CREATE TABLE Quay (name, depth)")
-        connection.execute("CREATE TABLE later (x)")
-        rows = [("one", 1.5), ("two\nlines", None), (b"\xff\x00", 3), ("never shown", 4)]
-        connection.executemany("INSERT INTO Quay VALUES (?, ?)", rows)
-        # Not UTF-8.
-        connection.execute("INSERT INTO later VALUES (CAST(x'66ff' AS TEXT))")
+        connection.execute("CREATE TABLE tug (x)")
+        connection.execute("CREATE TABLE quay (id int)")
+        connection.execute('CREATE TABLE crane ("name" TEXT, "lifts" REAL)')
+        rows = [("Ida", None), ("two\nlines", 7.0), (b"\x00z", 3), ("never shown", 4)]
+        connection.executemany("INSERT INTO crane VALUES (?, ?)", rows)
+        connection.execute("INSERT INTO tug VALUES ('  Bo ')")
         connection.commit()
-    schema = folder / "schema.sql"
-    if script is None:
-        return Database(place_of(path))
-    schema.write_text(script, encoding="utf-8")
-    return Database(place_of(path), schema)
+    return Database(place_of(path))
 
 
-def test_statements_come_from_the_script_in_its_order(tmp_path: Path) -> None:
-    quay, boat, later = tables_of(build(tmp_path), "figure")
-    assert (quay.name, boat.name, later.name) == ("Quay", "Night Boat", "later")
-    assert quay.create
-    assert quay.create.startswith("CREATE TABLE IF NOT EXISTS `Quay` (\n  `name` varchar(20), --")
-    assert quay.create.endswith(")")
-    assert boat.create == 'create table "Night Boat" (id int, quay text)'
-    assert later.create == "CREATE TABLE later (x)"
+def with_script(database: Database, name: str = "schema.sql") -> Database:
+    database.path.with_name(name).write_text(SCRIPT, encoding="utf-8")
+    return corpora._with_script(database.path)
 
 
-def test_without_a_script_they_come_from_sqlite(tmp_path: Path) -> None:
-    tables = tables_of(build(tmp_path, script=None), "figure")
-    assert [table.name for table in tables] == ["Night Boat", "Quay", "later"]
-    assert tables[1].create == "CREATE TABLE Quay (name, depth)"
+def blocks(database: Database) -> list[str]:
+    return prompt.schema(database)
 
 
-def test_three_rows_are_shown_a_line_each(tmp_path: Path) -> None:
-    quay, boat, later = tables_of(build(tmp_path), "figure")
-    assert quay.header == ("name", "depth")
-    assert quay.rows == (("one", 1.5), ("two\nlines", None), (b"\xff\x00", 3))
-    assert boat.rows == ()
-    assert later.rows == (("f\ufffd",),)
+CRANE = """CREATE TABLE "crane" (
+  "name" TEXT,
+  "lifts" REAL
+)
+/*
+3 example rows:
+SELECT * FROM crane LIMIT 3;
+name\tlifts
+Ida\tNone
+two
+lines\t7.0
+b'\\x00z'\t3.0
+*/"""
+
+QUAY = """create table `Quay` (id int)
+/*
+3 example rows:
+SELECT * FROM `Quay` LIMIT 3;
+id
+
+*/"""
 
 
-def test_a_block_is_laid_out_as_in_the_paper(tmp_path: Path) -> None:
-    blocks = prompt.schema(tables_of(build(tmp_path), "figure"), "figure")
-    assert blocks[0].partition("/*\n3")[2] == (
-        " example rows:\nSELECT * FROM Quay LIMIT 3;\nname\tdepth\none\t1.5\ntwo\\nlines\tNULL\n"
-        "ff00\t3\n*/"
+def test_a_table_has_its_statement_and_a_comment_block(database: Database) -> None:
+    crane, quay, _ = blocks(with_script(database))
+    assert crane == CRANE
+    assert quay == QUAY
+
+
+def test_null_is_none_and_values_are_pythons(database: Database) -> None:
+    text = blocks(with_script(database))[0]
+    assert "Ida\tNone\n" in text
+    assert "\\n" not in text
+    assert "two\nlines\t7.0\n" in text
+    assert "b'\\x00z'" in text
+
+
+def test_a_script_is_split_at_every_semicolon(database: Database) -> None:
+    schema = "CREATE TABLE crane (name TEXT DEFAULT ';', lifts REAL);"
+    database.path.with_name("schema.sql").write_text(schema, encoding="utf-8")
+    assert blocks(Database.at(database.path))[0].startswith(
+        "CREATE TABLE crane (name TEXT DEFAULT '\n/*\n3 example rows:\n"
     )
-    assert 'SELECT * FROM "Night Boat" LIMIT 3;' in blocks[1]
 
 
-@pytest.mark.parametrize("layout", get_args(Layout))
-def test_no_database_is_one_line(tmp_path: Path, layout: Layout) -> None:
+def test_a_script_of_any_name_is_read(database: Database) -> None:
+    found = with_script(database, "harbour.sql")
+    assert found.script == database.path.with_name("harbour.sql")
+    assert blocks(found)[:2] == [CRANE, QUAY]
+
+
+def test_one_of_several_scripts_of_other_names_is_not_guessed(database: Database) -> None:
+    with_script(database, "harbour.sql")
+    assert with_script(database, "more.sql") == Database(database.place)
+
+
+def test_a_published_database_without_a_script_has_no_statements(database: Database) -> None:
+    shown = blocks(replace(database, listed=("tug", "quay", "crane")))
+    assert shown[0] == "/*\n3 example rows of table tug:\nSELECT * FROM tug LIMIT 3;\nx\nBo\n*/"
+    assert [text.splitlines()[1] for text in shown] == [
+        f"3 example rows of table {name}:" for name in ("tug", "quay", "crane")
+    ]
+    assert not any("create table" in text.casefold() for text in shown)
+
+
+def test_a_database_of_ones_own_without_a_script_has_sqlites_statements(
+    database: Database,
+) -> None:
+    shown = blocks(database)
+    assert len(shown) == 3
+    assert all(text.startswith("CREATE TABLE ") for text in shown)
+
+
+def test_it_then_has_the_tables_that_the_questions_list(database: Database) -> None:
+    shown = blocks(replace(database, listed=("Crane", "nowhere", "TUG")))
+    assert [text.splitlines()[2] for text in shown] == [
+        "SELECT * FROM Crane LIMIT 3;", "SELECT * FROM TUG LIMIT 3;",
+    ]  # fmt: skip
+
+
+def test_a_table_that_the_script_lacks_follows_without_a_statement(database: Database) -> None:
+    assert blocks(with_script(database))[2].startswith("/*\n3 example rows of table tug:\n")
+
+
+BLOCKS = ["T1", "T2", "T3", "T4", "T5"]
+TABLES = "T1\n\nT2\n\nT3\n\nT4\n\nT5"
+ASKED = f"{INSTRUCTION}\n\n-- which?\nSELECT"
+
+
+def test_a_blank_line_separates_everything() -> None:
+    assert prompt.for_question(BLOCKS, "which?") == f"{TABLES}\n\n{ASKED}"
+
+
+def test_solved_examples_are_a_pair_of_lines_between_blank_lines() -> None:
+    shown = [Example("t", ("i",), "plausible", "db", f"q{n}", f"select {n}") for n in (1, 2)]
+    made = prompt.for_question(["T1"], "which?", support=shown)
+    examples = "-- q1\nselect 1\n\n-- q2\nselect 2"
+    assert made == f"T1\n\n{INSTRUCTION}\n\n{examples}\n\n-- which?\nSELECT"
+
+
+def test_a_description_at_the_end_is_a_comment() -> None:
+    made = prompt.for_question(["T1"], "which?", descriptions=["w means m."])
+    assert made == f"T1\n\n{INSTRUCTION}\n\n-- w means m.\n\n-- which?\nSELECT"
+
+
+def test_a_description_at_the_start_is_bare_text() -> None:
+    made = prompt.for_question(["T1"], "which?", descriptions=["w means m."], position="start")
+    assert made == f"w means m.\n\nT1\n\n{ASKED}"
+
+
+@pytest.mark.parametrize(("tables", "before"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
+def test_the_middle_is_after_half_of_the_tables_rounded_down(tables: int, before: int) -> None:
+    made = prompt.for_question(
+        BLOCKS[:tables], "which?", descriptions=["w means m."], position="mid"
+    )
+    parts = made.split("\n\n")
+    assert parts[: tables + 1] == [*BLOCKS[:before], "w means m.", *BLOCKS[before:tables]]
+
+
+def test_two_descriptions_share_a_line() -> None:
+    both = ["w means m.", "v means n."]
+    made = prompt.for_question(["T1"], "which?", descriptions=both)
+    assert made == f"T1\n\n{INSTRUCTION}\n\n-- w means m. v means n.\n\n-- which?\nSELECT"
+
+
+def test_a_description_precedes_solved_examples() -> None:
+    shown = [Example("t", ("i",), "plausible", "db", "q1", "select 1")]
+    made = prompt.for_question(["T1"], "which?", descriptions=["w means m."], support=shown)
+    middle = "-- w means m.\n\n-- q1\nselect 1"
+    assert made == f"T1\n\n{INSTRUCTION}\n\n{middle}\n\n-- which?\nSELECT"
+
+
+def test_a_dialogue_goes_on_with_the_schema_and_the_question() -> None:
+    made = prompt.in_dialogue("User1: Hm.\n\nUser2: Ah.\n", ["T1", "T2"], "which?")
+    assert made == (
+        "User1: Hm.\n\nUser2: Ah.\n\nUser1: Suppose you are given the following schema:\n\n"
+        "T1\n\nT2\n\nUsing valid SQLite, answer the following question with the corresponding SQL "
+        "query:\nwhich?\n\nUser2: SELECT"
+    )
+
+
+def test_every_real_database_is_shown_in_full(shared_data: Path) -> None:
+    corpus = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
+    found = corpora._in_folder(shared_data / "spider_databases", corpus)
+    without = set()
+    for db_id, database in found.items():
+        made = blocks(database)
+        shown = [re.findall(r"^SELECT \* FROM (.+) LIMIT 3;$", text, re.M) for text in made]
+        assert all(len(names) == 1 for names in shown)
+        with closing(sqlite3.connect(f"{database.path.as_uri()}?immutable=1", uri=True)) as opened:
+            kept = opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        names = [name.strip("\"`[]'") for (name,) in shown]
+        assert {name.casefold() for name in names} == {
+            name.casefold() for (name,) in kept if not name.startswith("sqlite_")
+        }
+        assert len(names) == len(set(names))
+        if any(text.startswith("/*") for text in made):
+            without.add(db_id)
+            assert names == list(database.listed)
+    assert without == {"chinook_1", "flight_4", "icfp_1", "small_bank_1"}
+    others = [
+        one.script for one in found.values() if one.script and one.script.name != "schema.sql"
+    ]
+    assert len(others) == 6
+
+
+def test_no_database_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere\.sqlite: cannot be read"):
-        tables_of(Database(place_of(tmp_path / "nowhere.sqlite")), layout)
+        prompt.schema(Database(place_of(tmp_path / "nowhere.sqlite")))
     assert not (tmp_path / "nowhere.sqlite").exists()
 
 
-BLOCKS = ["T1", "T2", "T3"]
-LINES = ["The word 'w' refers to m."]
-
-
-def test_a_direct_prompt() -> None:
-    assert prompt.for_question(BLOCKS, "how many?", "figure") == (
-        f"T1\nT2\nT3\n{INSTRUCTION}\n-- how many?\nSELECT"
-    )
-
-
-@pytest.mark.parametrize(
-    ("position", "expected"),
-    [
-        ("start", "-- {d}\nT1\nT2\nT3\n{i}\n-- q\nSELECT"),
-        ("mid", "T1\nT2\n-- {d}\nT3\n{i}\n-- q\nSELECT"),
-        ("end", "T1\nT2\nT3\n{i}\n-- {d}\n-- q\nSELECT"),
-    ],
-)
-def test_a_description_stands_where_it_is_wanted(position: Position, expected: str) -> None:
-    made = prompt.for_question(BLOCKS, "q", "figure", descriptions=LINES, position=position)
-    assert made == expected.format(d=LINES[0], i=INSTRUCTION)
-
-
-def test_support_stands_before_the_question() -> None:
-    shown = [Example("t", ("i",), "plausible", "db", f"q{n}", f"select {n}") for n in (1, 2)]
-    made = prompt.for_question(["T"], "q", "figure", support=shown)
-    assert made == f"T\n{INSTRUCTION}\n-- q1\nselect 1\n-- q2\nselect 2\n-- q\nSELECT"
+def test_text_that_is_not_utf_8_is_shown(database: Database) -> None:
+    with closing(sqlite3.connect(database.path)) as connection:
+        connection.execute("UPDATE tug SET x = CAST(x'66ff' AS TEXT)")
+        connection.commit()
+    assert "\nf\ufffd\n*/" in blocks(database)[0]
 
 
 def test_a_phrase_is_called_one() -> None:
     assert prompt.description("w", "m") == "The word 'w' refers to m."
     assert prompt.description("two words", "m") == "The phrase 'two words' refers to m."
-
-
-def test_a_dialogue_goes_on_with_the_question() -> None:
-    made = prompt.in_dialogue("User1: Hm.\n\nUser2: Ah.\n", ["T1", "T2"], "which?", "figure")
-    turns = made.split("\n\n")
-    assert turns[:2] == ["User1: Hm.", "User2: Ah."]
-    assert turns[2].startswith("User1: Suppose you are given the following schema:\nT1\nT2\n")
-    assert turns[2].endswith("\nwhich?")
-    assert turns[3] == "User2: SELECT"
-
-
-def test_every_real_database_shows_all_its_tables(shared_data: Path) -> None:
-    for folder in sorted((shared_data / "spider_databases").iterdir()):
-        path = folder / f"{folder.name}.sqlite"
-        if not path.is_file():
-            continue
-        script = folder / "schema.sql"
-        tables = tables_of(Database(place_of(path), script if script.is_file() else None), "figure")
-        with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
-            kept = connection.execute(
-                "SELECT count(*) FROM sqlite_master WHERE type='table' AND name NOT LIKE 'sqlite%'"
-            )
-            assert len(tables) == kept.fetchone()[0]
-        for table in tables:
-            assert table.create
-            assert table.create.casefold().startswith("create table")
-            assert table.name.casefold() in table.create.casefold()
-            assert table.create.rstrip().endswith(")")
-            assert "insert into" not in table.create.casefold()
 
 
 def test_descriptions_are_one_line_each() -> None:

@@ -14,7 +14,7 @@ from own_yard import check_own
 from lm_eval_ext.benchmarks.magnifico import own
 from lm_eval_ext.benchmarks.magnifico.records import Database
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
-from lm_eval_ext.sql import Databases, Executor, Limits, Place, databases_at, score_file
+from lm_eval_ext.sql import Databases, Executor, Limits, databases_at, score_file
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -223,13 +223,3 @@ def test_rows_decide_about_the_data_s_checksum(tmp_path: Path, yard_sql: str) ->
         assert found is not None
         sums.append(own.digest({"yard": Database(found)}))
     assert sums[0] == sums[2] != sums[1]
-
-
-def test_all_columns_decide_about_the_digest_of_rows(executor: Executor, tmp_path: Path) -> None:
-    sums = []
-    for number in (1, 2):
-        path = write(
-            tmp_path / f"{number}.duckdb", f"CREATE TABLE a AS SELECT 1 AS t, {number} AS u"
-        )
-        sums.append(own.digest_of_rows(executor, Place("duckdb", str(path))))
-    assert sums[0] != sums[1]

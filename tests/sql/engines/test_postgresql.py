@@ -12,11 +12,14 @@ from engine_cases import PEOPLE, POSTGRESQL, STRICT, Case, check_strict
 from own_yard import check_own, documents_of, own_task
 from support.postgres import Server, served
 
+from lm_eval_ext.benchmarks.magnifico import own
+from lm_eval_ext.benchmarks.magnifico.records import Database
 from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.sql import (
     Executor,
     Failure,
     Limits,
+    Place,
     Summary,
     Verdict,
     databases_at,
@@ -256,6 +259,16 @@ def test_an_own_database_is_asked_and_scored(server: Server, tmp_path: Path) -> 
     assert "CREATE VIEW spare AS\n SELECT" in prompt
     assert "-- Using valid PostgreSQL, answer" in prompt
     assert "fore\t28.5\t1931" in prompt
+
+
+def test_any_row_decides_about_the_data_s_checksum(server: Server) -> None:
+    yard = {"yard": Database(Place("postgresql", server.url("yard")))}
+    sums = [own.digest(yard)]
+    with server.admin("yard") as connection:
+        for height in (1, -1):
+            connection.execute("UPDATE mast SET height = height + %s WHERE name = 'fore'", [height])
+            sums.append(own.digest(yard))
+    assert sums[0] == sums[2] != sums[1]
 
 
 def test_a_server_that_goes_away_ends_no_run(
