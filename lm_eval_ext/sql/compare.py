@@ -1,7 +1,8 @@
 """Rules by which a prediction's result equals the gold's, named and versioned.
 
 ``reference`` is the rule of MAGNIFICo's authors, for comparison with published numbers; ``strict``
-is equality by the meaning of SQL. Worker processes import this module: standard library only.
+is equality by the meaning of SQL; ``sets`` forgives what either of them forgives, and is used on
+rows that this package made. Worker processes import this module: standard library only.
 """
 
 import math
@@ -144,12 +145,14 @@ class Semantics:
         version: Rises whenever any verdict could change; part of signatures.
         summary: One line for a reader.
         prepare: Called once per gold.
+        made: The rule's name for databases that this package made (:mod:`lm_eval_ext.sql.suite`).
     """
 
     name: str
     version: int
     summary: str
     prepare: Callable[[Gold], Expected]
+    made: str
 
     @property
     def signature(self) -> str:
@@ -202,26 +205,45 @@ class StrictExpected:
       columns are compared byte by byte, whatever their collation.
 
     Attributes:
-        columns: How many columns the gold has.
+        columns: How many columns the gold has; None under ``sets``, where the rows of ``groups``
+            are value sets.
         groups: Start and end of each run of positions, and the rows that may stand there.
     """
 
-    columns: int
+    columns: int | None
     groups: tuple[tuple[int, int, list[Row]], ...]
+
+    @property
+    def cuts_tie(self) -> bool:
+        """Whether the gold's LIMIT or OFFSET separates rows of the same sort key."""
+        return any(end - start < len(rows) for start, end, rows in self.groups)
 
     def matches(self, predicted: Rows) -> bool:
         """Whether the prediction's result is correct."""
         size = self.groups[-1][1] if self.groups else 0
-        if len(predicted.columns) != self.columns or len(predicted.rows) != size:
+        if len(predicted.rows) != size:
             return False
-        return all(among(predicted.rows[start:end], rows) for start, end, rows in self.groups)
+        found = predicted.rows
+        if self.columns is None:
+            found = list(map(value_set, found))
+        elif len(predicted.columns) != self.columns:
+            return False
+        return all(among(found[start:end], rows) for start, end, rows in self.groups)
+
+
+def value_set(row: Row) -> Row:
+    """The distinct values of a row in a fixed order; numbers that are close count once."""
+    numbers = sorted({value for value in row if isinstance(value, (int, float))})
+    apart = [n for i, n in enumerate(numbers) if not i or not close(numbers[i - 1], n)]
+    others = {value for value in row if not isinstance(value, (int, float))}
+    return (*apart, *sorted(others, key=repr))
 
 
 def _prepare_reference(gold: Gold) -> Expected:
     return ReferenceExpected(gold.result.rows)
 
 
-def _prepare_strict(gold: Gold) -> Expected:
+def _prepare_strict(gold: Gold) -> StrictExpected:
     columns, rows = len(gold.result.columns), gold.result.rows
     order = order_of(gold.sql, gold.result.columns)
     if order is None:
@@ -233,6 +255,14 @@ def _prepare_strict(gold: Gold) -> Expected:
             if len(helped.columns) == columns + order.added and expected.matches(gold.result):
                 return expected
     return StrictExpected(columns, tuple((i, i + 1, [row]) for i, row in enumerate(rows)))
+
+
+def _prepare_sets(gold: Gold) -> StrictExpected:
+    """As ``strict``, but each row counts as its set of values, as it does under ``reference``."""
+    groups = _prepare_strict(gold).groups
+    return StrictExpected(
+        None, tuple((start, end, list(map(value_set, rows))) for start, end, rows in groups)
+    )
 
 
 def _groups(order: Order, rows: list[Row]) -> tuple[tuple[int, int, list[Row]], ...]:
@@ -261,12 +291,22 @@ SEMANTICS = {
             1,
             "the authors': same number of rows, same set of values at each row position",
             _prepare_reference,
+            made="sets",
         ),
         Semantics(
             "strict",
             1,
             "multiset of rows, in the gold's order where it has one; ties and float noise allowed",
             _prepare_strict,
+            made="strict",
+        ),
+        Semantics(
+            "sets",
+            1,
+            "as strict, but each row is the set of its values: neither the order of columns nor "
+            "repeated values matter",
+            _prepare_sets,
+            made="sets",
         ),
     )
 }

@@ -1,4 +1,4 @@
-"""Equality of results: a table of cases for both semantics, and general properties."""
+"""Equality of results: a table of cases for all semantics, and general properties."""
 
 import random
 import sqlite3
@@ -80,6 +80,36 @@ def test_table(case: tuple[str, list[Row], list[Row], bool, bool]) -> None:
     assert equal("reference", predicted, gold) is reference
     assert equal("strict", gold, predicted) is strict
     assert equal("strict", predicted, gold) is strict
+    # Of these cases, what either of the two forgives.
+    assert equal("sets", gold, predicted) is (reference or strict)
+    assert equal("sets", predicted, gold) is (reference or strict)
+
+
+#        what, gold, prediction, sets says; reference and strict both say no
+SETS: list[tuple[str, list[Row], list[Row], bool]] = [
+    ("rows and columns swapped", [(1, "x"), (2, "y")], [("y", 2), ("x", 1)], True),
+    ("columns swapped, last bit", [(0.1 + 0.2, "x")], [("x", 0.3)], True),
+    ("value repeated, rows swapped", [(1, 1), (2, 3)], [(3, 2), (1,)], True),
+    ("numbers that are close count once", [(0.1 + 0.2, 0.3)], [(0.3,)], True),
+    ("values traded, columns swapped", [(1, "x"), (2, "y")], [("y", 1), ("x", 2)], False),
+    ("row twice, columns swapped", [(1, "x"), (2, "y")], [("x", 1), ("x", 1)], False),
+    ("column more, rows swapped", [(1,), (2,)], [(2, 0), (1, 0)], False),
+    ("rounded, columns swapped", [(10 / 3, "x")], [("x", 3.333333)], False),
+]
+
+
+@pytest.mark.parametrize("case", SETS, ids=lambda case: case[0])
+def test_sets(case: tuple[str, list[Row], list[Row], bool]) -> None:
+    _, gold, predicted, sets = case
+    assert not equal("reference", gold, predicted)
+    assert not equal("strict", gold, predicted)
+    assert equal("sets", gold, predicted) is sets
+    assert equal("sets", predicted, gold) is sets
+
+
+def test_what_we_make_is_judged_by_a_rule_that_forgives_order() -> None:
+    made = {name: semantics.made for name, semantics in SEMANTICS.items()}
+    assert made == {"reference": "sets", "strict": "strict", "sets": "sets"}
 
 
 def test_strict_wants_as_many_columns_even_of_nothing() -> None:
@@ -91,7 +121,9 @@ def test_strict_wants_as_many_columns_even_of_nothing() -> None:
 
 
 def test_signatures() -> None:
-    assert [s.signature for s in SEMANTICS.values()] == ["reference-v1", "strict-v1"]
+    assert [s.signature for s in SEMANTICS.values()] == [
+        "reference-v1", "strict-v1", "sets-v1",
+    ]  # fmt: skip
 
 
 # --- what the gold's ORDER BY leaves open, on a real database -----------------------------
@@ -110,7 +142,9 @@ def database() -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def judge(database: sqlite3.Connection, sql: str, predicted: list[Any]) -> bool:
+def judge(
+    database: sqlite3.Connection, sql: str, predicted: list[Any], semantics: str = "strict"
+) -> bool:
     def run(query: str) -> Rows | Failure:
         try:
             cursor = database.execute(query)
@@ -121,7 +155,7 @@ def judge(database: sqlite3.Connection, sql: str, predicted: list[Any]) -> bool:
     result = run(sql)
     assert isinstance(result, Rows)
     rows = [row if isinstance(row, tuple) else (row,) for row in predicted]
-    expected = SEMANTICS["strict"].prepare(Gold(sql, result, run))
+    expected = SEMANTICS[semantics].prepare(Gold(sql, result, run))
     assert expected.matches(result)
     return expected.matches(Rows(result.columns, rows))
 
@@ -274,6 +308,12 @@ def test_order(database: sqlite3.Connection, case: tuple[str, list[Any], list[An
         pytest.skip("this SQLite is too old for IS DISTINCT FROM")
     assert [judge(database, sql, rows) for rows in right] == [True] * len(right)
     assert [judge(database, sql, rows) for rows in wrong] == [False] * len(wrong)
+    for rows in right:
+        swapped = [row[::-1] if isinstance(row, tuple) else row for row in rows]
+        assert judge(database, sql, swapped, "sets")
+    for rows in wrong:
+        if not any(isinstance(row, tuple) for row in rows):
+            assert not judge(database, sql, rows, "sets")
 
 
 # --- laws ----------------------------------------------------------------------------------

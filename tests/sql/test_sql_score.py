@@ -127,7 +127,10 @@ def test_a_file_can_be_scored_in_place(databases: Path, predictions: Path) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"--semantics": "fuzzy"}, "unknown semantics 'fuzzy'; choose one of: reference, strict"),
+        (
+            {"--semantics": "fuzzy"},
+            "unknown semantics 'fuzzy'; choose one of: reference, strict, sets",
+        ),
         ({"--predictions": "{tmp}/p.csv"}, "unknown ending '.csv'; use .tsv or .jsonl"),
         ({"--predictions": "{tmp}/none.tsv"}, "cannot read {tmp}/none.tsv: No such file"),
         ({"--predictions": "{tmp}/bad.tsv"}, "bad.tsv, line 1: no column gold_sql, predicted_sql"),

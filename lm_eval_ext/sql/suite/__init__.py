@@ -1,0 +1,40 @@
+"""Test suites: databases on which a gold query differs from wrong ones (Zhong et al. 2020).
+
+A suite belongs to one database and its golds. It has the populated copy, where rows ship with the
+package, and small databases that are drawn from seeds. Each gold has a list of the databases that
+may judge it; an answer is right if it is right on the original and on all of these.
+
+:mod:`.columns` says what a column may hold, :mod:`.reading` what golds ask of rows, :mod:`.drawing`
+draws rows, :mod:`.checks` decides whether a database may judge a gold, :mod:`.build` chooses
+databases, and :mod:`.store` keeps them as files.
+"""
+
+from lm_eval_ext.sql.suite.build import SUITE_VERSION
+from lm_eval_ext.sql.suite.store import (
+    COPY,
+    Judge,
+    Shipped,
+    Suite,
+    content_hash,
+    name_of,
+    pack,
+    populate,
+    populate_all,
+    read,
+    read_shipped,
+)
+
+__all__ = [
+    "COPY",
+    "SUITE_VERSION",
+    "Judge",
+    "Shipped",
+    "Suite",
+    "content_hash",
+    "name_of",
+    "pack",
+    "populate",
+    "populate_all",
+    "read",
+    "read_shipped",
+]

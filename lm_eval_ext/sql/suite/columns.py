@@ -1,0 +1,252 @@
+"""What a column may hold: its own values, constants of golds, and their neighbours.
+
+Nothing else is ever put into a small database, so that no right query meets a value that it had
+no reason to expect: texts are the column's own or the golds', integers stay integers, numbers get
+no more decimals, columns that hold dates get days of the calendar only, and no column gets its
+first NULL.
+"""
+
+import datetime
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lm_eval_ext.sql.schema import Column, Table
+from lm_eval_ext.sql.values import Value, quoted
+
+Kind = Literal["integer", "decimal", "date", "digits", "text", "blob"]
+
+FORMATS = (
+    "%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%H:%M:%S", "%H:%M", "%Y/%m/%d", "%m/%d/%Y",
+    "%m/%d/%Y %H:%M", "%d/%m/%Y", "%Y-%m", "%Y%m%d",
+)  # fmt: skip
+"""Formats of dates and times; those with names of months depend on the machine's language."""
+
+_SAMPLE = 4_000
+"""Distinct values that are read of a column, the most frequent first."""
+
+_KEPT = 40
+"""Of these, how many small databases are made from."""
+
+_DATES = 0.6
+"""Share of a column's texts that must have one format: sentinels such as 0000-00-00 are no days."""
+
+_LETTERS = 1
+"""Pieces of this length are looked for in the column's texts only: no text is made of them."""
+
+_RUN = re.compile(r"([^\W\d_])\1\1", re.IGNORECASE)
+
+
+@dataclass
+class Domain:
+    """The values of one column.
+
+    Attributes:
+        kind: Of most of its values.
+        own: Values of the original, in a fixed order; for dates, only days of the calendar.
+        constants: Values that golds name, and their neighbours.
+        sample: Texts of the original, more of them than ``own`` has.
+        nulls: Whether the original has a NULL; always so in a table without rows, if allowed.
+        unique: Whether no two rows of the original have the same value.
+        format: Of dates.
+    """
+
+    kind: Kind
+    own: list[Value]
+    nulls: bool
+    unique: bool
+    format: str = ""
+    decimals: int = 0
+    padded: bool = True
+    lowest: float = 0
+    runs: bool = False
+    constants: list[Value] = field(default_factory=list)
+    sample: list[str] = field(default_factory=list)
+
+    @property
+    def vocabulary(self) -> list[Value]:
+        """All values but NULL."""
+        return list(dict.fromkeys([*self.constants, *self.own]))
+
+    def name(self, constant: Value) -> list[Value]:
+        """Adds a constant that golds compare the column with, and what stands beside it."""
+        new = [constant, *self.beside(constant)] if self.fits(constant) else []
+        return self._add(new)
+
+    def _add(self, new: Iterable[Value]) -> list[Value]:
+        found = list(dict.fromkeys(new))
+        self.constants = list(dict.fromkeys([*self.constants, *found]))
+        return found
+
+    def fits(self, value: Value) -> bool:
+        """Whether a value is of the column's kind."""
+        if isinstance(value, str):
+            if self.kind == "date":
+                day = _parsed(value, self.format)
+                return day is not None and (not self.padded or _padded(day, self.format) == value)
+            return self.kind == "text" or (self.kind == "digits" and value.isdecimal())
+        if isinstance(value, float):
+            return self.kind == "decimal" and _decimals(value) <= self.decimals
+        return isinstance(value, int) and self.kind in ("integer", "decimal", "digits")
+
+    def beside(self, value: Value) -> Iterator[Value]:
+        """Yields the neighbours of a value: one step up and down; for dates other years, too."""
+        if self.kind == "date" and isinstance(value, str):
+            day = _parsed(value, self.format)
+            for days in (-1, 1, -365, 366):
+                if day is not None:
+                    yield from self._written(day, days)
+        elif self.kind == "digits":
+            width = len(value) if isinstance(value, str) else 0
+            for number in (int(str(value)) - 1, int(str(value)) + 1):
+                if number >= 0:
+                    yield str(number).zfill(width)
+        elif isinstance(value, (int, float)) and self.kind in ("integer", "decimal"):
+            step = 10.0**-self.decimals if self.decimals else 1
+            for near in (value - step, value + step):
+                if near >= 0 or self.lowest < 0:
+                    yield round(near, self.decimals) if self.decimals else near
+
+    def _written(self, day: datetime.datetime, days: int) -> Iterator[str]:
+        try:
+            moved = day + (
+                datetime.timedelta(days=days)
+                if "d" in self.format
+                else datetime.timedelta(minutes=days)
+            )
+        except OverflowError:
+            return
+        text = _padded(moved, self.format)
+        yield text if self.padded else re.sub(r"(?<!\d)0(?=\d)", "", text)
+
+    def cut(self, length: int) -> list[Value]:
+        """Adds texts of about a length that golds compare, cut from the column's own if need be."""
+        new: list[Value] = []
+        texts = sorted(self.sample, key=lambda text: (len(text), text))
+        for size in (length, length - 1, length + 1) if self.kind == "text" else ():
+            new += [text for text in texts if len(text) == size][:2] or [
+                short
+                for text in texts
+                if len(short := text[:size].strip()) == size and not self.odd(short)
+            ][:1]
+        return self._add(new)
+
+    def contain(self, piece: str) -> list[Value]:
+        """Adds texts that begin with a piece of text, end with it, hold it, or are it."""
+        if self.kind != "text" or not piece.strip():
+            return []
+        new: list[Value] = []
+        low = piece.casefold()
+        other = next((text for text in self.sample if low not in text.casefold()), "")
+        for place in (
+            lambda text: text == low,
+            lambda text: text.startswith(low) and text != low,
+            lambda text: text.endswith(low) and text != low,
+            lambda text: low in text[1:-1],
+        ):
+            new += [text for text in self.sample if place(text.casefold())][:2]
+        if len(piece) > _LETTERS:  # anything may hold a few letters, only made texts hold words
+            made = (piece, f"{piece} {other}", f"{other} {piece}", f"{other} {piece} {other}")
+            new += [text.strip() for text in made if not self.odd(text)]
+        return self._add(new)
+
+    def odd(self, text: str) -> bool:
+        """Whether a text has a run of three equal letters and no text of the column has one."""
+        return not self.runs and _RUN.search(text) is not None
+
+
+def read_domain(connection: sqlite3.Connection, table: Table, column: Column) -> Domain:
+    """Reads what a column of the original holds."""
+    name, source = quoted(column.name), quoted(table.name)
+    found = connection.execute(
+        f"SELECT {name}, COUNT(*) FROM {source} WHERE {name} IS NOT NULL GROUP BY {name}"
+        f" COLLATE BINARY ORDER BY COUNT(*) DESC, {name} COLLATE BINARY LIMIT {_SAMPLE}"
+    ).fetchall()
+    total, nulls = connection.execute(
+        f"SELECT COUNT(*), SUM({name} IS NULL) FROM {source}"
+    ).fetchone()
+    values = [value for value, _ in found]
+    nullable = not column.not_null and not column.refuses_null
+    empty = Domain("text", [], nullable, unique=False)
+    domain = _domain_of(values) if values else _invented(column, empty)
+    domain.nulls = nullable and (bool(nulls) or not total)
+    domain.unique = bool(found) and found[0][1] == 1 and total > 1
+    return domain
+
+
+def _domain_of(values: list[Value]) -> Domain:
+    """The domain of values, the most frequent first."""
+    texts = [v for v in values if isinstance(v, str)]
+    numbers = [v for v in values if isinstance(v, (int, float))]
+    if len(numbers) * 2 >= len(values):
+        real = any(isinstance(v, float) for v in numbers)
+        places = max((_decimals(v) for v in numbers if isinstance(v, float)), default=0)
+        lowest = min(numbers)
+        return Domain(
+            "decimal" if real else "integer", _spread(numbers), nulls=False, unique=False,
+            decimals=min(places, 6) if real else 0, lowest=lowest,
+        )  # fmt: skip
+    if not texts:
+        return Domain("blob", _spread(values), nulls=False, unique=False)
+    runs = any(_RUN.search(text) for text in texts)
+    some = texts[:: max(1, len(texts) // 200)]
+    for format_ in FORMATS:
+        if sum(_parsed(text, format_) is not None for text in some) >= _DATES * len(some):
+            days = [text for text in texts if _parsed(text, format_) is not None]
+            padded = [t for t in days if _padded(_parsed(t, format_), format_) == t]  # type: ignore[arg-type]
+            usual = padded if 2 * len(padded) >= len(days) else days
+            return Domain(
+                "date", _spread(usual), nulls=False, unique=False, format=format_,
+                padded=usual is padded,
+            )  # fmt: skip
+    if all(text.isascii() and text.isdecimal() for text in texts):
+        return Domain("digits", _spread(texts), nulls=False, unique=False)
+    return Domain("text", _spread(texts), nulls=False, unique=False, runs=runs, sample=texts)
+
+
+def _invented(column: Column, domain: Domain) -> Domain:
+    """A domain for a column without values, by its declared type."""
+    declared = column.type.upper()
+    if "DATE" in declared or "TIME" in declared:
+        domain.kind = "date"
+        domain.format = "%Y-%m-%d %H:%M:%S" if "TIME" in declared else "%Y-%m-%d"
+        first = datetime.datetime(2019, 12, 30, 9, 30)
+        domain.own = [_padded(first + datetime.timedelta(days=d), domain.format) for d in range(9)]
+    elif column.affinity in ("INTEGER", "NUMERIC", "REAL"):
+        domain.kind = "integer"
+        domain.own = list(range(1, 31))
+    else:
+        domain.sample = [f"{column.name} {number}" for number in range(1, 31)]
+        domain.own = list(domain.sample)
+    return domain
+
+
+def _spread(values: Iterable[Value]) -> list[Value]:
+    """Some values: the most frequent, the extremes, and others at equal distances."""
+    found = list(values)
+    if len(found) <= _KEPT:
+        return found
+    ordered = sorted(found)  # type: ignore[type-var]
+    step = len(ordered) / (_KEPT // 2)
+    others = [ordered[int(i * step)] for i in range(_KEPT // 2)]
+    return list(dict.fromkeys([*found[: _KEPT // 2 - 2], ordered[0], ordered[-1], *others]))
+
+
+def _parsed(text: str, format_: str) -> datetime.datetime | None:
+    try:
+        day = datetime.datetime.strptime(text, format_)
+    except ValueError:
+        return None
+    return day if "%Y%m%d" not in format_ or len(text) == 8 else None  # noqa: PLR2004
+
+
+def _padded(day: datetime.datetime, format_: str) -> str:
+    # strftime writes years before 1000 without zeros on some systems.
+    return day.strftime(format_.replace("%Y", f"{day.year:04}"))
+
+
+def _decimals(number: float) -> int:
+    text = repr(float(number))
+    return 17 if "e" in text else len(text.partition(".")[2].rstrip("0"))

@@ -1,0 +1,426 @@
+"""Suites as files: built once per original and golds, from shipped seeds where there are some."""
+
+import hashlib
+import json
+import shutil
+import sqlite3
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.atomic import atomic_path, sha256_of
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.log import get_logger
+from lm_eval_ext.sql.compare import SEMANTICS, Expected
+from lm_eval_ext.sql.parsing import ROWID
+from lm_eval_ext.sql.schema import Table
+from lm_eval_ext.sql.suite.build import SUITE_VERSION, Original, choose, in_memory
+from lm_eval_ext.sql.suite.checks import STEPS, Runner
+from lm_eval_ext.sql.values import Value, quoted, quoted_all
+
+_log = get_logger(__name__)
+
+COPY = "copy"
+"""The name of the populated copy among a suite's databases; the small ones are small-0, ..."""
+
+FILE = "suite.json"
+_SHORT = 16
+
+
+def name_of(gold: str) -> str:
+    """The name of a gold in files: they hold none of its text."""
+    return hashlib.sha256(gold.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The databases that were made for one original.
+
+    Attributes:
+        db_id: In lower case; the folder's name.
+        folder: That holds it.
+        key: Of all that decides about it.
+        databases: The content's hash by the database's name, in the order in which they are asked.
+        files: The checksum of each file.
+        judges: By :func:`name_of`, for golds that run: the databases that may judge it.
+        added: By database: rows by table, for the copy those that the original has not.
+        seeds: Of the small databases: a number, and those of the golds that come first.
+    """
+
+    db_id: str
+    folder: Path
+    key: str
+    databases: Mapping[str, str]
+    files: Mapping[str, str]
+    judges: Mapping[str, Sequence[str]]
+    added: Mapping[str, Mapping[str, int]]
+    seeds: Sequence[Sequence[Any]]
+
+    @cached_property
+    def content(self) -> str:
+        """A hash of all rows, and of which golds they judge by which rule."""
+        rule = [semantics.made for semantics in SEMANTICS.values()], SEMANTICS["sets"].version
+        judges = {gold: list(names) for gold, names in self.judges.items()}
+        parts = [SUITE_VERSION, rule, dict(self.databases), judges]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def path(self, name: str) -> Path:
+        """The file of one of its databases."""
+        return self.folder / self.db_id / f"{self.db_id if name == COPY else name}.sqlite"
+
+    def judging(self, gold: str) -> tuple[str, ...]:
+        """The names of the databases that may judge a gold."""
+        return tuple(self.judges.get(name_of(gold), ()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "version": SUITE_VERSION, "key": self.key, "content": self.content,
+            "databases": dict(self.databases), "files": dict(self.files),
+            "golds": dict(self.judges), "added": dict(self.added), "seeds": list(self.seeds),
+        }  # fmt: skip
+
+
+def read(folder: Path, db_id: str) -> Suite:
+    """Reads a suite.
+
+    Raises:
+        DataError: There is none, or one of another version.
+    """
+    file = folder / db_id / FILE
+    try:
+        noted = json.loads(file.read_text(encoding="utf-8"))
+        if noted["version"] == SUITE_VERSION:
+            return Suite(
+                db_id, folder, noted["key"], noted["databases"], noted["files"], noted["golds"],
+                noted["added"], noted["seeds"],
+            )  # fmt: skip
+        problem = f"it has version {noted['version']!r}, not {SUITE_VERSION}"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        problem = str(error)
+    raise DataError(f"{file}: no suite of databases ({problem}); make one: magnifico populate")
+
+
+def content_hash(connection: sqlite3.Connection, tables: Iterable[Table]) -> str:
+    """A hash of a database's rows, in no order, that does not depend on the file's bytes.
+
+    Names count in lower case. Of each value its type and its value count.
+    """
+    total = hashlib.sha256()
+    for table in sorted(tables, key=lambda table: table.name.casefold()):
+        columns = sorted((c for c in table.columns), key=lambda c: c.name.casefold())
+        total.update(b"T" + _written(table.name.casefold()))
+        total.update(b"".join(_written(column.name.casefold()) for column in columns))
+        names = quoted_all(column.name for column in columns)
+        rows = connection.execute(f"SELECT {names} FROM {quoted(table.name)}")
+        for digest in sorted(hashlib.sha256(b"".join(map(_written, row))).digest() for row in rows):
+            total.update(digest)
+    return total.hexdigest()
+
+
+def _written(value: Value) -> bytes:
+    if value is None:
+        return b"n"
+    if isinstance(value, float):
+        return b"f" + struct.pack(">d", value)
+    if isinstance(value, int):
+        return b"i%d;" % value
+    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    return (b"s" if isinstance(value, str) else b"b") + b"%d:" % len(raw) + raw
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """What is published with the package: rows of copies, and seeds with their checks' outcome.
+
+    Attributes:
+        rows: By the original's checksum: rows by table, each with its rowid before it.
+        seeds: By :attr:`Suite.key`: small databases, golds, hashes.
+    """
+
+    rows: Mapping[str, Mapping[str, Sequence[Sequence[Any]]]]
+    seeds: Mapping[str, Mapping[str, Any]]
+
+
+def read_shipped(rows: Path | None, seeds: Path | None) -> Shipped:
+    """Reads shipped files; a missing file of seeds means that the checks are run.
+
+    Raises:
+        DataError: A file is of another kind.
+    """
+    found: list[Mapping[str, Any]] = []
+    for file in (rows, seeds):
+        if file is None or not file.is_file():
+            found.append({})
+            continue
+        try:
+            found.append(json.loads(file.read_text(encoding="utf-8"))["databases"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{file}: cannot be read ({error})") from None
+    return Shipped({key: entry["rows"] for key, entry in found[0].items()}, found[1])
+
+
+NOTHING = Shipped({}, {})
+
+
+def populate(
+    db_id: str, original: Path, golds: Sequence[str], folder: Path, shipped: Shipped = NOTHING
+) -> Suite:
+    """Makes the suite of a database, or finds it complete in its folder.
+
+    Args:
+        db_id: Names the folder within ``folder``.
+        original: A file of SQLite, which is only read.
+        golds: The queries that it is made for.
+        folder: Of suites.
+        shipped: Rows of a populated copy, and seeds; without seeds they are searched for.
+
+    Raises:
+        DataError: The original cannot be read.
+        OptionError: A file cannot be written.
+    """
+    try:
+        digest = sha256_of(original)
+    except OSError as error:
+        raise DataError(f"cannot read the database {original}: {error.strerror}") from None
+    rows = shipped.rows.get(digest)
+    golds = sorted(set(golds))
+    parts = [SUITE_VERSION, digest, golds, rows]
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    target = folder / db_id
+    try:
+        suite = read(folder, db_id)
+        if suite.key == key and all(
+            sha256_of(target / name) == sum_ for name, sum_ in suite.files.items()
+        ):
+            return suite
+    except (DataError, OSError):
+        pass
+    noted = shipped.seeds.get(key)
+    source = Original(original, golds)
+    with ExitStack() as stack:
+        stack.callback(source.connection.close)
+        made = None if noted is None else _rebuilt(source, original, rows, noted)
+        if noted is not None and made is None:
+            _log.info("%s: other rows than shipped ones; its checks run anew", db_id)
+        made = made or _searched(source, original, rows)
+        for one in made.databases.values():
+            stack.callback(one.close)
+        tables = [table for table in source.schema.values() if not table.view]
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                shutil.rmtree(target)
+            with atomic_path(target) as part:
+                part.mkdir()
+                files = {}
+                for name, connection in made.databases.items():
+                    file = part / f"{db_id if name == COPY else name}.sqlite"
+                    with closing(sqlite3.connect(file)) as opened:
+                        connection.backup(opened)
+                    files[file.name] = sha256_of(file)
+                suite = Suite(
+                    db_id, folder, key,
+                    {n: content_hash(c, tables) for n, c in made.databases.items()},
+                    files, made.judges,
+                    {n: _count(source, c, n) for n, c in made.databases.items()}, made.seeds,
+                )  # fmt: skip
+                (part / FILE).write_text(json.dumps(suite.as_dict(), indent=1) + "\n", "utf-8")
+        except (OSError, sqlite3.Error) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise OptionError(f"cannot write {target}: {reason}") from None
+    return suite
+
+
+@dataclass
+class _Made:
+    """Databases in memory, the golds that each may judge, and the seeds of the small ones."""
+
+    databases: dict[str, sqlite3.Connection]
+    judges: dict[str, list[str]]
+    seeds: list[list[Any]]
+
+
+def _searched(
+    source: Original, original: Path, rows: Mapping[str, Sequence[Sequence[Any]]] | None
+) -> _Made:
+    cases = source.cases()
+    judges: dict[str, list[str]] = {name_of(case.gold): [] for case in cases}
+    databases = {}
+    if rows is not None:
+        databases[COPY] = copied(original, source, rows)
+        _, found = source.judges(databases[COPY], cases, COPY, steps=STEPS)
+        for gold in found:
+            judges[name_of(gold)].append(COPY)
+    seeds = []
+    for number, small in enumerate(choose(source, cases)):
+        name = f"small-{number}"
+        databases[name] = small.runner.connection
+        seeds.append([small.seed, list(small.first)])
+        for gold in small.judges:
+            judges[name_of(gold)].append(name)
+    return _Made(databases, judges, seeds)
+
+
+def _rebuilt(
+    source: Original,
+    original: Path,
+    rows: Mapping[str, Sequence[Sequence[Any]]] | None,
+    noted: Mapping[str, Any],
+) -> _Made | None:
+    """The databases of shipped seeds; None if their rows differ from those that were checked."""
+    tables = [table for table in source.schema.values() if not table.view]
+    databases = {} if rows is None else {COPY: copied(original, source, rows)}
+    for number, (seed, first) in enumerate(noted["seeds"]):
+        databases[f"small-{number}"] = source.small(source.rows(seed, first))
+    hashes = [content_hash(c, tables)[:_SHORT] for c in databases.values()]
+    if hashes != noted["hashes"]:
+        for connection in databases.values():
+            connection.close()
+        return None
+    names = list(databases)
+    judges = {gold: [names[n] for n in numbers] for gold, numbers in noted["golds"].items()}
+    return _Made(databases, judges, noted["seeds"])
+
+
+def copied(
+    original: Path, source: Original, rows: Mapping[str, Sequence[Sequence[Any]]]
+) -> sqlite3.Connection:
+    """The populated copy in memory: the original's rows, and then the added ones."""
+    connection = in_memory(original)
+    triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    for (name,) in triggers.fetchall():
+        connection.execute(f"DROP TRIGGER {quoted(name)}")
+    for name, added in rows.items():
+        table = source.schema[name]
+        names = [quoted(c.name) for c in table.columns if not c.generated]
+        plain = table.without_rowid or table.rowid_alias is not None
+        if not plain:
+            names.insert(0, next(n for n in sorted(ROWID) if table.column(n) is None))
+        connection.executemany(
+            f"INSERT INTO {quoted(table.name)} ({', '.join(names)}) "
+            f"VALUES ({', '.join('?' * len(names))})",
+            [[_value(value) for value in row[plain:]] for row in added],
+        )
+    return connection
+
+
+def _value(value: Any) -> Value:
+    return bytes.fromhex(value["blob"]) if isinstance(value, dict) else value
+
+
+def _count(source: Original, connection: sqlite3.Connection, name: str) -> dict[str, int]:
+    counts = {}
+    for table in source.stored:
+        query = f"SELECT COUNT(*) FROM {quoted(table)}"
+        (count,) = connection.execute(query).fetchone()
+        before = source.connection.execute(query).fetchone()[0] if name == COPY else 0
+        if count > before:
+            counts[table] = count - before
+    return counts
+
+
+Jobs = Mapping[str, tuple[Path, Sequence[str]]]
+"""Originals and their golds by database id."""
+
+
+def populate_all(
+    jobs: Jobs,
+    folder: Path,
+    shipped: Shipped = NOTHING,
+    *,
+    workers: int = 1,
+    progress: bool | None = None,
+) -> dict[str, Suite]:
+    """Makes suites of many databases, with a progress bar.
+
+    ``workers`` above 1 starts processes, which a program without a main guard must not do.
+
+    Raises:
+        DataError, OptionError: As :func:`populate`; or ``workers`` is below 1.
+    """
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    from tqdm import tqdm
+
+    if workers < 1:
+        raise OptionError(f"workers={workers}: use 1 or more")
+    work = [(db_id, path, tuple(golds), folder, shipped) for db_id, (path, golds) in jobs.items()]
+    bar = tqdm(
+        total=len(work), desc="test suites", unit="db",
+        disable=None if progress is None else not progress,
+    )  # fmt: skip
+    with bar:
+        if workers == 1:
+            return {one[0]: _counted(populate(*one), bar) for one in work}
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+            # Those with the most golds take longest.
+            work.sort(key=lambda one: -len(one[2]))
+            found = pool.map(populate, *zip(*work, strict=True))
+            suites = {suite.db_id: _counted(suite, bar) for suite in found}
+    return {db_id: suites[db_id] for db_id in jobs}
+
+
+def _counted(suite: Suite, bar: Any) -> Suite:
+    bar.update()
+    return suite
+
+
+def pack(suites: Iterable[Suite]) -> str:
+    """The text of a file of seeds to ship: no row and no gold, one line per gold."""
+    entries = {}
+    for suite in sorted(suites, key=lambda suite: suite.db_id):
+        numbers = {name: number for number, name in enumerate(suite.databases)}
+        entries[suite.key] = {
+            "database": suite.db_id,
+            "seeds": [list(seed) for seed in suite.seeds],
+            "hashes": [content[:_SHORT] for content in suite.databases.values()],
+            "golds": {
+                gold: [numbers[name] for name in names] for gold, names in suite.judges.items()
+            },
+        }
+    text = json.dumps({"version": SUITE_VERSION, "databases": entries}, separators=(",", ":"))
+    return text.replace('],"', '],\n"').replace("},", "},\n") + "\n"
+
+
+class Judge:
+    """Judges queries on a suite, in process; for mutants and the like, not for models' queries.
+
+    Args:
+        suite: The databases.
+        original: The file that it was made for.
+        semantics: The rule for the original.
+    """
+
+    def __init__(self, suite: Suite, original: Path, semantics: str = "reference") -> None:
+        self._suite, self._semantics = suite, semantics
+        self._runners = {"": Runner(in_memory(original))}
+        for name in suite.databases:
+            self._runners[name] = Runner(in_memory(suite.path(name)))
+        self._expected: dict[tuple[str, str], Expected | None] = {}
+
+    def wrong_on(self, gold: str, sql: str) -> str | None:
+        """The first database on which a query is judged wrong; None if it is right on all.
+
+        "original" is the original.
+        """
+        made = SEMANTICS[self._semantics].made
+        for name in ("", *self._suite.judging(gold)):
+            runner = self._runners[name]
+            if (name, gold) not in self._expected:
+                rule = made if name else self._semantics
+                self._expected[name, gold] = runner.expected(gold, rule)
+            expected = self._expected[name, gold]
+            if expected is None or not runner.agrees(expected, sql):
+                return name or "original"
+        return None
+
+    def close(self) -> None:
+        """Frees the memory."""
+        for runner in self._runners.values():
+            runner.connection.close()
