@@ -48,7 +48,7 @@ class Shape:
 
     Attributes:
         kind: See :data:`Kind`.
-        nullable: Whether some value is NULL, or the table is empty and the column allows it.
+        nullable: Whether some value is NULL; no other column gets one.
         known: The original's values.
         named: Constants that golds compare the column with; they always fit.
         format: Of moments.
@@ -56,8 +56,8 @@ class Shape:
         decimals: The most that a number has.
         patterns: Of codes and texts (:func:`pattern_of`).
         exact: Whether patterns say how many letters and digits there are.
-        relaxed: 1 if codes of other lengths and more decimals fit as well, 2 if a first NULL and
-            a new word of a vocabulary do.
+        relaxed: 1 if codes of other lengths, more decimals and neighbours of texts fit as well, 2
+            if a new word of a vocabulary does.
         never_null: Whether it is a key, or a rewrite relies on it.
         unique: Whether a rewrite relies on it that no value is there twice.
         scattered: Whether nearly every row has a value of its own.
@@ -86,12 +86,12 @@ class Shape:
     def fits(self, value: Value) -> bool:
         """Whether a new row may hold a value."""
         if value is None:
-            return self.nullable or (self.relaxed > 1 and not self.never_null)
-        if value in self.known or value in self.named:
-            return True
-        if self.format is not None:
+            return self.nullable
+        if self.format is not None:  # which a sentinel of the column's own is not written in
             moment = self.format.read(value)
             return moment is not None and str(value) == self.format.write(moment)
+        if value in self.known or value in self.named:
+            return True
         if self.kind in ("integer", "number"):
             return self._fits_number(value)
         allowed = self.kind in ("code", "text") or (self.kind == "category" and self.relaxed > 1)
@@ -167,6 +167,8 @@ class Shape:
 
         A copy of a value would tie with it wherever rows are sorted or counted.
         """
+        if value is not None and self.format is not None and not self.fits(value):
+            value = rng.choice(self._ordered)  # instead of a sentinel
         if not self.scattered or value is None:
             return value
         if self.kind == "text":
@@ -193,23 +195,29 @@ class Shape:
     @cached_property
     def _ordered(self) -> list[Value]:
         known = self.known - set(NOTHING) or self.known
+        if self.format is not None:
+            known = frozenset(value for value in known if self.fits(value)) or known
         numbers = sorted(value for value in known if isinstance(value, int | float))
         return [*numbers, *sorted(value for value in known if isinstance(value, str))]
 
     def of_length(self, length: int, rng: random.Random) -> Value:
-        """Returns a text of a given length, if possible one that fits: of a known one's words."""
+        """Returns a text of a given length, if possible one that fits: of known ones' words."""
         length = max(length, 1)
         texts = [value for value in self._ordered if isinstance(value, str)]
+        words = [word.lower() for text in texts for word in re.findall(r"[^\W\d_]+", text)]
+        words = words or list("aeinorst")
         for text in [*rng.sample(texts, min(len(texts), _TRIED)), "a"]:
             if len(text) == length:
                 return text
             word = max(re.findall(r"[^\W\d_]+", text), key=len, default="")
             size = len(word) + length - len(text)
             if word and size > 0:
-                longer = (word + word.lower() * (size // len(word)))[:size]
-                if self.fits(other := text.replace(word, longer, 1)):
+                longer = word
+                while len(longer) < size:
+                    longer += rng.choice(words)
+                if self.fits(other := text.replace(word, longer[:size], 1)):
                     return other
-        return ("a" * length)[:length]
+        return "".join(rng.choice("aeinorst") for _ in range(length))
 
     def forget(self) -> None:
         """Judges values anew, since other ones fit now."""
@@ -234,26 +242,30 @@ class Shape:
                 if not taken(following):
                     return following
                 value = following
-        for text in self._invented(top):
+        for text in self._invented():
             if self.fits(text) and not taken(text):
                 return text
         return None
 
     def _another_text(self, rng: random.Random) -> Value:
-        """Returns the beginning of one known text with the rest of another, or a longer word."""
+        """Returns the beginning of one known text with the rest of another."""
         one, other = (str(rng.choice(self._ordered)) for _ in range(2))
         text = " ".join([one.split(" ")[0], *other.split(" ")[1:]])
         if text in self.known:
-            text = one + rng.choice(_ENDINGS)
+            text = _crossed(one, other) or one + rng.choice(_ENDINGS)
         return text if self.fits(text) else one
 
-    def _invented(self, top: Value) -> Iterator[str]:
-        """Yields texts that begin like the column's own."""
+    def _invented(self) -> Iterator[str]:
+        """Yields texts that are made of the column's own."""
         if self.kind == "text" or (self.kind == "category" and self.relaxed > 1):
-            for source in (top, *self._sources):
-                if isinstance(source, str):
-                    upper = source.isupper()
-                    yield from (source + (e.upper() if upper else e) for e in _ENDINGS)
+            texts = [value for value in self._ordered if isinstance(value, str)]
+            for step in range(1, min(len(texts), _STEPS)):
+                for one, other in zip(texts, texts[step:], strict=False):
+                    crossed = _crossed(one, other)
+                    if crossed is not None and crossed not in self.known:
+                        yield crossed
+            for source in self._sources:
+                yield from (source + (e.upper() if source.isupper() else e) for e in _ENDINGS)
 
     @property
     def _sources(self) -> list[str]:
@@ -301,9 +313,17 @@ class Shape:
     def _fits_text(self, value: str) -> bool:
         if value != value.strip() or self._unlike.get(value.lower(), self.relaxed) > self.relaxed:
             return False
+        if any(run.search(value) for run in self._no_runs):
+            return False
         if pattern_of(value, exact=self.exact) in self.patterns:
             return True
         return self.relaxed > 0 and self.exact and pattern_of(value, exact=False) in self._loose
+
+    @cached_property
+    def _no_runs(self) -> tuple[re.Pattern[str], ...]:
+        """Runs of letters that no known text has."""
+        texts = [value for value in self.known if isinstance(value, str)]
+        return tuple(run for run in _RUNS if not any(run.search(text) for text in texts))
 
     @cached_property
     def _unlike(self) -> dict[str, int]:
@@ -330,9 +350,45 @@ class Shape:
             return value if text is None else int(text) if isinstance(value, int) else text
         if isinstance(value, int | float) and abs(value) < _LARGEST:
             return value + by
-        if isinstance(value, str) and self.kind in ("code", "text"):
+        if isinstance(value, str) and (
+            self.kind == "code" or (self.kind == "text" and self.relaxed)
+        ):
             return next_text(value, by, wide=not self.exact)
         return value
+
+
+_RUNS = tuple(
+    re.compile(run, re.IGNORECASE) for run in (r"([^\W\d_])\1\1", r"([aeiou])\1$", r"(\w\w+)\1$")
+)
+"""A letter three times, a vowel twice at the end, an ending twice."""
+
+_STEPS = 6
+"""Texts of a column are crossed with the next ones, in their order."""
+
+
+def _crossed(one: str, other: str) -> str | None:
+    """Returns the beginning of one text's last word with the end of another's; None if too short.
+
+    Words are cut between a vowel and a consonant, near the middle.
+    """
+    head, tail = _cut(one), _cut(other)
+    if head is None or tail is None:
+        return None
+    return head[0] + (tail[1].upper() if one.isupper() else tail[1].lower())
+
+
+def _cut(text: str) -> tuple[str, str] | None:
+    word = re.search(r"[^\W\d_]{4,}$", text)
+    if word is None:
+        return None
+    places = [
+        found.start()
+        for found in re.finditer(r"(?<=[aeiouy])(?=[^aeiouy\W\d_])", text, re.IGNORECASE)
+        if word.start() + 2 <= found.start() <= len(text) - 2
+    ]
+    middle = (word.start() + len(text)) / 2
+    place = min(places, key=lambda place: abs(place - middle), default=None)
+    return None if place is None else (text[:place], text[place:])
 
 
 _NEW_TEXT = 0.4

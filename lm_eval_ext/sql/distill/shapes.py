@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lm_eval_ext.sql.distill.formats import FORMATS, pattern_of
+from lm_eval_ext.sql.distill.formats import FORMATS, Format, pattern_of
 from lm_eval_ext.sql.distill.shape import DECIMALS, LEVELS, NOTHING, Kind, Shape
 from lm_eval_ext.sql.rewrites import Need
 from lm_eval_ext.sql.schema import Column, Schema, Table
@@ -12,6 +12,9 @@ from lm_eval_ext.sql.values import Value, quoted
 
 _READ = 20_000
 """Distinct values read per column."""
+
+_READ_AS_DATES = 1_000
+"""Distinct values that are tried as dates, roughly."""
 
 _VOCABULARY = 40
 """Most words of a vocabulary."""
@@ -37,14 +40,14 @@ def shape_of(values: Sequence[Value], column: Column, *, nulls: bool, rows: int)
         nulls: Whether some value is NULL.
         rows: How many there are.
     """
-    nullable = nulls or (rows == 0 and not column.not_null)
+    nullable = nulls
     if not values:
         return _declared(column, nullable=nullable)
     known = frozenset(values)
     values = [value for value in values if value not in NOTHING] or values
-    for form in FORMATS:
-        if all(isinstance(v, str | int) and form.read(v) is not None for v in values):
-            return Shape("moment", nullable, known, format=form)
+    form = _format_of(values)
+    if form is not None:
+        return Shape("moment", nullable, known, format=form)
     numbers = [float(value) for value in values if isinstance(value, int | float)]
     texts = [value for value in values if isinstance(value, str)]
     if len(numbers) == len(values):
@@ -59,6 +62,22 @@ def shape_of(values: Sequence[Value], column: Column, *, nulls: bool, rows: int)
         words = len(texts) <= min(_VOCABULARY, rows / _REPEATED) and not column.primary_key
         return replace(_of_texts(texts, nullable=nullable, words=words), known=known)
     return Shape("other", nullable, known)
+
+
+def _format_of(values: Sequence[Value]) -> Format | None:
+    """Returns the format that most values are written in, of numbers all; None if there is none.
+
+    A sentinel such as 0000-00-00 or a day without a leading zero does not change what the column
+    holds.
+    """
+    some = values[:: max(len(values) // _READ_AS_DATES, 1)]
+    texts = all(isinstance(value, str) for value in some)
+    counts = [
+        sum(isinstance(v, str | int) and form.read(v) is not None for v in some) for form in FORMATS
+    ]
+    most = max(counts)
+    enough = most > len(some) / 2 if texts else most == len(some)
+    return FORMATS[counts.index(most)] if enough else None
 
 
 def _of_texts(texts: list[str], *, nullable: bool, words: bool) -> Shape:
