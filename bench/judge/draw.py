@@ -13,7 +13,8 @@ from datetime import date, timedelta
 
 from sqlglot import exp
 
-from bench.judge.query import Answer, Facts, Of, Query, answer, prepared
+from bench.judge.query import Answer, Facts, Of, Query, answer, is_day, prepared
+from bench.judge.rewrites import settling
 from lm_eval_ext.sql.schema import Table
 from lm_eval_ext.sql.values import Value, quoted, quoted_all
 
@@ -172,7 +173,7 @@ class Drawer:
             if kind in ("integer", "number"):
                 if number is not None:
                     pool += [round(number) + step for step in chance.sample((-1, 0, 1), 2)]
-            elif isinstance(value, str):
+            elif isinstance(value, str) and (kind != "date" or is_day(value)):
                 pool += [value.replace("%", "")] * chance.choice((1, 2))
         for _ in range(chance.choice((0, 1, 2, size))):
             if kind in ("integer", "number"):
@@ -183,7 +184,8 @@ class Drawer:
                 step = chance.choice((-1, 0, 0, 1, 1, 2))
                 pool.append(near + step if kind == "number" else round(near) + step)
             elif kind == "date":
-                pool.append(_next_day(str(chance.choice([*pool, *self.literals] or [""])), chance))
+                texts = [str(value) for value in [*own, *self.literals] if is_day(str(value))]
+                pool.append(_next_day(chance.choice(texts), chance))
             else:
                 pool.append(self._text(pool))
         return pool or [chance.choice((0, 1, 2, "a"))]
@@ -214,16 +216,15 @@ def _next_day(text: str, chance: random.Random) -> str:
 
 
 def differs(gold: Query, connection: sqlite3.Connection) -> "Comparison | None":
-    """Prepares a comparison with a gold's result; None where its rows' order on disk decides."""
-    results = []
-    for reverse in ("OFF", "ON"):
-        connection.execute(f"PRAGMA reverse_unordered_selects = {reverse}")
-        results.append(answer(connection, gold.gold))
+    """Prepares a comparison with a gold's result; None where ties or their order decide it."""
+    first = answer(connection, gold.gold)
+    connection.execute("PRAGMA reverse_unordered_selects = ON")
+    results = [answer(connection, sql) for sql in (gold.gold, *settling(gold))]
     connection.execute("PRAGMA reverse_unordered_selects = OFF")
-    first, second = results
-    if first is None or second is None or bag(first) != bag(second):
+    if first is None or any(other is None or bag(first) != bag(other) for other in results):
         return None
-    return Comparison(first, ordered=gold.ordered() and same_rows(first, second))
+    settled = all(other is not None and same_rows(first, other) for other in results)
+    return Comparison(first, ordered=gold.ordered() and settled)
 
 
 class Comparison:

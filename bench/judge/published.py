@@ -20,8 +20,9 @@ from lm_eval_ext.sql import (
     Example,
     Executor,
     NamedDatabases,
-    Place,
+    OneDatabase,
     Verdict,
+    databases_at,
     find_semantics,
     place_of,
 )
@@ -230,7 +231,7 @@ def engine_times() -> Iterator[Times]:
             import duckdb
 
             duckdb.connect(f"{folder}/yard.duckdb").execute(script).close()
-            yield _timed("DuckDB", place_of(Path(folder, "yard.duckdb")), asked)
+            yield _timed("DuckDB", databases_at(f"{folder}/yard.duckdb"), asked)
         except (ImportError, DataError) as error:
             yield Times("DuckDB", "original", problem=f"not measured: {error}")
     yield _on_postgresql(script, asked, root)
@@ -252,13 +253,13 @@ def _on_postgresql(script: str, asked: Sequence[Example], root: Path) -> Times:
             with own.admin("yard") as admin:
                 admin.execute(script)
                 admin.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
-            return _timed("PostgreSQL", place_of(own.url("yard")), asked)
+            return _timed("PostgreSQL", databases_at(own.url("yard")), asked)
     except MissingError as error:
         return Times("PostgreSQL", "original", problem=f"not measured: {error}")
 
 
-def _timed(engine: str, place: Place, asked: Sequence[Example]) -> Times:
+def _timed(engine: str, databases: Folder | OneDatabase, asked: Sequence[Example]) -> Times:
     began = time.perf_counter()
-    with Executor(NamedDatabases({"yard": place})) as executor:
+    with Executor(databases) as executor:
         count = sum(verdict.scorable for verdict in executor.score(asked, semantics="strict"))
     return Times(engine, "original", count, time.perf_counter() - began)

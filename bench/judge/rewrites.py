@@ -18,6 +18,7 @@ from bench.judge.query import (
     Edit,
     Of,
     Query,
+    at,
     clause,
     enclosing,
     is_day,
@@ -780,31 +781,49 @@ def limit_offset(query: Query) -> str | None:
 
 def top_by_window(query: Query) -> str | None:
     """``ORDER BY x LIMIT 1`` as the rows of rank 1."""
-    return _ranked(query, "rank()")
+    return ranked(query.tree, "rank()")
 
 
 def top_by_row_number(query: Query) -> str | None:
-    return _ranked(query, "row_number()")
+    return ranked(query.tree, "row_number()")
 
 
-def _ranked(query: Query, function: str) -> str | None:
-    tree = query.tree
-    if not isinstance(tree, exp.Select) or tree.is_star or tree.args.get("distinct"):
+def ranked(select: exp.Expr, function: str) -> str | None:
+    """A SELECT with ORDER BY and LIMIT as one that numbers its rows by a window function."""
+    if not isinstance(select, exp.Select) or select.is_star or select.args.get("distinct"):
         return None
-    order, limit = tree.args.get("order"), tree.args.get("limit")
-    if order is None or limit is None or tree.args.get("offset") or tree.ctes:
+    order, limit = select.args.get("order"), select.args.get("limit")
+    if order is None or limit is None or select.args.get("offset") or select.ctes:
         return None
-    inner = tree.copy()
+    inner = select.copy()
     for name in ("order", "limit"):
         inner.set(name, None)
-    items = [s.this if isinstance(s, exp.Alias) else s for s in tree.selects]
-    terms = ", ".join(to_sql(o) for o in order.expressions)
-    listed = [f"{to_sql(s)} AS c{i}" for i, s in enumerate(items)]
+    items = [s.this if isinstance(s, exp.Alias) else s for s in select.selects]
+    names = [s.alias_or_name or f"c{i}" for i, s in enumerate(select.selects)]
+    if len({name.casefold() for name in names}) < len(names):
+        names = [f"c{i}" for i in range(len(items))]
+    aliases = {one.alias.casefold(): to_sql(one.this) for one in select.selects if one.alias}
+    terms = ", ".join(
+        re.sub(r"^\w+", lambda m: aliases.get(m[0].casefold(), m[0]), to_sql(o))
+        for o in order.expressions
+    )
+    listed = [f"{to_sql(s)} AS {name}" for s, name in zip(items, names, strict=True)]
     listed.append(f"{function} OVER (ORDER BY {terms}) AS place")
     inner.set("expressions", [exp.Var(this=t) for t in listed])
-    names = ", ".join(f"c{i}" for i in range(len(items)))
     count = to_sql(limit.expression)
-    return f"SELECT {names} FROM ({to_sql(inner)}) AS own WHERE place <= {count} ORDER BY place"
+    return (
+        f"SELECT {', '.join(names)} FROM ({to_sql(inner)}) AS own "
+        f"WHERE place <= {count} ORDER BY place"
+    )
+
+
+def settling(query: Query) -> list[str]:
+    """A gold in which no LIMIT cuts rows of the same sort key, one text for each LIMIT."""
+    return [
+        query.edited(at(place, lambda node, t=text: node.replace(exp.Var(this=t))))
+        for place, node in enumerate(query.nodes)
+        if (text := ranked(node, "rank()")) is not None
+    ]
 
 
 def top_group_by_having(query: Query) -> str | None:
