@@ -8,11 +8,13 @@
 
 import argparse
 import json
+import resource
 import sys
 import time
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,7 @@ def main() -> None:
     parser.add_argument("--suite", type=Path, help="folder of suites (populate, v3)")
     parser.add_argument("--v2", type=Path, help="folder of populated copies v2")
     parser.add_argument("--share", type=int, default=1, metavar="N", help="one in N golds")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--json", type=Path, help="write all figures and misjudged cases")
     parser.add_argument("--skip", nargs="*", default=(), choices=("recorded", "times"))
     options = parser.parse_args()
@@ -73,7 +76,7 @@ def main() -> None:
         for name, asked in JUDGES.items()
         if name == "original" or any(asked(label) for label in labels)
     }
-    measured = list(examined(golds, found, options.share))
+    measured = list(examined(golds, found, options.share, options.workers))
     record: dict[str, Any] = {"judges": {}, "flaws": {}, "share": options.share}
     for name, asked in judges.items():
         record["judges"][name] = rates(measured, asked)
@@ -90,7 +93,8 @@ def main() -> None:
         record["recorded"] = published.recorded(data, golds, found, judges)
     if "times" not in options.skip:
         record["times"] = [asdict(one) for one in times(data, golds, found, judges)]
-    record["cpu_s"] = round(time.process_time() - began)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    record["cpu_s"] = round(time.process_time() - began + used.ru_utime + used.ru_stime)
     sys.stdout.write(page(record) + "\n")
     if options.json:
         record["cases"] = [
@@ -118,17 +122,34 @@ def opened(path: Path, db_id: str, v2: Path | None, suite: Path | None) -> Datab
     return found
 
 
-def examined(golds: published.Golds, found: dict[str, Databases], share: int) -> Iterator[Case]:
-    """All cases, with a progress bar."""
+def examined(
+    golds: published.Golds, found: dict[str, Databases], share: int, workers: int
+) -> Iterator[Case]:
+    """All cases, with a progress bar; the databases with most golds first."""
     chosen = {
         db_id: [gold for gold in own if not zlib.crc32(gold.encode()) % share]
         for db_id, (_, own) in golds.items()
     }
-    with tqdm(total=sum(map(len, chosen.values())), desc="golds", disable=None) as bar:
-        for db_id, (_, own) in golds.items():
-            for of_gold in cases(db_id, found[db_id], own, chosen[db_id], published.mutants):
-                yield from of_gold
-                bar.update()
+    order = sorted(chosen, key=lambda db_id: -len(chosen[db_id]))
+    with (
+        tqdm(total=sum(map(len, chosen.values())), desc="golds", disable=None) as bar,
+        ProcessPoolExecutor(workers) as pool,
+    ):
+        jobs = {
+            pool.submit(of_database, db_id, found[db_id], golds[db_id][1], chosen[db_id]): db_id
+            for db_id in order
+        }
+        for job in as_completed(jobs):
+            yield from job.result()
+            bar.update(len(chosen[jobs[job]]))
+
+
+def of_database(
+    db_id: str, databases: Databases, golds: Sequence[str], chosen: Sequence[str]
+) -> list[Case]:
+    """The cases of all chosen golds of a database."""
+    every = cases(db_id, databases, golds, chosen, published.mutants)
+    return [case for of_gold in every for case in of_gold]
 
 
 def misjudged(case: Case, asked: Asked) -> bool:
