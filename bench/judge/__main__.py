@@ -83,12 +83,16 @@ def main() -> None:
     for kind, chosen in (("populated copy v2", (V2,)), ("populated copy v3", (COPY,)),
                          ("small databases", None)):  # fmt: skip
         total: Counter[str] = Counter()
+        if kind not in judges:
+            continue
         for one in found.values():
-            for label, other in one.others.items():
-                if label in chosen if chosen else label not in (V2, COPY):
-                    total += flaws(one.original, other.path)
-        if kind in judges:
-            record["flaws"][kind] = dict(total)
+            made = [
+                other.path
+                for label, other in one.others.items()
+                if (label in chosen if chosen else label not in (V2, COPY))
+            ]
+            total += flaws(one.original, made)
+        record["flaws"][kind] = dict(total)
     if "recorded" not in options.skip:
         record["recorded"] = published.recorded(data, golds, found, judges)
     if "times" not in options.skip:

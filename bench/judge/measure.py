@@ -5,6 +5,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -214,33 +215,32 @@ _FORMATS = (
 _RUN = re.compile(r"([^\W\d_])\1\1", re.IGNORECASE)
 
 
-def flaws(original: Path, made: Path) -> Counter[str]:
-    """Counts what a made database has and must not have, and lists it by column.
+def flaws(original: Path, made: Sequence[Path]) -> Counter[str]:
+    """Counts cells that made databases have and must not have, and lists them by column.
 
     Keys: ``dates``, ``runs``, ``first NULLs``, ``fractions`` (in columns of whole numbers), and
-    ``kind table.column value`` for each.
+    ``kind: table.column value`` for each.
     """
     found: Counter[str] = Counter()
-    facts, there = Facts(original), connect(made)
-    for table in facts.schema:
-        if facts.schema[table].view:
-            continue
-        for column in facts.columns(table):
-            name = quoted(column.column)
-            query = f"SELECT {name}, COUNT(*) FROM {quoted(column.table)} GROUP BY {name}"
-            before = {row[0] for row in facts.connection.execute(query)}
-            after = dict(there.execute(query).fetchall())
-            added = [value for value in after if value not in before]
-            for kind, value in _flaws(before - {None}, added, has_null=None in before):
-                found[kind] += 1 if value is None else after[value]
-                found[f"{kind}: {column.table}.{column.column} {value!r:.60}"] += 1
-    there.close()
+    facts = Facts(original)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(closing(connect(path))) for path in made]
+        for table in facts.schema:
+            for column in () if facts.schema[table].view else facts.columns(table):
+                name = quoted(column.column)
+                query = f"SELECT {name}, COUNT(*) FROM {quoted(column.table)} GROUP BY {name}"
+                before = {row[0] for row in facts.connection.execute(query)}
+                for there in opened:
+                    after = {v: n for v, n in there.execute(query) if v not in before}
+                    for kind, value in _flaws(before - {None}, after, has_null=None in before):
+                        found[kind] += 1 if value is None else after[value]
+                        found[f"{kind}: {column.table}.{column.column} {value!r:.60}"] += 1
     facts.connection.close()
     return found
 
 
 def _flaws(
-    before: set[Value], added: Sequence[Value], *, has_null: bool
+    before: set[Value], added: Iterable[Value], *, has_null: bool
 ) -> Iterator[tuple[str, Value]]:
     if not before:
         return

@@ -140,7 +140,7 @@ def test_flaws_of_added_rows(kind: str, tmp_path: Path) -> None:
     fine = "INSERT INTO ship VALUES (5, 'Kiten', 3, '1996-02-29', 1, NULL)"
     original = database(tmp_path / "original.sqlite", FLEET)
     made = database(tmp_path / "made.sqlite", FLEET, BROKEN.get(kind, fine))
-    found = flaws(original, made)
+    found = flaws(original, [made])
     assert {one: count for one, count in found.items() if ":" not in one} == (
         {kind: 1} if kind else {}
     )
