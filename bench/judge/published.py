@@ -56,11 +56,11 @@ def golds(data: Path) -> Golds:
 
 def mutants(gold: str, facts: Facts) -> Iterator[tuple[str, str, bool]]:
     """The package's own list, with its proofs of equivalence."""
+    from lm_eval_ext.sql.equivalence import equivalent
     from lm_eval_ext.sql.mutants import mutants as listed
-    from lm_eval_ext.sql.proofs import equivalent
 
     for one in listed(gold, facts.schema):
-        yield one.kind, one.sql, equivalent(gold, one, facts.schema) is not None
+        yield one.kind, one.sql, equivalent(gold, one.sql, facts.schema) is not None
 
 
 # Recorded predictions.
