@@ -88,6 +88,11 @@ def _difference(gold: str, mutant: str) -> str:
     )
 
 
+_LOOSER = {exp.GT: exp.GTE, exp.LT: exp.LTE}
+_TIGHTER = {exp.GTE: exp.GT, exp.LTE: exp.LT}
+_REVERSED = {exp.GT: exp.LT, exp.LT: exp.GT, exp.GTE: exp.LTE, exp.LTE: exp.GTE}
+_NEGATED = {exp.EQ: exp.NEQ, exp.NEQ: exp.EQ}
+
 RULES: tuple[Rule, ...] = (
     Rule("where_dropped", "a SELECT, of a subquery too, without its WHERE",
          partial(make.dropped, "where")),
@@ -111,12 +116,12 @@ RULES: tuple[Rule, ...] = (
          partial(make.bound_moved, exp.Offset, -1, 0)),
     Rule("set_operation_swapped", "another one of EXCEPT, INTERSECT and UNION",
          make.set_operation_swapped),
-    Rule("comparison_loosened", ">= for >, <= for <", partial(make.comparison, make.LOOSER)),
-    Rule("comparison_tightened", "> for >=, < for <=", partial(make.comparison, make.TIGHTER)),
+    Rule("comparison_loosened", ">= for >, <= for <", partial(make.comparison, _LOOSER)),
+    Rule("comparison_tightened", "> for >=, < for <=", partial(make.comparison, _TIGHTER)),
     Rule("comparison_reversed", "< for >, > for <, <= for >=, >= for <=",
-         partial(make.comparison, make.REVERSED)),
+         partial(make.comparison, _REVERSED)),
     Rule("equality_negated", "= for <> and <> for =, but in conditions that join two tables",
-         partial(make.comparison, make.NEGATED)),
+         partial(make.comparison, _NEGATED)),
     Rule("join_loosened", ">= for = in a condition that joins two tables", make.join_loosened),
     Rule("not_toggled", "NOT left out of, or put before, IN, LIKE, EXISTS, BETWEEN or IS NULL",
          make.not_toggled),

@@ -7,16 +7,18 @@ leaves the node itself unchanged. They have a file of their own only because of 
 import datetime
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from sqlglot import exp
 
 from lm_eval_ext.sql.parsing import (
+    columns_read,
     conjuncts,
     find_source,
+    joins_tables,
     resolve,
     select_of,
-    sources,
     table_of,
     to_sql,
 )
@@ -24,8 +26,6 @@ from lm_eval_ext.sql.schema import Column, Schema
 
 _OTHERS = 3
 """Other columns that are tried in the place of one."""
-
-# Clauses
 
 
 def dropped(clause: str, node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
@@ -92,19 +92,16 @@ def set_operation_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
                 yield kind(**{**node.copy().args, "distinct": True})
 
 
-# Conditions
-
-
 def comparison(
     table: Mapping[Any, type[exp.Expr]], node: exp.Expr, schema: Schema
 ) -> Iterator[exp.Expr]:
     other = table.get(type(node))
-    if other is not None and not _joins_tables(node) and not _in_join(node):
+    if other is not None and not joins_tables(node) and not _in_join(node):
         yield other(**node.copy().args)
 
 
 def join_loosened(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    if _joins_tables(node):
+    if joins_tables(node):
         yield exp.GTE(**node.copy().args)
 
 
@@ -142,10 +139,8 @@ def bound_excluded(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 def year_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     """``>= '1987-07-01'`` with ``< '1987-09-01'``, BETWEEN and LIKE become months of any year."""
     if isinstance(node, exp.Like) and isinstance(node.expression, exp.Literal):
-        year = re.match(r"\d{4}(?=-\d\d)", node.expression.this)
-        if year:
-            pattern = "____" + node.expression.this[4:]
-            yield _with(node, expression=exp.Literal.string(pattern))
+        if re.match(r"\d{4}-\d\d", node.expression.this):
+            yield _with(node, expression=exp.Literal.string("____" + node.expression.this[4:]))
     elif isinstance(node, exp.Between):
         months = _months(node.args["low"], node.args["high"], include_end=True)
         if months:
@@ -183,28 +178,22 @@ def _month_between(date: exp.Expr, months: tuple[str, str]) -> exp.Expr:
     return exp.Between(this=month, low=low, high=high)
 
 
-# Aggregates
-
-
 def min_max_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     yield from _aggregate_in_select({exp.Min: (exp.Max,), exp.Max: (exp.Min,)}, node, schema)
 
 
 def aggregate_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    yield from _aggregate_in_select(
-        {
-            exp.Max: (exp.Avg,),
-            exp.Avg: (exp.Sum, exp.Max),
-            exp.Sum: (exp.Avg, exp.Count),
-            exp.Count: (exp.Sum,),
-        },
-        node,
-        schema,
-    )
+    yield from _aggregate_in_select(_OTHER_AGGREGATES, node, schema)
+
+
+_OTHER_AGGREGATES = {
+    exp.Max: (exp.Avg,), exp.Avg: (exp.Sum, exp.Max), exp.Sum: (exp.Avg, exp.Count),
+    exp.Count: (exp.Sum,),
+}  # fmt: skip
 
 
 def _aggregate_in_select(
-    table: Mapping[type[exp.Expr], tuple[type[exp.Expr], ...]], node: exp.Expr, schema: Schema
+    table: Mapping[Any, tuple[type[exp.Expr], ...]], node: exp.Expr, schema: Schema
 ) -> Iterator[exp.Expr]:
     """Exchanges an aggregate wherever a SELECT has it: a number computed twice is one mistake."""
     if not isinstance(node, exp.Select):
@@ -213,7 +202,7 @@ def _aggregate_in_select(
     for text, aggregate in own.items():
         for other in table[type(aggregate)]:
             needs_number = type(aggregate) in (exp.Max, exp.Count) and other is not exp.Min
-            if needs_number and not _is_number(_argument(aggregate), schema):
+            if needs_number and not _is_number(aggregate.this, schema):
                 continue
             new = node.copy()
             for same in [one for one in _aggregates(new) if to_sql(one) == text]:
@@ -244,9 +233,7 @@ def count_of(
     """Replaces all ``COUNT(*)`` of a SELECT."""
     if not isinstance(node, exp.Select) or not _counts(node):
         return
-    for number, counted in enumerate(argument(node, schema)):
-        if number == _OTHERS:
-            return
+    for counted in islice(argument(node, schema), _OTHERS):
         new = node.copy()
         for count in _counts(new):
             count.set("this", counted.copy())
@@ -263,7 +250,7 @@ def _counts(select: exp.Select) -> list[exp.Expr]:
 
 def nullable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
     """Columns that hold NULL: of others a database of real values never has one."""
-    return (column for column, declared in _columns(select, schema) if declared.holds_null)
+    return (column for column, declared in columns_read(select, schema) if declared.holds_null)
 
 
 def countable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
@@ -271,12 +258,12 @@ def countable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
     joined = [
         to_sql(column).casefold()
         for equality in select.find_all(exp.EQ)
-        if _joins_tables(equality)
+        if joins_tables(equality)
         for column in (equality.this, equality.expression)
     ]
     group = select.args.get("group")
     grouped = {} if group is None else {term.name.casefold() for term in group.expressions}
-    for column, declared in _columns(select, schema):
+    for column, declared in columns_read(select, schema):
         if column.name.casefold() in grouped:
             continue  # one value in each group
         if declared.repeats or f"{column.table}.{column.name}".casefold() in joined:
@@ -337,9 +324,6 @@ def extreme_as_first(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
             yield _with(node, this=_with(select, expressions=[extreme.this.copy()], limit=first))
 
 
-# The most frequent value
-
-
 def mode_as_extreme(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     if isinstance(node, exp.Select) and _ranks_groups(node) and _takes_one(node):
         output = node.selects[0]
@@ -372,9 +356,6 @@ def _ranks_groups(select: exp.Select) -> bool:
     return named.get(term.name, term).find(exp.AggFunc) is not None
 
 
-# Columns, arithmetic, literals
-
-
 def column_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     """In a result or a condition of WHERE, the next columns by declaration."""
     if not isinstance(node, exp.Column) or not _is_read(node):
@@ -386,7 +367,7 @@ def column_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
         return
     at = table.columns.index(own)
     others = [*table.columns[at + 1 :], *table.columns[:at]]
-    names = [column.name.casefold() for column, _ in _columns(found[0], schema)]
+    names = [column.name.casefold() for column, _ in columns_read(found[0], schema)]
     alike = [
         other
         for other in others
@@ -407,7 +388,7 @@ def _sort_of(column: Column) -> tuple[bool, bool]:
 def _is_read(column: exp.Column) -> bool:
     """Whether a result or WHERE shows the column's value, not only that there is one."""
     node: exp.Expr = column
-    if _joins_tables(column.parent) or isinstance(column.parent, exp.Count):
+    if joins_tables(column.parent) or isinstance(column.parent, exp.Count):
         return False
     while node.parent is not None and not isinstance(node.parent, exp.Select):
         node = node.parent
@@ -459,9 +440,6 @@ def other_string(text: str) -> str:
         return text[:end] + "x" + text[end:]
 
 
-# What rules ask of the tree
-
-
 def _with(node: exp.Expr, **args: object) -> exp.Expr:
     """Returns a copy with other parts."""
     new = node.copy()
@@ -488,19 +466,9 @@ def _takes_one(select: exp.Expr) -> bool:
     return limit is not None and limit.expression.name == "1" and offset is None
 
 
-def _joins_tables(node: exp.Expr | None) -> bool:
-    """Whether a condition is an equality of columns of two tables."""
-    if not isinstance(node, exp.EQ):
-        return False
-    one, two = node.this, node.expression
-    columns = isinstance(one, exp.Column) and isinstance(two, exp.Column)
-    return columns and one.args.get("table") != two.args.get("table")
-
-
 def _in_join(node: exp.Expr) -> bool:
     """Whether a node belongs to an ON clause."""
-    found = node.find_ancestor(exp.Query, exp.Join)
-    return isinstance(found, exp.Join)
+    return isinstance(node.find_ancestor(exp.Query, exp.Join), exp.Join)
 
 
 def _aggregates(select: exp.Select) -> list[exp.Expr]:
@@ -514,32 +482,15 @@ def _aggregates(select: exp.Select) -> list[exp.Expr]:
     ]
 
 
-def _argument(aggregate: exp.Expr) -> exp.Expr:
-    value: exp.Expr = aggregate.this
-    if isinstance(value, exp.Distinct) and len(value.expressions) == 1:
-        value = value.expressions[0]
-    return value
-
-
 def _is_number(value: exp.Expr, schema: Schema) -> bool:
-    """Whether a value is a number by its declaration or computation."""
-    value = value.unnest()
+    """Whether an aggregate's argument is a number by its declaration or computation."""
+    value = value.expressions[0] if isinstance(value, exp.Distinct) else value.unnest()
     if isinstance(value, exp.Column):
         column = resolve(value, schema)
         return column is not None and column.numeric
     return isinstance(
         value, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Length | exp.Count | exp.Sum | exp.Avg
     )
-
-
-def _columns(select: exp.Select, schema: Schema) -> Iterator[tuple[exp.Column, Column]]:
-    """Yields the columns of the tables that a SELECT reads, as it can name them."""
-    read = list(sources(select))
-    for source in read:
-        table = table_of(source, schema)
-        for column in () if table is None else table.columns:
-            qualifier = source.alias_or_name if len(read) > 1 else None
-            yield exp.column(column.name, table=qualifier, quoted=True), column
 
 
 def _is_compared(node: exp.Expr) -> bool:
@@ -558,9 +509,3 @@ def _number(text: str) -> int | float | None:
         # Numbers that Python writes differently (1e5, nan, 1_0) are left unchanged.
         return number if f"{number}" == text else None
     return None
-
-
-LOOSER = {exp.GT: exp.GTE, exp.LT: exp.LTE}
-TIGHTER = {exp.GTE: exp.GT, exp.LTE: exp.LT}
-REVERSED = {exp.GT: exp.LT, exp.LT: exp.GT, exp.GTE: exp.LTE, exp.LTE: exp.GTE}
-NEGATED = {exp.EQ: exp.NEQ, exp.NEQ: exp.EQ}

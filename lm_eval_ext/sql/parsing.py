@@ -197,6 +197,25 @@ def _is_cte(table: exp.Expr) -> bool:
     return False
 
 
+def joins_tables(node: exp.Expr | None) -> bool:
+    """Whether a condition is an equality of columns of two tables."""
+    if not isinstance(node, exp.EQ):
+        return False
+    one, two = node.this, node.expression
+    columns = isinstance(one, exp.Column) and isinstance(two, exp.Column)
+    return columns and one.args.get("table") != two.args.get("table")
+
+
+def columns_read(select: exp.Select, schema: Schema) -> Iterator[tuple[exp.Column, Column]]:
+    """Yields the columns of the tables that a SELECT reads, as it can name them."""
+    read = list(sources(select))
+    for source in read:
+        table = table_of(source, schema)
+        for column in () if table is None else table.columns:
+            qualifier = source.alias_or_name if len(read) > 1 else None
+            yield exp.column(column.name, table=qualifier, quoted=True), column
+
+
 _ANY = "*"
 """Among the names of a source: it may have others, which are unknown here."""
 

@@ -6,24 +6,28 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.distill.added_values import added_rows, judge
 from lm_eval_ext.sql.distill.cases import Case, examine, make_case, report_on
 from lm_eval_ext.sql.distill.cuts import tied
 from lm_eval_ext.sql.distill.hints import literals_by_column
+from lm_eval_ext.sql.distill.inserting import Added, Inserter
 from lm_eval_ext.sql.distill.original_rows import OriginalRows
 from lm_eval_ext.sql.distill.report import GoldReport, Report
 from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner, ScratchDb
 from lm_eval_ext.sql.distill.search import ROUNDS, Search
+from lm_eval_ext.sql.distill.shape import LEVELS
 from lm_eval_ext.sql.distill.shapes import Shapes
+from lm_eval_ext.sql.distill.shipped import insert
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.policy import Limits, open_guarded
 from lm_eval_ext.sql.rewrites import Facts
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
 
-_SEARCHES = 4
-_MOST_SPENT = 10_000
+_SEARCHES = 1
+_MOST_SPENT = 2_500
 _WORK_PER_PROPOSAL = 6
 """Searches with other random numbers while golds tie or are empty, and the cost after which there
 is no further one, in proposals and in units of :attr:`Runner.work`. The best one counts. Rewrites
@@ -34,8 +38,9 @@ Progress = Callable[[int, int], None]
 
 
 def populate(
-    original: Path, golds: Iterable[str], target: Path, *, progress: Progress | None = None
-) -> Report:
+    original: Path, golds: Iterable[str], target: Path, *, progress: Progress | None = None,
+    earlier: Mapping[str, list[Any]] = MappingProxyType({}),
+) -> Report:  # fmt: skip
     """Copies a database and adds rows that distinguish golds from their near misses.
 
     The rows do not depend on the order of the golds, the machine's speed or the time.
@@ -45,6 +50,8 @@ def populate(
         golds: Queries on it. Those that do not run, or do more than read, are reported.
         target: The copy; appears when it is complete, and replaces an existing file.
         progress: Called during the search.
+        earlier: Rows of an earlier search by table, as a pack has them; those whose values still
+            fit their columns are kept.
 
     Returns:
         What was added, and which near misses are still tied.
@@ -69,7 +76,7 @@ def populate(
     for seed in range(_SEARCHES):
         if spent > _MOST_SPENT:
             break
-        report, cost = _searched(original, asked, target, seed, step, best, known)
+        report, cost = _searched(original, asked, target, seed, step, best, known, earlier)
         spent += cost
         if best is None or _left(report) < _left(best):
             best = report
@@ -81,7 +88,7 @@ def populate(
 
 def _searched(  # noqa: PLR0917
     original: Path, golds: list[str], target: Path, seed: int, step: Callable[[int], None],
-    best: Report | None, known: dict[str, Case],
+    best: Report | None, known: dict[str, Case], earlier: Mapping[str, list[Any]],
 ) -> tuple[Report, int]:  # fmt: skip
     """Runs one search, and saves its copy if it is better than the best one.
 
@@ -100,6 +107,10 @@ def _searched(  # noqa: PLR0917
             for case in cases:
                 examine(case, scratch_db.runner, schema, originals)
                 case.before, case.cut_before = len(case.rows), case.cut_ties
+            if earlier:
+                _keep(scratch_db, shapes, earlier)
+                for case in cases:
+                    examine(case, scratch_db.runner, schema, originals)
             search = Search(scratch_db, schema, cases, originals, shapes, seed)
             search.run(step)
         reports = [report_on(case, scratch_db.runner) for case in cases]
@@ -111,6 +122,26 @@ def _searched(  # noqa: PLR0917
         return report, search.proposed + scratch_db.runner.work // _WORK_PER_PROPOSAL
     finally:
         scratch_db.close()
+
+
+def _keep(scratch_db: ScratchDb, shapes: Shapes, earlier: Mapping[str, list[Any]]) -> None:
+    """Inserts the rows whose values fit, and whose parents are there."""
+    shapes.relax(LEVELS - 1)
+    inserter = Inserter(scratch_db.connection, shapes.schema, {}, shapes)
+    kept: list[Added] = []
+    for name, rows in earlier.items():
+        table = shapes.schema[name]
+        names = [column.name for column in table.columns if not column.generated]
+        for row in rows:
+            values = dict(zip((n.lower() for n in names), row[1:], strict=True))
+            if all(shapes.fits(name, column, value) for column, value in values.items()):
+                insert(scratch_db.connection, table, [row])
+                kept.append(inserter.added_as(table, values, row[0]))
+    while orphans := [added for added in kept if not inserter.holds(added)]:
+        for added in orphans:
+            inserter.remove(added)
+        kept = [added for added in kept if added not in orphans]
+    shapes.relax(0)
 
 
 def _left(report: Report) -> tuple[int, int]:

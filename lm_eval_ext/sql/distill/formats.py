@@ -35,7 +35,8 @@ class Format:
 _YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>\d\d)", r"(?P<day>\d\d)"
 _CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d)"
 _SECOND = r":(?P<second>\d\d)"
-_LOOSE_DATE = r"(?P<month>[1-9]|1[0-2])/(?P<day>[1-9]|[12]\d|3[01])/(?P<year>\d{4})"
+_LOOSE_MONTH, _LOOSE_DAY = r"(?P<month>[1-9]|1[0-2])", r"(?P<day>[1-9]|[12]\d|3[01])"
+_LOOSE_DATE = f"{_LOOSE_MONTH}/{_LOOSE_DAY}/{_YEAR}"
 _LOOSE_CLOCK = r"(?P<hour>\d|1\d|2[0-3]):(?P<minute>\d\d)"
 _A_DAY, _A_MINUTE, _A_SECOND = timedelta(days=1), timedelta(minutes=1), timedelta(seconds=1)
 
@@ -44,6 +45,7 @@ FORMATS = (
     Format(f"{_YEAR}-{_MONTH}-{_DAY} {_CLOCK}{_SECOND}", "{0:%Y-%m-%d %H:%M:%S}", _A_SECOND),
     Format(f"{_YEAR}-{_MONTH}-{_DAY}T{_CLOCK}{_SECOND}", "{0:%Y-%m-%dT%H:%M:%S}", _A_SECOND),
     Format(f"{_YEAR}-{_MONTH}-{_DAY} {_CLOCK}", "{0:%Y-%m-%d %H:%M}", _A_MINUTE),
+    Format(f"{_YEAR}-{_LOOSE_MONTH}-{_LOOSE_DAY}", "{0:%Y}-{0.month}-{0.day}", _A_DAY),
     Format(f"{_YEAR}/{_MONTH}/{_DAY}", "{0:%Y/%m/%d}", _A_DAY),
     Format(f"{_MONTH}/{_DAY}/{_YEAR}", "{0:%m/%d/%Y}", _A_DAY),
     Format(f"{_DAY}/{_MONTH}/{_YEAR}", "{0:%d/%m/%Y}", _A_DAY),

@@ -105,7 +105,7 @@ class Inserter:
         if table.rowid_alias is not None:
             values[table.rowid_alias.lower()] = cursor.lastrowid
         position = len(self.added)
-        self.added.append(self._added(table, values, cursor.lastrowid))
+        self.added.append(self.added_as(table, values, cursor.lastrowid))
         for reference in table.foreign_keys:
             self._provide(table, reference, values, pinned, rng, position, depth)
         return position
@@ -154,7 +154,8 @@ class Inserter:
             self._satisfied(reference, row) for reference in added.table.foreign_keys
         )
 
-    def _added(self, table: Table, values: dict[str, Value], rowid: int | None) -> Added:
+    def added_as(self, table: Table, values: dict[str, Value], rowid: int | None) -> Added:
+        """Returns what finds a row again."""
         if not table.without_rowid:
             return Added(table, f"{rowid_name(table)} = ?", (rowid,))
         key = [column.name for column in table.columns if column.primary_key]
@@ -230,7 +231,7 @@ class Inserter:
             self.update(self.added[position], table[name].name, value)
             values[name] = value
         if table.without_rowid:
-            self.added[position] = self._added(table, values, None)
+            self.added[position] = self.added_as(table, values, None)
 
     def _make_parent(
         self, parent: Table, reference: ForeignKey, values: dict[str, Value],

@@ -11,7 +11,7 @@ from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.values import Mutant
 
-POPULATE_VERSION = 2
+POPULATE_VERSION = 3
 """Rises whenever other rows would be added; part of caches' keys and of signatures."""
 
 

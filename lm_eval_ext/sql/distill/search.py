@@ -22,7 +22,7 @@ from lm_eval_ext.sql.distill.shapes import Shapes
 from lm_eval_ext.sql.distill.values import Pools
 from lm_eval_ext.sql.schema import Schema
 
-ROUNDS = (120, 250, 400, 500, 500)
+ROUNDS = (80, 120, 160, 160, 160)
 """Proposals tried per gold and round without success before it waits for the next round; half as
 many for each round in which none helped it."""
 
@@ -32,8 +32,8 @@ _FEW = 12
 _RELAXED = (0, 1, 1, 2, 2)
 """What fits a column in each round, see :attr:`.shapes.Shape.relaxed`."""
 
-_MORE = 12
-_MOST = 5_000
+_MORE = 3
+_MOST = 800
 """Rounds in addition, and proposals in all of them: most databases have few golds left by then."""
 
 _MENDING = 8

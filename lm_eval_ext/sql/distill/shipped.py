@@ -75,7 +75,7 @@ class Pack:
         try:
             schema = schema_of(scratch_db.connection)
             for name, rows in entry["rows"].items():
-                _insert(scratch_db.connection, schema[name], rows)
+                insert(scratch_db.connection, schema[name], rows)
             scratch_db.save(target)
         finally:
             scratch_db.close()
@@ -134,7 +134,8 @@ def _read(value: Any) -> Value:
     return bytes.fromhex(value["blob"]) if isinstance(value, dict) else value
 
 
-def _insert(connection: sqlite3.Connection, table: Table, rows: Sequence[Sequence[Any]]) -> None:
+def insert(connection: sqlite3.Connection, table: Table, rows: Sequence[Sequence[Any]]) -> None:
+    """Inserts rows as a pack has them."""
     names = columns_of(table)
     # The alias of the rowid is among the columns.
     plain = table.without_rowid or table.rowid_alias is not None
