@@ -42,8 +42,7 @@ def blocks() -> dict[str, list[str]]:
 def _tested() -> tuple[set[tuple[str, ...]], set[str]]:
     """Runs of words of magnifico_mini's questions, and its queries; support examples too."""
     content = mini.content(mini.embedded())
-    support = (one for examples in content.support.values() for one in examples)
-    found = (*content.examples, *content.combinations, *support)
+    found = (*content.examples, *content.combinations, *content.solved)
     return runs(one.question for one in found), {" ".join(words(one.query)) for one in found}
 
 

@@ -239,7 +239,7 @@ def test_ones_own_database_needs_a_file_and_no_code(
         ({"magnifico_semantics": "strct"}, "unknown semantics 'strct'"),
         ({"magnifico_sed": 1}, "unknown metadata key magnifico_sed"),
         ({"magnifico_seed": "x"}, "magnifico_seed='x'"),
-        ({"magnifico_forms": "nonsense"}, "magnifico_forms is 'nonsense'"),
+        ({"magnifico_forms": "nonsense"}, "magnifico_forms.0: Input should be"),
         ({"magnifico_file": "my.tsv"}, "has its own databases and examples"),
         ({"magnifico_corpus": "own", "magnifico_databases": "no.sqlite", "magnifico_file": "no"},
          "magnifico_databases='no.sqlite' does not exist"),

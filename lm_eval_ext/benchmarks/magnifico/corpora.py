@@ -1,26 +1,26 @@
 """Reads the corpora: the published one (paper, section 3), the embedded one, a user's own."""
 
+import ast
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from lm_eval_ext import data
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import mini, own, wording
+from lm_eval_ext.benchmarks.magnifico import mini, own
 from lm_eval_ext.benchmarks.magnifico.records import (
     BASE,
     NOVEL,
     PLACEHOLDER,
     Corpus,
     Database,
+    Description,
     Example,
     Form,
     Interpretation,
@@ -30,6 +30,7 @@ from lm_eval_ext.benchmarks.magnifico.records import (
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.sql import Databases
+from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
     from datasets import DatasetInfo
@@ -66,8 +67,7 @@ DIALOGUE_FORMS: Mapping[Form, str] = MappingProxyType(
 COMBINED = "combination"
 
 
-@dataclass(frozen=True)
-class Sourced:
+class Sourced(NamedTuple):
     """A corpus and the description of its data for signatures."""
 
     corpus: Corpus
@@ -127,8 +127,7 @@ def _published(databases: str | None, *, dialogues: bool, descriptions: bool) ->
     if descriptions:
         folders.append(data.require_all(MAPPINGS))
         (file,) = folders[-1].files
-        described = wording.read(file.path, corpus.interpretations.values())
-        corpus = replace(corpus, descriptions=described)
+        corpus = replace(corpus, descriptions=descriptions_in(file.path))
     if databases is None:
         folders.append(data.require_all(DATABASES))
         found = _in_folder(folders[-1].path, corpus)
@@ -160,27 +159,12 @@ def _with_script(path: Path) -> Database:
     return found
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    category: str
-    meaning: str
-    forms: dict[Form, str]
-
-
 @cache
 def interpretations() -> Mapping[str, Interpretation]:
     """The 24 interpretations by name, in the paper's order (its tables 4 and 5)."""
-    file = resources.files(__package__).joinpath("interpretations.yaml")
-    entries = TypeAdapter(dict[str, _Entry]).validate_python(
-        yaml.safe_load(file.read_text(encoding="utf-8"))
-    )
-    return MappingProxyType(
-        {
-            name: Interpretation(name, entry.category, entry.meaning, MappingProxyType(entry.forms))
-            for name, entry in entries.items()
-        }
-    )
+    text = Path(__file__).with_name("interpretations.yaml").read_text(encoding="utf-8")
+    entries = yaml.safe_load(text).items()
+    return MappingProxyType({name: Interpretation(name, **entry) for name, entry in entries})
 
 
 def read(folder: Path, *, dialogues: bool) -> Corpus:
@@ -226,9 +210,7 @@ def read(folder: Path, *, dialogues: bool) -> Corpus:
     )
 
 
-@dataclass(frozen=True)
-class _Row:
-    place: str
+class _Row(NamedTuple):
     db_id: str
     question: str
     query: str
@@ -271,20 +253,9 @@ def _pair(base: list[_Row], novel: list[_Row], templates: list[str]) -> list[str
 
 def _combinations(folder: Path) -> Iterator[Example]:
     """Yields the examples with two interpretations, with words for the templates' placeholders."""
-    places = [folder / COMBINED / f"{part}.tsv" for part in ("baseline", "concept")]
-    base, concept = (list(_table(place)) for place in places)
-    if [row.gold for row in base] != [row.gold for row in concept]:
-        raise DataError(
-            f"{places[0]} and {places[1].name}: the gold queries differ; fetch them again "
-            "(lm-eval-ext data fetch magnifico)"
-        )
+    base, concept = (_table(folder / COMBINED / f"{part}.tsv") for part in ("baseline", "concept"))
     for index, (plain, template) in enumerate(zip(base, concept, strict=True)):
         names = template.interpretations
-        if len(names) != 2 or not set(names) <= set(interpretations()):  # noqa: PLR2004
-            raise DataError(
-                f"{template.place}: needs two known interpretations, has {names}; fetch it again "
-                "(lm-eval-ext data fetch magnifico)"
-            )
         name = f"{'+'.join(names)}/{index}"
         yield Example(name, names, BASE, plain.db_id, plain.question, plain.query)
         for form in NOVEL:
@@ -323,7 +294,46 @@ def _table(path: Path) -> Iterator[_Row]:
             )
         names = (row.get("Interpretation1"), row.get("Interpretation2"))
         yield _Row(
-            place, db_id, question, query,
+            db_id, question, query,
             tuple(name for name in names if name),
             tuple(table.partition(":")[0].strip() for table in tables),
         )  # fmt: skip
+
+
+# --- the authors' descriptions, read from their program as data: nothing of it is executed ---
+
+_SENTENCES, _WORDS = "get_instruction", "get_setting_word"
+"""The functions that hold a dictionary of the sentences, and one of the words by form."""
+
+
+def descriptions_in(path: Path) -> Mapping[str, Description]:
+    """Reads the descriptions of the 24 interpretations, by name.
+
+    Raises:
+        DataError: The file cannot be read or has another shape.
+    """
+    try:
+        found_in = {
+            function.name: ast.literal_eval(node.value)
+            for function in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(function, ast.FunctionDef)
+            for node in function.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+        }
+        sentences, words = found_in[_SENTENCES], found_in[_WORDS]
+        found = {}
+        for name, one in interpretations().items():
+            sentence = sentences[name].strip()
+            named = one.forms if PLACEHOLDER in sentence else ()
+            by_form = {form: words[name][FOLDERS[form]].strip() for form in named}
+            found[name] = Description(sentence, MappingProxyType(by_form))
+    except (
+        OSError, SyntaxError, ValueError, TypeError, AttributeError, LookupError, RecursionError,
+        MemoryError,
+    ) as error:  # fmt: skip
+        said = one_line(str(error), limit=200)
+        raise DataError(
+            f"{path}: cannot be read ({said}); fetch it again (lm-eval-ext data fetch "
+            "magnifico_mappings)"
+        ) from None
+    return MappingProxyType(found)

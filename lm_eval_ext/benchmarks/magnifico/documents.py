@@ -1,8 +1,10 @@
 """Makes lm-eval's documents from a corpus, one per example."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, ValidationError
+from pydantic.dataclasses import dataclass
 
 from lm_eval_ext.benchmarks.magnifico import prompt
 from lm_eval_ext.benchmarks.magnifico.records import (
@@ -12,10 +14,10 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     PLACEHOLDER,
     Corpus,
     Example,
-    Form,
+    NovelForm,
     Position,
 )
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.sql import DIALECTS
 
 Subset: TypeAlias = Literal["words", "phrases", "all", "combinations", "dialogues"]
@@ -39,59 +41,52 @@ SUPPORT_ROWS = {1: (0, 1, 2, 3, 4), 2: (0, 2, 4)}
 (paper, footnote 6; the authors' code says which three)."""
 
 
+def _forms(value: object) -> object:
+    if isinstance(value, tuple):
+        return value
+    words = tuple(form.strip() for form in str(value).split(","))
+    if len(set(words)) != len(words):
+        raise ValueError("name each form once")
+    return words
+
+
 @dataclass(frozen=True)
 class Setting:
     """The examples and the prompt of a task.
 
     Attributes:
         subset: Which examples.
-        kind: Which prompt.
+        prompt: Which prompt.
         position: Of the description in the prompt, or of the definition in the dialogue.
-        forms: The novel forms; base examples are always asked.
+        forms: The novel forms, or a text with commas between them; base examples are always asked.
         overlap: ``drop`` leaves out examples that overlap with their support, with any prompt,
             so that prompts are compared on the same examples.
     """
 
     subset: Subset = "words"
-    kind: PromptKind = "direct"
+    prompt: PromptKind = "direct"
     position: Position = "end"
-    forms: tuple[Form, ...] = NOVEL
+    forms: Annotated[tuple[NovelForm, ...], BeforeValidator(_forms)] = NOVEL
     overlap: Overlap = "keep"
 
     @classmethod
-    def of_options(
-        cls,
-        subset: str,
-        kind: str,
-        position: str,
-        forms: str,
-        *,
-        overlap: str = "keep",
-    ) -> "Setting":
-        """Checks a task's options, with ``forms`` separated by commas; raises OptionError."""
-        words = tuple(form.strip() for form in str(forms).split(","))
-        for key, value, legal in (
-            ("subset", subset, get_args(Subset)),
-            ("prompt", kind, get_args(PromptKind)),
-            ("position", position, get_args(Position)),
-            ("overlap", overlap, get_args(Overlap)),
-            *(("forms", form, NOVEL) for form in words),
-        ):
-            if value not in legal:
-                raise OptionError(f"magnifico_{key} is {value!r}; use {', '.join(legal)}")
-        if len(set(words)) != len(words):
-            raise OptionError(f"magnifico_forms is {forms!r}; name each form once")
-        return cls(subset, kind, position, words, overlap)  # type: ignore[arg-type]
+    def of_options(cls, options: Mapping[str, Any]) -> "Setting":
+        """Checks a task's options; raises OptionError."""
+        names = cls.__dataclass_fields__
+        try:
+            return cls(**{name: options[f"magnifico_{name}"] for name in names})
+        except ValidationError as error:
+            raise OptionError(f"magnifico_{first_problem(error)}") from None
 
     @property
     def wants_theirs(self) -> bool:
         """Whether prompts have the authors' descriptions, where a corpus has them."""
-        return self.kind in DESCRIBED
+        return self.prompt in DESCRIBED
 
     @property
     def wants_dialogues(self) -> bool:
         """Whether dialogues are needed, for the prompt or to choose examples."""
-        return self.subset == "dialogues" or self.kind == "dialogue"
+        return self.subset == "dialogues" or self.prompt == "dialogue"
 
 
 def documents(
@@ -117,14 +112,14 @@ def documents(
         OptionError: A dialogue is wanted for examples without one.
         DataError: A few-shot prompt is wanted for a word without solved examples.
     """
-    if setting.kind == "dialogue" and setting.subset != "dialogues":
+    if setting.prompt == "dialogue" and setting.subset != "dialogues":
         raise OptionError(
             f"magnifico_prompt=dialogue: magnifico_subset is {setting.subset!r}; use dialogues"
         )
     made: list[dict[str, Any]] = []
     unscorable: dict[str, list[str]] = {}
     for example in chosen(corpus, setting):
-        if "fewshot" in setting.kind:
+        if "fewshot" in setting.prompt:
             _check_support(corpus, example)
         db_id = example.db_id.casefold()
         if db_id not in corpus.databases:
@@ -220,19 +215,19 @@ def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str
     the few-shot prompt is left. Their dialogue is the one with the placeholder.
     """
     dialect = DIALECTS[corpus.databases[example.db_id.casefold()].place.engine].title
-    if setting.kind == "dialogue":
+    if setting.prompt == "dialogue":
         # Base dialogues exist only with the definition at the start.
         position: Position = "start" if example.form == BASE else setting.position
         key = (example.interpretations[0], example.form, example.db_id.casefold())
         dialogue = corpus.dialogues[key][position]
         return prompt.in_dialogue(dialogue, blocks, example.question, dialect=dialect)
-    described = setting.kind in DESCRIBED and example.form != BASE
+    described = setting.prompt in DESCRIBED and example.form != BASE
     return prompt.for_question(
         blocks,
         example.question,
         descriptions=_descriptions(corpus, setting, example) if described else (),
         position=setting.position,
-        support=_support(corpus, example) if setting.kind in ("fewshot", "desc_fewshot") else (),
+        support=_support(corpus, example) if setting.prompt in ("fewshot", "desc_fewshot") else (),
         dialect=dialect,
     )
 

@@ -57,7 +57,9 @@ their first query, and choosing among several would give verbose models more att
 repaired: a query with an error is the answer and fails when it is executed.
 """
 
+import json
 import re
+from collections import deque
 from collections.abc import Iterator
 from itertools import chain, islice
 
@@ -66,16 +68,10 @@ from lm_eval_ext.benchmarks.magnifico.sql_text import (
     OPENING_CHARS,
     Place,
     before_prose,
+    is_prose,
     parses,
     query_at,
     tokens,
-)
-from lm_eval_ext.benchmarks.magnifico.wrappers import (
-    in_parentheses,
-    json_begins,
-    json_in_prose,
-    json_string,
-    json_strings,
 )
 from lm_eval_ext.harness.chat import without_thinking
 
@@ -136,7 +132,7 @@ def _find(answer: str) -> str | None:
     texts = [_unquoted(answer[start:end]) for start, end in without_thinking(answer)]
     doubtful: list[Place] = []
     for place in islice(chain.from_iterable(map(_places, texts)), _MAX_PLACES):
-        inner = in_parentheses(place)
+        inner = _in_parentheses(place)
         if inner is None and place.prose and place.text[place.start] == "(":
             continue
         found = inner or place
@@ -153,7 +149,7 @@ def _find(answer: str) -> str | None:
 
 def _unquoted(text: str) -> str:
     """Rule 3."""
-    if (decoded := json_string(text)) is not None:
+    if (decoded := _string_of(text)) is not None:
         return decoded
     wrapped = _WRAPPED.fullmatch(text)
     return wrapped[wrapped.lastindex or 0] if wrapped else text
@@ -163,16 +159,15 @@ def _places(text: str, level: int = 0) -> Iterator[Place]:
     """Rule 4, (a) to (d); ``level`` counts the strings of JSON that the text stands in."""
     if not level or _BEGINS.match(text):
         yield Place(text, 0, len(text))
-    whole = level < _JSON_LEVELS and json_begins(text, 0)
+    whole = _JSON.match(text)
     if whole:
-        yield from _json_places(text, 0, level)
+        yield from _json_places(text, level)
     for block in islice(_FENCE.finditer(text), 0, None, 2):  # every other fence closes a block
         yield Place(text, block.end(), len(text))
-        if level < _JSON_LEVELS and json_begins(text, block.end()):
-            yield from _json_places(text, block.end(), level)
-    if level < _JSON_LEVELS and not whole:
-        for start in json_in_prose(text):
-            yield from _json_places(text, start, level)
+        if _JSON.match(text, block.end()):
+            yield from _json_places(text[block.end() :].partition("```")[0], level)
+    if not whole and (found := _OBJECT.search(text)):
+        yield from _json_places(text[found.start() :], level)
     for begin in _BEGIN.finditer(text):
         start = begin.start()
         before = text[max(0, start - 50) : start]
@@ -183,8 +178,8 @@ def _places(text: str, level: int = 0) -> Iterator[Place]:
             yield Place(text, start, _closing(text, start, before[-1:]), prose=True)
 
 
-def _json_places(text: str, start: int, level: int) -> Iterator[Place]:
-    for string in json_strings(text, start):
+def _json_places(text: str, level: int) -> Iterator[Place]:
+    for string in _strings_of(text) if level < _JSON_LEVELS else ():
         yield from _places(string, level + 1)
 
 
@@ -265,3 +260,133 @@ def _among_english(place: Place) -> str | None:
     query = query_at(found)
     english = not _reads_as_sql(found) or _DETERMINED.search(_QUOTED.sub("", query))
     return query if not english and parses(query) else None
+
+
+# --- JSON (rule 4c) ---
+
+_JSON = re.compile(r'(?:\s*\[)?\s*\{\s*"|\s*\[\s*"')
+"""How JSON with strings begins."""
+
+_OBJECT = re.compile(r'\{\s*"[^"\\\n]{0,60}"\s*:')
+_STRING = r'([^"\\]*(?:\\.[^"\\]*)*)'
+_ALONE = re.compile(rf'\s*"{_STRING}(?:"\s*|\\?)\Z', re.DOTALL)
+_VALUE = re.compile(
+    rf'(?:"([^"\\\n]{{0,60}})"\s*:\s*(?:\[\s*)?|[\[,]\s*)"{_STRING}(?:"\s*(?=[,}}\]]|\Z)|\\?\Z)',
+    re.DOTALL,
+)
+_NAMES_QUERY = re.compile(r"sql|query|answer|result|output|response|code|final", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
+_PLAIN["'"] = "'"  # not JSON, but models write it
+
+
+def _strings_of(text: str) -> list[str]:
+    """The string values of JSON in a text, decoded, those of keys like "sql" first.
+
+    The JSON may be cut off. A string in which a quotation mark is not escaped is left to the rules
+    for prose.
+    """
+    found = sorted(_VALUE.findall(text), key=lambda member: not _NAMES_QUERY.search(member[0]))
+    return [_decoded(value) for _, value in found]
+
+
+def _string_of(text: str) -> str | None:
+    """The text of an answer that is nothing but one JSON string with escapes."""
+    string = _ALONE.match(text)
+    return _decoded(string[1]) if string and "\\" in string[1] else None
+
+
+def _decoded(string: str) -> str:
+    try:
+        return str(json.loads(f'"{string}"', strict=False))
+    except ValueError:
+        return _ESCAPE.sub(_plain, string)
+
+
+def _plain(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16)) if escape[1] else _PLAIN.get(escape[2], escape[0])
+
+
+# --- parentheses (rule 4e) ---
+
+_PARENTHESIS = re.compile(r"\s*\(\s*(?=\(|(?:select|with)\b)", re.IGNORECASE)
+_MOST_PARENTHESES = 5
+
+
+def _in_parentheses(place: Place) -> Place | None:
+    """The query in a pair of parentheses at a place, if nothing but prose stands behind them.
+
+    None if it has a blank line, since outside of parentheses the query would end there.
+    """
+    inner = place
+    for _ in range(_MOST_PARENTHESES):
+        opened = _PARENTHESIS.match(inner.text, inner.start, inner.end)
+        closed = _last_parenthesis(inner) if opened else None
+        if not opened or closed is None:
+            break
+        inner = inner._replace(start=opened.end(), end=closed)
+    if inner is place or _PARENTHESIS.match(inner.text, inner.start):
+        return None
+    last = deque(tokens(inner), maxlen=1)
+    whole = last and not inner.text[last[0].end() : inner.end].strip()
+    return inner if whole else None
+
+
+def _last_parenthesis(place: Place) -> int | None:
+    """The position of the parenthesis that closes the first one, if it ends the query."""
+    depth, closed = 0, None
+    opening = place._replace(end=min(place.end, place.start + OPENING_CHARS))
+    for token in tokens(opening):
+        if closed is not None:
+            new_line = "\n" in place.text[closed : token.start()]
+            return closed if is_prose(place.text, token.start(), new_line=new_line) else None
+        depth += (token[0] == "(") - (token[0] == ")")
+        if not depth:
+            closed = token.start()
+    return closed
+
+
+# --- queries of DuckDB and PostgreSQL ---
+
+_GLUE = "\ue000"
+_CHARS = {"\ue001": "::", "\x1c": "{", "\ue003": "}", "\ue004": ":", "\x1f": "E", "\x1e": "@",
+          "\x1d": "!", _GLUE: " "}  # fmt: skip
+_SPACES = tuple(char for char in _CHARS if char.isspace())
+_STRUCT = re.compile(r"\{'[^{}\n]*\}")
+_PHRASE = re.compile(
+    r"\b(?:FETCH\s+(?:FIRST|NEXT)(?:\s+\d+)?\s+ROWS?\s+(?:ONLY|WITH\s+TIES)|SIMILAR\s+TO"
+    r"|AT\s+TIME\s+ZONE|WITH(?:OUT)?\s+TIME\s+ZONE|DOUBLE\s+PRECISION|QUALIFY\s(?=\s*\w))",
+    re.IGNORECASE,
+)
+_DIALECT_SIGNS = (
+    (re.compile("::"), "\ue001"),
+    (re.compile(r"(?<![\w'])E(?=')"), "\x1f"),
+    (re.compile(r"@(?=>)|(?<=<)@"), "\x1e"),
+    (re.compile(r"!(?=~)"), "\x1d"),
+)
+
+
+def query_in_dialect(answer: str) -> str | None:
+    r"""As :func:`query_of`, for an answer in the dialect of DuckDB or PostgreSQL.
+
+    The rules know SQLite's syntax, and take anything else for prose. So what only the other
+    dialects have is replaced by single characters that SQLite reads as a letter or a space, and put
+    back in the query that was found: casts (``x::int``), structs (``{'a': 1}``), ``E'\n'``, ``@>``,
+    ``!~``, and phrases of words that SQLite lacks. Dollar quotes, ``#>`` and ``**`` stay unknown.
+    """
+    if any(char in answer for char in _CHARS):
+        return query_of(answer)
+    masked = _STRUCT.sub(
+        lambda found: found[0].replace("{", "\x1c").replace("}", "\ue003").replace(":", "\ue004"),
+        _PHRASE.sub(lambda found: re.sub(r"\s+", _GLUE, found[0]), answer),
+    )
+    for pattern, char in _DIALECT_SIGNS:
+        masked = pattern.sub(char, masked)
+    begin = masked.lstrip(" \t\r\n")
+    if begin.startswith(_SPACES):  # would be dropped where an answer begins
+        masked = f"SELECT {begin}"
+    query = query_of(masked)
+    if query is not None:
+        for char, text in _CHARS.items():
+            query = query.replace(char, text)
+    return query

@@ -5,11 +5,11 @@ They are drawn from a seed and replace the old ones everywhere.
 
 import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from types import MappingProxyType
 
-from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, Corpus, Example, Interpretation
+from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, Corpus, Example
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.lexicon import WORDLIKE, draw_words
 from lm_eval_ext.lexicon.fresh import fresh_words
@@ -38,65 +38,55 @@ def with_fresh_words(
     """
     if fresh is None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
         raise OptionError(f"magnifico_seed={seed!r}: use a whole number, 0 or more")
-    foreign = {
-        name: interpretation.forms[FOREIGN]
-        for name, interpretation in corpus.interpretations.items()
-        if FOREIGN in interpretation.forms
+    old = {
+        name: one.forms[FOREIGN]
+        for name, one in corpus.interpretations.items()
+        if FOREIGN in one.forms
     }
-    seen = _seen(corpus, schemas)
+    every = (*corpus.examples, *corpus.combinations, *corpus.solved)
+    texts = (text for one in every for text in (one.question, one.query))
+    # One text, so that parts of words match, too.
+    seen = "\n".join({word for text in (*texts, *schemas) for word in _WORD.findall(text.lower())})
 
     def refused(word: str) -> bool:
         return is_english(word) or word in seen
 
     if fresh is None:
-        drawn = draw_words(WORDLIKE, len(foreign), random.Random(seed), refused=refused)
+        drawn = draw_words(WORDLIKE, len(old), random.Random(seed), refused=refused)
     else:
-        drawn = fresh_words(WORDLIKE, len(foreign), fresh, use="MAGNIFICo", refused=refused)
-    words = dict(zip(foreign, drawn, strict=True))
-    return _reworded(corpus, foreign, words)
+        drawn = fresh_words(WORDLIKE, len(old), fresh, use="MAGNIFICo", refused=refused)
+    new = dict(zip(old, drawn, strict=True))
 
-
-def _seen(corpus: Corpus, schemas: Iterable[str]) -> str:
-    """All words of the corpus and the schemas as one text, so that parts of words match, too."""
-    texts = [example.question for example in (*corpus.examples, *corpus.combinations)]
-    texts += [example.query for example in (*corpus.examples, *corpus.combinations)]
-    texts += [example.question for examples in corpus.support.values() for example in examples]
-    found = {word for text in (*texts, *schemas) for word in _WORD.findall(text.lower())}
-    return "\n".join(sorted(found))
-
-
-def _reworded(corpus: Corpus, old: Mapping[str, str], new: Mapping[str, str]) -> Corpus:
     def reword(text: str, names: Iterable[str]) -> str:
         for name in names:
             text = re.sub(re.escape(old[name]), new[name], text, flags=re.IGNORECASE)
         return text
 
-    def example(one: Example) -> Example:
-        if one.form != FOREIGN:
-            return one
-        return replace(one, question=reword(one.question, one.interpretations))
+    def reworded(examples: Iterable[Example]) -> tuple[Example, ...]:
+        return tuple(
+            replace(one, question=reword(one.question, one.interpretations))
+            if one.form == FOREIGN
+            else one
+            for one in examples
+        )
 
-    def interpretation(one: Interpretation) -> Interpretation:
-        if one.name not in new:
-            return one
-        return replace(one, forms=MappingProxyType({**one.forms, FOREIGN: new[one.name]}))
-
+    interpretations = {
+        name: replace(one, forms=MappingProxyType({**one.forms, FOREIGN: new[name]}))
+        if name in new
+        else one
+        for name, one in corpus.interpretations.items()
+    }
+    dialogues = {
+        key: {place: reword(text, key[:1]) for place, text in dialogue.items()}
+        if key[1] == FOREIGN
+        else dialogue
+        for key, dialogue in corpus.dialogues.items()
+    }
     return replace(
         corpus,
-        interpretations=MappingProxyType(
-            {name: interpretation(one) for name, one in corpus.interpretations.items()}
-        ),
-        examples=tuple(map(example, corpus.examples)),
-        combinations=tuple(map(example, corpus.combinations)),
-        support=MappingProxyType(
-            {key: tuple(map(example, examples)) for key, examples in corpus.support.items()}
-        ),
-        dialogues=MappingProxyType(
-            {
-                key: {place: reword(text, key[:1]) for place, text in dialogue.items()}
-                if key[1] == FOREIGN
-                else dialogue
-                for key, dialogue in corpus.dialogues.items()
-            }
-        ),
+        interpretations=MappingProxyType(interpretations),
+        examples=reworded(corpus.examples),
+        combinations=reworded(corpus.combinations),
+        support=MappingProxyType({key: reworded(some) for key, some in corpus.support.items()}),
+        dialogues=MappingProxyType(dialogues),
     )

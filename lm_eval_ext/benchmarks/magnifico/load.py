@@ -77,10 +77,7 @@ def dataset(
     from datasets import Dataset, DatasetDict
 
     find_semantics(magnifico_semantics)
-    setting = Setting.of_options(
-        magnifico_subset, magnifico_prompt, magnifico_position, magnifico_forms,
-        overlap=magnifico_overlap,
-    )  # fmt: skip
+    setting = Setting.of_options(locals())
     ready = prepare(
         magnifico_corpus,
         setting,
@@ -167,13 +164,9 @@ def prepare(
 
 def prepared(options: Mapping[str, Any]) -> Prepared:
     """What :func:`dataset` uses under these options."""
-    keys = ("subset", "prompt", "position", "forms")
     return prepare(
         options["magnifico_corpus"],
-        Setting.of_options(
-            *(options[f"magnifico_{key}"] for key in keys),
-            overlap=options["magnifico_overlap"],
-        ),
+        Setting.of_options(options),
         seed=options["magnifico_seed"],
         fresh=options.get("fresh"),
         databases=options["magnifico_databases"],

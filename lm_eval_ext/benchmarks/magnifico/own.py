@@ -358,7 +358,7 @@ def problems(
     ids = {one for several in left_out.values() for one in several}
     asked = [one for one in (*corpus.examples, *corpus.combinations) if one.id in ids]
     said: dict[str, str] = {}
-    for example in (*asked, *(one for several in corpus.support.values() for one in several)):
+    for example in (*asked, *corpus.solved):
         key = example.db_id.casefold(), example.query
         reason = f"there is no database {example.db_id!r}"
         if key[0] in corpus.databases:

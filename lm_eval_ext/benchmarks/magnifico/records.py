@@ -19,7 +19,7 @@ Position: TypeAlias = Literal["start", "mid", "end"]
 
 BASE: Form = "base"
 FOREIGN: Form = "foreign"
-NOVEL: tuple[Form, ...] = ("plausible", "foreign", "adversarial")
+NOVEL: tuple[NovelForm, ...] = ("plausible", "foreign", "adversarial")
 """The forms with a novel word, in the paper's order (section 3.1)."""
 
 PLACEHOLDER = "concept_word"
@@ -136,11 +136,15 @@ class Corpus:
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     descriptions: Mapping[str, Description] = field(default_factory=dict)
 
+    @property
+    def solved(self) -> list[Example]:
+        """All support examples."""
+        return [example for examples in self.support.values() for example in examples]
+
     def golds(self) -> dict[str, tuple[str, ...]]:
         """All gold queries, support included, by database id in lower case; sorted and unique."""
         golds: dict[str, set[str]] = {}
-        support = (example for examples in self.support.values() for example in examples)
-        for example in (*self.examples, *self.combinations, *support):
+        for example in (*self.examples, *self.combinations, *self.solved):
             golds.setdefault(example.db_id.casefold(), set()).add(example.query)
         return {db_id: tuple(sorted(queries)) for db_id, queries in sorted(golds.items())}
 

@@ -9,8 +9,7 @@ from lm_eval.api.instance import Instance
 from tqdm import tqdm
 
 from lm_eval_ext.benchmarks.magnifico import load, score
-from lm_eval_ext.benchmarks.magnifico.dialect_text import query_in_dialect
-from lm_eval_ext.benchmarks.magnifico.extract import query_of
+from lm_eval_ext.benchmarks.magnifico.extract import query_in_dialect, query_of
 from lm_eval_ext.benchmarks.magnifico.own import generated
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness import missing, provenance

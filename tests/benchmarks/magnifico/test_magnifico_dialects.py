@@ -2,8 +2,7 @@
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico.dialect_text import query_in_dialect
-from lm_eval_ext.benchmarks.magnifico.extract import query_of
+from lm_eval_ext.benchmarks.magnifico.extract import query_in_dialect, query_of
 
 QUERIES = [
     "SELECT count(*)::int FROM mast",

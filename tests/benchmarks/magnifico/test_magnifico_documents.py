@@ -88,7 +88,7 @@ def test_any_first_part_holds_every_form_alike(shared_data: Path) -> None:
 
 
 def test_a_description_task_describes_novel_forms_only(corpus: Corpus) -> None:
-    by_id = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting(kind="desc"))}
+    by_id = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting(prompt="desc"))}
     assert "refers to" not in by_id["big/0/base"]
     assert "-- The word 'foreign-big' refers to the big.\n" in by_id["big/0/foreign"]
     direct = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting())}
@@ -97,7 +97,7 @@ def test_a_description_task_describes_novel_forms_only(corpus: Corpus) -> None:
 
 
 def test_few_shot_prompts_hold_the_support_of_their_own_form(corpus: Corpus) -> None:
-    by_id = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting(kind="fewshot"))}
+    by_id = {doc["id"]: doc["prompt"] for doc in made(corpus, Setting(prompt="fewshot"))}
     for form in (BASE, *NOVEL):
         assert by_id[f"big/0/{form}"].count(f"-- {form} 10") == 5
         assert by_id[f"big/0/{form}"].endswith(f"-- {form} 0?\nSELECT")
@@ -106,12 +106,12 @@ def test_few_shot_prompts_hold_the_support_of_their_own_form(corpus: Corpus) -> 
 def test_two_interpretations_have_two_descriptions_or_three_examples_of_each(
     corpus: Corpus,
 ) -> None:
-    described = made(corpus, Setting(subset="combinations", kind="desc"))
+    described = made(corpus, Setting(subset="combinations", prompt="desc"))
     assert [doc["form"] for doc in described] == [BASE, *NOVEL]
     both = "-- The word 'foreign-big' refers to the big. The word 'foreign-small' refers to the "
     assert f"\n{both}small.\n" in described[2]["prompt"]
     assert described[1]["category"] == "multiple"
-    shown = made(corpus, Setting(subset="combinations", kind="fewshot"))[1]["prompt"]
+    shown = made(corpus, Setting(subset="combinations", prompt="fewshot"))[1]["prompt"]
     assert [shown.count(f"-- plausible 10{index}?") for index in range(5)] == [2, 0, 2, 0, 2]
 
 
@@ -119,7 +119,7 @@ def test_description_and_solved_examples_stand_together(corpus: Corpus) -> None:
     def by_id(setting: Setting) -> dict[str, str]:
         return {doc["id"]: doc["prompt"] for doc in made(corpus, setting)}
 
-    both, few = by_id(Setting(kind="desc_fewshot")), by_id(Setting(kind="fewshot"))
+    both, few = by_id(Setting(prompt="desc_fewshot")), by_id(Setting(prompt="fewshot"))
     for form in NOVEL:
         line = f"-- The word '{form}-big' refers to the big.\n\n"
         assert both[f"big/0/{form}"].replace(line, "") == few[f"big/0/{form}"]
@@ -136,7 +136,7 @@ DESCRIBED = {
 
 def test_the_authors_descriptions_name_the_word_of_their_list(corpus: Corpus) -> None:
     theirs = replace(corpus, descriptions=DESCRIBED)
-    by_id = {doc["id"]: doc["prompt"] for doc in made(theirs, Setting(kind="desc"))}
+    by_id = {doc["id"]: doc["prompt"] for doc in made(theirs, Setting(prompt="desc"))}
     assert "\n-- bigly is said of large ones.\n" in by_id["big/0/plausible"]
     assert "\n-- adversarial-big is said of large ones.\n" in by_id["big/0/adversarial"]
     # Not the list's: nobody could know that both invented words mean the same.
@@ -148,7 +148,7 @@ def test_the_authors_descriptions_name_the_word_of_their_list(corpus: Corpus) ->
 
 def test_two_words_are_described_as_the_question_has_them(corpus: Corpus) -> None:
     theirs = replace(corpus, descriptions=DESCRIBED)
-    described = made(theirs, Setting(subset="combinations", kind="desc"))
+    described = made(theirs, Setting(subset="combinations", prompt="desc"))
     line = "\n\n-- plausible-big is said of large ones. little ones are meant.\n\n"
     assert line in described[1]["prompt"]
 
@@ -166,11 +166,11 @@ def test_templates_that_stand_in_their_support_are_dropped_on_request(
     corpus: Corpus, kind: PromptKind
 ) -> None:
     changed = overlapping_corpus(corpus)
-    kept = {doc["id"] for doc in made(changed, Setting(kind=kind))}
-    left = {doc["id"] for doc in made(changed, Setting(kind=kind, overlap="drop"))}
+    kept = {doc["id"] for doc in made(changed, Setting(prompt=kind))}
+    left = {doc["id"] for doc in made(changed, Setting(prompt=kind, overlap="drop"))}
     assert kept - left == {f"big/1/{form}" for form in (BASE, *NOVEL)}
     # Only the forms that are asked count.
-    plausible = Setting(kind=kind, forms=("plausible",), overlap="drop")
+    plausible = Setting(prompt=kind, forms=("plausible",), overlap="drop")
     assert len(made(changed, plausible)) == len(made(corpus, plausible)) == 12
 
 
@@ -222,17 +222,21 @@ def test_what_cannot_be_scored_is_named_by_cause(corpus: Corpus) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("word", "direct", "end", "plausible"), "magnifico_subset is 'word'; use words, "),
-        (("words", "direkt", "end", "plausible"), "magnifico_prompt is 'direkt'"),
-        (("words", "direct", "middle", "plausible"), "magnifico_position is 'middle'"),
-        (("words", "direct", "end", "nonsense"), "magnifico_forms is 'nonsense'"),
-        (("words", "direct", "end", "base"), "magnifico_forms is 'base'"),
+        (
+            ("word", "direct", "end", "plausible"),
+            "magnifico_subset: Input should be 'words', .* got 'word'",
+        ),
+        (("words", "direkt", "end", "plausible"), "magnifico_prompt: .* got 'direkt'"),
+        (("words", "direct", "middle", "plausible"), "magnifico_position: .* got 'middle'"),
+        (("words", "direct", "end", "nonsense"), "magnifico_forms.0: .* got 'nonsense'"),
+        (("words", "direct", "end", "base"), "magnifico_forms.0: .* got 'base'"),
         (("words", "direct", "end", "foreign, foreign"), "name each form once"),
-        (("words", "direct", "end", ""), "magnifico_forms is ''"),
-        (("words", "direct", "end", "foreign", "no"), "magnifico_overlap is 'no'; use"),
+        (("words", "direct", "end", ""), "magnifico_forms.0: .* got ''"),
+        (("words", "direct", "end", "foreign", "no"), "magnifico_overlap: .* got 'no'"),
     ],
 )
 def test_options_are_checked(options: tuple[str, ...], message: str) -> None:
-    subset, kind, position, forms, *others = options
+    names = ("subset", "prompt", "position", "forms", "overlap")
+    given = dict(zip(names, (*options, "keep"), strict=False))
     with pytest.raises(OptionError, match=message):
-        Setting.of_options(subset, kind, position, forms, overlap="".join(others) or "keep")
+        Setting.of_options({f"magnifico_{name}": value for name, value in given.items()})

@@ -41,7 +41,7 @@ def test_a_row_gives_a_base_and_a_novel_example(tmp_path: Path, database: Path) 
     assert base.query == novel.query
     assert corpus.databases["yard"].path == database
     (asked, described), _ = documents(
-        corpus, Setting(kind="desc", forms=("plausible",)), {"yard": ["T"]}.__getitem__, {}
+        corpus, Setting(prompt="desc", forms=("plausible",)), {"yard": ["T"]}.__getitem__, {}
     )
     assert "refers to" not in asked["prompt"]
     assert "-- The word 'lofty' refers to a height above 30.\n" in described["prompt"]
@@ -55,7 +55,7 @@ def test_support_rows_are_shown_and_not_asked(tmp_path: Path, database: Path) ->
     )
     assert [one.form for one in corpus.examples] == ["base", "foreign"]
     docs, _ = documents(
-        corpus, Setting(kind="fewshot", forms=("foreign",)), {"yard": ["T"]}.__getitem__, {}
+        corpus, Setting(prompt="fewshot", forms=("foreign",)), {"yard": ["T"]}.__getitem__, {}
     )
     assert "-- name the masts that are lofty?\nselect name" in docs[1]["prompt"]
 
@@ -67,7 +67,7 @@ def test_few_shot_without_support_is_refused(tmp_path: Path, database: Path) -> 
         tmp_path, HEADER + "\tsupport\tform", f"{shown}\tyes\tforeign", f"{ROW}\t\tplausible"
     )
     with pytest.raises(DataError, match=r"mine\.tsv:3: few-shot .*'tall' in the form plausible"):
-        documents(own.read(file, database), Setting(kind="fewshot"), {"yard": ["T"]}.get, {})  # type: ignore[arg-type]
+        documents(own.read(file, database), Setting(prompt="fewshot"), {"yard": ["T"]}.get, {})  # type: ignore[arg-type]
 
 
 def test_a_question_in_two_forms_is_asked_once_as_base(tmp_path: Path, database: Path) -> None:

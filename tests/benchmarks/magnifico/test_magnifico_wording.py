@@ -5,85 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import corpora, documents, wording
-from lm_eval_ext.benchmarks.magnifico.records import NOVEL, PLACEHOLDER, Interpretation
+from lm_eval_ext.benchmarks.magnifico import corpora, documents
+from lm_eval_ext.benchmarks.magnifico.records import NOVEL, PLACEHOLDER
 from lm_eval_ext.errors import DataError
-
-TALL = Interpretation("tall", "value", "m", dict.fromkeys(NOVEL, "x"))
-CALM = Interpretation("calm", "phrase", "m", {"plausible": "at rest"})
-
-PROGRAM = """raise SystemExit("this was run")
-
-def get_setting_word(concept, setting):
-    words = {
-        'tall': {'plausible': 'lofty', 'nonsense': 'bro', 'adversarial': 'low'},
-        'calm': {'plausible': ''},
-    }
-    return words[concept][setting]
-
-def get_instruction(concept, setting):
-    sentences = {
-        'tall': 'concept_word is said of high masts. ',
-        'calm': 'at rest is said of boats.',
-        'other': 'concept_word is said of nothing here.',
-    }
-    text = sentences[concept]
-    return text.replace('concept_word', get_setting_word(concept, setting))
-"""
-
-
-def write(folder: Path, text: str) -> Path:
-    file = folder / "mappings.py"
-    file.write_text(text, encoding="utf-8")
-    return file
-
-
-def test_sentences_and_words_are_read_and_nothing_runs(tmp_path: Path) -> None:
-    found = wording.read(write(tmp_path, PROGRAM), [TALL, CALM])
-    assert set(found) == {"tall", "calm"}
-    assert found["tall"].sentence == "concept_word is said of high masts."
-    assert found["tall"].words == {"plausible": "lofty", "foreign": "bro", "adversarial": "low"}
-    assert (found["calm"].sentence, found["calm"].words) == ("at rest is said of boats.", {})
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("'calm': 'at", "'clam': 'at", "get_instruction has no sentence of one line for calm"),
-        ("'at rest is said of boats.'", "7", "has no sentence of one line for calm"),
-        ("'at rest is said of boats.'", "'a\\nb'", "has no sentence of one line for calm"),
-        ("'at rest is said of boats.'", "' '", "has no sentence of one line for calm"),
-        ("'tall': {", "'small': {", "get_setting_word has no plausible word for tall"),
-        ("'nonsense': 'bro'", "'foreign': 'bro'", "get_setting_word has no nonsense word for tall"),
-        ("'bro'", "''", "get_setting_word has no nonsense word for tall"),
-        ("{'plausible': 'lofty',", "['lofty'] or {", "get_setting_word is not made of plain texts"),
-        ("'lofty'", "str(1)", "the dictionary of get_setting_word is not made of plain texts"),
-        ("def get_instruction", "def instruction", "get_instruction with one dictionary, has 0"),
-        ("    text = ", "    more = {}\n    text = ", "get_instruction with one dictionary, has 2"),
-        ("def get_setting", "def 7get_setting", "cannot be read (invalid"),
-        ("raise", "\0", "cannot be read (source code string cannot contain null bytes)"),
-    ],
-)
-def test_another_shape_is_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in PROGRAM
-    file = write(tmp_path, PROGRAM.replace(old, new, 1))
-    with pytest.raises(DataError, match=re.escape(message)) as caught:
-        wording.read(file, [TALL, CALM])
-    text = str(caught.value)
-    assert text.startswith(f"{file}: ")
-    assert "data fetch magnifico_mappings" in text
-    assert "\n" not in text
-
-
-def test_no_file_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"mappings\.py: cannot be read"):
-        wording.read(tmp_path / "mappings.py", [TALL])
-
-
-def test_a_deep_expression_is_one_line(tmp_path: Path) -> None:
-    file = write(tmp_path, "x = " + "(" * 5000 + ")" * 5000)
-    with pytest.raises(DataError, match=r"mappings\.py: cannot be read"):
-        wording.read(file, [TALL])
 
 
 @pytest.fixture
@@ -94,9 +18,46 @@ def real(shared_data: Path) -> Path:
     return file
 
 
+@pytest.fixture
+def program(real: Path, tmp_path: Path) -> Path:
+    """A copy of the authors' program that ends if it is run."""
+    file = tmp_path / "mappings.py"
+    file.write_text('raise SystemExit("this was run")\n' + real.read_text(encoding="utf-8"))
+    return file
+
+
+def test_nothing_runs(program: Path, real: Path) -> None:
+    assert corpora.descriptions_in(program) == corpora.descriptions_in(real)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def get_instruction", "def instruction"),
+        ("def get_setting_word", "def 7get"),
+        ("'maximum'", "'minimal'"),
+        ("'maximum'", "str(1)"),
+        ("raise", "\0"),
+        ("raise", "x = " + "(" * 5000 + ")" * 5000 + "; raise"),
+    ],
+)
+def test_another_shape_is_one_line(program: Path, old: str, new: str) -> None:
+    text = program.read_text(encoding="utf-8").replace('"maximum"', "'maximum'")
+    assert old in text
+    program.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(DataError, match=r"mappings\.py: cannot be read .*data fetch") as caught:
+        corpora.descriptions_in(program)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"mappings\.py: cannot be read"):
+        corpora.descriptions_in(tmp_path / "mappings.py")
+
+
 def test_the_real_file_describes_all_24(real: Path) -> None:
     known = corpora.interpretations()
-    found = wording.read(real, known.values())
+    found = corpora.descriptions_in(real)
     assert list(found) == list(known)
     for name, one in known.items():
         phrase = one.category == documents.PHRASE
@@ -106,7 +67,7 @@ def test_the_real_file_describes_all_24(real: Path) -> None:
 
 def test_where_their_list_differs_from_the_questions(real: Path) -> None:
     known = corpora.interpretations()
-    found = wording.read(real, known.values())
+    found = corpora.descriptions_in(real)
     different = {
         (name, form)
         for name, one in known.items()

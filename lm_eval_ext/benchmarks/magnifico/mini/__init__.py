@@ -68,10 +68,9 @@ def digest() -> str:
     """
     texts = embedded()
     found = content(texts)
-    held_out = (example for examples in found.support.values() for example in examples)
     rendered = [
         "\t".join((one.id, one.db_id, one.question, one.query))
-        for one in (*found.examples, *held_out, *found.combinations)
+        for one in (*found.examples, *found.solved, *found.combinations)
     ]
     rendered += [
         "\t".join((*key, position, text))
