@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import yaml
@@ -44,24 +43,26 @@ MAPPINGS = "magnifico_mappings"
 SHIPPED = Path(__file__).with_name("populated.json")
 """The rows that a search added to the published databases (``populate --pack``)."""
 
-FOLDERS: Mapping[Form, str] = MappingProxyType(
-    {
-        "base": "baseline",
-        "plausible": "plausible",
-        "foreign": "nonsense",
-        "adversarial": "adversarial",
-    }
-)
+FOLDERS: Mapping[Form, str] = {
+    "base": "baseline",
+    "plausible": "plausible",
+    "foreign": "nonsense",
+    "adversarial": "adversarial",
+}
 """The dataset's folders by form."""
 
-DIALOGUE_FOLDERS: Mapping[Position, str] = MappingProxyType(
-    {"start": "dialogue_data", "mid": "dialogue_data_mid", "end": "dialogue_data_end"}
-)
+DIALOGUE_FOLDERS: Mapping[Position, str] = {
+    "start": "dialogue_data",
+    "mid": "dialogue_data_mid",
+    "end": "dialogue_data_end",
+}
 """The dataset's folders by position of the definition."""
 
-DIALOGUE_FORMS: Mapping[Form, str] = MappingProxyType(
-    {"base": "concept_edited", "plausible": "plausible", "foreign": "nonsense"}
-)
+DIALOGUE_FORMS: Mapping[Form, str] = {
+    "base": "concept_edited",
+    "plausible": "plausible",
+    "foreign": "nonsense",
+}
 """Folders of the forms that have dialogues; base ones exist only with the definition first."""
 
 COMBINED = "combination"
@@ -141,13 +142,11 @@ def _in_folder(folder: Path, corpus: Corpus) -> Mapping[str, Database]:
     """The folder's databases that the corpus asks about, by id in lower case."""
     known = Databases(folder)
     paths = {db_id: known.find_sqlite(db_id) for db_id in corpus.golds()}
-    return MappingProxyType(
-        {
-            db_id: replace(_with_script(path), listed=corpus.tables.get(db_id, ()))
-            for db_id, path in paths.items()
-            if path
-        }
-    )
+    return {
+        db_id: replace(_with_script(path), listed=corpus.tables.get(db_id, ()))
+        for db_id, path in paths.items()
+        if path
+    }
 
 
 def _with_script(path: Path) -> Database:
@@ -164,7 +163,7 @@ def interpretations() -> Mapping[str, Interpretation]:
     """The 24 interpretations by name, in the paper's order (its tables 4 and 5)."""
     text = Path(__file__).with_name("interpretations.yaml").read_text(encoding="utf-8")
     entries = yaml.safe_load(text).items()
-    return MappingProxyType({name: Interpretation(name, **entry) for name, entry in entries})
+    return {name: Interpretation(name, **entry) for name, entry in entries}
 
 
 def read(folder: Path, *, dialogues: bool) -> Corpus:
@@ -197,16 +196,14 @@ def read(folder: Path, *, dialogues: bool) -> Corpus:
     return Corpus(
         interpretations=interpretations(),
         examples=tuple(examples),
-        support=MappingProxyType(support),
+        support=support,
         combinations=tuple(_combinations(folder)),
-        dialogues=MappingProxyType(_dialogues(folder) if dialogues else {}),
+        dialogues=_dialogues(folder) if dialogues else {},
         # A few rows misspell a table, since words in them were replaced.
-        tables=MappingProxyType(
-            {
-                db_id: min(lists, key=lambda one: (-lists[one], one))
-                for db_id, lists in listings.items()
-            }
-        ),
+        tables={
+            db_id: min(lists, key=lambda one: (-lists[one], one))
+            for db_id, lists in listings.items()
+        },
     )
 
 
@@ -326,7 +323,7 @@ def descriptions_in(path: Path) -> Mapping[str, Description]:
             sentence = sentences[name].strip()
             named = one.forms if PLACEHOLDER in sentence else ()
             by_form = {form: words[name][FOLDERS[form]].strip() for form in named}
-            found[name] = Description(sentence, MappingProxyType(by_form))
+            found[name] = Description(sentence, by_form)
     except (
         OSError, SyntaxError, ValueError, TypeError, AttributeError, LookupError, RecursionError,
         MemoryError,
@@ -336,4 +333,4 @@ def descriptions_in(path: Path) -> Mapping[str, Description]:
             f"{path}: cannot be read ({said}); fetch it again (lm-eval-ext data fetch "
             "magnifico_mappings)"
         ) from None
-    return MappingProxyType(found)
+    return found

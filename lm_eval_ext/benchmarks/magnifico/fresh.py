@@ -7,7 +7,6 @@ import random
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from types import MappingProxyType
 
 from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, Corpus, Example
 from lm_eval_ext.errors import OptionError
@@ -71,9 +70,7 @@ def with_fresh_words(
         )
 
     interpretations = {
-        name: replace(one, forms=MappingProxyType({**one.forms, FOREIGN: new[name]}))
-        if name in new
-        else one
+        name: replace(one, forms={**one.forms, FOREIGN: new[name]}) if name in new else one
         for name, one in corpus.interpretations.items()
     }
     dialogues = {
@@ -84,9 +81,9 @@ def with_fresh_words(
     }
     return replace(
         corpus,
-        interpretations=MappingProxyType(interpretations),
+        interpretations=interpretations,
         examples=reworded(corpus.examples),
         combinations=reworded(corpus.combinations),
-        support=MappingProxyType({key: reworded(some) for key, some in corpus.support.items()}),
-        dialogues=MappingProxyType(dialogues),
+        support={key: reworded(some) for key, some in corpus.support.items()},
+        dialogues=dialogues,
     )

@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -148,22 +147,18 @@ def read(examples: Path, databases: str | Path) -> Corpus:
                 position: text.replace(SLOT, word) for position, text in texts.items()
             }
     return Corpus(
-        interpretations=MappingProxyType(words),
+        interpretations=words,
         examples=tuple(one for one in asked.values() if len(one.interpretations) == 1),
-        support=MappingProxyType(
-            {
-                (name, form): tuple(
-                    one
-                    for one in solved.values()
-                    if (one.interpretations, one.form) == ((name,), form)
-                )
-                for name in words
-                for form in (BASE, *NOVEL)
-            }
-        ),
+        support={
+            (name, form): tuple(
+                one for one in solved.values() if (one.interpretations, one.form) == ((name,), form)
+            )
+            for name in words
+            for form in (BASE, *NOVEL)
+        },
         combinations=tuple(one for one in asked.values() if len(one.interpretations) == _TWO),
-        dialogues=MappingProxyType(dialogues),
-        databases=MappingProxyType(found),
+        dialogues=dialogues,
+        databases=found,
     )
 
 
@@ -203,7 +198,7 @@ def _interpretations(rows: Sequence[Row]) -> dict[str, Interpretation]:
             name,
             PHRASE if all(" " in word for word in words.values()) else CATEGORY,
             meanings[name],
-            MappingProxyType(words),
+            words,
         )
         for name, words in forms.items()
     }

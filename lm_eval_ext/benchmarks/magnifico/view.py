@@ -45,7 +45,7 @@ def answers(
 
         parts = [
             _both(run(db_id, str(doc["query"])), run(db_id, query))
-            if query and _on_sqlite(doc) and (db_id := str(doc["db_id"]).casefold()) in places
+            if query and (db_id := str(doc["db_id"]).casefold()) in places
             else ()
             for doc, query in zip(docs, queries, strict=True)
         ]
@@ -53,14 +53,6 @@ def answers(
         AnswerView(query or "(no query in the answer)", part)
         for query, part in zip(queries, parts, strict=True)
     ]
-
-
-def _on_sqlite(doc: Mapping[str, Any]) -> bool:
-    """Whether the queries are SQLite's: the prompt of another engine names it."""
-    from lm_eval_ext.sql import DIALECTS
-
-    asked = str(doc.get("prompt", ""))
-    return not any(f"Using valid {one.title}" in asked for one in DIALECTS.values() if one.driver)
 
 
 def _result(executor: Any, database: Path, query: str) -> Any:
@@ -121,7 +113,7 @@ def _databases() -> dict[str, Path]:
     from lm_eval_ext import data
     from lm_eval_ext.benchmarks.magnifico import corpora, mini
 
-    found = {db_id.casefold(): one.path for db_id, one in mini.corpus().databases.items()}
+    found = {db_id.casefold(): one.path for db_id, one in mini.databases().items()}
     if data.available(corpora.DATABASES):
         for file in sorted(data.require_all(corpora.DATABASES).path.rglob("*.sqlite")):
             found.setdefault(file.stem.casefold(), file)

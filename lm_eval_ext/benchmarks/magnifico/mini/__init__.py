@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, get_args
 
 import yaml
@@ -88,7 +87,7 @@ def content(texts: Mapping[str, str]) -> Corpus:
     talks = [talk for name in list(files) if "dialogues" in name for talk in files.pop(name)]
     entries = {name: entry for file in files.values() for name, entry in file.items()}
     words = {
-        name: Interpretation(name, one["category"], one["meaning"], MappingProxyType(one["forms"]))
+        name: Interpretation(name, one["category"], one["meaning"], one["forms"])
         for name, one in entries.items()
     }
 
@@ -112,23 +111,21 @@ def content(texts: Mapping[str, str]) -> Corpus:
 
     forms = [(name, form) for name in words for form in (BASE, *words[name].forms)]
     return Corpus(
-        interpretations=MappingProxyType(words),
+        interpretations=words,
         examples=tuple(one for name, form in forms for one in each(name, "test", form)),
-        support=MappingProxyType(
-            {(name, form): tuple(each(name, "support", form, "support-")) for name, form in forms}
-        ),
+        support={
+            (name, form): tuple(each(name, "support", form, "support-")) for name, form in forms
+        },
         combinations=tuple(
             asked(one, tuple(one["of"]), form, str(index))
             for index, one in enumerate(combinations)
             for form in (BASE, *NOVEL)
         ),
-        dialogues=MappingProxyType(
-            {
-                (one["interpretation"], form, one["db"]): texts
-                for one in talks
-                for form, texts in talked(one)
-            }
-        ),
+        dialogues={
+            (one["interpretation"], form, one["db"]): texts
+            for one in talks
+            for form, texts in talked(one)
+        },
     )
 
 
@@ -172,7 +169,7 @@ def databases() -> Mapping[str, Database]:
                 f"cannot build the database {db_id} in {path.parent} ({error}). Set "
                 "LM_EVAL_EXT_CACHE to a writable folder."
             ) from None
-    return MappingProxyType(found)
+    return found
 
 
 def _build(script: str, path: Path) -> None:
