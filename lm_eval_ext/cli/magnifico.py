@@ -125,10 +125,10 @@ def count(
 
 @app.command("generate")
 def generate(
-    database: Annotated[str, typer.Argument(metavar="DB", help="A SQLite file.")],
+    database: Annotated[Path, typer.Argument(metavar="DB", help="A SQLite file.")],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
-    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same files.")] = 0,
     questions: Annotated[int, typer.Option(help="Questions, each in all of its forms.")] = 100,
     lexicon: Annotated[
         Path | None,
@@ -137,24 +137,20 @@ def generate(
 ) -> None:
     """Make questions on any database, which the tasks magnifico_own_... ask.
 
-    Every question runs, is not empty, and is told from its near misses on populated rows, which are
-    part of the folder. What was dropped is counted by reason.
+    Every question runs, is not empty, and its query differs from each of its mutants on the
+    databases of its test suite. What was dropped is counted by reason.
     """
+    import shlex
+
     from tqdm import tqdm
 
     from lm_eval_ext.benchmarks.magnifico.generate import folder
 
     with tqdm(total=questions, desc="questions", unit="q", disable=None) as bar:
-        made, said = folder.generate(
-            database,
-            out,
-            seed=seed,
-            questions=questions,
-            words=lexicon,
-            progress=bar.update,
+        _, said = folder.generate(
+            database, out, seed=seed, questions=questions, lexicon=lexicon, progress=bar.update
         )
-    if not made.profile.keys:
-        typer.echo("The database declares no foreign keys, so no question joins tables.")
     typer.echo(folder.as_text(said))
     task = folder.task_of(said["database"]["name"])
-    typer.echo(f"Ask them: lm_eval --include_path {out} --tasks {task} --model hf ...")
+    place = shlex.quote(str(out))
+    typer.echo(f"Ask them: lm_eval --include_path {place} --tasks {task} --model hf ...")

@@ -10,23 +10,21 @@ from pathlib import Path
 import pytest
 from support.generated import built
 
-from lm_eval_ext.benchmarks.magnifico.generate import profile, to_sql, to_words
-from lm_eval_ext.benchmarks.magnifico.generate.check import Check
-from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer
-from lm_eval_ext.benchmarks.magnifico.generate.lexicon import Lexicon
-from lm_eval_ext.benchmarks.magnifico.generate.make import meanings_of
-from lm_eval_ext.benchmarks.magnifico.generate.meanings import WORDS, kind_of
-from lm_eval_ext.benchmarks.magnifico.generate.parts import Impossible
+from lm_eval_ext.benchmarks.magnifico.generate import make, profile
+from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer, Impossible, meanings_of
+from lm_eval_ext.benchmarks.magnifico.generate.english import known as words
+from lm_eval_ext.benchmarks.magnifico.generate.make import Asked
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
 from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     Aggregate,
-    Compare,
+    Clause,
     Having,
     Plain,
     Question,
-    Versus,
+    Top,
+    kind_of,
 )
-from lm_eval_ext.sql.distill.scratch_db import Runner
+from lm_eval_ext.benchmarks.magnifico.records import BASE
 from lm_eval_ext.sql.policy import Limits, open_guarded
 
 
@@ -37,7 +35,7 @@ def factory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def known(factory: Path) -> Profile:
-    return profile.read(factory, Lexicon())
+    return profile.read(factory)
 
 
 def column(known: Profile, table: str, phrase: str, *through: str) -> Plain:
@@ -53,11 +51,11 @@ def column(known: Profile, table: str, phrase: str, *through: str) -> Plain:
 def examples(known: Profile) -> Iterator[tuple[Question, str, str, str]]:
     """Trees with a hefty thing, their queries, and their questions with and without the word."""
     vehicles = known.entities["VEHICLE"]
-    hefty = Compare(column(known, "VEHICLE", "number of seats"), ">", 4, "above")
+    hefty = Clause(">", column(known, "VEHICLE", "number of seats"), (4,), kind="above")
     branch = column(known, "VEHICLE", "name", "BRANCH")
     climate = column(known, "VEHICLE", "climate", "BRANCH", "REGION")
     yield (
-        Question(vehicles, (Aggregate("COUNT"),), (hefty, Compare(climate, "=", "Wet"))),
+        Question(vehicles, (Aggregate("COUNT"),), (hefty, Clause("=", climate, ("Wet",)))),
         "SELECT COUNT(*) FROM VEHICLE AS T1 JOIN BRANCH AS T2 ON T1.BRANCH_ID = T2.BRANCH_ID "
         "JOIN REGION AS T3 ON T2.REGION_ID = T3.REGION_ID WHERE T1.SEATS > 4 AND "
         "T3.CLIMATE = 'Wet'",
@@ -75,22 +73,6 @@ def examples(known: Profile) -> Iterator[tuple[Question, str, str, str]]:
     )
     model = column(known, "VEHICLE", "model")
     mileage = column(known, "VEHICLE", "mileage")
-    few = Compare(mileage, "<", 5000)
-    for also, operator, says in ((True, "INTERSECT", "both among {} and among {}"),
-                                 (False, "EXCEPT", "among {} but not among {}")):  # fmt: skip
-        base = says.format(
-            "the vehicles whose number of seats is above 4", "the vehicles whose mileage is below "
-            "5000"
-        )  # fmt: skip
-        yield (
-            Question(vehicles, (model,), (hefty,), versus=Versus(few, also)),
-            f"SELECT MODEL FROM VEHICLE WHERE SEATS > 4 {operator} SELECT MODEL FROM VEHICLE "
-            "WHERE MILEAGE < 5000",
-            f"Which models occur {base}?",
-            f"Which models occur {base}?".replace(
-                "the vehicles whose number of seats is above 4", "the hefty vehicles"
-            ),
-        )
     mean = Having(Aggregate("AVG", mileage), "<", 90000)
     yield (
         Question(vehicles, (), (hefty,), model, having=mean),
@@ -99,44 +81,143 @@ def examples(known: Profile) -> Iterator[tuple[Question, str, str, str]]:
         "seats is above 4?",
         "For which models is the average mileage below 90000 among the hefty vehicles?",
     )
+    most = Top(Aggregate("COUNT"), kind="value_mode")
+    yield (
+        Question(vehicles, (), (hefty,), branch, most),
+        "SELECT T2.BRANCH_NAME FROM VEHICLE AS T1 JOIN BRANCH AS T2 ON T1.BRANCH_ID = T2.BRANCH_ID "
+        "WHERE T1.SEATS > 4 GROUP BY T2.BRANCH_NAME ORDER BY COUNT(*) DESC LIMIT 1",
+        "What is the name of the most common branch among the vehicles whose number of seats is "
+        "above 4?",
+        "What is the name of the most common branch among the hefty vehicles?",
+    )
 
 
 def test_one_tree_gives_the_query_and_both_questions(factory: Path, known: Profile) -> None:
     with closing(sqlite3.connect(factory)) as connection:
         for tree, query, base, novel in examples(known):
-            assert to_sql.query(tree) == query
+            assert tree.sql() == query
             connection.execute(query).fetchall()
-            assert to_words.question(tree, {}) == base
-            assert to_words.question(tree, {"above": "hefty"}) == novel
+            assert tree.words({}) == base
+            assert tree.words({"above": "hefty"}) == novel
 
 
 def test_all_tables_and_meanings_are_found(known: Profile) -> None:
-    assert (len(known.entities), known.keys) == (40, 53)
-    found = {kind_of(name) for name, _ in meanings_of(known, 4)}
-    assert found == set(WORDS)
+    assert (len(known.entities), len(known.links)) == (40, 53)
+    found = {kind_of(one.name) for one in meanings_of(known, 4)}
+    assert found == set(words()["meanings"])
+
+
+def trees(known: Profile, count: int) -> Iterator[tuple[Question, str, str]]:
+    """Questions, with the name of their meaning and its plausible word."""
+    meanings, rng = list(meanings_of(known, 4)), random.Random(4)
+    drawer = Drawer(known, rng)
+    for _ in range(count):
+        meaning = rng.choice(meanings)
+        try:
+            yield drawer.question(meaning), meaning.name, meaning.words["plausible"]
+        except Impossible:
+            continue
 
 
 def test_every_shape_is_drawn_and_passes_the_first_check(factory: Path, known: Profile) -> None:
-    meanings, rng = dict(meanings_of(known, 4)), random.Random(4)
-    drawer, shapes, tables = Drawer(known, rng), Counter[str](), set[str]()
+    shapes, tables = Counter[str](), set[str]()
     with closing(open_guarded(str(factory), Limits())) as connection:
-        check = Check(Runner(connection))
-        for _ in range(400):
-            meaning = meanings[rng.choice(list(meanings))]
-            try:
-                tree = drawer.question(meaning)
-            except Impossible:
-                continue
-            plausible = meaning.words["plausible"]
-            said = to_words.question(tree, {meaning.kind: plausible})
-            assert plausible in said
-            assert said != to_words.question(tree, {})
-            if check.problem(tree, to_sql.query(tree)) is None:
+        maker = make.Maker(known, 4, connection)
+        for tree, name, word in trees(known, 500):
+            said = tree.words({name: word})
+            assert word in said
+            assert said != tree.words({})
+            if maker.problem(Asked((name,), tree, tree.sql(), {BASE: said})) is None:
                 tables.add(tree.entity.table)
-                far = max((len(one.links) for one in tree.plain()), default=0)
+                far = max((len(one.links) for one in tree.columns()), default=0)
                 shapes.update({
-                    "having": tree.having is not None, "two sets": tree.versus is not None,
-                    "one link": far == 1, "two links": far == 2, "groups": tree.by is not None,
+                    "having": tree.having is not None, "one link": far == 1, "two links": far == 2,
+                    "groups": tree.by is not None, "top": tree.top is not None,
+                    "distinct": tree.distinct,
                 })  # fmt: skip
     assert min(shapes.values()) >= 2, shapes
     assert len(tables) > 20
+
+
+def made(tmp_path: Path, script: str) -> Path:
+    path = tmp_path / "made.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+    return path
+
+
+NUMBERS = """
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 80)
+    INSERT INTO {table} SELECT {values} FROM n;
+"""
+
+
+def test_is_not_is_asked_of_columns_without_null_only(tmp_path: Path) -> None:
+    script = "CREATE TABLE nurse (name TEXT, city TEXT, grade TEXT, salary INTEGER);"
+    city, grade = "iif(i % 7, char(65 + i % 5) || 'ton', NULL)", "char(70 + i % 4) || 'x'"
+    values = f"'Nurse ' || i, {city}, {grade}, i * 37 % 61"
+    known = profile.read(made(tmp_path, script + NUMBERS.format(table="nurse", values=values)))
+    asked = Counter(
+        one.of.phrase for tree, _, _ in trees(known, 2000) for one in tree.where
+        if one.rule == "<>" and isinstance(one.of, Plain)
+    )  # fmt: skip
+    assert asked["grade"] > 20
+    assert set(asked) == {"grade"}
+
+
+def test_products_are_of_a_price_and_a_quantity(tmp_path: Path) -> None:
+    script = """CREATE TABLE player (
+        name TEXT, height INTEGER, goals INTEGER, salary INTEGER, total_pay INTEGER,
+        ticket_price REAL, quantity INTEGER);"""
+    values = "'Player ' || i, " + ", ".join(f"{n} + i * {n} % 83" for n in (37, 41, 43, 47, 53, 59))
+    known = profile.read(made(tmp_path, script + NUMBERS.format(table="player", values=values)))
+    (player,) = known.entities.values()
+    (pair,) = Drawer(known, random.Random(1)).nodes("product", player)
+    assert pair.words({}) == "product of ticket price and quantity"
+
+
+def bonuses(known: Profile, function: str, name: str, form_word: str) -> Asked:
+    (employee,) = known.entities.values()
+    (bonus,) = employee.having("amount", "total")
+    tree = Question(employee, (Aggregate(function, Plain(bonus), name),))
+    texts = {BASE: tree.words({}), "adversarial": tree.words({name: form_word})}
+    return Asked((name,), tree, tree.sql(), texts)  # type: ignore[arg-type]
+
+
+def test_one_text_has_one_query(tmp_path: Path) -> None:
+    """The average bonus is no base question where "average" is also a word for the sum."""
+    script = "CREATE TABLE employee (name TEXT, bonus INTEGER);"
+    values = "'E ' || i, i * 37 % 61"
+    database = made(tmp_path, script + NUMBERS.format(table="employee", values=values))
+    known = profile.read(database)
+    average = bonuses(known, "AVG", "average", "total")
+    total = bonuses(known, "SUM", "sum", "average")
+    with closing(open_guarded(str(database), Limits())) as connection:
+        maker = make.Maker(known, 4, connection)
+        assert maker.problem(total) is None
+        maker.asked.append(average)
+        assert maker.problem(total) == "another question has the same text"
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [(80, "a condition changes nothing"), (2, None)], ids=["all", "some"]
+)
+def test_rows_are_compared_in_any_order(tmp_path: Path, limit: int, expected: str | None) -> None:
+    """DISTINCT cities of all rows come in another order than through an index."""
+    script = "CREATE TABLE nurse (name TEXT, city TEXT, salary INTEGER);"
+    values = "'Nurse ' || i, char(70 - i % 5 * i % 7) || 'ton', i"
+    more = "CREATE INDEX by_salary ON nurse (salary DESC);"
+    database = made(tmp_path, script + NUMBERS.format(table="nurse", values=values) + more)
+    known = profile.read(database)
+    (nurse,) = known.entities.values()
+    _, city, salary = (Plain(field) for field in nurse.fields)
+    where = Clause("<=", salary, (limit,))
+    tree = Question(nurse, (city,), (where,), distinct=True)
+    with closing(open_guarded(str(database), Limits())) as connection:
+        ordered = [connection.execute(one).fetchall() for one in (
+            tree.sql(), tree.sql().partition(" WHERE ")[0])]  # fmt: skip
+        assert ordered[0] != ordered[1]
+        found = make.Maker(known, 4, connection).problem(
+            Asked(("at_least",), tree, tree.sql(), {BASE: "x"})
+        )
+    assert found == expected

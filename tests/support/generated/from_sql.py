@@ -10,20 +10,10 @@ from sqlglot import exp
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Entity, Link, Profile
 from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     Aggregate,
-    Average,
-    Compare,
-    Exceeds,
-    Extreme,
-    Filter,
-    Function,
-    Linked,
-    Mode,
-    OneOf,
-    Operator,
+    Clause,
     Pair,
     Plain,
     Question,
-    Shorter,
     Term,
     Top,
 )
@@ -39,10 +29,10 @@ KINDS: Mapping[str, str] = {
 }  # fmt: skip
 """Our kinds of interpretations that have another name there."""
 
-_FUNCTIONS: Mapping[type[exp.Expr], Function] = {
+_FUNCTIONS: Mapping[type[exp.Expr], str] = {
     exp.Max: "MAX", exp.Min: "MIN", exp.Avg: "AVG", exp.Sum: "SUM", exp.Count: "COUNT",
 }  # fmt: skip
-_OPERATORS: Mapping[type[exp.Expr], Operator] = {
+_OPERATORS: Mapping[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=",
     exp.Like: "LIKE",
 }  # fmt: skip
@@ -151,7 +141,7 @@ class _Reader:
         ):  # fmt: skip
             if type(node) is kind:
                 first, second = self._plain(node.this), self._plain(node.args["expression"])
-                return Pair(way, first, second, self._mark_pair(mark))  # type: ignore[arg-type]
+                return Pair(way, first, second, self._mark_pair(mark))
         return self._plain(node)
 
     def _mark_pair(self, kind: str) -> str:
@@ -209,7 +199,7 @@ class _Reader:
         mark = self._mark(*kinds)
         return Top(self._term(by.this), descending, rank, mark)
 
-    def _filter(self, node: exp.Expr) -> Filter:
+    def _filter(self, node: exp.Expr) -> Clause:
         if isinstance(node, exp.Not) and isinstance(node.this.unnest(), exp.In):
             return self._in(node.this.unnest(), negated=True)
         if isinstance(node, exp.In):
@@ -226,33 +216,37 @@ class _Reader:
         if isinstance(left, exp.Length):
             if operator != "<":
                 raise Uncovered("a length of another kind")
-            return Shorter(self._plain(left.this), int(str(value)), self._mark("shorter"))
+            return Clause("shorter", self._plain(left.this), (value,), kind=self._mark("shorter"))
         marks = {"=": ("equals",), ">": ("above",), ">=": ("at_least",), "<>": ("unlike",)}
         term = self._pair_or_plain(left)
         mark = "" if isinstance(term, Pair) else self._mark(*marks.get(operator, ()))
-        return Compare(term, operator, value, mark)
+        if isinstance(term, Plain) and term.field.role in {"date", "year"}:
+            operator = {">": "after", "<": "before"}.get(operator, operator)
+        if operator == "LIKE":
+            operator, value = "contains", str(value).strip("%")
+        return Clause(operator, term, (value,), kind=mark)
 
-    def _either(self, node: exp.Or) -> OneOf:
+    def _either(self, node: exp.Or) -> Clause:
         sides = [side.unnest() for side in node.flatten()]
         terms = {self._plain(side.this) for side in sides if isinstance(side, exp.EQ)}
         if len(terms) != 1 or len(sides) != _TWO:
             raise Uncovered("a condition of another kind")
         values = tuple(_value(side.args["expression"]) for side in sides)
-        return OneOf(terms.pop(), values, self._mark("either", "place"))
+        return Clause("or", terms.pop(), values, kind=self._mark("either", "place"))
 
-    def _in(self, node: exp.In, *, negated: bool) -> Filter:
+    def _in(self, node: exp.In, *, negated: bool) -> Clause:
         if query := node.args.get("query"):
             return self._membership(node, query.unnest(), negated=negated)
         term = self._plain(node.this)
         values = tuple(_value(one) for one in node.expressions)
         if negated or len(values) != _TWO:
             raise Uncovered("a list of another length")
-        return OneOf(term, values, self._mark("either", "place"))
+        return Clause("or", term, values, kind=self._mark("either", "place"))
 
-    def _membership(self, node: exp.In, query: exp.Expr, *, negated: bool) -> Filter:
+    def _membership(self, node: exp.In, query: exp.Expr, *, negated: bool) -> Clause:
         term = self._plain(node.this)
         if isinstance(query, exp.Select) and query.args.get("group") and not negated:
-            return Mode(term, self._mark("value_mode"))
+            return Clause("mode", term, kind=self._mark("value_mode"))
         if not isinstance(query, exp.Select) or query.args.get("joins") or query.args.get("where"):
             raise Uncovered("a subquery of another kind")
         source = _from(query)
@@ -262,10 +256,11 @@ class _Reader:
             if same and link.column.casefold() == column.name.casefold():
                 child = self._profile.entities[link.child]
                 mark = self._mark("not_in") if negated else ""
-                return Linked(link, child, None, negated, mark)
+                rule = "not in" if negated else "linked"
+                return Clause(rule, child=child, link=link, kind=mark)
         raise Uncovered("a subquery of another kind")
 
-    def _subquery(self, term: Plain, operator: str, query: exp.Expr) -> Filter:
+    def _subquery(self, term: Plain, operator: str, query: exp.Expr) -> Clause:
         if not isinstance(query, exp.Select) or len(query.expressions) != 1 or (
             query.args.get("joins")
         ):  # fmt: skip
@@ -274,20 +269,21 @@ class _Reader:
         where = query.args.get("where")
         if isinstance(shown, exp.Avg) and operator in {">", "<"}:
             above = operator == ">"
-            mark = self._mark("above_average" if above else "below_average")
-            return Average(term, above, kind=mark)
+            rule = "above average" if above else "below average"
+            return Clause(rule, term, kind=self._mark(rule.replace(" ", "_")))
         if isinstance(shown, exp.Sub) and operator == ">":
-            return Average(term, less_deviation=True, kind=self._mark("deviation"))
+            return Clause("deviation", term, kind=self._mark("deviation"))
         if isinstance(shown, exp.Max) and operator == ">" and where is not None:
             inner = self._filter(where.this)
-            if not isinstance(inner, Compare):
+            if not inner.values:
                 raise Uncovered("a subquery of another kind")
-            return Exceeds(term, inner, self._mark("more_than_max"))
+            return Clause("exceeds", term, inner=inner, kind=self._mark("more_than_max"))
         if isinstance(shown, exp.Max | exp.Min) and operator == "=":
             highest = isinstance(shown, exp.Max)
-            return Extreme(term, highest, self._mark("maximum" if highest else "minimum"))
+            mark = self._mark("maximum" if highest else "minimum")
+            return Clause("highest" if highest else "lowest", term, kind=mark)
         if query.args.get("group") is not None and operator == "=":
-            return Mode(term, self._mark("value_mode"))
+            return Clause("mode", term, kind=self._mark("value_mode"))
         raise Uncovered("a subquery of another kind")
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from lm_eval_ext import data
 from lm_eval_ext.benchmarks.magnifico import corpora
-from lm_eval_ext.benchmarks.magnifico.generate import profile, to_words
-from lm_eval_ext.benchmarks.magnifico.generate.lexicon import Lexicon
+from lm_eval_ext.benchmarks.magnifico.generate import profile
 from lm_eval_ext.benchmarks.magnifico.records import Corpus, Form
 from lm_eval_ext.sql import Databases
 from lm_eval_ext.sql.schema import read_schema
@@ -64,7 +63,7 @@ def _compare(corpus: Corpus, folder: Path, form: Form) -> list[Row]:
         if example.form != form or path is None:
             continue
         if path not in read:
-            found = profile.read(path, Lexicon(), strict=False)
+            found = profile.read(path, strict=False)
             read[path] = found, read_schema(path)
         (name,) = example.interpretations
         word = corpus.interpretations[name].forms[form]
@@ -74,7 +73,7 @@ def _compare(corpus: Corpus, folder: Path, form: Form) -> list[Row]:
             row.asked += 1
         try:
             tree = from_sql.tree(example.query, kind, schema, loose)  # type: ignore[arg-type]
-            said = to_words.question(tree, {kind: word})
+            said = tree.words({kind: word})
         except from_sql.Uncovered as error:
             for row in (rows[name], total):
                 row.uncovered[str(error)] += 1

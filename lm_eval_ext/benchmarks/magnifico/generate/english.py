@@ -1,35 +1,32 @@
-"""Names of tables and columns as English words, and numbers, values and lists in sentences."""
+"""Names of tables and columns as English words; numbers, values and lists in sentences."""
 
 import re
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
 
 from lm_eval_ext.lexicon.words import is_common
 
 _SHORTEST = 3
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
-_LONG = {
-    "addr": "address", "amt": "amount", "avg": "average", "dept": "department", "desc": "",
-    "dob": "date of birth", "emp": "employee", "fname": "first name", "lname": "last name",
-    "firstname": "first name", "lastname": "last name", "max": "maximum", "mgr": "manager",
-    "min": "minimum", "num": "number", "org": "organization", "pct": "percentage",
-    "qty": "quantity", "yr": "year", "surname": "last name", "givenname": "first name",
-    "forename": "first name", "forenames": "first name", "dest": "destination", "temp": "",
-    "fax": "fax", "username": "username", "url": "url", "email": "email", "gpa": "gpa",
-}  # fmt: skip
-"""Abbreviations that have one meaning; those with several have none."""
 
-_STRANGE_PLURALS = {
-    "person": "people", "man": "men", "woman": "women", "child": "children", "staff": "staff",
-    "series": "series", "species": "species", "aircraft": "aircraft", "faculty": "faculty members",
-    "status": "statuses", "campus": "campuses", "bus": "buses", "medium": "media",
-    "nationality": "nationalities", "news": "news", "equipment": "pieces of equipment",
-    "gas": "gases", "address": "addresses", "analysis": "analyses", "movie": "movies",
-}  # fmt: skip
-_SINGULARS = {many: one for one, many in _STRANGE_PLURALS.items()} | {
-    "staff": "staff member", "faculty": "faculty member", "cookies": "cookie",
-}  # fmt: skip
-_MANY = {"staff member": "staff members", "faculty member": "faculty members"}
+@cache
+def known() -> dict[str, Any]:
+    """The content of ``words.yaml``; nobody changes it."""
+    content: dict[str, Any] = yaml.safe_load(
+        files(__package__).joinpath("words.yaml").read_text(encoding="utf-8")
+    )
+    return content
+
+
+@cache
+def among(name: str) -> frozenset[str]:
+    """One of the file's lists of words."""
+    return frozenset(known()["lists"][name].split())
 
 
 def words_of(name: str) -> list[str]:
@@ -38,50 +35,59 @@ def words_of(name: str) -> list[str]:
     Known abbreviations are written out.
     """
     parts = [part.lower() for part in _PARTS.findall(name)]
-    return " ".join(_LONG.get(part, part) for part in parts).split()
+    return " ".join(known()["abbreviations"].get(part, part) for part in parts).split()
 
 
 def is_spoken(words: Sequence[str]) -> bool:
-    """Whether all words are English, so that a person would say them."""
-    return bool(words) and all(
-        word.isalpha() and word.isascii() and (is_common(word) or word in _LONG.values())
-        and (len(word) >= _SHORTEST or word in {"of", "to", "by"}) for word in words
+    """Whether all words are common English and can be a noun phrase, so that a person says them."""
+    return (
+        bool(words)
+        and not among("no_noun") & {words[0], words[-1]}
+        and all(
+            word.isalpha() and word.isascii()
+            and (is_common(word) or word in known()["abbreviations"].values())
+            and (len(word) >= _SHORTEST or word in {"of", "to", "by"}) for word in words
+        )
     )  # fmt: skip
 
 
 def singular(word: str) -> str:
     """The singular of a noun that may be plural."""
-    if word in _SINGULARS:
-        return _SINGULARS[word]
-    if word in _STRANGE_PLURALS or not word.endswith("s") or word.endswith(("ss", "us", "is")):
-        return word
-    if word.endswith("ies"):
-        return word[:-3] + "y"
-    if word.endswith(("sses", "xes", "ches", "shes")):
-        return word[:-2]
-    return word[:-1]
+    one = {many: one for one, many in known()["plurals"].items() if " " not in many}.get(word)
+    if one or word in known()["plurals"]:
+        return one or word
+    for pattern, end in ((r"ies$", "y"), (r"(ss|x|ch|sh)es$", r"\1"), (r"(?<![sui])s$", "")):
+        if re.search(pattern, word):
+            return re.sub(pattern, end, word)
+    return word
+
+
+def row_noun(phrase: str) -> tuple[str, str]:
+    """What one row and several rows of a table are called, after its name's last word."""
+    front, _, noun = phrase.rpartition(" ")
+    one = singular(noun)
+    many = known()["plurals"].get(one, "")
+    if " " in many:  # "staff members", "pieces of equipment"
+        one = many.replace("s of ", " of ") if " of " in many else many.removesuffix("s")
+        return f"{front} {one}".strip(), f"{front} {many}".strip()
+    one = f"{front} {one}".strip()
+    return one, plural(one)
 
 
 def plural(phrase: str) -> str:
     """The plural of a noun phrase in the singular, by its head: "date of birth" has "dates"."""
-    if phrase in _MANY:
-        return _MANY[phrase]
     head, of, rest = phrase.partition(" of ")
     front, _, noun = head.rpartition(" ")
-    if noun in _STRANGE_PLURALS:
-        many = _STRANGE_PLURALS[noun]
-    elif re.search(r"(s|x|z|ch|sh)$", noun):
-        many = noun + "es"
-    elif re.search(r"[^aeiou]y$", noun):
-        many = noun[:-1] + "ies"
-    else:
-        many = noun + "s"
+    many = known()["plurals"].get(noun)
+    if not many or " " in many:
+        ends = (r"(s|x|z|ch|sh)$", r"\1es"), (r"(?<![aeiou])y$", "ies"), (r"$", "s")
+        many = next(re.sub(p, end, noun, count=1) for p, end in ends if re.search(p, noun))
     return f"{front} {many}".strip() + of + rest
 
 
 def listed(items: Sequence[str], last: str = "and") -> str:
-    """``a, b and c``."""
-    return f" {last} ".join(filter(None, (", ".join(items[:-1]), items[-1])))
+    """``a, b and c``; "" of nothing."""
+    return f" {last} ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))
 
 
 def value_text(value: object) -> str:

@@ -1,63 +1,60 @@
-"""Makes the examples of a database: draws, checks, and counts what is dropped by reason."""
+"""Makes the examples of a database: draws, checks, and counts what is dropped by reason.
+
+The first check is on the database as it is. The second one is on the databases of its test suite,
+which the tasks build again for the same golds: a question is kept if each mutant of its query is
+judged wrong there.
+"""
 
 import random
+import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from lm_eval_ext.benchmarks.magnifico.generate import profile as profiles
-from lm_eval_ext.benchmarks.magnifico.generate import to_sql, to_words
-from lm_eval_ext.benchmarks.magnifico.generate.check import Check
-from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer
-from lm_eval_ext.benchmarks.magnifico.generate.lexicon import Lexicon
-from lm_eval_ext.benchmarks.magnifico.generate.meanings import (
-    AGGREGATES,
-    BOUND,
-    INSTANCES,
-    PHRASES,
-    WORDS,
+from lm_eval_ext.benchmarks.magnifico.generate.draw import (
+    COUNT,
+    Drawer,
+    Impossible,
     Meaning,
-    bound,
-    kind_of,
-    text_of,
+    meanings_of,
 )
-from lm_eval_ext.benchmarks.magnifico.generate.parts import Impossible
+from lm_eval_ext.benchmarks.magnifico.generate.english import known
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
-from lm_eval_ext.benchmarks.magnifico.generate.tree import Filter, Pair, Question
-from lm_eval_ext.benchmarks.magnifico.records import NOVEL, Form
+from lm_eval_ext.benchmarks.magnifico.generate.tree import (
+    FUNCTIONS,
+    Aggregate,
+    Plain,
+    Question,
+    Top,
+    kind_of,
+)
+from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Form
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.lexicon.words import WORDLIKE, draw_words, is_english
-from lm_eval_ext.sql.distill.growing import Growing
-from lm_eval_ext.sql.distill.report import Report
-from lm_eval_ext.sql.distill.scratch_db import Runner
+from lm_eval_ext.sql.compare import among
+from lm_eval_ext.sql.equivalence import equivalent
 from lm_eval_ext.sql.policy import Limits, open_guarded
+from lm_eval_ext.sql.suite.build import Original, choose
+from lm_eval_ext.sql.values import Row
 
 SUPPORT = 5
 """Solved examples of each word, as in the paper."""
 
-_FEWEST = 2
-"""A word with fewer questions than that is left out."""
+MOST_ROWS = 60
+"""Rows of a result that a person would ask for."""
 
-_PER_WORD = 4
-"""Questions of a word where few are wanted: then words are left out, not questions of each."""
+_FEWEST, _PER_WORD, _TWO_WORDS, _SPARE = 2, 4, 10, 3
+"""Questions that a word needs; those that it has where few are wanted; one question in so many has
+two words; so many of these are drawn in addition, since some are refused."""
 
-_TWO_WORDS, _SPARE, _FEWEST_SPARE = 10, 25, 4
-"""One question in so many has two words, and one in so many is drawn in addition, four at least."""
+_DRAWS, _ROUNDS = 150, 8
+"""Draws for one question, and rounds of draws and checks."""
 
-_DRAWS, _PAIRS = 150, 40
-"""Draws for one question, and for one with two words."""
-
-_HARD, _MOST_REFUSED = 6, 20
-"""Refused questions of a word at which it counts as one that has none: before the first one was
-kept, and after the last one."""
-
-_CONDITIONS = (
-    "above_average", "not_in", "value_mode", "equals", "above", "either", "linked", "place",
-)  # fmt: skip
-"""Kinds that go with an aggregate in questions with two words."""
+_STEPS, _TICK = 800, 10_000
+"""Times and instructions of SQLite's virtual machine, which limit a query. They are counted instead
+of timed, so that a slow machine keeps the same questions."""
 
 
 @dataclass(frozen=True)
@@ -65,27 +62,18 @@ class Asked:
     """One question in all of its forms.
 
     Attributes:
-        kinds: One, or two.
+        words: The names of its meanings: one, or two.
         question: Its tree.
         gold: The query.
-        base: The question that states the meaning.
+        texts: The base question, and those with the words of a form.
         support: Whether it is a solved example instead.
     """
 
-    kinds: tuple[str, ...]
+    words: tuple[str, ...]
     question: Question
     gold: str
-    base: str
+    texts: Mapping[Form, str]
     support: bool = False
-
-    def novel(self, meanings: Mapping[str, Meaning], form: Form) -> str:
-        """The question with the words of a form."""
-        words = {kind: meanings[kind].words[form] for kind in self.kinds}
-        return to_words.question(self.question, words)
-
-    def forms(self, meanings: Mapping[str, Meaning]) -> list[Form]:
-        """The forms that all of its words have."""
-        return [form for form in NOVEL if all(form in meanings[k].words for k in self.kinds)]
 
 
 @dataclass(frozen=True)
@@ -98,7 +86,6 @@ class Made:
         asked: The examples, in the order in which they were drawn.
         drawn: How many questions were drawn.
         dropped: Those that were not kept, by reason.
-        report: On the populated copy, for exactly the gold queries of ``asked``.
     """
 
     profile: Profile
@@ -106,214 +93,230 @@ class Made:
     asked: tuple[Asked, ...]
     drawn: int
     dropped: Mapping[str, int]
-    report: Report
 
 
-def make(  # noqa: PLR0917
-    database: Path, lexicon: Lexicon, seed: int, questions: int, copy: Path,
+def make(
+    database: Path, lexicon: Path | None, seed: int, questions: int,
     progress: Callable[[int], object] = lambda _: None,
 ) -> Made:  # fmt: skip
-    """Makes the examples of a database; ``copy`` is where the populated copy goes.
+    """Makes the examples of a database.
 
     Raises:
+        OptionError: There is no such lexicon.
         DataError: The database cannot be read or asked about, or has too few questions.
     """
     profile = profiles.read(database, lexicon)
-    meanings = dict(meanings_of(profile, seed))
-    if not meanings:
+    if not profile.entities:
         raise DataError(
             f"{database}: nothing can be asked about it; name its tables and columns in a lexicon "
             "(--lexicon FILE)"
         )
-    with closing(open_guarded(str(database), Limits())) as connection, closing(
-        Growing(database)
-    ) as growing:  # fmt: skip
-        check = Check(Runner(connection))
-        maker = _Maker(profile, meanings, seed, check, growing, progress)
-        maker.fill(questions)
-        return maker.finish(database, questions, copy)
-
-
-def meanings_of(profile: Profile, seed: int) -> Iterator[tuple[str, Meaning]]:
-    """The interpretations that the schema allows, with their words."""
-    rng = random.Random(f"{seed} words")
-    names = {
-        name.casefold() for entity in profile.entities.values()
-        for name in (entity.table, entity.one, entity.many, *(f.name for f in entity.fields))
-    }  # fmt: skip
-    said = " ".join(
-        f"{entity.one} {entity.many} " + " ".join(f.phrase for f in entity.fields)
-        for entity in profile.entities.values()
+    with closing(open_guarded(str(database), Limits())) as connection:
+        maker = Maker(profile, seed, connection)
+        maker.choose(questions)
+        kept: list[Asked] = []
+        for _ in range(_ROUNDS):
+            # More than are missing, since the suite refuses some.
+            spare = max(6, (questions - len(asked_only(kept))) // 2)
+            maker.fill(questions, spare, lambda n: progress(int(n <= questions)))
+            maker.judge(database, maker.asked)
+            kept = maker.best(questions)
+            if len(asked_only(kept)) == questions and not maker.judge(database, kept):
+                words = {name for one in kept for name in one.words}
+                meanings = {name: m for name, m in maker.meanings.items() if name in words}
+                drawn = len(maker.golds)
+                return Made(profile, meanings, tuple(kept), drawn, dict(maker.dropped))
+    count = len(asked_only(kept))
+    possible = f"{count} questions are possible, not {questions}; use --questions {count} or less"
+    raise DataError(
+        f"{database}: {possible if count else 'no question is possible'}, or name more columns in "
+        "a lexicon (--lexicon FILE)"
     )
-    drawn = draw_words(WORDLIKE, INSTANCES * len(WORDS), rng, taken=names, refused=is_english)
-    invented = zip(*[iter(drawn)] * INSTANCES, strict=True)
-    for (kind, all_pairs), foreign in zip(WORDS.items(), invented, strict=True):
-        pairs = [pair for pair in all_pairs if not any(word and word in said for word in pair)]
-        pairs = rng.sample(pairs or all_pairs, len(pairs or all_pairs))
-        own = random.Random(f"{seed} {kind}")
-        nodes: list[Filter | Pair] = []
-        for number, pair in enumerate(pairs[: INSTANCES if kind in BOUND else 1]):
-            name = f"{kind}_{number + 1}" if number else kind
-            words: dict[Form, str] = {"plausible": pair[0]}
-            if kind not in PHRASES:
-                words |= {"foreign": foreign[number], "adversarial": pair[1]}
-            if kind not in BOUND:
-                yield name, Meaning(name, text_of(kind, None), MappingProxyType(words))
-            elif found := bound(kind, profile, own):
-                entity, node = found
-                if node not in nodes:
-                    nodes.append(node)
-                    node = replace(node, kind=name)
-                    text = text_of(kind, node)
-                    yield name, Meaning(name, text, MappingProxyType(words), entity, node)
 
 
-@dataclass
-class _Maker:
-    profile: Profile
-    meanings: dict[str, Meaning]
-    seed: int
-    check: Check
-    growing: Growing
-    progress: Callable[[int], object]
-    drawn: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
-    asked: list[Asked] = field(default_factory=list)
-    _texts: set[str] = field(default_factory=set)
-    _refused: Counter[str] = field(default_factory=Counter)
+class Maker:
+    """Draws and checks on one database; ``connection`` reads it."""
 
-    def fill(self, questions: int) -> None:
-        """Draws for one word after the other, until there are enough or no word has any left."""
-        chosen = self._chosen(max(_FEWEST, questions // _PER_WORD))
-        self._combine(questions // _TWO_WORDS, chosen)
-        drawers = {
-            kind: Drawer(self.profile, random.Random(f"{self.seed} {kind} questions"))
-            for kind in self.meanings
-        }
-        open_kinds = list(chosen)
-        more = [name for name in self.meanings if name not in chosen]
-        # Further words with a meaning come last.
-        more.sort(key=lambda name: name != kind_of(name))
-        single, turns = len(self.asked), Counter[str]()
-        # A few more than asked for: rows for later ones may harm some.
-        wanted = questions + _FEWEST_SPARE + questions // _SPARE
-        while open_kinds:
-            enough = single >= wanted
-            if enough and all(turns[kind] >= 2 * SUPPORT for kind in open_kinds):
-                return
-            for kind in list(open_kinds):
-                turn = turns[kind]
-                turns[kind] += 1
-                support = turn < 2 * SUPPORT and turn % 2 == 1
-                if single >= wanted and not support:
-                    continue
-                if not self._draw(kind, drawers[kind], support=support):
-                    open_kinds.remove(kind)
-                    if more and not enough:
-                        open_kinds.append(more.pop(0))
-                elif not support:
-                    single += 1
-                    self.progress(1)
+    def __init__(self, profile: Profile, seed: int, connection: sqlite3.Connection) -> None:
+        self.profile, self.seed, self.connection = profile, seed, connection
+        self.meanings = {one.name: one for one in meanings_of(profile, seed)}
+        kinds = known()["meanings"]
+        self.drawers = {name: self._drawer(f"{name} questions") for name in self.meanings}
+        self.both = self._drawer("two words")
+        # Questions with two words have a measure and a condition, whose words have all forms.
+        self.pairs = [
+            [
+                n
+                for n in self.meanings
+                if kinds[kind_of(n)]["as"][0] in hows and len(self.meanings[n].words) > 1
+            ]
+            for hows in ((*FUNCTIONS, "COUNT"), known()["conditions"])
+        ]
+        self.asked: list[Asked] = []
+        self.golds: set[str] = set()
+        self.dropped, self.turns = Counter[str](), Counter[str]()
+        self.open: list[str] = []
+        self.rest: list[str] = []
 
-    def _chosen(self, count: int) -> list[str]:
-        """So many kinds, drawn, one of each sort that questions with two words need among them."""
-        rng = random.Random(f"{self.seed} kinds")
+    def _drawer(self, what: str) -> Drawer:
+        return Drawer(self.profile, random.Random(f"{self.seed} {what}"))
+
+    def choose(self, questions: int) -> None:
+        """Draws the words."""
         kinds = [name for name in self.meanings if name == kind_of(name)]
-        if count >= len(kinds):
-            return kinds
-        mixed = rng.sample(kinds, len(kinds))
-        first = [kind for kind in mixed if kind in AGGREGATES][:1]
-        second = [kind for kind in mixed if kind in _CONDITIONS][:1]
-        both = first + second
-        return (both + [kind for kind in mixed if kind not in both])[:count]
+        count = max(_FEWEST, questions // _PER_WORD)
+        if count < len(kinds):
+            random.Random(f"{self.seed} kinds").shuffle(kinds)
+            first = [[k for k in kinds if k in names][:1] for names in self.pairs]
+            kinds = list(dict.fromkeys([*first[0], *first[1], *kinds]))
+        # The rest follows when a word has no question left, further words with a meaning last.
+        self.open, self.rest = kinds[:count], kinds[count:]
+        self.rest += [name for name in self.meanings if name not in kinds]
 
-    def _draw(self, kind: str, drawer: Drawer, *, support: bool) -> bool:
-        """Draws one question on a word and keeps it; whether there was one."""
+    def fill(self, questions: int, spare: int, progress: Callable[[int], object]) -> None:
+        """Draws for one word after the other, until there are enough or no word has any left."""
+        count = questions // _TWO_WORDS
+        missing = count and count + _SPARE - sum(len(one.words) > 1 for one in self.asked)
+        both = [[name for name in self.open if name in names] for names in self.pairs]
+        for _ in range(missing if all(both) else 0):
+            self._draw(self.both, *both)
+        count = len(asked_only(self.asked))
+        while self.open and (
+            count < questions + spare or any(self.turns[name] < 2 * SUPPORT for name in self.open)
+        ):
+            for name in list(self.open):
+                turn = self.turns[name]
+                support = turn < 2 * SUPPORT and turn % 2 == 1
+                self.turns[name] += 1
+                if count >= questions + spare and not support:
+                    continue
+                if not self._draw(self.drawers[name], [name], support=support):
+                    self.open.remove(name)
+                    self.open += self.rest[:1]
+                    self.rest = self.rest[1:]
+                elif not support:
+                    count += 1
+                    progress(count)
+
+    def _draw(self, drawer: Drawer, *choices: Sequence[str], support: bool = False) -> bool:
+        """Draws one question with a word of each choice and keeps it; whether there was one."""
         for _ in range(_DRAWS):
+            words = tuple(drawer.rng.choice(names) for names in choices)
+            meanings = [self.meanings[name] for name in words]
             try:
-                question = drawer.question(self.meanings[kind])
+                question = drawer.both(*meanings) if len(words) > 1 else drawer.question(*meanings)
             except Impossible:
                 continue
-            if self._keep((kind,), question, support=support):
-                self._refused[kind] = -_MOST_REFUSED + _HARD
+            texts: dict[Form, str] = {BASE: question.words({})}
+            for form in NOVEL:
+                if all(form in one.words for one in meanings):
+                    texts[form] = question.words({one.name: one.words[form] for one in meanings})
+            new = Asked(words, question, question.sql(), texts, support)
+            if new.gold in self.golds:
+                continue
+            self.golds.add(new.gold)
+            reason = self.problem(new)
+            if reason is None:
+                self.asked.append(new)
                 return True
-            if self._refused[kind] >= _HARD:
-                return False
+            self.dropped[reason] += 1
         return False
 
-    def _combine(self, count: int, chosen: Collection[str]) -> None:
-        drawer = Drawer(self.profile, random.Random(f"{self.seed} two words"))
-        rng = random.Random(f"{self.seed} pairs")
-        first = [kind for kind in AGGREGATES if kind in chosen]
-        second = [kind for kind in chosen if kind in _CONDITIONS]
-        for _ in range(count * _PAIRS if first and second else 0):
-            if count <= 0:
-                return
-            kinds = rng.choice(first), rng.choice(second)
-            try:
-                question = drawer.both(*(self.meanings[kind] for kind in kinds))
-            except Impossible:
-                continue
-            if self._keep(kinds, question, support=False):
-                count -= 1
-                self.progress(1)
+    def problem(self, new: Asked) -> str | None:  # noqa: PLR0911
+        """Why a question is not asked, by the database as it is; None if it can be."""
+        question, rows = new.question, self._rows(new.gold)
+        if rows is None:
+            return "fails or takes too long"
+        if not rows or all(value in (None, 0) for row in rows for value in row):
+            return "empty"
+        if any(value is None for row in rows for value in row):
+            return "shows NULL"
+        if len(rows) > MOST_ROWS:
+            return "too many rows"
+        if question.by and question.show and len(rows) == 1:
+            return "one group"
+        less = [replace(question, having=None)] if question.having else []
+        for one in question.where:
+            less.append(replace(question, where=tuple(o for o in question.where if o is not one)))
+        if any(self._same(rows, other) for other in less):
+            return "a condition changes nothing"
+        term = question.show[0] if question.show else None
+        if isinstance(term, Aggregate) and term.of:
+            others = [replace(term, function=one) for one in FUNCTIONS]
+            others.remove(term)
+            if any(self._same(rows, replace(question, show=(other,))) for other in others):
+                return "another function gives the same"
+        if any(self._ties(one) for one in (question, *_modes(question))):
+            return "a tie at the top"
+        # Such as "the average bonus", where "average" is also a word for the sum.
+        said = {text.casefold() for one in self.asked for text in one.texts.values()}
+        if said & {text.casefold() for text in new.texts.values()}:
+            return "another question has the same text"
+        return None
 
-    def _keep(self, kinds: tuple[str, ...], question: Question, *, support: bool) -> bool:
-        gold, base = to_sql.query(question), to_words.question(question, {})
-        if gold in self._texts or base.casefold() in self._texts:
+    def _same(self, rows: list[Row], other: Question) -> bool:
+        """Whether another question has these rows, in any order."""
+        found = self._rows(other.sql())
+        return found is not None and len(found) == len(rows) and among(rows, found)
+
+    def _ties(self, question: Question) -> bool:
+        """Whether rows or groups around the rank have equal values, or there are too few."""
+        if not (top := question.top):
             return False
-        self._texts |= {gold, base.casefold()}
-        self.drawn += 1
-        reason = self.check.problem(question, gold)
-        if reason is None:
-            reason = self.growing.add(gold)
-            self._refused.update(kinds if reason else ())
-        if reason:
-            self.dropped[reason] += 1
-            return False
-        self.asked.append(Asked(kinds, question, gold, base, support))
-        return True
+        ranked = replace(question, show=(top.term,)).sql().rpartition(" LIMIT ")[0]
+        found = self._rows(f"{ranked} LIMIT {top.rank + 1}") or []
+        return len({row[-1] for row in found}) <= top.rank
 
-    def finish(self, database: Path, questions: int, copy: Path) -> Made:
-        """Leaves out what was lost meanwhile, and words with too few questions.
+    def _rows(self, sql: str) -> list[Row] | None:
+        """Rows, one more than a question may have at most; None if the query fails or is slow."""
+        steps = iter(range(_STEPS))
+        self.connection.set_progress_handler(lambda: next(steps, None) is None, _TICK)
+        try:
+            return self.connection.execute(sql).fetchmany(MOST_ROWS + 1)
+        except (sqlite3.Error, OverflowError):
+            return None
 
-        Raises:
-            DataError: There are too few questions.
-        """
-        lost = self.growing.recheck()
-        kept = self._enough(lost, database, questions)
+    def judge(self, database: Path, asked: Sequence[Asked]) -> bool:
+        """Drops what the test suite for these questions refuses; whether there was anything."""
+        lost = refused(database, [one.gold for one in asked])
         self.dropped.update(lost.values())
-        if few := sum(one.gold not in lost for one in self.asked) - len(kept):
-            self.dropped["its word has too few questions"] += few
-        asked = [one for one in kept if not one.support][:questions]
-        used = {kind for one in asked for kind in one.kinds}
-        final = [
-            one for one in kept if one in asked or (one.support and set(one.kinds) <= used)
+        self.asked = [one for one in self.asked if one.gold not in lost]
+        return bool(lost)
+
+    def best(self, questions: int) -> list[Asked]:
+        """At most so many questions on words with enough of them, and the solved examples."""
+        single = Counter(one.words for one in asked_only(self.asked))
+        shown = {one.words for one in self.asked if one.support}
+        good = {name for name in self.meanings if single[name,] >= _FEWEST and (name,) in shown}
+        asked = [one for one in asked_only(self.asked) if good.issuperset(one.words)]
+        two = [one for one in asked if len(one.words) > 1][: questions // _TWO_WORDS]
+        asked = [*two, *(one for one in asked if len(one.words) == 1)][:questions]
+        used = {name for one in asked for name in one.words}
+        return [
+            one for one in self.asked
+            if one in asked or (one.support and used.issuperset(one.words))
         ]  # fmt: skip
-        report = self.growing.save(copy, {one.gold for one in final})
-        meanings = {kind: m for kind, m in self.meanings.items() if kind in used}
-        return Made(
-            self.profile, meanings, tuple(final), self.drawn, dict(self.dropped), report
-        )  # fmt: skip
 
-    def _enough(self, lost: Collection[str], database: Path, questions: int) -> list[Asked]:
-        """What is left without the lost gold queries and words with too few questions.
 
-        Raises:
-            DataError: There are too few.
-        """
-        kept = [one for one in self.asked if one.gold not in lost]
-        singles = Counter(one.kinds[0] for one in kept if len(one.kinds) == 1 and not one.support)
-        helped = {one.kinds[0] for one in kept if one.support}
-        good = {kind for kind in self.meanings if singles[kind] >= _FEWEST and kind in helped}
-        kept = [one for one in kept if set(one.kinds) <= good]
-        count = sum(not one.support for one in kept)
-        if count < questions:
-            possible = "no question is possible;"
-            if count:
-                possible = f"{count} questions are possible, not {questions}; use "
-                possible += f"--questions {count} or less, or"
-            raise DataError(
-                f"{database}: {possible} name more columns in a lexicon (--lexicon FILE)"
-            )
-        return kept
+def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
+    """Why golds are refused by the test suite that is built for them, by their text."""
+    original = Original(database, golds)
+    cases = original.cases()
+    choose(original, cases)
+    good = {
+        case.gold for case in cases
+        if all(equivalent(case.gold, mutant, original.schema) for mutant in case.open)
+    }  # fmt: skip
+    return dict.fromkeys((gold for gold in golds if gold not in good), "ties with a mutant")
+
+
+def asked_only(asked: Sequence[Asked]) -> list[Asked]:
+    """Without solved examples."""
+    return [one for one in asked if not one.support]
+
+
+def _modes(question: Question) -> Iterator[Question]:
+    """What the most common values are, where conditions mention them."""
+    for one in question.where:
+        if one.rule == "mode" and isinstance(one.of, Plain):
+            yield Question(question.entity, (), by=one.of, top=Top(COUNT))

@@ -1,33 +1,78 @@
 """What a database holds, in words: what a row of a table is called, what each column is to it.
 
 Roles come from declared types and keys, from the values, and from the last word of the name.
-A table or column whose name is no English, and that the lexicon does not name, is never asked
-about; neither is one of which no question reads well, such as "is_active".
+A table or column whose name is no English, and that the user's lexicon does not name, is never
+asked about; neither is one of which no question reads well, such as "is_active".
+
+A lexicon is a YAML file::
+
+    tables:
+      KND:
+        one: customer
+        many: customers
+        columns:
+          GEB: date of birth
+          UMS: {name: turnover, role: total}
+          X17: ""            # never asked about
 """
 
+import re
 import sqlite3
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from lm_eval_ext.benchmarks.magnifico.generate import english
-from lm_eval_ext.benchmarks.magnifico.generate.lexicon import Lexicon, Role
-from lm_eval_ext.benchmarks.magnifico.generate.roles import (
-    FEWEST_ROWS,
-    MOST_CATEGORIES,
-    MOST_VALUES,
-    MOST_WORDS,
-    NO_ROW,
-    PLACES,
-    UNSAID,
-    quantity,
-    role_of,
-)
-from lm_eval_ext.errors import DataError
-from lm_eval_ext.sql.distill.scratch_db import NoResultError, Runner
+from lm_eval_ext.errors import DataError, OptionError, first_problem
+from lm_eval_ext.sql import place_of, sqlite_path
 from lm_eval_ext.sql.schema import Column, Schema, Table, schema_of
 from lm_eval_ext.sql.values import Value, quoted
+
+Role = Literal[
+    "key", "name", "first", "last", "amount", "total", "year", "date", "place", "category", "other"
+]
+"""What a column is to its table. ``total`` is an amount that makes sense when it is summed;
+``other`` is never asked about."""
+
+FEWEST_ROWS = 4
+"""A table with fewer rows is not asked about: nearly every question on it is trivial."""
+
+_MOST_WORDS, _MOST_TEXT, _MOST_CATEGORIES, _MOST_VALUES = 3, 32, 40, 60
+
+
+class ColumnEntry(BaseModel):
+    """What a lexicon calls a column, and what it is if its values do not show it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    name: str
+    role: Role | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, given: object) -> object:
+        return {"name": given} if isinstance(given, str) else given
+
+
+class TableEntry(BaseModel):
+    """What a lexicon calls a row of a table, and its columns."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    one: str = ""
+    many: str = ""
+    columns: dict[str, ColumnEntry] = {}
+
+
+class Lexicon(BaseModel):
+    """A user's lexicon."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    tables: dict[str, TableEntry] = {}
 
 
 @dataclass(frozen=True)
@@ -55,11 +100,6 @@ class Field:
     values: tuple[Value, ...] = ()
     common: tuple[Value, ...] = ()
     whole: bool = False
-
-    @property
-    def numeric(self) -> bool:
-        """Whether it can be compared, averaged and sorted as a quantity."""
-        return self.role in {"amount", "total"}
 
 
 @dataclass(frozen=True)
@@ -109,212 +149,258 @@ class Profile:
 
     entities: Mapping[str, Entity]
     links: tuple[Link, ...]
-    keys: int
     unsaid: Mapping[str, int]
 
-    def children(self, entity: Entity) -> tuple[Link, ...]:
+    def children(self, entity: Entity) -> list[Link]:
         """The links that lead to an entity from other entities."""
-        return tuple(
+        return [
             link for link in self.links
-            if link.parent == entity.table and link.child != link.parent
-            and link.key == entity.identifier
-        )  # fmt: skip
+            if link.parent == entity.table != link.child and link.key == entity.identifier
+        ]  # fmt: skip
 
-    def parents(self, entity: Entity) -> tuple[Link, ...]:
-        """The links from an entity to other entities."""
-        return tuple(
-            link for link in self.links if link.child == entity.table != link.parent
-        )  # fmt: skip
+    def parents(self, entity: Entity) -> list[Link]:
+        """The links from an entity to other entities, but those with one noun."""
+        links = [link for link in self.links if link.child == entity.table != link.parent]
+        nouns = Counter(link.noun for link in links)
+        return [link for link in links if nouns[link.noun] == 1]
 
 
-def open_database(path: Path) -> sqlite3.Connection:
-    """Opens a database read-only.
+def read(path: Path, lexicon: Path | None = None, *, strict: bool = True) -> Profile:
+    """Reads a SQLite database; ``strict`` leaves out what is not said well.
 
     Raises:
-        DataError: It is missing, locked, no SQLite database, or has rows that are not merged.
+        OptionError: There is no such lexicon, or it is a database of another engine.
+        DataError: It is missing, locked, no database, or has rows that are not merged; no table has
+            rows; or the lexicon is none, or names a table or column that the database lacks.
     """
     if not path.is_file():
-        problem = "this is a folder" if path.is_dir() else "there is no such file"
-        raise DataError(f"{path}: {problem}; name a SQLite database")
-    log = path.with_name(path.name + "-wal")
-    if log.exists() and log.stat().st_size:
-        raise DataError(
-            f"{path} has unmerged changes in {log.name}; close the program that writes it, or run: "
-            f'sqlite3 {path.name} "PRAGMA wal_checkpoint(TRUNCATE)"'
-        )
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError as error:
-        connection.close()
-        raise DataError(
-            f"{path}: cannot be read ({error}); close the program that writes it"
-        ) from None
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        if "malformed" in str(error):
-            raise DataError(f"{path}: damaged or cut off ({error}); copy it again") from None
-        raise DataError(
-            f"{path}: not a SQLite database, or an encrypted one ({error}); export it to a plain "
-            "SQLite database first"
-        ) from None
-    return connection
-
-
-def read(path: Path, lexicon: Lexicon, *, strict: bool = True) -> Profile:
-    """Reads a database.
-
-    ``strict`` leaves out what is not said well; without it every name is taken as it is.
-
-    Raises:
-        DataError: As :func:`open_database`, or no table has rows.
-    """
-    with closing(open_database(path)) as connection:
+        raise DataError(f"{path}: there is no such file; name a SQLite database")
+    place = sqlite_path(place_of(path)).absolute()
+    with closing(sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
         try:
             schema = schema_of(connection)
-            return _Reader(Runner(connection), schema, lexicon, strict=strict).read(path)
-        except (sqlite3.Error, NoResultError) as error:
-            raise DataError(f"{path}: cannot be read ({error}); copy it again") from None
+            found = _lexicon(lexicon, schema) if lexicon else {}
+            return _Reader(connection, schema, found, strict=strict).read(path)
+        except sqlite3.Error as error:
+            raise DataError(
+                f"{path}: cannot be read as a SQLite database ({error}); close the program that "
+                "writes it, or name a whole file that is not encrypted"
+            ) from None
 
 
+def _lexicon(path: Path, schema: Schema) -> dict[str, TableEntry]:
+    """The entries of a lexicon by names as they are declared."""
+    try:
+        found = Lexicon.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    except FileNotFoundError:
+        raise OptionError(f"--lexicon {path}: there is no such file") from None
+    except ValidationError as error:
+        raise DataError(f"{path}: {first_problem(error)}") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from None
+    entries = {}
+    for name, entry in found.tables.items():
+        if name not in schema:
+            raise DataError(f"{path}: the database has no table {name!r}")
+        columns = {}
+        for column in entry.columns:
+            if (declared := schema[name].column(column)) is None:
+                raise DataError(f"{path}: the table {name!r} has no column {column!r}")
+            columns[declared.name] = entry.columns[column]
+        entries[schema[name].name] = entry.model_copy(update={"columns": columns})
+    return entries
+
+
+@dataclass
 class _Reader:
-    def __init__(self, runner: Runner, schema: Schema, lexicon: Lexicon, *, strict: bool) -> None:
-        self._runner, self._schema, self._lexicon = runner, schema, lexicon
-        self._strict = strict
-        self._unsaid: dict[str, int] = {}
+    connection: sqlite3.Connection
+    schema: Schema
+    lexicon: Mapping[str, TableEntry]
+    strict: bool
 
     def read(self, path: Path) -> Profile:
-        sizes = {
-            name: int(str(self._runner.rows(f"SELECT count(*) FROM {quoted(name)}")[0][0]))
-            for name, table in self._schema.items() if not table.view
-        }  # fmt: skip
+        self.connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        self.unsaid = Counter[str]()
+        tables = {table.name: table for table in self.schema.values() if not table.view}
+        sizes = {name: self._rows(f"SELECT count(*) FROM {quoted(name)}")[0][0] for name in tables}
         if not any(sizes.values()):
             raise DataError(f"{path}: no table has rows; questions are about rows")
-        links = tuple(self._links())
-        entities = {}
+        links = [link for table in tables.values() for link in self._links(table)]
+        entities: dict[str, Entity] = {}
         for name, rows in sizes.items():
-            if self._strict and rows < FEWEST_ROWS:
-                self._leave("table with too few rows")
-            elif entity := self._entity(self._schema[name], rows, links):
+            if self.strict and rows < FEWEST_ROWS:
+                self.unsaid["table with too few rows"] += 1
+            elif entity := self._entity(tables[name], rows, links):
                 entities[name] = entity
-        found = tuple(k for k in links if k.child in sizes and k.parent in sizes)
-        usable = tuple(k for k in found if k.child in entities and k.parent in entities)
-        return Profile(entities, usable, len(found), self._unsaid)
+        usable = tuple(k for k in links if k.child in entities and k.parent in entities)
+        return Profile(entities, usable, self.unsaid)
 
-    def _leave(self, reason: str) -> None:
-        self._unsaid[reason] = self._unsaid.get(reason, 0) + 1
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql).fetchall()
 
-    def _links(self) -> list[Link]:
-        links = []
-        for table in self._schema.values():
-            for key in table.foreign_keys:
-                if key.parent in self._schema and len(key.columns) == len(key.parent_columns) == 1:
-                    parent = self._schema[key.parent]
-                    target = parent.column(key.parent_columns[0])
-                    column = table.column(key.columns[0])
-                    if target is not None and column is not None:
-                        noun = self._link_noun(table, column, parent)
-                        links.append(Link(table.name, column.name, parent.name, target.name, noun))
-        return links
+    def _entry(self, table: Table) -> TableEntry:
+        return self.lexicon.get(table.name, TableEntry())
+
+    def _links(self, table: Table) -> Iterator[Link]:
+        for key in table.foreign_keys:
+            parent = self.schema.get(key.parent)
+            if (
+                parent is None
+                or parent.view
+                or not len(key.columns) == len(key.parent_columns) == 1
+            ):
+                continue
+            column, target = table.column(key.columns[0]), parent.column(key.parent_columns[0])
+            if column is not None and target is not None:
+                noun = self._link_noun(table, column, parent)
+                yield Link(table.name, column.name, parent.name, target.name, noun)
 
     def _link_noun(self, table: Table, column: Column, parent: Table) -> str:
         """``manager_id`` is a manager; other keys are named after the table they lead to."""
-        entry = self._lexicon.table(table.name).column(column.name)
-        if entry is not None and entry.name:
+        entry = self._entry(table).columns.get(column.name)
+        if entry and entry.name:
             return entry.name
         words = english.words_of(column.name)
         while words and words[-1] in {"id", "code", "no", "number", "key"}:
             words.pop()
         one = self._nouns(parent)[0]
-        own = one.split()
-        if english.is_spoken(words) and not set(own) <= set(words) and words[-1] not in UNSAID:
-            return " ".join(words)
-        return one
+        said = english.is_spoken(words) and words[-1] not in english.among("unsaid")
+        noun = english.row_noun(" ".join(words))[0] if said else one
+        return one if set(one.split()) <= set(noun.split()) else noun
 
     def _nouns(self, table: Table) -> tuple[str, str]:
-        entry = self._lexicon.table(table.name)
+        entry = self._entry(table)
         if entry.one:
             return entry.one, entry.many or english.plural(entry.one)
         words = english.words_of(table.name)
-        if not words:
-            return "", ""
-        if self._strict and (not english.is_spoken(words) or NO_ROW & set(words)):
-            return "", ""
-        one = " ".join([*words[:-1], english.singular(words[-1])])
-        return one, english.plural(one)
+        good = english.is_spoken(words) and not english.among("no_row") & set(words)
+        return (
+            english.row_noun(" ".join(words)) if words and (good or not self.strict) else ("", "")
+        )
 
-    def _entity(self, table: Table, rows: int, links: tuple[Link, ...]) -> Entity | None:
+    def _entity(self, table: Table, rows: int, links: list[Link]) -> Entity | None:
         one, many = self._nouns(table)
         if not one:
-            self._leave("table whose name says nothing")
+            self.unsaid["table whose name says nothing"] += 1
             return None
-        keyed = {key.column for key in links if key.child == table.name}
+        keyed = {link.column for link in links if link.child == table.name}
         fields: dict[str, Field] = {}
         for column in table.columns:
             field = self._field(table, column, one, rows, linked=column.name in keyed)
-            if field is None:
-                continue
-            if field.phrase in fields or {one, many, table.name.lower()} & {
-                field.phrase,
-                field.phrase.removeprefix("number of "),
-            }:
-                self._leave("column with another one's name")
-                continue
-            fields[field.phrase] = field
-        targets = [key.key for key in links if key.parent == table.name]
+            if isinstance(field, str):
+                self.unsaid[field] += 1
+            elif field.phrase in fields or field.phrase.removeprefix("number of ") in {
+                one, many, table.name.lower()
+            }:  # fmt: skip
+                self.unsaid["column with another one's name"] += 1
+            else:
+                fields[field.phrase] = field
         primary = [column.name for column in table.columns if column.primary_key]
-        own = primary[0] if len(primary) == 1 else None
-        identifier = own or (targets[0] if targets else None)
+        targets = [link.key for link in links if link.parent == table.name]
+        identifier = primary[0] if len(primary) == 1 else next(iter(targets), None)
         return Entity(table.name, one, many, rows, tuple(fields.values()), identifier)
 
     def _field(
         self, table: Table, column: Column, one: str, rows: int, *, linked: bool
-    ) -> Field | None:
-        entry = self._lexicon.table(table.name).column(column.name)
-        phrase = entry.name if entry else self._phrase(column, one)
-        if entry is not None and not entry.name:
-            self._leave("column that the lexicon leaves out")
-            return None
+    ) -> Field | str:
+        """A field; or why there is none."""
+        entry = self._entry(table).columns.get(column.name)
+        phrase = entry.name if entry else self._phrase(table, column, one)
         if not phrase:
-            self._leave("column whose name says nothing")
-            return None
-        asked = f"SELECT {quoted(column.name)}, count(*) FROM {quoted(table.name)} GROUP BY 1"
-        counted = self._runner.rows(f"{asked} ORDER BY 1")
-        counts: dict[Value, int] = {
-            value: int(str(count)) for value, count in counted if value is not None
-        }
+            return f"column {'that the lexicon leaves out' if entry else 'whose name says nothing'}"
+        name = quoted(column.name)
+        counted = self._rows(f"SELECT {name}, count(*) FROM {quoted(table.name)} GROUP BY 1")
+        counts: dict[Value, int] = {value: count for value, count in counted if value is not None}
         nulls = rows - sum(counts.values())
         role = (entry.role if entry else None) or role_of(
-            column, phrase, counts, rows, entry, linked=linked
+            column, phrase, counts, rows, named=entry is not None, linked=linked
         )
-        if (role == "other" or (self._strict and 2 * nulls > rows)) and self._strict:
-            self._leave("column that no question is asked about")
-            return None
-        common = sorted(counts, key=lambda value: (-counts[value], str(value)))[:MOST_CATEGORIES]
+        if self.strict and (role == "other" or 2 * nulls > rows):
+            return "column that no question is asked about"
+        if entry is None:
+            phrase = _said(phrase, number=role in {"amount", "total"})
+        common = sorted(counts, key=lambda value: (-counts[value], str(value)))
         values = sorted(counts, key=lambda value: (isinstance(value, str), value))  # type: ignore[type-var,unused-ignore]
-        if role in {"amount", "total"} and entry is None:
-            phrase = quantity(phrase)
-        elif entry is None:  # "languages" of a song has one value in each row
-            front, _, noun = phrase.rpartition(" ")
-            phrase = f"{front} {english.singular(noun)}".strip()
-        step = max(1, len(values) // MOST_VALUES)
         return Field(
             table.name, column.name, phrase, role, len(counts), nulls,
-            values=tuple(values[::step]),
-            common=tuple(common) if role in {"category", "place"} else (),
+            values=tuple(values[:: max(1, len(values) // _MOST_VALUES)]),
+            common=tuple(common[:_MOST_CATEGORIES]) if role in {"category", "place"} else (),
             whole=all(isinstance(value, int) for value in counts),
         )  # fmt: skip
 
-    def _phrase(self, column: Column, one: str) -> str:
+    def _phrase(self, table: Table, column: Column, one: str) -> str:
         """The column's words without the table's: ``customer_name`` of a customer is "name"."""
         words = english.words_of(column.name)
-        own = one.split()
-        for start in (own, own[-1:]):
+        for start in (one.split(), one.split()[-1:], english.words_of(table.name)):
             if words[: len(start)] == start and len(words) > len(start):
                 words = words[len(start) :]
                 break
-        if self._strict and (
-            not english.is_spoken(words) or len(words) > MOST_WORDS or len(PLACES & set(words)) > 1
-        ):
-            return ""
-        return " ".join(words)
+        places = len(english.among("place") & set(words))
+        good = english.is_spoken(words) and len(words) <= _MOST_WORDS and places <= 1
+        return " ".join(words) if good or not self.strict else ""
+
+
+def _said(phrase: str, *, number: bool) -> str:
+    """``adults`` as a number is "number of adults"; "languages" of a song has one in each row."""
+    front, _, head = phrase.rpartition(" ")
+    if not number:
+        return f"{front} {english.singular(head)}".strip()
+    if " of " in phrase or english.singular(head) == head:
+        return phrase
+    return f"{'amount' if head in english.among('money') else 'number'} of {phrase}"
+
+
+def role_of(  # noqa: PLR0911
+    column: Column, phrase: str, counts: Mapping[Value, int], rows: int, *, named: bool,
+    linked: bool,
+) -> Role:  # fmt: skip
+    """The role of a column.
+
+    Args:
+        column: As declared.
+        phrase: What it is called.
+        counts: Its values, with their numbers of rows.
+        rows: Of the table.
+        named: Whether the lexicon names it.
+        linked: Whether it is a foreign key.
+    """
+    words = phrase.split()
+    head = words[words.index("of") - 1] if "of" in words[1:] else words[-1]
+    texts = [value for value in counts if isinstance(value, str)]
+    if phrase in {"first name", "last name"} and texts:
+        return "first" if words[0] == "first" else "last"
+    if head in {"name", "title"} and len(texts) > 1:
+        return "name"
+    unsaid = {head, words[0]} & english.among("unsaid") or head.endswith("ed")
+    if column.primary_key or linked or (unsaid and not named):
+        return "other"
+    numbers = [value for value in counts if isinstance(value, int | float)]
+    if counts and len(numbers) == len(counts):
+        return _numeric_role(set(words), head, numbers)
+    tidy = all(t.strip() == t and t.isprintable() and t and '"' not in t for t in texts)
+    if not texts or len(texts) < len(counts) or not tidy:
+        return "other"
+    if all(_is_day(text) for text in texts):
+        return "date"
+    if head in english.among("date") or any(_is_day(text[:10]) for text in texts):
+        return "other"  # in a spelling that does not sort
+    if head in english.among("place") and len(counts) < rows:
+        return "place"
+    short = all(1 < len(text) <= _MOST_TEXT and not text.isdigit() for text in texts)
+    few = 1 < len(counts) <= min(_MOST_CATEGORIES, max(2, rows * 6 // 10))
+    return "category" if short and few else "other"
+
+
+def _numeric_role(words: set[str], head: str, numbers: list[int | float]) -> Role:
+    if head in {"year", "founded", "since"}:
+        years = all(isinstance(value, int) and 1000 <= value < 2200 for value in numbers)  # noqa: PLR2004
+        return "year" if years and head == "year" else "other"
+    no_amount = english.among("date") | english.among("place") | english.among("room")
+    if head in no_amount - {"area"} or len(numbers) < FEWEST_ROWS:
+        return "other"
+    sums = head in english.among("total") and not words & english.among("rate")
+    return "total" if sums else "amount"
+
+
+def _is_day(text: str) -> bool:
+    return re.fullmatch(r"\d{4}-\d\d-\d\d", text) is not None

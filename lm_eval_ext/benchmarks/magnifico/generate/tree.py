@@ -1,20 +1,54 @@
-"""What a question is derived from: a typed tree that is rendered to SQL and to words.
+"""What a question is derived from: a tree of nodes, each of which is said in SQL and in words.
 
-A node whose ``kind`` is not empty is what a novel word expresses. Rendered to SQL it is the
-meaning; rendered to words it is either the meaning or the word, and nothing else changes. So the
-base question and the novel ones are exact pairs.
+The node that expresses a novel word has the word's name as its ``kind``. In SQL it is always the
+meaning; in words it is the meaning, or the word if ``said`` has one for its kind, and nothing else
+changes. So the base question and the novel ones are exact pairs.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, TypeAlias
 
+from lm_eval_ext.benchmarks.magnifico.generate.english import (
+    among,
+    known,
+    listed,
+    plural,
+    value_text,
+)
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Entity, Field, Link
-from lm_eval_ext.sql.values import Value
+from lm_eval_ext.sql.values import Value, quoted
 
-Way = Literal["joined", "difference", "days", "product"]
-Operator = Literal["=", "<>", ">", ">=", "<", "<=", "LIKE"]
-Function = Literal["MAX", "MIN", "AVG", "SUM", "COUNT"]
+Path: TypeAlias = tuple[Link, ...]
+Tables: TypeAlias = Mapping[Path, str]
+"""Aliases of joined tables by the links that lead there; empty where nothing is joined."""
+
+Said: TypeAlias = Mapping[str, str]
+"""Novel words by kind."""
+
+FUNCTIONS = {"MAX": "highest", "MIN": "lowest", "AVG": "average", "SUM": "total"}
+_RANKS = {(True, 1): "highest", (False, 1): "lowest", (True, 2): "second highest"}
+ADJECTIVES = frozenset({"equals", "above", "either", "linked", "at_least"})
+"""Kinds whose word stands before the noun: "hefty orders"."""
+
+
+@cache
+def name(text: str) -> str:
+    """A table or column, quoted where SQLite or sqlglot would not read it as a name."""
+    from sqlglot.dialects.sqlite import SQLite
+
+    plain = re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) and text.lower() not in among("keywords")
+    tokens = SQLite().tokenize(text) if plain else []
+    return text if [token.token_type.name for token in tokens] == ["VAR"] else quoted(text)
+
+
+def literal(value: Value) -> str:
+    """A value in SQL."""
+    if isinstance(value, int | float):
+        return f"{value:.10g}" if isinstance(value, float) else str(value)
+    return "'" + str(value).replace("'", "''") + "'"
 
 
 @dataclass(frozen=True)
@@ -22,7 +56,7 @@ class Plain:
     """A column of the entity asked about, or of the one that links lead to."""
 
     field: Field
-    links: tuple[Link, ...] = ()
+    links: Path = ()
 
     @property
     def phrase(self) -> str:
@@ -34,140 +68,124 @@ class Plain:
             last = ""
         return " ".join(filter(None, [*(f"{one}'s" for one in nouns), last, self.field.phrase]))
 
+    def columns(self) -> tuple["Plain", ...]:
+        """The columns in it."""
+        return (self,)
+
+    def sql(self, tables: Tables) -> str:
+        """The column."""
+        return f"{tables[self.links]}.{name(self.field.name)}" if tables else name(self.field.name)
+
+    def words(self, said: Said) -> str:
+        """What it is called."""
+        return self.phrase
+
 
 @dataclass(frozen=True)
 class Pair:
-    """Two columns of the entity as one: joined texts, a difference, days between, a product."""
+    """Two columns of the entity as one: ``joined`` texts, a ``difference``, and so on."""
 
-    way: Way
+    way: str
     first: Plain
     second: Plain
     kind: str = ""
+
+    def columns(self) -> tuple[Plain, ...]:
+        """The columns in it."""
+        return (self.first, self.second)
+
+    def sql(self, tables: Tables) -> str:
+        """The expression."""
+        made: str = known()["pairs"][self.way]["sql"].format(
+            self.first.sql(tables), self.second.sql(tables)
+        )
+        return made
+
+    def words(self, said: Said) -> str:
+        """The word, or the meaning."""
+        meaning = known()["pairs"][self.way]["base"].format(self.first.phrase, self.second.phrase)
+        return said.get(self.kind, meaning)
 
 
 @dataclass(frozen=True)
 class Aggregate:
     """A function of a column over the rows; of the rows themselves if there is no column."""
 
-    function: Function
-    of: "Plain | Pair | None" = None
+    function: str
+    of: Plain | Pair | None = None
     kind: str = ""
+
+    def columns(self) -> tuple[Plain, ...]:
+        """The columns in it."""
+        return self.of.columns() if self.of else ()
+
+    def sql(self, tables: Tables) -> str:
+        """The expression."""
+        return f"{self.function}({self.of.sql(tables) if self.of else '*'})"
+
+    def words(self, said: Said) -> str:
+        """As "average price", or "number"."""
+        if self.of is None:
+            return said.get(self.kind, "number")
+        return f"{said.get(self.kind, FUNCTIONS[self.function])} {self.of.words(said)}"
 
 
 Term: TypeAlias = Plain | Pair | Aggregate
 
 
 @dataclass(frozen=True)
-class Compare:
-    """A column and a value."""
+class Clause:
+    """A condition.
 
-    term: Plain | Pair
-    operator: Operator
-    value: Value
+    Attributes:
+        rule: One of the conditions in ``words.yaml``.
+        of: What it is about; the linked key has no phrase.
+        values: What it is compared with.
+        inner: A condition on the rows that it is compared with, or on the child's rows.
+        child: The entity of ``link``, from which ``link`` leads here.
+        link: A child's link.
+        kind: The novel word's name, if it expresses one.
+    """
+
+    rule: str
+    of: Plain | Pair | None = None
+    values: tuple[Value, ...] = ()
+    inner: "Clause | None" = None
+    child: Entity | None = None
+    link: Link | None = None
     kind: str = ""
 
-    def term_name(self) -> str:
-        """The column's name; only for a column itself."""
-        assert isinstance(self.term, Plain)
-        return self.term.field.name
+    def columns(self) -> tuple[Plain, ...]:
+        """The columns in it, those of a child left out."""
+        inner = self.inner.columns() if self.inner and not self.link else ()
+        return (self.of.columns() if self.of else ()) + inner
 
+    def sql(self, tables: Tables) -> str:
+        """The condition."""
+        parts = {"inner": self.inner.sql({}) if self.inner else ""}
+        if self.link:
+            here = name(self.link.key)
+            parts |= {"x": f"{tables[()]}.{here}" if tables else here}
+            parts |= {"key": name(self.link.column), "child": name(self.link.child)}
+        elif self.of:
+            field = self.of.columns()[0].field
+            parts |= {"x": self.of.sql(tables), "c": name(field.name), "t": name(field.table)}
+        return self._said("sql", literal, **parts)
 
-@dataclass(frozen=True)
-class OneOf:
-    """A column that has one of two values."""
+    def words(self, said: Said, *, many: bool = True) -> str:
+        """What is said behind a noun: "whose price is above 30"."""
+        are, have, do = ("are", "have", "do") if many else ("is", "has", "does")
+        return self._said(
+            "novel" if self.kind in said else "base", value_text, are=are, have=have, do=do,
+            p=self.of.words(said) if self.of else "", one=self.child.one if self.child else "",
+            inner=self.inner.words(said) if self.inner else "", word=said.get(self.kind, ""),
+        )  # fmt: skip
 
-    term: Plain
-    values: tuple[Value, ...]
-    kind: str = ""
-
-
-@dataclass(frozen=True)
-class Average:
-    """A column above (or below) its average over the whole table, less the deviation if so."""
-
-    term: Plain
-    above: bool = True
-    less_deviation: bool = False
-    kind: str = ""
-
-
-@dataclass(frozen=True)
-class Exceeds:
-    """A column above its maximum among those that a condition holds for."""
-
-    term: Plain
-    those: Compare
-    kind: str = ""
-
-
-@dataclass(frozen=True)
-class Extreme:
-    """A column that has its highest or lowest value in the table."""
-
-    term: Plain
-    highest: bool
-    kind: str = ""
-
-
-@dataclass(frozen=True)
-class Mode:
-    """A column that has its most frequent value in the table."""
-
-    term: Plain
-    kind: str = ""
-
-
-@dataclass(frozen=True)
-class Linked:
-    """Rows that a child's link leads to (or none does); ``where`` is about the child."""
-
-    link: Link
-    child: Entity
-    where: Compare | None = None
-    negated: bool = False
-    kind: str = ""
-
-
-@dataclass(frozen=True)
-class Shorter:
-    """A text with fewer characters."""
-
-    term: Plain
-    characters: int
-    kind: str = ""
-
-
-@dataclass(frozen=True)
-class During:
-    """A date from the first day to before the last, which are two whole months."""
-
-    term: Plain
-    first: str
-    behind: str
-    months: str
-    kind: str = ""
-
-
-Filter: TypeAlias = (
-    Compare | OneOf | Average | Exceeds | Extreme | Mode | Linked | Shorter | During
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Having:
-    """Groups of which an aggregate is above or below a number."""
-
-    term: Aggregate
-    operator: Operator
-    value: int | float
-
-
-@dataclass(frozen=True)
-class Versus:
-    """What is shown must also occur among the rows of another condition, or must not."""
-
-    condition: Filter
-    also: bool
+    def _said(self, how: str, value: Callable[[Value], str], **parts: str) -> str:
+        way: str = known()["conditions"][self.rule].get(how, "that {are} {word}")
+        return way.format(
+            *map(value, self.values), raw=self.values[-1] if self.values else "", **parts
+        )
 
 
 @dataclass(frozen=True)
@@ -178,6 +196,26 @@ class Top:
     descending: bool = True
     rank: int = 1
     kind: str = ""
+
+    def sql(self, tables: Tables) -> str:
+        """The end of a query."""
+        end = f" OFFSET {self.rank - 1}" if self.rank > 1 else ""
+        order = f"{self.term.sql(tables)} {'DESC' if self.descending else 'ASC'}"
+        return f" ORDER BY {order} LIMIT 1{end}"
+
+    def words(self, said: Said) -> str:
+        """As "second highest"."""
+        mode = kind_of(self.kind) == "value_mode"
+        return said.get(self.kind, "most common" if mode else _RANKS[self.descending, self.rank])
+
+
+@dataclass(frozen=True)
+class Having:
+    """Groups of which an aggregate is above or below a number."""
+
+    term: Aggregate
+    rule: Literal[">", "<"]
+    value: int | float
 
 
 @dataclass(frozen=True)
@@ -191,38 +229,136 @@ class Question:
         by: What rows are grouped by; it is the result's first column.
         top: Only this row or group.
         having: Only these groups; ``by`` alone is shown then.
-        versus: A second set, for what is shown once.
         distinct: Whether equal rows are shown once.
         style: Which of several ways to say it.
     """
 
     entity: Entity
     show: tuple[Term, ...]
-    where: tuple[Filter, ...] = ()
+    where: tuple[Clause, ...] = ()
     by: Plain | None = None
     top: Top | None = None
     having: Having | None = None
-    versus: Versus | None = None
     distinct: bool = False
     style: int = 0
 
-    def terms(self) -> Iterator[Term]:
-        """All columns that it mentions, those of conditions included."""
-        yield from self.show
-        yield from (self.by,) if self.by else ()
-        yield from (self.top.term,) if self.top else ()
-        yield from (self.having.term,) if self.having else ()
-        for one in self.where:
-            if not isinstance(one, Linked):
-                yield one.term
-            if isinstance(one, Exceeds):
-                yield one.those.term
+    def columns(self) -> Iterator[Plain]:
+        """All columns that it mentions, as often as it does."""
+        parts = (*self.show, self.by, self.top and self.top.term, self.having and self.having.term)
+        for part in (*parts, *self.where):
+            yield from part.columns() if part else ()
 
-    def plain(self) -> Iterator[Plain]:
-        """All columns themselves, as often as they are mentioned."""
-        for term in self.terms():
-            inner = term.of if isinstance(term, Aggregate) else term
-            if isinstance(inner, Pair):
-                yield from (inner.first, inner.second)
-            elif inner is not None:
-                yield inner
+    def sql(self) -> str:
+        """The gold query, in SQLite's dialect."""
+        ends = [one.links[:end] for one in self.columns() for end in range(1, len(one.links) + 1)]
+        paths: list[Path] = list(dict.fromkeys([(), *ends]))
+        tables = {path: f"T{n}" for n, path in enumerate(paths, 1)} if ends else {}
+        shown = ", ".join(one.sql(tables) for one in (*([self.by] if self.by else ()), *self.show))
+        query = (
+            f"SELECT {'DISTINCT ' if self.distinct else ''}{shown} FROM {name(self.entity.table)}"
+        )
+        query += " AS T1" if tables else ""
+        for path in paths[1:]:
+            link, here = path[-1], tables[path]
+            query += (
+                f" JOIN {name(link.parent)} AS {here} ON "
+                f"{tables[path[:-1]]}.{name(link.column)} = {here}.{name(link.key)}"
+            )
+        if self.where:
+            query += " WHERE " + " AND ".join(one.sql(tables) for one in self.where)
+        if self.by:
+            query += f" GROUP BY {self.by.sql(tables)}"
+        if self.having:
+            having = self.having
+            query += f" HAVING {having.term.sql(tables)} {having.rule} {literal(having.value)}"
+        return query + (self.top.sql(tables) if self.top else "")
+
+    def words(self, said: Said) -> str:
+        """One sentence. ``said`` are the novel words by kind; without any, the base question."""
+        ways = known()["sentences"][self._shape()]
+        top, having = self.top, self.having
+        term = having.term if having else self.show[0] if self.show else None
+        rows, row = self._noun(said), self._noun(said, many=False)
+        plain = [plural(one.words(said)) if isinstance(one, Plain) else "" for one in self.show]
+        parts = {
+            "rows": rows,
+            "row": row,
+            "all": f"{'the' if self.where else 'all'} {rows}",
+            "there": self._noun(said, there="are there"),
+            "things": self.entity.many,
+            "shown": self._shown(said),
+            "many": listed(plain),
+            "is": "is" if len(self.show) == 1 else "are",
+            "measure": term.words(said) if term else "",
+        }
+        if by := self.by:
+            owner = by.links[-1].noun if by.links else ""
+            parts |= {"by": by.phrase, "bys": plural(by.phrase), "field": by.field.phrase}
+            parts |= {"fields": plural(by.field.phrase), "owner": owner, "owners": plural(owner)}
+        if top:
+            parts |= {"top": top.words(said), "term": top.term.words(said)}
+        if having:
+            value = value_text(having.value)
+            bound = f"{'above' if having.rule == '>' else 'below'} {value}"
+            parts |= {"value": value, "bound": bound, "counted": row if having.value == 1 else rows}
+        way: str = ways[self.style % len(ways)]
+        return way.format_map(parts)
+
+    def _shape(self) -> str:  # noqa: PLR0911
+        """The key of the sentences that say it."""
+        by, term = self.by, self.having.term if self.having else self.show[0] if self.show else None
+        owners = " of owners" if by and by.links else ""
+        counts = isinstance(term, Aggregate) and term.of is None
+        if self.top:
+            if by:
+                return (
+                    f"{'mode' if kind_of(self.top.kind) == 'value_mode' else 'top group'}{owners}"
+                )
+            if self.show == (self.top.term,):
+                return "top value"
+            return "top among" if self.where else "top row"
+        if self.having and term:
+            if counts and not self.having.term.kind:
+                return f"more{owners}"
+            return f"measured{'' if self.where else ' all'}{owners}"
+        if isinstance(term, Aggregate):
+            of = ("number" if term.kind else "count") if counts else "measure"
+            everything = by and of == "measure" and not self.where
+            return f"{of}{' by' if by else ''}{' all' if everything else ''}"
+        if self.distinct:
+            return "different"
+        if any(one.rule == "exceeds" for one in self.where):
+            return "list exceeding"  # verbs that are novel words have no other number
+        return "list" if all(isinstance(one, Plain) for one in self.show) else "list of expressions"
+
+    def _noun(self, said: Said, *, many: bool = True, there: str = "") -> str:
+        """The rows asked about, with their conditions.
+
+        ``there`` goes between the noun and what is said of it: "employees are there whose ...".
+        """
+        before = [
+            one for one in self.where if kind_of(one.kind) in ADJECTIVES and one.kind in said
+        ]  # fmt: skip
+        # Clauses with a clause of their own go last, so that none is read as part of another.
+        short = ("mode", "highest", "lowest")
+        behind = sorted(
+            (one for one in self.where if one not in before),
+            key=lambda one: (one.rule not in short, bool(one.link or one.inner)),
+        )
+        clauses = listed([one.words(said, many=many) for one in behind])
+        if len(behind) == 1 and behind[0].rule in short:
+            clauses = "with the" + clauses.partition(" the")[2]
+        noun = self.entity.many if many else self.entity.one
+        return " ".join(filter(None, [*(said[one.kind] for one in before), noun, there, clauses]))
+
+    def _shown(self, said: Said) -> str:
+        terms = [one.words(said) for one in self.show]
+        if len(terms) > 1 and isinstance(self.show[-1], Pair):
+            # Otherwise "the date and first name followed by the last name" could be two columns.
+            return f"{listed(terms[:-1])}, and the {terms[-1]}"
+        return listed(terms)
+
+
+def kind_of(name: str) -> str:
+    """The kind of an interpretation: ``above`` of ``above_2``."""
+    return name.rstrip("0123456789").removesuffix("_")
