@@ -41,11 +41,13 @@ def sql_score(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Execute SQL queries safely and compare their results with those of gold queries."""
+    from lm_eval_ext.cli import resumable
     from lm_eval_ext.data import cache_dir
     from lm_eval_ext.sql import score_file
 
-    summary = score_file(
-        predictions, databases, out, semantics=semantics, timeout_s=timeout, workers=workers,
-        cache=cache_dir(),
-    )  # fmt: skip
+    with resumable():
+        summary = score_file(
+            predictions, databases, out, semantics=semantics, timeout_s=timeout, workers=workers,
+            cache=cache_dir(),
+        )  # fmt: skip
     typer.echo(json.dumps(summary.as_dict(), indent=2) if as_json else summary.as_text())

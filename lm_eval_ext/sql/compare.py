@@ -16,21 +16,23 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.sql.ordering import Order, order_of
 from lm_eval_ext.sql.values import Failure, Row, Rows, Value
 
-RELATIVE, ABSOLUTE = 1e-9, 1e-12
+RELATIVE, ABSOLUTE, ZERO = 1e-9, 1e-12, 5e-14
 """Tolerances for two numbers of which at least one is a float. Adding 100,000 floats in another
-order changes a sum by about 1e-11, relative to the sum or, near zero, to its terms. Rounding that
-a query asks for (``round(x, 6)``) still counts as a difference."""
+order changes a sum by about 1e-11, relative to the sum or, near zero, to its terms: so the absolute
+one holds where one of the two is as good as zero. Rounding that a query asks for (``round(x, 6)``)
+still counts as a difference."""
 
 
 def close(a: Value, b: Value) -> bool:
     """Whether two values are equal, with tolerance if one of them is a float.
 
-    Integers equal floats of the same value. A text never equals a number or a blob; NULL equals
-    NULL.
+    Integers equal floats of the same value; decimals are equal by all their digits. A text never
+    equals a number or a blob; NULL equals NULL.
     """
     if type(a) is float or type(b) is float:
         if isinstance(a, (int, float)) and isinstance(b, (int, float)):
-            return math.isclose(a, b, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+            near_zero = ABSOLUTE if min(abs(a), abs(b)) < ZERO else 0.0
+            return math.isclose(a, b, rel_tol=RELATIVE, abs_tol=near_zero)
         return False
     return type(a) is type(b) and a == b
 
@@ -295,7 +297,7 @@ SEMANTICS = {
         ),
         Semantics(
             "strict",
-            1,
+            2,
             "multiset of rows, in the gold's order where it has one; ties and float noise allowed",
             _prepare_strict,
             made="strict",

@@ -24,9 +24,9 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.sql.engines.dialects import DIALECTS
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import (
+    OUT_OF_MEMORY,
     EngineName,
     Failure,
-    FailureKind,
     Outcome,
     Place,
     QueryJob,
@@ -69,6 +69,7 @@ class WorkerProcess:
         self.jobs: deque[Job] = deque()
         self.phase: Literal["gold", "prediction"] = "prediction"
         self.ready = False
+        self.fresh = True
         self._limits = limits
         self._since = time.monotonic()
         # Plain pipes instead of multiprocessing: see lm_eval_ext.sql.worker. A thread reads,
@@ -119,9 +120,15 @@ class WorkerProcess:
             self.ready = True
         elif message.kind == "done":
             self.jobs.popleft().outcome = message.content
+            self.fresh = False
             self.phase = "prediction"
         elif message.kind in ("gold", "prediction"):
             self.phase = message.kind
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the process has ended because its own memory did not suffice."""
+        return self._process.poll() == EXIT_OUT_OF_MEMORY
 
     def kill(self) -> None:
         """Ends the process at once."""
@@ -138,14 +145,9 @@ class WorkerProcess:
             return Failure("timeout", f"killed after {self._limits.wall_s:g} s without an answer")
         code = self._process.wait()
         # Other than us, only the system's out-of-memory killer is expected to send SIGKILL.
-        out_of_memory = code in (EXIT_OUT_OF_MEMORY, -getattr(signal, "SIGKILL", 0) or None)
-        kind: FailureKind = "too_large" if out_of_memory else "error"
-        what = (
-            "out of memory"
-            if out_of_memory
-            else f"the query crashed the database engine (status {code})"
-        )
-        return Failure(kind, what)
+        if code in (EXIT_OUT_OF_MEMORY, -getattr(signal, "SIGKILL", 0) or None):
+            return OUT_OF_MEMORY
+        return Failure("error", f"the query crashed the database engine (status {code})")
 
     def _send(self, item: tuple[Limits, EngineName] | ScoreJob | QueryJob) -> None:
         if self._process.stdin is None:
@@ -171,8 +173,8 @@ _AHEAD = 4
 """Jobs queued per worker, so that it need not wait for the parent between two of them."""
 
 _SECOND_CHANCES = 1
-"""How often a job is repeated whose worker crashed: the system's out-of-memory killer may have
-chosen it because of another program."""
+"""How often a job is repeated whose worker died: the system's out-of-memory killer may have chosen
+it because of another program, and queries before it may have left too little memory."""
 
 _STARTS = 3
 """Workers in a row that may die before they are ready."""
@@ -290,7 +292,8 @@ class Pool:
                 raise RuntimeError(f"SQL worker processes do not start: {failure.message}")
         elif worker.jobs:
             worker.jobs[0].deaths += not killed
-            if killed or worker.jobs[0].deaths > _SECOND_CHANCES:
+            decided = killed or (worker.fresh and worker.exhausted)
+            if decided or worker.jobs[0].deaths > _SECOND_CHANCES:
                 self._settle(worker.jobs.popleft(), failure, in_gold=worker.phase == "gold")
         self._lanes[index].extendleft(reversed(worker.jobs))
 

@@ -1,5 +1,6 @@
 """Scoring a file of predictions, the work of ``lm-eval-ext sql-score``."""
 
+import glob
 import hashlib
 import json
 import sqlite3
@@ -7,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from lm_eval_ext.sql.predictions import (
     format_of,
     read_predictions,
 )
-from lm_eval_ext.sql.values import NOT_SCORABLE, STATUSES, Status
+from lm_eval_ext.sql.values import NOT_SCORABLE, STATUSES, Place, Status, Verdict
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,8 @@ def score_file(
     """Writes a file's rows with their status, in the same order, and returns a summary.
 
     Everything is checked before the first query, and ``out`` appears only when it is complete.
+    Until then statuses are kept beside it, and whatever ends the process, the same command goes on
+    from there, unless the rows, the databases or the options have changed.
 
     Args:
         predictions: A .tsv or .jsonl file with db_id, gold_sql and predicted_sql.
@@ -120,35 +122,31 @@ def score_file(
     records = read_predictions(predictions)
     columns = list(dict.fromkeys(key for record in records for key in record)) or list(COLUMNS)
     known = databases_at(databases, cache, option="--databases")
-    counts: Counter[Status] = Counter()
-    with (
-        Executor(known, workers=workers, limits=limits) as executor,
-        tqdm(
-            total=len(records),
-            unit="row",
-            desc="sql-score",
-            disable=None if progress is None else not progress,
-        ) as bar,
-    ):
+    with Executor(known, workers=workers, limits=limits) as executor:
         # A server that is not there, or a role that is refused, is said before anything is scored.
         engine = engine_of(executor, known, (str(record["db_id"]) for record in records))
         signature = f"{rule.signature}|timeout:{limits.timeout_s:g}s|{engine}"
-        kept = _Kept(out, records, signature)
-        with atomic_text(out, errors="surrogateescape") as file:
-            writer = Writer(file, kind, columns)
-            began = time.perf_counter()
-            left = records[len(kept.statuses) :]
-            verdicts = executor.score(map(example_of, left), semantics=rule.name)
-            statuses = chain(
-                kept.statuses[:], kept.following(verdict.status for verdict in verdicts)
-            )
-            for record, status in zip(records, statuses, strict=True):
-                writer.write(record, status)
-                counts[status] += 1
+        part = _Part(out, records, known, signature)
+        began = time.perf_counter()
+        statuses = part.statuses()
+        verdicts = executor.score(map(example_of, records[len(statuses) :]), semantics=rule.name)
+        with tqdm(
+            total=len(records),
+            initial=len(statuses),
+            unit="row",
+            desc="sql-score",
+            disable=None if progress is None else not progress,
+        ) as bar:
+            for status in part.kept(len(statuses), verdicts):
+                statuses.append(status)
                 bar.update()
-            seconds = time.perf_counter() - began
-        kept.path.unlink(missing_ok=True)
-    return _summary(counts, seconds, signature)
+        seconds = time.perf_counter() - began
+    with atomic_text(out, errors="surrogateescape") as file:
+        writer = Writer(file, kind, columns)
+        for record, status in zip(records, statuses, strict=True):
+            writer.write(record, status)
+    part.remove()
+    return _summary(Counter(statuses), seconds, signature)
 
 
 def engine_of(executor: Executor, known: Databases | OneDatabase, db_ids: Iterable[str]) -> str:
@@ -165,39 +163,77 @@ def engine_of(executor: Executor, known: Databases | OneDatabase, db_ids: Iterab
     return f"sqlite:{sqlite3.sqlite_version}"
 
 
-class _Kept:
-    """What a run scored before its database went away, in a file beside the one to be written.
+class _Part:
+    """The statuses of the rows so far, in a file beside the one to be written.
 
-    Attributes:
-        path: Of that file.
-        statuses: Those of the first rows, from an earlier run on the same rows.
+    Its name has a checksum of everything that they depend on, so that another command neither
+    goes on with them nor writes among them. A line per row has its number, so that two of the
+    same commands may write at once.
     """
 
-    def __init__(self, out: Path, records: list[Record], signature: str) -> None:
-        self.path = out.with_name(f"{out.name}.kept.json")
-        rows = json.dumps([[record[key] for key in COLUMNS] for record in records])
-        self._key = hashlib.sha256(f"{signature}\n{rows}".encode()).hexdigest()
-        self.statuses: list[Status] = []
-        try:
-            kept = json.loads(self.path.read_text(encoding="utf-8"))
-            if kept["key"] == self._key:
-                self.statuses = [status for status in kept["statuses"] if status in STATUSES]
-        except (OSError, ValueError, KeyError, TypeError):
-            return
+    def __init__(
+        self, out: Path, records: list[Record], known: Databases | OneDatabase, signature: str
+    ) -> None:
+        rows = [[record[key] for key in COLUMNS] for record in records]
+        states = [_state(known.find(db_id)) for db_id in sorted({db_id for db_id, *_ in rows})]
+        text = json.dumps([signature, rows, states])
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        self._out = out
+        self._path = out.with_name(f"{out.name}.{digest}.part")
 
-    def following(self, statuses: Iterator[Status]) -> Iterator[Status]:
-        """Passes on the other rows' statuses; keeps all so far if the database goes away."""
+    def statuses(self) -> list[Status]:
+        """Those of the first rows that an earlier command has scored."""
         try:
-            for status in statuses:
-                self.statuses.append(status)
-                yield status
+            lines = self._path.read_text(encoding="utf-8").split("\n")[:-1]
+        except OSError:
+            return []
+        found = dict(line.partition(" ")[::2] for line in lines)
+        statuses: list[Any] = []
+        while (status := found.get(str(len(statuses)))) in STATUSES:
+            statuses.append(status)
+        return statuses
+
+    def kept(self, first: int, verdicts: Iterator[Verdict]) -> Iterator[Status]:
+        """Passes on statuses, and keeps each, from the row ``first``.
+
+        Raises:
+            DataError: A database cannot be used any more.
+            OptionError: The file cannot be written.
+        """
+        file = None
+        done = first
+        try:
+            for verdict in verdicts:
+                if file is None:
+                    # Line by line to the system: a killed process loses no row that was scored.
+                    file = self._path.open("a", encoding="utf-8", buffering=1)
+                file.write(f"{done} {verdict.status}\n")
+                done += 1
+                yield verdict.status
         except DataError as error:
-            kept = {"key": self._key, "statuses": self.statuses}
-            self.path.write_text(json.dumps(kept), encoding="utf-8")
             raise DataError(
-                f"{error}; the first {len(self.statuses):,} rows are scored and kept in "
-                f"{self.path.name}: the same command goes on from there"
+                f"{error}; the first {done:,} rows are scored and kept in "
+                f"{self._path.name}: the same command goes on from there"
             ) from None
+        except OSError as error:
+            raise OptionError(f"cannot write {self._path}: {error.strerror}") from None
+        finally:
+            if file is not None:
+                file.close()
+
+    def remove(self) -> None:
+        """Removes the file, and those of other commands for the same output."""
+        for path in self._out.parent.glob(f"{glob.escape(self._out.name)}.*.part"):
+            path.unlink(missing_ok=True)
+
+
+def _state(place: Place | None) -> list[Any]:
+    """What changes if a database's file does; of a server only where it is."""
+    path = None if place is None else Path(place.address)
+    if place is None or path is None or not path.is_file():
+        return [place]
+    found = path.stat()
+    return [place, found.st_size, found.st_mtime_ns]
 
 
 def _summary(counts: "Counter[Status]", seconds: float, signature: str) -> Summary:

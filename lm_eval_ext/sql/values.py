@@ -6,10 +6,32 @@ need nothing outside the standard library.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple, get_args
 
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.text import one_line
+
+
+class Exact(float):
+    """A decimal that is no integer: equal to another by its digits, to a float as the nearest one.
+
+    Made from its text.
+    """
+
+    def __init__(self, digits: str) -> None:
+        self.decimal = Decimal(digits)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Exact):
+            return self.decimal == other.decimal
+        return float(self) == other
+
+    __hash__ = float.__hash__
+
+    def __reduce__(self) -> tuple[type["Exact"], tuple[str]]:
+        return Exact, (str(self.decimal),)
+
 
 Value = int | float | str | bytes | None
 """A cell as SQLite stores it; values of other engines become one of these (docs/engines.md). Text
@@ -62,6 +84,10 @@ class Failure(NamedTuple):
 
     kind: FailureKind
     message: str
+
+
+OUT_OF_MEMORY = Failure("too_large", "out of memory")
+"""Of the worker itself; after it the worker is replaced."""
 
 
 class QueryError(LmEvalExtError):

@@ -22,6 +22,7 @@ from lm_eval_ext.sql.engines.base import Engine
 from lm_eval_ext.sql.engines.dialects import DIALECTS
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import (
+    OUT_OF_MEMORY,
     Failure,
     Outcome,
     Place,
@@ -34,7 +35,8 @@ from lm_eval_ext.sql.values import (
 )
 
 EXIT_OUT_OF_MEMORY = 77
-"""Exit status of a worker that ran out of memory and could not report it."""
+"""Exit status of a worker that ran out of memory. It never goes on, since what it has left depends
+on what it ran before: the parent decides by a fresh worker."""
 
 _GOLDS, _GOLD_CELLS = 512, 200_000
 """Gold results kept: about 20 MB at most, so that queries have enough memory."""
@@ -90,17 +92,20 @@ class Worker:
         self._sink.flush()
 
     def do(self, job: ScoreJob | QueryJob) -> Outcome:
-        """Returns the outcome of a job."""
-        try:
-            if isinstance(job, ScoreJob):
-                return self._score(job)
-            return self._engine.run(job.place.address, job.sql)
-        except MemoryError:
-            self._engine.close()
-            self._golds.clear()
-            self._cells = 0
-            failure = Failure("too_large", "out of memory")
-            return verdict_of(failure) if isinstance(job, ScoreJob) else failure
+        """Returns the outcome of a job.
+
+        Raises:
+            MemoryError: The process ran out of memory.
+        """
+        if isinstance(job, ScoreJob):
+            return self._score(job)
+        return self._run(job.place, job.sql)
+
+    def _run(self, place: Place, sql: str) -> Rows | Failure:
+        result = self._engine.run(place.address, sql)
+        if result is OUT_OF_MEMORY:
+            raise MemoryError
+        return result
 
     def _score(self, job: ScoreJob) -> Verdict | Failure:
         expected = self._expected(job)
@@ -108,7 +113,7 @@ class Worker:
             if expected.kind == "unavailable":
                 return expected
             return Verdict("gold_error", f"{expected.kind}: {expected.message}")
-        result = self._engine.run(job.place.address, job.predicted)
+        result = self._run(job.place, job.predicted)
         if isinstance(result, Failure):
             return result if result.kind == "unavailable" else verdict_of(result)
         return Verdict("correct" if expected.matches(result) else "wrong")
@@ -119,10 +124,10 @@ class Worker:
             self._golds.move_to_end(key)
             return self._golds[key][1]
         self.send(WorkerMessage("gold"))
-        result = self._engine.run(job.place.address, job.gold)
+        result = self._run(job.place, job.gold)
         expected: Expected | Failure
         if isinstance(result, Rows):
-            gold = Gold(job.gold, result, lambda sql: self._engine.run(job.place.address, sql))
+            gold = Gold(job.gold, result, lambda sql: self._run(job.place, sql))
             expected = find_semantics(job.semantics).prepare(gold)
             cells = len(result.rows) * len(result.columns)
         else:

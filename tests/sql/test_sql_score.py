@@ -7,17 +7,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from small_databases import PEOPLE, write_database
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.sql_score import sql_score
 from lm_eval_ext.errors import LmEvalExtError
-from lm_eval_ext.sql import STATUSES, score_file
+from lm_eval_ext.sql import STATUSES, Example, Executor, Verdict, score_file
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +101,7 @@ def test_json_in_json_out_and_a_summary_as_json(databases: Path, tmp_path: Path)
     assert (summary["rows"], summary["scored"], summary["correct"]) == (7, 5, 1)
     assert summary["accuracy"] == 0.2
     assert summary["verdicts_per_second"] > 0
-    assert summary["signature"].startswith("strict-v1|timeout:10s|")
+    assert summary["signature"].startswith("strict-v2|timeout:10s|")
     written = [json.loads(line) for line in out.read_text().splitlines()]
     assert [{**row, "status": None} for row in written] == [
         {**record, "status": None} for record in records
@@ -171,9 +172,38 @@ score_file(*map(Path, sys.argv[1:]), timeout_s=5000)
 """
 
 
-def test_ctrl_c_leaves_nothing_behind(databases: Path, tmp_path: Path) -> None:
+HEADER = "db_id\tgold_sql\tpredicted_sql\n"
+
+
+class Scorer:
+    """Stands in for the executor: what is asked, and a defect after some rows."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        self.ends_after = 99
+        monkeypatch.setattr(Executor, "score", lambda _, *given, **more: self.score(*given, **more))
+
+    def score(self, examples: Iterable[Example], *, semantics: str) -> Iterator[Verdict]:
+        assert semantics
+        self.asked = []
+        for example in examples:
+            if len(self.asked) == self.ends_after:
+                raise RuntimeError("a defect")
+            self.asked.append(example.predicted)
+            yield Verdict("wrong")
+
+
+def statuses(out: Path) -> list[str]:
+    return [line.rpartition("\t")[2] for line in out.read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_whatever_ends_it_the_same_command_goes_on(
+    databases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     path, out = tmp_path / "a.tsv", tmp_path / "out.tsv"
-    path.write_text(f"db_id\tgold_sql\tpredicted_sql\npeople\t{GOLD}\t{SLOW}\n")
+    asked = ("SELECT 5", "SELECT 6", SLOW, "SELECT 3 + 3")
+    path.write_text(HEADER + "".join(f"people\t{GOLD}\t{sql}\n" for sql in asked))
     child = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(path), str(databases), str(out)],
         stdout=subprocess.PIPE,
@@ -183,14 +213,57 @@ def test_ctrl_c_leaves_nothing_behind(databases: Path, tmp_path: Path) -> None:
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
     until = time.monotonic() + 300
-    while len(list(tmp_path.iterdir())) < 2:
+    while not [x for x in tmp_path.glob("out.tsv.*.part") if x.read_text().count("\n") == 2]:
         assert time.monotonic() < until
         time.sleep(0.02)
-    child.send_signal(signal.SIGINT)
-    _, error = child.communicate(timeout=300)  # far less than the query's time
+    child.send_signal(getattr(signal, how))
+    child.communicate(timeout=300)  # far less than the query's time
     assert child.returncode != 0
-    assert error.rstrip().endswith("KeyboardInterrupt")
-    assert list(tmp_path.iterdir()) == [path]
+    assert len(list(tmp_path.iterdir())) == 2
+
+    scorer = Scorer(monkeypatch)
+    score_file(path, databases, out, timeout_s=5000)
+    assert scorer.asked == [SLOW, "SELECT 3 + 3"]
+    assert statuses(out) == ["wrong", "correct", "wrong", "wrong"]
+    assert sorted(tmp_path.iterdir()) == [path, out]
+
+
+def test_statuses_are_kept_for_the_same_rows_databases_and_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, out, database = (tmp_path / name for name in ("a.jsonl", "out.tsv", "people.sqlite"))
+    write_database(database, PEOPLE)
+    rows = [{"db_id": "people", "gold_sql": GOLD, "predicted_sql": str(i)} for i in range(5)]
+    scorer = Scorer(monkeypatch)
+
+    def asked_after_a_defect(change: Callable[[], None], **options: Any) -> int:
+        """How many rows are asked anew after two were scored and something has changed."""
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        scorer.ends_after = 2
+        with pytest.raises(RuntimeError, match="a defect"):
+            score_file(path, database, out)
+        assert not out.exists()
+        change()
+        scorer.ends_after = 99
+        summary = score_file(path, database, out, **options)
+        assert statuses(out) == ["wrong"] * summary.rows
+        assert not list(tmp_path.glob("*.part"))
+        out.unlink()
+        return len(scorer.asked)
+
+    def tear() -> None:
+        """The last line is not whole: the system was cut off."""
+        (part,) = tmp_path.glob("*.part")
+        part.write_text(part.read_text().removesuffix("g\n"))
+
+    assert asked_after_a_defect(lambda: None) == 3
+    assert asked_after_a_defect(tear) == 4
+    assert asked_after_a_defect(lambda: None, workers=1) == 3
+    assert asked_after_a_defect(lambda: None, semantics="strict") == 5
+    assert asked_after_a_defect(lambda: None, timeout_s=3) == 5
+    other = json.dumps({**rows[0], "predicted_sql": "other"}) + "\n"
+    assert asked_after_a_defect(lambda: path.write_text(other * 5) and None) == 5
+    assert asked_after_a_defect(lambda: write_database(database, "CREATE TABLE more (a)")) == 5
 
 
 def test_a_command_that_lm_eval_ext_mounts(

@@ -6,14 +6,16 @@ Worker processes import this module: standard library only.
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from decimal import Decimal
 from typing import ClassVar
 
 from lm_eval_ext.sql.policy import Limits
-from lm_eval_ext.sql.values import SHOWN, Failure, Row, Rows, Value
+from lm_eval_ext.sql.values import OUT_OF_MEMORY, SHOWN, Exact, Failure, Row, Rows, Value
 from lm_eval_ext.text import one_line
 
-CELLS_VERSION = 1
+CELLS_VERSION = 2
 """Rises whenever a value of DuckDB or PostgreSQL would be compared as another; in signatures."""
 
 
@@ -56,14 +58,14 @@ class Engine(ABC):
             return self._run(address, sql)
         except MemoryError:
             self.close()  # frees the page caches
-            return Failure("too_large", "out of memory")
+            return OUT_OF_MEMORY
         except UnavailableError as error:
             return Failure("unavailable", one_line(str(error)))
         except TooLargeError as error:
             return Failure("too_large", one_line(str(error), limit=SHOWN))
         except self.errors as error:
             return self._failure(error)
-        except (ValueError, OverflowError, RecursionError) as error:
+        except (ValueError, OverflowError, RuntimeError) as error:  # of the driver's own
             return Failure("error", one_line(str(error), limit=SHOWN))
 
     @abstractmethod
@@ -99,47 +101,73 @@ class Engine(ABC):
 
 
 class Alarm:
-    """Calls ``ring`` from a thread of its own when time is up, until the block ends.
+    """A thread that calls a function when time is up, again and again until the block ends.
 
-    Args:
-        seconds: Of the clock.
-        clock: Returns seconds; of processor time or of real time.
-        ring: Called every :attr:`AGAIN_S` seconds, with how often it was called before.
+    One per process, since a query may leave no memory for another thread's stack.
+
+    Attributes:
+        rang: Whether time was up in the latest block.
     """
 
     AGAIN_S: ClassVar = 0.25
 
-    def __init__(
-        self, seconds: float, clock: Callable[[], float], ring: Callable[[int], None]
-    ) -> None:
-        self._until, self._clock, self._ring = clock() + seconds, clock, ring
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._task: tuple[float, Callable[[], float], Callable[[int], None]] | None = None
+        self._sleeps = False
+        self._times = 0
         self.rang = False
+        threading.Thread(target=self._watch, daemon=True).start()
 
-    def __enter__(self) -> "Alarm":
-        self._thread.start()
-        return self
+    @contextmanager
+    def after(
+        self, seconds: float, clock: Callable[[], float], ring: Callable[[int], None]
+    ) -> Iterator[None]:
+        """Watches the block.
 
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+        Args:
+            seconds: Of the clock.
+            clock: Returns seconds; of processor time or of real time.
+            ring: Called every :attr:`AGAIN_S` seconds, with how often it was called before.
+        """
+        with self._changed:
+            self._task, self._times, self.rang = (clock() + seconds, clock, ring), 0, False
+            if self._sleeps:  # otherwise it wakes up before time is up
+                self._changed.notify()
+        try:
+            yield
+        finally:
+            with self._changed:  # waits for ring
+                self._task = None
 
     def _watch(self) -> None:
-        while (left := self._until - self._clock()) > 0:
-            if self._over.wait(max(left, 0.01)):
-                return
-        times = 0
-        while not self._over.is_set():
-            self.rang = True
-            self._ring(times)
-            times += 1
-            self._over.wait(self.AGAIN_S)
+        with self._changed:
+            while True:
+                if self._task is None:
+                    self._sleeps = True
+                    self._changed.wait()
+                    self._sleeps = False
+                    continue
+                until, clock, ring = self._task
+                wait = max(until - clock(), 0.01)
+                if until <= clock():
+                    self.rang = True
+                    with suppress(Exception):  # this thread must go on
+                        ring(self._times)
+                    self._times += 1
+                    wait = self.AGAIN_S
+                del ring  # with the query's session
+                self._changed.wait(wait)
 
 
 def whole(value: int) -> Value:
     """An integer as it is compared: beyond 128 bits, where no float may follow, its text."""
     return value if value.bit_length() <= _MOST_BITS else str(value)
+
+
+def decimal_number(value: Decimal) -> Value:
+    """A decimal as it is compared: an integer if it is one."""
+    return whole(int(value)) if value == value.to_integral_value() else Exact(str(value))
 
 
 def number(value: float) -> Value:

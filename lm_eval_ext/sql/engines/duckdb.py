@@ -24,12 +24,13 @@ from lm_eval_ext.sql.engines.base import (
     Alarm,
     Engine,
     UnavailableError,
+    decimal_number,
     moment,
     number,
     whole,
 )
 from lm_eval_ext.sql.policy import Limits
-from lm_eval_ext.sql.values import SHOWN, Failure, Row, Rows, Value
+from lm_eval_ext.sql.values import OUT_OF_MEMORY, SHOWN, Failure, Row, Rows, Value
 from lm_eval_ext.text import one_line
 
 _KEPT_OPEN = 4
@@ -44,6 +45,15 @@ _TRUSTED: Final = {
 _FUNCTION = re.compile(r'"function_name":"((?:[^"\\]|\\.)*)"')
 """In DuckDB's own tree as JSON; in its texts the quotation marks are escaped."""
 
+_TABLE = re.compile(r'"table_name":"((?:[^"\\]|\\.)*)"')
+_PRIVATE: Final = {"duckdb_databases", "pragma_database_list"}
+"""Views that show where files lie."""
+
+_ENDS: Final = frozenset(
+    {date for kind in (datetime.datetime, datetime.date) for date in (kind.min, kind.max)}
+)
+"""What DuckDB's package makes of infinity, and of these days as well."""
+
 
 class DuckDBEngine(Engine):
     """Addresses are paths of DuckDB files; a few stay open."""
@@ -53,7 +63,8 @@ class DuckDBEngine(Engine):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._open: OrderedDict[str, tuple[Any, frozenset[str]]] = OrderedDict()
-        self._rang = False
+        self._alarm = Alarm()
+        self._ends = False
 
     def close(self) -> None:
         """Closes all connections; later queries open new ones."""
@@ -61,21 +72,24 @@ class DuckDBEngine(Engine):
             self._open.popitem()[1][0].close()
 
     def _run(self, address: str, sql: str) -> Rows:
-        self._rang = False
+        self._alarm.rang = self._ends = False
         database, refused = self._database(address)
         session = database.cursor()
-        alarm = Alarm(self.limits.timeout_s, time.process_time, lambda _: session.interrupt())
+        late = self._alarm.after(
+            self.limits.timeout_s, time.process_time, lambda _: session.interrupt()
+        )
         try:
-            with alarm:
+            with late:
                 _check(session, sql, refused)
                 session.execute(sql)
                 columns = tuple(column[0] for column in session.description)
                 self._check_columns(len(columns))
                 rows: list[Row] = []
                 self._collect(rows, self._rows(session))
+                if self._ends:
+                    rows = _with_infinity(session, sql, rows)
                 return Rows(columns, rows)
         finally:
-            self._rang = alarm.rang
             session.close()
 
     def _rows(self, session: Any) -> Iterator[Row]:
@@ -85,6 +99,8 @@ class DuckDBEngine(Engine):
 
     def _counted(self, value: Any) -> Value:
         cell = plain(value)
+        if isinstance(value, datetime.date) and value in _ENDS:
+            self._ends = True
         if isinstance(cell, str):
             self._spend(len(cell) if cell.isascii() else len(cell.encode("utf-8", "replace")))
         elif isinstance(cell, bytes):
@@ -92,10 +108,10 @@ class DuckDBEngine(Engine):
         return cell
 
     def _failure(self, error: Exception) -> Failure:
-        if self._rang and isinstance(error, duckdb.InterruptException):
+        if self._alarm.rang and isinstance(error, duckdb.InterruptException):
             return self._late()
         if isinstance(error, duckdb.OutOfMemoryException):
-            return Failure("too_large", "out of memory")
+            return OUT_OF_MEMORY
         if isinstance(error, duckdb.InternalException | duckdb.FatalException):
             self.close()  # the instance cannot be used any more
         return Failure("error", one_line(str(error), limit=SHOWN))
@@ -151,6 +167,22 @@ def _check(session: Any, sql: str, refused: frozenset[str]) -> None:
     called = {json.loads(f'"{name}"').lower() for name in _FUNCTION.findall(tree)}
     if denied := sorted(called & refused):
         raise ValueError(f"the function {denied[0]} is not allowed")
+    read = {json.loads(f'"{name}"').lower() for name in _TABLE.findall(tree)}
+    if denied := sorted(read & _PRIVATE):
+        raise ValueError(f"the view {denied[0]} is not allowed")
+
+
+def _with_infinity(session: Any, sql: str, rows: list[Row]) -> list[Row]:
+    """The rows, with infinite dates as the texts that DuckDB itself makes of them."""
+    # Without a semicolon and what may follow it.
+    clean = "SELECT json_deserialize_sql(json_serialize_sql($1))"
+    (query,) = session.execute(clean, [sql]).fetchone()
+    session.execute(f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM ({query})")
+    return [
+        tuple(text if text in ("infinity", "-infinity") else cell for cell, text in both)
+        for row, texts in zip(rows, session.fetchall(), strict=True)
+        for both in [zip(row, texts, strict=True)]
+    ]
 
 
 def plain(value: Any) -> Value:  # noqa: PLR0911 (a table of types)
@@ -165,8 +197,7 @@ def plain(value: Any) -> Value:  # noqa: PLR0911 (a table of types)
     if kind is bool:
         return int(value)
     if kind is decimal.Decimal:
-        integral = value == value.to_integral_value()
-        return whole(int(value)) if integral else float(value)
+        return decimal_number(value)
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:
             value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)

@@ -12,11 +12,12 @@ gone. After each query the transaction is rolled back and the session reset, aft
 
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import psycopg
 
-from lm_eval_ext.sql.engines.base import Alarm, Engine, moment, number, whole
+from lm_eval_ext.sql.engines.base import Alarm, Engine, decimal_number, moment, number
 from lm_eval_ext.sql.engines.postgresql_sessions import (
     LostError,
     ServerError,
@@ -27,7 +28,7 @@ from lm_eval_ext.sql.engines.postgresql_sessions import (
     parameters,
 )
 from lm_eval_ext.sql.policy import Limits
-from lm_eval_ext.sql.values import SHOWN, Failure, Row, Rows, Value
+from lm_eval_ext.sql.values import SHOWN, Exact, Failure, Row, Rows, Value
 from lm_eval_ext.text import one_line
 
 _FIRST, _MOST, _BATCH_BYTES = 20, 500, 1 << 20
@@ -49,7 +50,7 @@ class PostgreSQLEngine(Engine):
         super().__init__(limits)
         self._address = ""
         self._session: Session | None = None
-        self._rang = False
+        self._alarm = Alarm()
         self._patience_s = 0.0
 
     def close(self) -> None:
@@ -59,14 +60,14 @@ class PostgreSQLEngine(Engine):
             session.connection.close()
 
     def _run(self, address: str, sql: str) -> Rows:
-        self._rang = False
+        self._alarm.rang = False
         if address != self._address:
             self.close()
             self._address, self._patience_s = address, 0.0
         try:
             return self._attempt(address, sql)
         except LostError:
-            if self._rang:
+            if self._alarm.rang:
                 raise
         # The server ended the connection: another query may be to blame, or a restart.
         self.close()
@@ -78,16 +79,15 @@ class PostgreSQLEngine(Engine):
             self._patience_s = min(_AGAIN_S, self.limits.timeout_s)  # it was there: a restart
         session = self._session
         check(sql, session)
-        alarm = Alarm(
+        late = self._alarm.after(
             self.limits.timeout_s, time.monotonic, lambda times: self._stop(session, times)
         )
         try:
-            with alarm:
+            with late:
                 rows = self._fetch(session.connection.pgconn, sql)
             for command in (b"ROLLBACK", b"DISCARD ALL"):  # also frees advisory locks
                 ask(session.connection.pgconn, command)
         except BaseException:
-            self._rang = alarm.rang
             self.close()
             raise
         return rows
@@ -108,18 +108,22 @@ class PostgreSQLEngine(Engine):
             batch = max(1, min(_MOST, _BATCH_BYTES // (average + 1)))
 
     def _rows(self, found: Any) -> Iterator[Row]:
-        kinds = [found.ftype(at) for at in range(found.nfields)]
+        # The modifier of a declared numeric(p, s) is above 0.
+        kinds = [(found.ftype(at), found.fmod(at) > 0) for at in range(found.nfields)]
         for row in range(found.ntuples):
-            yield tuple(self._cell(found.get_value(row, at), kind) for at, kind in enumerate(kinds))
+            yield tuple(
+                self._cell(found.get_value(row, at), kind, declared=declared)
+                for at, (kind, declared) in enumerate(kinds)
+            )
 
-    def _cell(self, raw: bytes | None, kind: int) -> Value:
+    def _cell(self, raw: bytes | None, kind: int, *, declared: bool) -> Value:
         if raw is None:
             return None
         self._spend(len(raw))
-        return plain(raw, kind)
+        return plain(raw, kind, declared=declared)
 
     def _failure(self, error: Exception) -> Failure:
-        if self._rang:
+        if self._alarm.rang:
             return self._late()
         if isinstance(error, LostError):
             return Failure("error", f"the query ended its connection: {error}")
@@ -149,14 +153,16 @@ _BOOL, _BYTEA, _FLOATS, _NUMERIC = 16, 17, (700, 701), 1700
 _WHOLE = (20, 21, 23, 26)  # bigint, smallint, integer, oid
 _MOMENTS = (1114, 1184)
 _MOST_DIGITS = 300
+_QUOTIENT_PLACES, _QUOTIENT_DIGITS = 8, 16
 
 
-def plain(raw: bytes, kind: int) -> Value:  # noqa: PLR0911 (a table of types)
+def plain(raw: bytes, kind: int, *, declared: bool = False) -> Value:  # noqa: PLR0911 (a table)
     """A value of PostgreSQL as results are compared (docs/engines.md, "Values").
 
     Args:
         raw: The server's text.
         kind: The type's number.
+        declared: Whether the type has a precision and scale.
     """
     if kind in _WHOLE:
         return int(raw)
@@ -166,7 +172,7 @@ def plain(raw: bytes, kind: int) -> Value:  # noqa: PLR0911 (a table of types)
     if kind in _FLOATS:
         return number(float(text))
     if kind == _NUMERIC:
-        return _decimal(text)
+        return _numeric(text, declared=declared)
     if kind == _BYTEA:
         return bytes.fromhex(text[2:])
     if kind in _MOMENTS:
@@ -174,10 +180,17 @@ def plain(raw: bytes, kind: int) -> Value:  # noqa: PLR0911 (a table of types)
     return text
 
 
-def _decimal(text: str) -> Value:
-    """A numeric: an integer if it is one; of more digits than a float has, its text."""
-    head, _, tail = text.partition(".")
+def _numeric(text: str, *, declared: bool) -> Value:
+    """A numeric: of more digits than a float has, its text; a quotient as a float.
+
+    PostgreSQL cuts off quotients after 16 significant digits or more, at a place that depends on
+    how they are written: ``100.0 / 3`` is not ``1.0 / 3 * 100``.
+    """
+    head, _, tail = text.lstrip("-").partition(".")
+    if not head.isdecimal():  # NaN, Infinity
+        return number(float(text))
     if len(head) > _MOST_DIGITS:
         return text
-    integral = head.lstrip("-").isdecimal() and not tail.strip("0")
-    return whole(int(head)) if integral else number(float(text))
+    found = decimal_number(Decimal(text))
+    quotient = len(tail) >= _QUOTIENT_PLACES and len((head + tail).lstrip("0")) >= _QUOTIENT_DIGITS
+    return float(found) if quotient and not declared and isinstance(found, Exact) else found

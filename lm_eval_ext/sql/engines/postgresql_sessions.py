@@ -1,8 +1,9 @@
 """Connections to PostgreSQL: the role that is refused, the settings, the functions not trusted."""
 
+import json
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +23,12 @@ _TRUSTED: Final = {
     "timeofday", "uuidv4", "uuidv7",
 }  # fmt: skip
 """PostgreSQL's own volatile functions that change nothing (two are methods of TABLESAMPLE)."""
+
+_FIRST_OWN = 16384
+"""PostgreSQL's own objects have lower numbers."""
+
+_LONGEST_NAME = 63
+"""Bytes, after which the server cuts a name off."""
 
 GRANTS = (
     "CREATE ROLE reader LOGIN PASSWORD '...'; GRANT CONNECT ON DATABASE {database} TO reader; "
@@ -55,14 +62,54 @@ SELECT coalesce(
 """What is wrong with the role, or NULL. Until version 14 everybody may create in ``public``; that
 is let pass, since the transaction is read-only."""
 
-_UNTRUSTED = """
-SELECT DISTINCT p.proname, n.nspname = 'pg_catalog', p.pronargs > 0 AND EXISTS (
-  SELECT FROM pg_type t WHERE t.oid = p.proargtypes[0] AND t.typtype IN ('c', 'p'))
-FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
-WHERE p.provolatile = 'v' OR p.prosecdef
-   OR NOT (l.lanpltrusted OR l.lanname IN ('internal', 'c'))
+_UNTRUSTED = f"""
+WITH RECURSIVE untrusted AS (
+  SELECT p.oid, p.proname, p.pronargs > 0 AND EXISTS (
+    SELECT FROM pg_type t WHERE t.oid = p.proargtypes[0] AND t.typtype IN ('c', 'p')) AS of_row,
+    p.pronamespace = 'pg_catalog'::regnamespace AS builtin
+  FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+  WHERE (p.provolatile = 'v' OR p.prosecdef
+         OR NOT (l.lanpltrusted OR l.lanname IN ('internal', 'c')))
+    AND NOT (p.pronamespace = 'pg_catalog'::regnamespace
+             AND p.proname IN ({", ".join(f"'{name}'" for name in sorted(_TRUSTED))}))
+), ways AS (
+  SELECT o.oid, o.oprname::text AS sign, u.proname, ARRAY[o.oprleft, o.oprright] AS types
+  FROM pg_operator o JOIN untrusted u ON u.oid = o.oprcode
+  WHERE o.oid >= {_FIRST_OWN} AND has_function_privilege(u.oid, 'EXECUTE')
+  UNION ALL
+  SELECT c.oid, CASE c.castcontext WHEN 'i' THEN '' ELSE '::' || t.typname END, u.proname,
+         ARRAY[c.castsource, c.casttarget]
+  FROM pg_cast c JOIN untrusted u ON u.oid = c.castfunc JOIN pg_type t ON t.oid = c.casttarget
+  WHERE c.oid >= {_FIRST_OWN} AND has_function_privilege(u.oid, 'EXECUTE')
+), carriers AS (
+  SELECT w.oid, t.oid AS type FROM ways w JOIN pg_type t ON t.oid = ANY (w.types)
+  WHERE t.oid >= {_FIRST_OWN}
+  UNION
+  SELECT c.oid, t.oid FROM carriers c JOIN pg_type t
+  ON c.type IN (t.typelem, t.typbasetype) OR EXISTS (
+    SELECT FROM pg_attribute a WHERE a.attrelid = t.typrelid AND a.atttypid = c.type)
+)
+SELECT DISTINCT CASE WHEN builtin THEN 'builtin' WHEN of_row THEN 'field' ELSE 'call' END,
+  proname::text, '', '[]'
+FROM untrusted WHERE builtin OR has_function_privilege(oid, 'EXECUTE')
+UNION
+SELECT 'call', p.proname, '', '[]' FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid
+WHERE p.oid >= {_FIRST_OWN} AND EXISTS (SELECT FROM untrusted u WHERE u.oid IN (
+  a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn,
+  a.aggminvtransfn, a.aggmfinalfn))
+UNION
+SELECT 'way', w.proname, w.sign, (
+  SELECT coalesce(json_agg(name), '[]') FROM carriers c, LATERAL (
+    SELECT t.typname AS name FROM pg_type t WHERE t.oid = c.type
+    UNION SELECT p.proname FROM pg_proc p WHERE p.prorettype = c.type) named
+  WHERE c.oid = w.oid)::text
+FROM ways w
 """
-"""Name, whether it is PostgreSQL's own, and whether it can be called as a field of a row."""
+"""Functions that are not trusted, and how a query reaches them: by name (``field``: also as a field
+of a row), by an aggregate that they are a part of, or by another way: an operator's sign,
+``::type`` for a cast, or nothing for an implicit one. Such a way starts from a value of its
+operands' types: if these are the owner's, a query must name a type, table or function that has such
+values."""
 
 
 class ServerError(Exception):
@@ -77,19 +124,36 @@ class LostError(Exception):
     """The connection has ended."""
 
 
+@dataclass(frozen=True)
+class Way:
+    """How a function that is not trusted is reached other than by its name.
+
+    Attributes:
+        function: Its name.
+        sign: An operator, ``::type`` for a cast, or nothing for what happens by itself.
+        carriers: Finds the names that a query must name for it; None: it need not name any.
+    """
+
+    function: str
+    sign: str
+    carriers: re.Pattern[str] | None
+
+
 @dataclass
 class Session:
-    """A connection, and the functions that no query may name.
+    """A connection, and the functions that no query may reach.
 
     Attributes:
         connection: Never used for anything but raw commands.
         refused: PostgreSQL's own functions, in lower case.
-        refused_own: Functions of the database's owner, found where they are called.
+        refused_own: Functions and aggregates of the database's owner, where they are called.
+        ways: To functions, without their names.
     """
 
     connection: Any
     refused: frozenset[str]
     refused_own: re.Pattern[str]
+    ways: list[Way]
 
 
 def connect(address: str, limits: Limits, patience_s: float) -> Session:
@@ -116,22 +180,39 @@ def connect(address: str, limits: Limits, patience_s: float) -> Session:
         server = connection.pgconn
         _refuse(server, address)
         found = ask(server, _UNTRUSTED.encode())
-        rows = [[_text(found, row, at) for at in range(3)] for row in range(found.ntuples)]
+        rows = [[_text(found, row, at) for at in range(4)] for row in range(found.ntuples)]
     except BaseException:
         connection.close()
         raise
-    called = _any(name for name, builtin, _ in rows if builtin != "t")
-    fields = _any(name for name, builtin, field in rows if builtin != "t" and field == "t")
+    builtin, fields, others = (
+        [name for kind, name, *_ in rows if kind == wanted]
+        for wanted in ("builtin", "field", "call")
+    )
+    gap = r"(?:\s|--[^\n]*|/\*.*?\*/|\*/)*"
     return Session(
         connection,
-        frozenset(name.lower() for name, builtin, _ in rows if builtin == "t") - _TRUSTED,
-        re.compile(rf'\b({called})\b"?\s*(?:\(|--|/\*)|\.\s*"?({fields})\b', re.IGNORECASE),
+        frozenset(name.lower() for name in builtin),
+        re.compile(
+            rf"{_any(fields + others)}\s*(?:\(|--|/\*)|\.{gap}\"?{_any(fields)}",
+            re.IGNORECASE | re.DOTALL,
+        ),
+        [
+            Way(name, sign, re.compile(_any(names), re.IGNORECASE) if names else None)
+            for kind, name, sign, carriers in rows
+            if kind == "way"
+            for names in [json.loads(carriers)]
+        ],
     )
 
 
 def _any(names: Iterable[str]) -> str:
-    """A pattern for any of these names, or for nothing."""
-    return "|".join(map(re.escape, names)) or r"\b\B"
+    """A pattern for any of these names, with or without quotes, or for nothing."""
+    spelled = []
+    for name in names:
+        cut = len(name.encode()) >= _LONGEST_NAME
+        end = r"(?:[\w$]*|(?:[^\"]|\"\")*\")" if cut else r"(?![\w$])\"?"
+        spelled.append(re.escape(name.replace('"', '""')) + end)
+    return rf"(?<!\w)(?:{'|'.join(spelled)})" if spelled else r"(?!)"
 
 
 def parameters(address: str, limits: Limits) -> dict[str, Any]:
@@ -199,13 +280,21 @@ def _advice(message: str) -> str:
     said = one_line(message.removeprefix("connection failed: "), limit=SHOWN)
     if "password" in said:
         return f"{said}; set PGPASSWORD, or write the password to ~/.pgpass"
+    if "too many" in said or "connection slots" in said:
+        return f"{said}; each worker needs one: lower --workers"
     if "unrecognized configuration parameter" in said:
         return f"{said}; PostgreSQL 14 or later is needed"
     return said
 
 
+_COMMENT = re.compile(r"--|/\*|\*/")
+_SIGNS = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
+_WITHOUT_SIGN = frozenset({"=", "<>", "<", "<=", ">", ">=", "~~", "!~~", "~~*", "!~~*", "~"})
+"""Operators that IN, DISTINCT, ORDER BY, BETWEEN, LIKE and others use."""
+
+
 def check(sql: str, session: Session) -> None:
-    r"""Raises ValueError if a query names a function that is not trusted.
+    r"""Raises ValueError if a query reaches a function that is not trusted.
 
     Strings and comments are searched as well: they cannot be told apart from the rest by anything
     simpler than PostgreSQL itself, and no honest one holds such a name. What spells a name
@@ -214,7 +303,9 @@ def check(sql: str, session: Session) -> None:
     words = {word.lower() for word in re.findall(r"[^\W\d]\w*", sql)}
     named = sorted(words & session.refused)
     if not named and (own := session.refused_own.search(sql)):
-        named = [own[1] or own[2]]
+        named = [own[0].strip('.\t\r\n "(-/*')]
+    if not named:
+        named = [way.function for way in session.ways if _goes(sql, way)]
     if named:
         raise ValueError(
             f"the function {named[0]} is not allowed: it is volatile, runs with its owner's rights "
@@ -222,3 +313,23 @@ def check(sql: str, session: Session) -> None:
         )
     if re.search(r'\bU&"', sql, re.IGNORECASE):
         raise ValueError('names written as U&"..." are not allowed')
+
+
+def _goes(sql: str, way: Way) -> bool:
+    if way.carriers is not None and not way.carriers.search(sql):
+        return False
+    if way.sign.startswith("::"):
+        called = rf'\b{re.escape(way.sign[2:])}"?\s*(?:\(|--|/\*)'
+        return re.search(rf"::|\bCAST\b|{called}", sql, re.IGNORECASE) is not None
+    return way.sign in {"", *_WITHOUT_SIGN} or any(
+        way.sign in (run if _COMMENT.search(run) else _operators(run))
+        for run in _SIGNS.findall(sql)
+    )
+
+
+def _operators(run: str) -> Iterator[str]:
+    """The operators that PostgreSQL reads in adjacent signs: a last + or - is one of its own."""
+    while run:
+        one = run if re.search(r"[~!@#%^&|`?]", run) else run.rstrip("+-") or run[0]
+        yield one
+        run = run[len(one) :]

@@ -13,9 +13,10 @@ from lm_eval_ext.sql.values import Place, quoted
 from lm_eval_ext.text import one_line
 
 READERS = {".parquet": "read_parquet", ".csv": "read_csv"}
-"""DuckDB's reader by ending; the types of CSV files are detected from all of their rows."""
+"""DuckDB's reader by ending. The types of CSV files are detected from all of their rows; a cell
+without anything is NULL, one with nothing in quotes an empty text."""
 
-_VERSION = 1
+_VERSION = 2
 
 
 def found_in(folder: Path) -> list[Path]:
@@ -51,7 +52,11 @@ def converted(folder: Path, cache: Path | None) -> Place:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(path) as part, duckdb.connect(str(part)) as database:
             for file in files:
-                options = "" if kinds == ["read_parquet"] else ", sample_size=-1"
+                options = (
+                    ""
+                    if kinds == ["read_parquet"]
+                    else ", sample_size=-1, allow_quoted_nulls=false"
+                )
                 database.execute(
                     f"CREATE TABLE {quoted(file.stem)} AS "
                     f"SELECT * FROM {kinds[0]}(?{options})", [str(file)]

@@ -174,6 +174,9 @@ _DUCKDB_BEYOND = {
     "as a method": "SELECT 1.sleep_ms()",
     "in capitals and quotes": 'SELECT "SLEEP_MS"(1)',
     "in a lambda": "SELECT list_transform([1], lambda x: sleep_ms(x))",
+    "the file's path": "FROM duckdb_databases",
+    "the file's path in a subquery": 'SELECT (SELECT max(path) FROM main."DuckDB_Databases")',
+    "the list of databases": "SELECT file FROM pragma_database_list",
     "sleep": "SELECT sleep_ms(60000)",
     "setval": "SELECT setval('ticket', 7)",
     "pivot that needs several statements": "PIVOT pets ON kind USING count(*)",
@@ -183,7 +186,7 @@ _DUCKDB_SLOW = {
     f"FROM {_ENDLESS}",
 }
 _DUCKDB_UNSTOPPABLE = {
-    "one long call": "SELECT levenshtein(repeat('ab', 90000), repeat('ba', 90000))",
+    "one long call": "SELECT levenshtein(repeat('ab', 400000), repeat('ba', 400000))",
 }
 _DUCKDB_LARGE = {
     "repeat": "SELECT length(repeat('x', 2000000000))",
@@ -324,6 +327,17 @@ STRICT = (
     ("SELECT name FROM people ORDER BY age LIMIT 1",
      "SELECT max(name) FROM people WHERE age = 36", "SELECT 'Cy'"),
     ("SELECT sum(pay) FROM people", "SELECT 20.25 + 10.5", "SELECT 30.7"),
+    ("SELECT 1234567890.01", "SELECT CAST(1234567890.010 AS DECIMAL(20, 3))",
+     "SELECT 1234567890.02"),
+    ("SELECT CAST('123456789012345.67' AS DECIMAL(20, 2))", "SELECT 123456789012345.670",
+     "SELECT CAST('123456789012345.68' AS DECIMAL(20, 2))"),
+    ("SELECT CAST(0.1 AS DOUBLE PRECISION)", "SELECT 0.1", "SELECT 0.1001"),
+    ("SELECT CAST(1e-13 AS DOUBLE PRECISION)", "SELECT CAST(1e-13 AS DOUBLE PRECISION) * 1",
+     "SELECT CAST(2e-13 AS DOUBLE PRECISION)"),
+    ("SELECT E'it\\'s ORDER BY y', x FROM (VALUES (1), (2)) t(x)",
+     "SELECT 'it''s ORDER BY y', x FROM (VALUES (2), (1)) t(x)", "SELECT 'it', 1"),
+    ("SELECT $$ ORDER BY $$, x FROM (VALUES (1), (2)) t(x)",
+     "SELECT ' ORDER BY ', x FROM (VALUES (2), (1)) t(x)", "SELECT ' ORDER BY ', 1"),
     ("SELECT DATE '2020-01-01'", "SELECT TIMESTAMP '2020-01-01 00:00'", "SELECT '2020'"),
 )  # fmt: skip
 """A gold, another query with its result, and one with another."""

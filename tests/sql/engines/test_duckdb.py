@@ -2,7 +2,8 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,17 @@ from own_yard import check_own
 from lm_eval_ext.benchmarks.magnifico import own
 from lm_eval_ext.benchmarks.magnifico.records import Database
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
-from lm_eval_ext.sql import Databases, Executor, Limits, databases_at, score_file
+from lm_eval_ext.sql import (
+    DIALECTS,
+    Databases,
+    Executor,
+    Limits,
+    Rows,
+    Verdict,
+    databases_at,
+    score_file,
+)
+from lm_eval_ext.sql.values import Exact
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -79,6 +90,45 @@ def test_hostile_query(case: Case, executor: Executor, impatient: Executor, peop
     assert executor.score_one("people", GOLD, "SELECT 2 + 1").correct
 
 
+# Some leave memory behind that the process does not give back; one needs more than there is.
+HUNGRY = [
+    *(f"SELECT length(repeat('x', {size}000000))" for size in (20, 40, 60, 80)),
+    "SELECT length(string_agg(x, '')) FROM (SELECT repeat('x', 90000) AS x FROM range(300))",
+    "SELECT i, i + 1, i + 2, i + 3 FROM range(99000) t(i)",
+    "SELECT repeat('x', 50000) || i FROM range(600) t(i)",
+]
+
+
+def test_a_verdict_does_not_depend_on_what_ran_before(people: Path) -> None:
+    limits = Limits(timeout_s=120, max_memory_bytes=192 * MIB)
+
+    def asked(queries: Iterable[str], workers: int = 1) -> dict[str, Verdict]:
+        with Executor(databases_at(people), workers=workers, limits=limits) as executor:
+            rows = [("people", GOLD, query) for query in queries]
+            return dict(zip(queries, executor.score(rows), strict=True))
+
+    alone = {query: asked([query])[query] for query in HUNGRY}
+    assert {verdict.status for verdict in alone.values()} == {"wrong", "prediction_too_large"}
+    assert asked(HUNGRY) == asked(HUNGRY[::-1]) == asked(HUNGRY, workers=2) == alone
+    with Executor(databases_at(people), workers=1, limits=limits) as executor:
+        golds = list(executor.score([("people", query, query + " ") for query in HUNGRY[::-1]]))
+    assert [verdict.status for verdict in golds] == [
+        "gold_error" if alone[query].status != "wrong" else "correct" for query in HUNGRY[::-1]
+    ]
+
+
+def test_a_query_needs_no_new_thread(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose stack a query that takes all memory would not leave."""
+    engine = DIALECTS["duckdb"].engine(TIGHT)
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert engine.run(str(people), GOLD) == Rows(("count_star()",), [(3,)])
+    engine.close()
+
+
 def test_as_gold_it_is_an_error_of_the_gold(executor: Executor) -> None:
     verdict = executor.score_one("people", "SELECT * FROM read_csv('/etc/passwd')", GOLD)
     assert verdict.status == "gold_error"
@@ -89,7 +139,7 @@ def test_as_gold_it_is_an_error_of_the_gold(executor: Executor) -> None:
     [
         ("true", 1), ("CAST(3 AS TINYINT)", 3), ("CAST(2 AS HUGEINT) ** 0 * 5", 5.0),
         ("CAST(9 AS HUGEINT) * 10000000000000000000", 9 * 10**19),
-        ("1.50", 1.5), ("CAST(3 AS DECIMAL(38, 9))", 3), ("CAST(0.1 AS DOUBLE)", 0.1),
+        ("1.50", Exact("1.5")), ("CAST(3 AS DECIMAL(38, 9))", 3), ("CAST(0.1 AS DOUBLE)", 0.1),
         ("CAST('nan' AS DOUBLE)", "NaN"), ("CAST('-inf' AS DOUBLE)", float("-inf")), ("NULL", None),
         ("DATE '2020-02-29'", "2020-02-29"), ("TIMESTAMP '2020-02-29 00:00:00'", "2020-02-29"),
         ("TIMESTAMP '2020-02-29 10:00:00.120'", "2020-02-29 10:00:00.12"),
@@ -100,7 +150,10 @@ def test_as_gold_it_is_an_error_of_the_gold(executor: Executor) -> None:
         ("MAP {'k': [BLOB '\\x01']}", '{"k": ["01"]}'), ("'é'", "é"),
         ("CAST('12345678-1234-5678-1234-567812345678' AS UUID)",
          "12345678-1234-5678-1234-567812345678"),
-        ("DATE '20000-01-01'", "20000-01-01"),
+        ("DATE '20000-01-01'", "20000-01-01"), ("DATE '9999-12-31'", "9999-12-31"),
+        ("TIMESTAMP '9999-12-31 23:59:59.999999'", "9999-12-31 23:59:59.999999"),
+        ("TIMESTAMP 'infinity'", "infinity"), ("TIMESTAMPTZ '-infinity'", "-infinity"),
+        ("DATE 'infinity'; -- open", "infinity"), ("DATE '0001-01-01'", "0001-01-01"),
     ],
 )  # fmt: skip
 def test_values(executor: Executor, sql: str, value: object) -> None:
@@ -123,7 +176,7 @@ def test_from_a_file_to_a_score(people: Path, tmp_path: Path) -> None:
     (tmp_path / "in.tsv").write_text("\n".join(["db_id\tgold_sql\tpredicted_sql", *rows]))
     summary = score_file(tmp_path / "in.tsv", str(people), tmp_path / "out.tsv", progress=False)
     assert (summary.correct, summary.scored) == (1, 3)
-    assert summary.signature.endswith(f"|duckdb:{duckdb.__version__},values-v1")
+    assert summary.signature.endswith(f"|duckdb:{duckdb.__version__},values-v2")
 
 
 def test_a_folder_of_tables_is_one_database(tmp_path: Path) -> None:
@@ -132,10 +185,14 @@ def test_a_folder_of_tables_is_one_database(tmp_path: Path) -> None:
         folder.mkdir()
         with duckdb.connect() as memory:
             memory.execute(f"COPY (SELECT 1 AS id, DATE '2020-01-01' AS d) TO '{folder}/a.{kind}'")
+            texts = "VALUES (1, ''), (2, NULL), (3, 'x')"
+            memory.execute(f"COPY (FROM ({texts}) t(id, a)) TO '{folder}/texts.{kind}'")
             memory.execute(f"COPY (SELECT 'é' AS \"Odd name\") TO '{folder}/Big one.{kind}'")
         known = databases_at(folder, tmp_path / "cache")
         with Executor(known, workers=1) as executor:
             assert executor.query(folder.name, "SELECT * FROM a").rows == [(1, "2020-01-01")]
+            texts = executor.query(folder.name, "SELECT * FROM texts ORDER BY ALL").rows
+            assert texts == [(1, ""), (2, None), (3, "x")]
             assert executor.query(folder.name, 'SELECT "odd NAME" FROM "Big one"').rows == [("é",)]
         assert databases_at(folder, tmp_path / "cache").find(folder.name) == known.find(folder.name)
     assert len(list((tmp_path / "cache" / "tables").iterdir())) == 2

@@ -1,6 +1,5 @@
 """PostgreSQL: its walls, its values, a server that goes away, own databases and their scores."""
 
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,6 +24,7 @@ from lm_eval_ext.sql import (
     databases_at,
     score_file,
 )
+from lm_eval_ext.sql.values import Exact
 
 pytest.importorskip("psycopg")
 from lm_eval_ext.sql.engines.postgresql import PostgreSQLEngine
@@ -41,7 +41,8 @@ CREATE ROLE reader LOGIN; CREATE ROLE app LOGIN; CREATE ROLE secret LOGIN PASSWO
 CREATE ROLE files LOGIN; GRANT pg_read_server_files TO files;
 CREATE ROLE maker LOGIN CREATEROLE; CREATE ROLE super_member LOGIN; GRANT admin TO super_member;
 CREATE ROLE creator LOGIN; GRANT CREATE ON DATABASE people TO creator;
-CREATE ROLE owner LOGIN; CREATE ROLE schemer LOGIN; CREATE SCHEMA mine AUTHORIZATION schemer;
+CREATE ROLE few LOGIN CONNECTION LIMIT 0; CREATE ROLE owner LOGIN;
+CREATE ROLE schemer LOGIN; CREATE SCHEMA mine AUTHORIZATION schemer;
 """
 MORE = """
 CREATE TABLE wages (id INTEGER, wage INTEGER); INSERT INTO wages VALUES (1, 100);
@@ -56,6 +57,32 @@ GRANT INSERT ON pets TO app; CREATE TABLE owned (a INTEGER); ALTER TABLE owned O
 """
 
 
+LONG = "raise_" + "x" * 57  # 63 bytes: a longer spelling means the same function
+WAYS = f"""
+CREATE FUNCTION leak(a int, b int) RETURNS int LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT 1';
+CREATE FUNCTION noisy(pets, int) RETURNS int LANGUAGE sql AS 'SELECT $2';
+CREATE FUNCTION tame(a int, b int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT a + b';
+CREATE OPERATOR === (leftarg = int, rightarg = int, function = leak);
+CREATE OPERATOR + (leftarg = pets, rightarg = int, function = noisy);
+CREATE OPERATOR @+@ (leftarg = int, rightarg = int, function = tame);
+CREATE AGGREGATE leaks(int) (sfunc = leak, stype = int, initcond = '0');
+CREATE AGGREGATE tames(int) (sfunc = tame, stype = int, initcond = '0');
+CREATE FUNCTION "{LONG}"() RETURNS int LANGUAGE sql AS 'SELECT 3';
+CREATE FUNCTION "odd "" name"() RETURNS int LANGUAGE sql AS 'SELECT 3';
+CREATE FUNCTION "Call me"() RETURNS int LANGUAGE sql STABLE AS 'SELECT 3';
+CREATE TYPE mood AS ENUM ('glad', 'sad');
+CREATE TABLE days (id int, felt mood); INSERT INTO days VALUES (1, 'glad'), (2, 'sad');
+CREATE FUNCTION rank_of(mood) RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE CAST (mood AS int) WITH FUNCTION rank_of(mood);
+CREATE FUNCTION id_of(pets) RETURNS int LANGUAGE sql AS 'SELECT $1.id';
+CREATE CAST (pets AS int) WITH FUNCTION id_of(pets);
+CREATE FUNCTION first_day() RETURNS mood LANGUAGE sql STABLE AS 'SELECT felt FROM days LIMIT 1';
+CREATE FUNCTION held_back() RETURNS int LANGUAGE sql AS 'SELECT 3';
+REVOKE EXECUTE ON FUNCTION held_back() FROM PUBLIC;
+GRANT SELECT ON days TO reader;
+"""
+
+
 @pytest.fixture(scope="module")
 def server(yard_sql: str) -> Iterator[Server]:
     databases = {"people": PEOPLE + ROLES, "yard": yard_sql}
@@ -66,7 +93,7 @@ def server(yard_sql: str) -> Iterator[Server]:
                 connection.execute(script)
                 connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
         with server.admin() as connection:
-            for statement in MORE.strip().removesuffix(";").split(";\n"):
+            for statement in (MORE + WAYS).strip().removesuffix(";").split(";\n"):
                 connection.execute(statement)
         yield server
         assert "terminated by signal" not in server.log
@@ -137,6 +164,59 @@ def test_hostile_query(case: Case, executor: Executor, impatient: Executor, serv
         wait_for_none(server, BUSY, LOCKS)
 
 
+@pytest.mark.parametrize(
+    ("sql", "function"),
+    [
+        ("SELECT 1 === 2", "leak"), ("SELECT 1 OPERATOR(public.===) 2", "leak"),
+        ("SELECT 1===-2", "leak"), ("SELECT 1 /**/===/**/ 2", "leak"),
+("SELECT p + 1 FROM pets p", "noisy"), ("SELECT pets+-1 FROM pets", "noisy"),
+        ("SELECT 1 FROM pets AS p WHERE p OPERATOR(public.+) 2 > 1", "noisy"),
+        ("SELECT leaks(id) FROM people", "leaks"), ("SELECT LEAKS (id) FROM people", "LEAKS"),
+        ("SELECT sum(id), leaks(id) OVER () FROM people GROUP BY id", "leaks"),
+        (f"SELECT {LONG}()", LONG), (f"SELECT {LONG}yz()", f"{LONG}yz"),
+        (f'SELECT "{LONG}yz"()', f"{LONG}yz"), (f'SELECT "{LONG} and ""more"""()', LONG),
+        ('SELECT "odd "" name"()', "odd"), ('SELECT \'"\', public."odd "" name" ()', "odd"),
+        ("SELECT felt::int FROM days", "rank_of"),
+        ("SELECT CAST(felt AS int) FROM days", "rank_of"),
+        ("SELECT int4(felt) FROM days", "rank_of"), ("SELECT 'sad'::mood::int", "rank_of"),
+        ("SELECT first_day()::int", "rank_of"),
+        ("SELECT CAST(d.felt AS int) FROM days d", "rank_of"),
+        ("SELECT p::int FROM pets p", "id_of"), ("SELECT pets::int FROM pets", "id_of"),
+        ("SELECT (p)./* */pay_of FROM people p", "pay_of"),
+        ("SELECT (p). --\n \"pay_of\" FROM people p", "pay_of"),
+    ],
+)  # fmt: skip
+def test_an_owners_function_by_any_way(executor: Executor, sql: str, function: str) -> None:
+    verdict = executor.score_one("people", GOLD, sql)
+    assert verdict.status == "prediction_error"
+    assert f"the function {function}" in verdict.detail
+    assert "is not allowed: it is volatile" in verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("SELECT 1 @+@ 2", 3), ("SELECT tames(id) FROM people", 6), ('SELECT "Call me"()', 3),
+        ("SELECT count(*) FROM days", 2), ("SELECT felt FROM days ORDER BY felt LIMIT 1", "glad"),
+        ("SELECT count(*) FROM days WHERE felt = 'sad'", 1), ("SELECT '2'::int - 1", 1),
+        ("SELECT CAST(age AS int) FROM people WHERE id = 1", 36), ("SELECT 1 = 1 AND 2 <> 1", 1),
+        ("SELECT id AS leak FROM people WHERE id = 2", 2), ("SELECT first_day()", "glad"),
+        ("SELECT max(kind) FROM pets", "owl"), ("SELECT 1 + count(*) FROM people", 4),
+        ("SELECT 'leak' || 's'", "leaks"),
+        ("SELECT 7 - -1", 8), ("SELECT pay_of FROM (SELECT 4 AS pay_of) x", 4),
+    ],
+)  # fmt: skip
+def test_what_looks_like_such_a_way_is_legal(executor: Executor, sql: str, value: object) -> None:
+    assert executor.query("people", sql).rows == [(value,)]
+
+
+def test_a_function_that_the_role_may_not_call_is_refused_by_the_server(executor: Executor) -> None:
+    verdict = executor.score_one("people", GOLD, "SELECT held_back()")
+    assert (verdict.status, verdict.detail) == (
+        "prediction_error", "permission denied for function held_back"
+    )  # fmt: skip
+
+
 def refusal(url: str) -> str:
     """Why a URL cannot be used, as a worker says it."""
     engine = PostgreSQLEngine(TIGHT)
@@ -192,6 +272,7 @@ def test_who_cannot_connect_is_told_why(server: Server, monkeypatch: pytest.Monk
         server.url(role="nobody"): 'role "nobody" does not exist',
         server.url("nowhere"): 'database "nowhere" does not exist',
         f"postgresql://reader@/people?host={server.folder}/none": "No such file or directory",
+        server.url(role="few"): "each worker needs one: lower --workers",
         server.url(role="secret"): "set PGPASSWORD, or write the password to ~/.pgpass",
     }
     monkeypatch.setenv("PGPASSWORD", "wrong")
@@ -206,7 +287,10 @@ def test_who_cannot_connect_is_told_why(server: Server, monkeypatch: pytest.Monk
     ("sql", "value"),
     [
         ("true", 1), ("CAST(3 AS smallint)", 3), ("CAST(9 AS numeric) * 10000000000000000000",
-         9 * 10**19), ("1.50", 1.5), ("CAST(3 AS numeric(38, 9))", 3), ("-0.5", -0.5),
+         9 * 10**19), ("1.50", Exact("1.5")), ("CAST(3 AS numeric(38, 9))", 3),
+        ("-0.5", Exact("-0.5")),
+        ("1.0 / 3", 1 / 3), ("avg(id) / 7 FROM people", 2 / 7), ("100.0 / 3", 100 / 3),
+        ("CAST(1.0 / 3 AS numeric(30, 20))", Exact("0.33333333333333333333")),
         ("CAST(0.1 AS float8)", 0.1), ("CAST(0.1 AS real)", 0.1), ("CAST('nan' AS float8)", "NaN"),
         ("CAST('NaN' AS numeric)", "NaN"), ("CAST('-inf' AS float8)", float("-inf")),
         ("repeat('7', 400)::numeric", "7" * 400), ("NULL", None),
@@ -301,7 +385,7 @@ def test_a_server_that_goes_away(
     """What was scored is kept, and the same command goes on."""
     rows = [f"people\t{GOLD}\tSELECT {number}" for number in range(40)]
     (tmp_path / "in.tsv").write_text("\n".join(["db_id\tgold_sql\tpredicted_sql", *rows]))
-    out, kept = tmp_path / "out.tsv", tmp_path / "out.tsv.kept.json"
+    out = tmp_path / "out.tsv"
     asked: list[int] = []
     score_all = Executor.score
 
@@ -318,14 +402,13 @@ def test_a_server_that_goes_away(
         return score_file(tmp_path / "in.tsv", url, out, workers=1, progress=False)
 
     monkeypatch.setattr(Executor, "score", counting)
-    with pytest.raises(
-        DataError, match=r"the first \d+ rows are scored and kept in out\.tsv\.kept"
-    ):
+    with pytest.raises(DataError, match=r"the first \d+ rows are scored and kept in out\.tsv\."):
         score()
     assert not out.exists()
     with pytest.raises(DataError, match="Is the server running"):
         score()
-    done = len(json.loads(kept.read_text())["statuses"])
+    (kept,) = tmp_path.glob("out.tsv.*.part")
+    done = len(kept.read_text().splitlines())
     server.start()
     resumed = score()
     assert asked[1:] == [40 - done]
