@@ -176,6 +176,27 @@ def test_products_are_of_a_price_and_a_quantity(tmp_path: Path) -> None:
     assert pair.words({}) == "product of ticket price and quantity"
 
 
+def test_numbers_that_stand_for_something_are_no_amounts(tmp_path: Path) -> None:
+    """And a table without a column to ask about may still have links to it."""
+    script = """CREATE TABLE advisor (id INTEGER PRIMARY KEY);
+        CREATE TABLE student (
+          id INTEGER PRIMARY KEY, first_name TEXT, last_name TEXT, major INTEGER, age INTEGER,
+          city TEXT, advisor INTEGER REFERENCES advisor (id));"""
+    values = (
+        "i, 'A' || i, 'B' || i, 100 + i % 9, 18 + i % 11, char(65 + i % 4) || 'ton', i % 13 + 1"
+    )
+    rows = NUMBERS.format(table="student", values=values)
+    links = NUMBERS.format(table="advisor", values="i")
+    known = profile.read(made(tmp_path, script + rows + links))
+    assert [field.phrase for field in known.entities["student"].fields] == [
+        "first name", "last name", "age", "city",
+    ]  # fmt: skip
+    assert {one.name for one in meanings_of(known, 1)} >= {"linked", "alias"}
+    for tree, _, _ in trees(known, 1500):
+        for term in tree.show:
+            assert not (isinstance(term, Aggregate) and "followed" in term.words({}))
+
+
 def bonuses(known: Profile, function: str, name: str, form_word: str) -> Asked:
     (employee,) = known.entities.values()
     (bonus,) = employee.having("amount", "total")

@@ -107,7 +107,8 @@ def meanings_of(profile: Profile, seed: int) -> Iterator[Meaning]:
             if not found:
                 break
             # Tables of which more can be asked give more questions.
-            entity, node = drawer.rng.choices(found, [len(one.fields) ** 2 for one, _ in found])[0]
+            weights = [len(one.fields) ** 2 or 1 for one, _ in found]
+            entity, node = drawer.rng.choices(found, weights)[0]
             if node not in nodes:
                 nodes.append(node)
                 text = f"{'the' if isinstance(node, Pair) else 'those'} {node.words({})}"
@@ -178,8 +179,11 @@ class Drawer:
         """A question in which a node stands where it can."""
         asks, used = _ASKS[type(node)], _phrases([node])
         ask = self.rng.choices(list(asks), list(asks.values()))[0]
-        if ask == "condition" and isinstance(node, Pair):
-            return self._about(entity, self._pair_condition(node))
+        if isinstance(node, Pair):
+            if ask == "condition":
+                return self._about(entity, self._pair_condition(node))
+            if node.way == "joined":
+                ask = "list"  # texts have no average
         show: tuple[Term, ...] = (COUNT,)
         by = top = having = None
         if ask in {"groups", "having"} or (isinstance(node, Top) and node.term == COUNT):

@@ -395,7 +395,7 @@ def _numeric_role(words: set[str], head: str, numbers: list[int | float]) -> Rol
     if head in {"year", "founded", "since"}:
         years = all(isinstance(value, int) and 1000 <= value < 2200 for value in numbers)  # noqa: PLR2004
         return "year" if years and head == "year" else "other"
-    no_amount = english.among("date") | english.among("place") | english.among("room")
+    no_amount = english.among("date") | english.among("place") | english.among("stands_for")
     if head in no_amount - {"area"} or len(numbers) < FEWEST_ROWS:
         return "other"
     sums = head in english.among("total") and not words & english.among("rate")
