@@ -233,7 +233,7 @@ def as_text(said: Mapping[str, Any]) -> str:
 
 
 def dialogue(profile: Profile, meaning: Meaning, seed: int) -> str:
-    """Two people talk about the database: the text for :mod:`.own_dialogues`.
+    """Two people talk about the database: the text for :func:`.own.read_dialogue`.
 
     The word is ``{word}``, and only the marked turns are about it.
     """
