@@ -1,14 +1,13 @@
-"""``lm-eval-ext magnifico``: databases that distinguish near misses, and new questions."""
+"""``lm-eval-ext magnifico``: test suites of databases, and new questions."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 app = typer.Typer(
-    help="MAGNIFICo: databases that distinguish gold queries from near misses, new questions.",
+    help="MAGNIFICo: databases that distinguish gold queries from wrong ones, new questions.",
     no_args_is_help=True,
 )
 
@@ -35,92 +34,40 @@ Workers = Annotated[int, typer.Option(help="Number of processes.")]
 def populate(
     *,
     databases: Source,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for copies and reports.")
-    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for test suites.")],
     golds: Golds = None,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Search for rows, also where they are shipped.")
-    ] = False,
-    pack: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write the added rows to a file, to ship them."),
-    ] = None,
-    workers: Workers = 2,
-) -> None:
-    """Copy the databases and add rows on which near misses differ from the gold queries.
-
-    After a search the last lines say how many near misses still have a gold query's result, and
-    how many rewrites of gold queries, which are right, have another one.
-    """
-    from lm_eval_ext.benchmarks.magnifico import corpora, gold_files, near_misses
-
-    corpus, found = gold_files.wanted(databases, golds)
-    shipped = None if rebuild else corpora.SHIPPED
-    reports = near_misses.build(found, out, shipped=shipped, workers=workers)
-    if pack is not None:
-        near_misses.write_pack(pack, found, out, reports)
-    for report in reports.values():
-        for line in report.left_out:
-            typer.echo(f"{report.database}: not searched for: {line}")
-    rows = sum(sum(report.added.values()) for report in reports.values())
-    typer.echo(f"{out}: {len(reports)} databases, {rows:,} rows added")
-    if any(gold.near_misses for report in reports.values() for gold in report.golds):
-        typer.echo(near_misses.count(reports, corpus, near_misses.FORMS).as_text())
-    else:
-        typer.echo("shipped rows; magnifico near-misses examines the copies")
-
-
-@app.command("near-misses")
-def count(
-    *,
-    databases: Source,
-    originals: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="The databases that these were copied from, if not the published ones.",
-        ),
-    ] = None,
-    form: Annotated[
-        str, typer.Option(help="Examples to count: plausible, foreign, adversarial, base or all.")
-    ] = "plausible",
-    golds: Golds = None,
-    by_rule: Annotated[
-        bool, typer.Option("--rules", help="Also print ties and broken rewrites by rule.")
+    check: Annotated[
+        bool, typer.Option("--check", help="Report which mutants the suites miss, and the rest.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print counts, all ties and broken rewrites as JSON.")
+        bool, typer.Option("--json", help="With --check: print the report as JSON.")
     ] = False,
     workers: Workers = 2,
 ) -> None:
-    """Count near misses with the gold query's result, and rewrites with another one."""
-    from lm_eval_ext.benchmarks.magnifico import gold_files, near_misses
+    """Make the test suites of databases: what judges answers beside the original.
+
+    DIR gets a folder per database with its small databases and suite.json, which lists those that
+    judge each gold query; and a populated copy where rows ship with the package.
+    """
+    from lm_eval_ext.benchmarks.magnifico import corpora, gold_files, populating
     from lm_eval_ext.errors import OptionError
+    from lm_eval_ext.sql import suite
 
-    forms = near_misses.FORMS
-    if form != "all" and form not in forms:
-        raise OptionError(f"--form {form}: use {', '.join(forms)} or all")
-    corpus, wanted = gold_files.wanted(databases, golds)
-    reports = near_misses.examine(wanted, originals=originals, workers=workers)
-    chosen = forms if form == "all" or golds is not None else [form]
-    found = near_misses.count(reports, corpus, chosen)  # type: ignore[arg-type]
-    if as_json:
-        content = {
-            "form": form,
-            **asdict(found),
-            "share": found.share,
-            "ties": near_misses.listed(reports),
-            "rewrites_broken": near_misses.listed_rewrites(reports),
-        }
-        typer.echo(json.dumps(content, indent=2))
+    if as_json and not check:
+        raise OptionError("--json is for the report of --check; add --check")
+    _, found = gold_files.wanted(databases, golds)
+    shipped = suite.read_shipped(corpora.SHIPPED.with_name(populating.ROWS), corpora.SHIPPED)
+    made = suite.populate_all(found, out, shipped, workers=workers)
+    if check:
+        report = populating.examine(found, made)
+        typer.echo(json.dumps(report.as_dict(), indent=2) if as_json else report.as_text())
         return
-    typer.echo(found.as_text())
-    if by_rule:
-        from rich.console import Console
-
-        for table in near_misses.by_rule(found):
-            Console().print(table)
+    files = sum(len(one.databases) for one in made.values())
+    alone = sum(not names for one in made.values() for names in one.judges.values())
+    typer.echo(
+        f"{out}: {len(made)} suites of {files:,} databases; {alone:,} golds are judged by the "
+        "original alone"
+    )
 
 
 @app.command("generate")

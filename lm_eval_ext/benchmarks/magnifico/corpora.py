@@ -40,8 +40,9 @@ SOURCE, DIALOGUES, DATABASES = "magnifico", "magnifico_dialogues", "spider_datab
 MAPPINGS = "magnifico_mappings"
 """The authors' program with their descriptions, which is read as data."""
 
-SHIPPED = Path(__file__).with_name("populated.json")
-"""The rows that a search added to the published databases (``populate --pack``)."""
+SHIPPED = Path(__file__).with_name("suites.json")
+"""Seeds of the published databases' test suites (``populate --pack``). Beside it are the rows of
+their populated copies, ``populated.json``."""
 
 FOLDERS: Mapping[Form, str] = {
     "base": "baseline",

@@ -1,4 +1,4 @@
-"""Gold queries and databases that ``populate`` and ``near-misses`` are asked about."""
+"""Gold queries and databases that ``populate`` is asked about."""
 
 from pathlib import Path
 

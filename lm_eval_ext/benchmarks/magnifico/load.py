@@ -1,7 +1,7 @@
 """Loads MAGNIFICo's documents, and the databases that answers are executed on.
 
-Every answer is executed twice: on the original database, and on a populated copy whose added rows
-distinguish gold queries from similar wrong ones (distilled test suites, Zhong et al. 2020).
+Every answer is executed on the original database, and while it is right on those of a test suite
+that distinguish gold queries from similar wrong ones (Zhong et al. 2020).
 """
 
 import os
@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
 from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
+from lm_eval_ext.benchmarks.magnifico.populating import ROWS, ROWS_V2
 from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, NOVEL, Corpus
 from lm_eval_ext.benchmarks.magnifico.scoring_databases import (
+    V3,
+    Rows,
     ScoringDatabases,
     cached_copies,
     on_engine,
@@ -27,7 +30,7 @@ from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import Executor, QueryError, find_semantics
-from lm_eval_ext.sql.distill import Report, populate_all
+from lm_eval_ext.sql.suite import Suite, name_of, populate_all, read_shipped
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
@@ -47,6 +50,7 @@ def dataset(
     magnifico_semantics: str = "reference",
     magnifico_seed: int | None = None,
     magnifico_databases: str | None = None,
+    magnifico_populated: Rows = V3,
     magnifico_file: str | None = None,
     fresh: int | None = None,
 ) -> "DatasetDict":
@@ -67,6 +71,8 @@ def dataset(
         magnifico_seed: Draws new foreign words; None: the published ones.
         magnifico_databases: A folder of databases, used instead of the pinned ones; for ``own``
             any database (docs/engines.md).
+        magnifico_populated: What ``populated/...`` metrics rest on: ``v3``, the test suite, or
+            ``v2``, only the populated copy that was published with version 2.
         magnifico_file: The user's examples, for ``own``.
         fresh: The seed for all benchmarks, instead of ``magnifico_seed``.
 
@@ -84,6 +90,7 @@ def dataset(
         seed=magnifico_seed,
         fresh=fresh,
         databases=magnifico_databases,
+        populated=magnifico_populated,
         file=magnifico_file,
     )
     made, left_out = documents(
@@ -147,19 +154,22 @@ def prepare(
     seed: int | None = None,
     fresh: int | None = None,
     databases: str | None = None,
+    populated: Rows = V3,
     file: str | None = None,
 ) -> Prepared:
-    """Loads a corpus, populates its databases, and reads their schemas; once per process.
+    """Loads a corpus, makes its test suites, and reads the schemas; once per process.
 
     Raises:
         LmEvalExtError: As :func:`dataset`.
     """
+    if populated not in get_args(Rows):
+        raise OptionError(f"magnifico_populated is {populated!r}; use {', '.join(get_args(Rows))}")
     # Part of the cache's key, because they name the folders of data.
     environment = tuple(
         sorted((key, value) for key, value in os.environ.items() if key.startswith("LM_EVAL_EXT_"))
     )
     wanted = (setting.wants_dialogues, setting.wants_theirs)
-    return _prepare(environment, name, wanted, (seed, fresh), databases, file)
+    return _prepare(environment, name, wanted, (seed, fresh), databases, populated, file)
 
 
 def prepared(options: Mapping[str, Any]) -> Prepared:
@@ -170,6 +180,7 @@ def prepared(options: Mapping[str, Any]) -> Prepared:
         seed=options["magnifico_seed"],
         fresh=options.get("fresh"),
         databases=options["magnifico_databases"],
+        populated=options["magnifico_populated"],
         file=options["magnifico_file"],
     )
 
@@ -185,6 +196,7 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     wanted: tuple[bool, bool],
     seeds: tuple[int | None, int | None],
     databases: str | None,
+    populated: Rows,
     file: str | None,
 ) -> Prepared:
     dialogues, descriptions = wanted
@@ -193,10 +205,8 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     )
     corpus = found.corpus
     # Before new words are drawn, since they change no gold query.
-    key = (environment, name, databases, file)
-    scoring = _known.get(key) or _known.setdefault(
-        key, _scoring_databases(corpus, name, _shipped(name, file))
-    )
+    key = (environment, name, databases, populated, file)
+    scoring = _known.get(key) or _known.setdefault(key, _scoring_databases(corpus, name, populated))
     blocks = {db_id: prompt.schema(database) for db_id, database in corpus.databases.items()}
     if seeds != (None, None):
         shown = (block for several in blocks.values() for block in several)
@@ -204,26 +214,23 @@ def _prepare(  # noqa: PLR0917 (lru_cache)
     return Prepared(corpus, found.info, scoring, blocks)
 
 
-def _shipped(name: str, file: str | None) -> Path | None:
-    """The rows that need not be searched for."""
-    if name == "published":
-        return corpora.SHIPPED
-    if name == "mini":
-        return mini.SHIPPED
-    if file is None:
-        return None
-    beside = Path(file).expanduser().with_name(own.SHIPPED)
-    return beside if beside.is_file() else None
+def _scoring_databases(
+    corpus: Corpus, name: corpora.CorpusName, populated: Rows
+) -> ScoringDatabases:
+    """Makes the test suites in the cache, or finds them there.
 
-
-def _scoring_databases(corpus: Corpus, name: str, shipped: Path | None) -> ScoringDatabases:
-    """Builds the populated copies in the cache, or finds them there.
-
-    The rows depend on all gold queries of the corpus, so all tasks of a corpus share the copies.
+    They depend on all gold queries of the corpus, so all tasks of a corpus share them.
 
     Raises:
         DataError: The cache cannot be written, or a database cannot be used.
+        OptionError: There are no rows of version 2.
     """
+    shipped = {"published": corpora.SHIPPED, "mini": mini.SHIPPED}.get(name)
+    if populated != V3 and shipped is None:
+        raise OptionError(
+            "magnifico_populated=v2 is for the published examples and magnifico_mini, with which "
+            "rows of version 2 ship; leave it out"
+        )
     golds = {
         db_id: queries for db_id, queries in corpus.golds().items() if db_id in corpus.databases
     }
@@ -231,38 +238,35 @@ def _scoring_databases(corpus: Corpus, name: str, shipped: Path | None) -> Scori
     if any(place.engine != "sqlite" for place in places.values()):
         return on_engine(places, golds)
     original = {db_id: corpus.databases[db_id].path for db_id in golds}
-    key = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
+    key = [populated, [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]]
+    rows = shipped and shipped.with_name(ROWS if populated == V3 else ROWS_V2)
     with cached_copies(name, key) as folder:
-        reports = populate_all(
+        suites = populate_all(
             {db_id: (path, golds[db_id]) for db_id, path in original.items()},
             folder,
-            shipped=shipped,
+            read_shipped(rows, shipped),
+            only_copies=populated != V3,
         )
     return ScoringDatabases(
         original=MappingProxyType(places),
-        populated=MappingProxyType(
-            {db_id: folder / db_id / f"{db_id}.sqlite" for db_id in original}
-        ),
-        reports=MappingProxyType(reports),
-        broken=MappingProxyType(_broken(original, reports)),
+        suites=MappingProxyType(suites),
+        broken=MappingProxyType(_broken(original, golds, suites)),
+        rows=populated,
     )
 
 
 def _broken(
-    original: Mapping[str, Path], reports: Mapping[str, Report]
+    original: Mapping[str, Path], golds: Mapping[str, Sequence[str]], suites: Mapping[str, Suite]
 ) -> dict[tuple[str, str], str]:
-    """Runs the gold queries that populating could not handle; only some of them are broken."""
-    suspects = [
-        (db_id, gold.gold)
-        for db_id, report in reports.items()
-        for gold in report.golds
-        if gold.error is not None
-    ]
+    """Runs the gold queries that suites did not take; only some of them are broken."""
     broken = {}
     with Executor(workers=1) as executor:
-        for db_id, query in suspects:
-            try:
-                executor.query(original[db_id], query)
-            except QueryError as error:
-                broken[db_id, query] = str(error)
+        for db_id, queries in golds.items():
+            for query in queries:
+                if name_of(query) in suites[db_id].judges:
+                    continue
+                try:
+                    executor.query(original[db_id], query)
+                except QueryError as error:
+                    broken[db_id, query] = str(error)
     return broken

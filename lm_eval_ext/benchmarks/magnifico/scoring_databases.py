@@ -1,4 +1,4 @@
-"""The databases that answers are executed on, and where their populated copies come from."""
+"""The databases that answers are executed on: the originals, and the test suites made for them."""
 
 import hashlib
 import json
@@ -7,14 +7,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.sql import Executor, Place, QueryError
-from lm_eval_ext.sql.distill import POPULATE_VERSION, Report
+from lm_eval_ext.sql import Executor, Place, QueryError, Semantics
+from lm_eval_ext.sql.suite import SUITE_VERSION, Suite
 
 Golds = Mapping[str, Sequence[str]]
 """Gold queries by the database's id in lower case."""
+
+Rows = Literal["v3", "v2"]
+"""What ``populated/...`` metrics rest on: v3, the whole suite; v2, only the populated copy that was
+published with version 2."""
+
+V3: Rows = "v3"
 
 
 @dataclass(frozen=True)
@@ -23,17 +30,43 @@ class ScoringDatabases:
 
     Attributes:
         original: By database id in lower case.
-        populated: The populated copies, by the same ids; none on other engines than SQLite.
-        reports: The reports on populating them, by the same ids.
+        suites: By the same ids; none on other engines than SQLite.
         broken: The errors of gold queries that fail, by database id and query.
         engine: What signatures say of another engine than SQLite.
+        rows: Which populated rows.
     """
 
     original: Mapping[str, Place]
-    populated: Mapping[str, Path]
-    reports: Mapping[str, Report]
+    suites: Mapping[str, Suite]
     broken: Mapping[tuple[str, str], str]
     engine: str | None = None
+    rows: Rows = V3
+
+    def named(self) -> dict[str, Path | Place]:
+        """All databases by the names that :meth:`asked` gives."""
+        made = {
+            f"{name}/{db_id}": suite.path(name)
+            for db_id, suite in self.suites.items()
+            for name in suite.databases
+        }
+        return {**{f"original/{db_id}": place for db_id, place in self.original.items()}, **made}
+
+    def asked(self, db_id: str, gold: str) -> list[str]:
+        """The names of the databases that judge answers to a gold query, the original first."""
+        suite = self.suites.get(db_id)
+        made = () if suite is None else suite.judging(gold)
+        return [f"{name}/{db_id}" for name in ("original", *made)]
+
+    def rule(self, named: Semantics) -> str:
+        """The semantics on the suites' databases, if the user names these for the originals."""
+        return named.made if self.rows == V3 else named.name
+
+    @property
+    def signature(self) -> str:
+        """Which rows, and a hash of all suites."""
+        parts = [[db_id, suite.content] for db_id, suite in sorted(self.suites.items())]
+        total = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return f"{self.rows},{total[:12]}"
 
 
 @contextmanager
@@ -49,8 +82,8 @@ def cached_copies(name: str, key: object) -> Iterator[Path]:
     """
     import filelock
 
-    total = hashlib.sha256(json.dumps([POPULATE_VERSION, key]).encode()).hexdigest()
-    folder = cache_dir() / "populated" / f"{name}-v{POPULATE_VERSION}-{total[:12]}"
+    total = hashlib.sha256(json.dumps([SUITE_VERSION, key]).encode()).hexdigest()
+    folder = cache_dir() / "populated" / f"{name}-v{SUITE_VERSION}-{total[:12]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Ranks of one run and concurrent runs share the copies.
@@ -83,5 +116,5 @@ def on_engine(places: Mapping[str, Place], golds: Golds) -> ScoringDatabases:
                 except QueryError as error:
                     broken[db_id, query] = str(error)
     return ScoringDatabases(
-        MappingProxyType(dict(places)), MappingProxyType({}), {}, MappingProxyType(broken), engine
+        MappingProxyType(dict(places)), MappingProxyType({}), MappingProxyType(broken), engine
     )

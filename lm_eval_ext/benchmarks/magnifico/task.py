@@ -1,4 +1,4 @@
-"""MAGNIFICo's task class: executes answers on two databases."""
+"""MAGNIFICo's task class: executes answers on the original database and on its test suite."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,15 +17,13 @@ from lm_eval_ext.harness.filters import register_text_filter
 from lm_eval_ext.harness.task import ExtTask
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import (
-    NOT_SCORABLE,
     Example,
     Executor,
     NamedDatabases,
-    Place,
     Status,
+    Verdict,
     find_semantics,
 )
-from lm_eval_ext.sql.distill import POPULATE_VERSION
 
 _log = get_logger(__name__)
 
@@ -33,34 +31,40 @@ register_text_filter("magnifico_query", lambda answer: query_of(answer) or "")
 register_text_filter("magnifico_query_dialect", lambda answer: query_in_dialect(answer) or "")
 
 
+class _Statuses:
+    """The verdicts on an answer: ``populated`` is the first that is not correct, on any database.
+
+    A database of a suite whose gold exceeds a limit decides nothing.
+    """
+
+    def __init__(self, original: Verdict) -> None:
+        self.original = self.populated = original
+
+
+_Answer = tuple[str, str, str]
+"""Database id in lower case, gold query, the answer's query."""
+
+
+def _answer(doc: Mapping[str, str], query: str) -> _Answer:
+    return doc["db_id"].casefold(), doc["query"], query
+
+
 class MagnificoTask(ExtTask):
     """A task whose answers are SQL queries.
 
     Once all answers are complete, they are executed in parallel, with a progress bar. lm-eval then
-    asks for the metrics of one document after the other, and the verdicts are already cached.
+    asks for the metrics of one document after the other, whose verdicts are known by then.
     """
 
     def prepare(self, config: dict[str, Any]) -> None:
         """Finds the databases, and the subsets of documents that have metrics."""
-        scoring = load.prepared(self.options).scoring
-        files: dict[str, Mapping[str, Path | Place]] = {
-            score.POPULATED: scoring.populated,
-            score.ORIGINAL: scoring.original,
-        }
-        self._engine = scoring.engine
-        self._databases = score.DATABASES if scoring.populated else (score.ORIGINAL,)
-        if scoring.engine is not None:
+        self._scoring = load.prepared(self.options).scoring
+        self._databases = score.DATABASES if self._scoring.suites else (score.ORIGINAL,)
+        if self._scoring.engine is not None:
             config["filter_list"] = [_in_dialect(one) for one in config["filter_list"]]
         self._semantics = find_semantics(self.options["magnifico_semantics"])
-        self._executor = Executor(
-            NamedDatabases(
-                {
-                    f"{database}/{db_id}": path
-                    for database, paths in files.items()
-                    for db_id, path in paths.items()
-                }
-            )
-        )
+        self._executor = Executor(NamedDatabases(self._scoring.named()))
+        self._known: dict[tuple[str, str, str], _Statuses] = {}
         own = self.options["magnifico_corpus"] == "own"
         self._scopes = score.Scopes(self.dataset["test"], own=own, databases=self._databases)
         self._not_scorable = provenance.left_out(self.dataset)
@@ -75,10 +79,11 @@ class MagnificoTask(ExtTask):
         if made := generated(Path(own.pop("file")).expanduser()):
             own["generated"] = made
         own["semantics"] = self._semantics.signature
+        own.pop("populated")
         if score.POPULATED in self._databases:
-            own["populated"] = f"v{POPULATE_VERSION}"
-        if self._engine is not None:
-            own["engine"] = self._engine
+            own["populated"] = self._scoring.signature
+        if self._scoring.engine is not None:
+            own["engine"] = self._scoring.engine
 
     def not_scorable(self) -> dict[str, list[str]]:
         """Includes the examples whose gold query failed during scoring."""
@@ -87,21 +92,45 @@ class MagnificoTask(ExtTask):
     def apply_filters(self) -> list[Instance] | None:
         """Filters the answers and executes the queries."""
         filtered: list[Instance] | None = super().apply_filters()
-        examples = [
-            example
+        answers = dict.fromkeys(
+            _answer(instance.doc, answer)
             for instance in self._instances
             for answer in instance.filtered_resps.values()
             if missing.find([answer]) is None
-            for example in self._examples(instance.doc, answer)
-        ]
-        examples.sort(key=lambda one: one.db_id)  # a worker stays with a database
-        verdicts = self._executor.score(examples, semantics=self._semantics.name)
-        bar = tqdm(verdicts, total=len(examples), desc="executing SQL", unit="query", disable=None)
+        )
         with suppress(DataError):  # a server that went away: said where documents are scored
-            for _ in bar:
-                pass  # The executor caches the verdicts.
+            self._run(list(answers))
         self._executor.close()
         return filtered
+
+    def _run(self, answers: list[_Answer]) -> None:
+        """Executes answers: first all on the originals, then what is right on the next database."""
+        left = sorted(answers)  # a worker stays with a database
+        step = 0
+        while left:
+            names = [self._scoring.asked(db_id, gold)[step] for db_id, gold, _ in left]
+            rule = self._scoring.rule(self._semantics) if step else self._semantics.name
+            verdicts = self._executor.score(
+                (
+                    Example(name, gold, query)
+                    for name, (_, gold, query) in zip(names, left, strict=True)
+                ),
+                semantics=rule,
+            )
+            bar = tqdm(
+                verdicts, total=len(left), unit="query", disable=None, leave=not step,
+                desc=f"executing SQL, database {step + 1}" if step else "executing SQL",
+            )  # fmt: skip
+            further = []
+            for answer, verdict in zip(left, bar, strict=True):
+                if not step:
+                    self._known[answer] = _Statuses(verdict)
+                elif verdict.scorable:
+                    self._known[answer].populated = verdict
+                more = step + 1 < len(self._scoring.asked(*answer[:2]))
+                if more and (verdict.correct or (step and not verdict.scorable)):
+                    further.append(answer)
+            left, step = further, step + 1
 
     def scoring_arguments(self) -> dict[str, Any]:
         """For :func:`~lm_eval_ext.benchmarks.magnifico.score.by_execution`."""
@@ -109,13 +138,10 @@ class MagnificoTask(ExtTask):
 
     def _execute(self, doc: Mapping[str, str], query: str) -> dict[str, Status] | None:
         """The verdict on each database; None where the gold query does not run."""
+        answer = _answer(doc, query)
         try:
-            verdicts = {
-                database: self._executor.score_one(*example, semantics=self._semantics.name)
-                for database, example in zip(
-                    self._databases, self._examples(doc, query), strict=True
-                )
-            }
+            if answer not in self._known:
+                self._run([answer])
         except DataError as error:
             # The model's answers are worth more than this run's end.
             if not (left_out := self._not_scorable.setdefault("database_unavailable", [])):
@@ -125,19 +151,16 @@ class MagnificoTask(ExtTask):
                 )  # fmt: skip
             left_out.append(doc["id"])
             return None
-        statuses = {database: verdict.status for database, verdict in verdicts.items()}
-        if NOT_SCORABLE.isdisjoint(statuses.values()):
-            return statuses
+        found = self._known[answer]
+        if found.original.scorable:
+            both = {score.POPULATED: found.populated.status, score.ORIGINAL: found.original.status}
+            return {database: both[database] for database in self._databases}
         # Gold queries ran before the model was asked, so this one is close to the time limit.
-        said = next(one.detail for one in verdicts.values() if not one.scorable)
-        _log.warning("%s: not scored, its gold query does not run (%s)", doc["id"], said)
+        _log.warning(
+            "%s: not scored, its gold query does not run (%s)", doc["id"], found.original.detail
+        )
         self._not_scorable.setdefault("gold_error", []).append(doc["id"])
         return None
-
-    def _examples(self, doc: Mapping[str, str], query: str) -> list[Example]:
-        """The executor's examples, one per database."""
-        db_id = doc["db_id"].casefold()
-        return [Example(f"{name}/{db_id}", doc["query"], query) for name in self._databases]
 
 
 def _in_dialect(pipeline: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ draws rows, :mod:`.checks` decides whether a database may judge a gold, :mod:`.b
 databases, and :mod:`.store` keeps them as files.
 """
 
-from lm_eval_ext.sql.suite.build import SUITE_VERSION
+from lm_eval_ext.sql.suite.build import SUITE_VERSION, Original
 from lm_eval_ext.sql.suite.store import (
     COPY,
     Judge,
@@ -28,6 +28,7 @@ __all__ = [
     "COPY",
     "SUITE_VERSION",
     "Judge",
+    "Original",
     "Shipped",
     "Suite",
     "content_hash",

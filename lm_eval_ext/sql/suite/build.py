@@ -29,7 +29,7 @@ UNCHOSEN = 5
 CHOSEN = 10
 """Most small databases that are chosen."""
 
-POOL = 40
+POOL = 60
 """Small databases that are tried."""
 
 FOCUS = 8

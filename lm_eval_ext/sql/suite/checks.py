@@ -321,6 +321,38 @@ def order_among_equals(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
             yield new
 
 
+def first_group_as_extreme(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """``ORDER BY COUNT(*) DESC LIMIT 1`` of groups as ``HAVING COUNT(*) = (the greatest)``."""
+    if not isinstance(node, exp.Select) or not _first_by_one(node) or not node.args.get("group"):
+        return
+    term = node.args["order"].expressions[0]
+    if not isinstance(term.this, exp.AggFunc) or node.args.get("having"):
+        return
+    inner, outer = node.copy(), node.copy()
+    for part in (inner, outer):
+        part.set("order", None)
+        part.set("limit", None)
+    inner.set("expressions", [exp.alias_(term.this.copy(), "n")])
+    extreme = (exp.Max if term.args.get("desc") else exp.Min)(this=exp.column("n"))
+    greatest = exp.Select(expressions=[extreme]).from_(inner.subquery("counted"))
+    yield outer.having(exp.EQ(this=term.this.copy(), expression=exp.Subquery(this=greatest)))
+
+
+def second_as_offset(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """The last of the first two rows, by a derived table, as ``LIMIT 1 OFFSET 1``."""
+    if not isinstance(node, exp.Select) or not _first_by_one(node):
+        return
+    new = node.copy()
+    derived = next(sources(new), None)
+    inner = derived.this if isinstance(derived, exp.Subquery) else None
+    if isinstance(inner, exp.Select) and inner.args.get("limit"):
+        inner.set("offset", exp.Offset(expression=exp.Literal.number(1)))
+        inner.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+        new.set("order", None)
+        new.set("limit", None)
+        yield new
+
+
 def without_nulls(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     """``ORDER BY x`` of rows whose x is not NULL."""
     if isinstance(node, exp.Select) and (order := node.args.get("order")) is not None:
@@ -442,8 +474,9 @@ def set_operations(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 RULES: tuple[Rule, ...] = (
     between_as_comparisons, whole_steps, date_functions, span_of_days, text_equality,
-    first_row_as_extreme, extreme_as_first_row, order_among_equals, without_nulls, count_of_key,
-    mean_as_quotient, group_by_key, membership, set_operations,
+    first_row_as_extreme, first_group_as_extreme, second_as_offset, extreme_as_first_row,
+    order_among_equals, without_nulls, count_of_key, mean_as_quotient, group_by_key, membership,
+    set_operations,
 )  # fmt: skip
 """What people write for the same question, and what no row of ours may make wrong."""
 

@@ -243,7 +243,9 @@ class _Drawing:
         if not values:
             return
         mean = round(sum(values) / len(values))
-        number = mean * (len(values) + 1) - sum(values)  # with it, the mean is whole
+        # With this number the mean is whole, or is only so when rounded.
+        shift = self._draws.pick((0, 0, -1, 1)) * int(0.4 * (len(values) + 1))
+        number = mean * (len(values) + 1) - sum(values) + shift
         if number < 0 <= domain.lowest:
             return
         whole, known = domain.kind == "integer", self._known(wish)

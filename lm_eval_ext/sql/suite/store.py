@@ -20,7 +20,7 @@ from lm_eval_ext.sql.parsing import ROWID
 from lm_eval_ext.sql.schema import Table
 from lm_eval_ext.sql.suite.build import SUITE_VERSION, Original, choose, in_memory
 from lm_eval_ext.sql.suite.checks import STEPS, Runner
-from lm_eval_ext.sql.values import Value, quoted, quoted_all
+from lm_eval_ext.sql.values import Rows, Value, quoted, quoted_all
 
 _log = get_logger(__name__)
 
@@ -168,7 +168,13 @@ NOTHING = Shipped({}, {})
 
 
 def populate(
-    db_id: str, original: Path, golds: Sequence[str], folder: Path, shipped: Shipped = NOTHING
+    db_id: str,
+    original: Path,
+    golds: Sequence[str],
+    folder: Path,
+    shipped: Shipped = NOTHING,
+    *,
+    only_copy: bool = False,
 ) -> Suite:
     """Makes the suite of a database, or finds it complete in its folder.
 
@@ -178,6 +184,7 @@ def populate(
         golds: The queries that it is made for.
         folder: Of suites.
         shipped: Rows of a populated copy, and seeds; without seeds they are searched for.
+        only_copy: Whether to make the copy alone, which then judges every gold, as version 2 did.
 
     Raises:
         DataError: The original cannot be read.
@@ -189,7 +196,7 @@ def populate(
         raise DataError(f"cannot read the database {original}: {error.strerror}") from None
     rows = shipped.rows.get(digest)
     golds = sorted(set(golds))
-    parts = [SUITE_VERSION, digest, golds, rows]
+    parts = [SUITE_VERSION, digest, golds, rows, only_copy]
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     target = folder / db_id
     try:
@@ -204,8 +211,12 @@ def populate(
     source = Original(original, golds)
     with ExitStack() as stack:
         stack.callback(source.connection.close)
-        made = None if noted is None else _rebuilt(source, original, rows, noted)
-        if noted is not None and made is None:
+        made = None if noted is None or only_copy else _rebuilt(source, original, rows, noted)
+        if only_copy:
+            golds = [gold for gold in golds if isinstance(source.runner.run(gold), Rows)]
+            copy = copied(original, source, rows or {})
+            made = _Made({COPY: copy}, {name_of(gold): [COPY] for gold in golds}, [])
+        elif noted is not None and made is None:
             _log.info("%s: other rows than shipped ones; its checks run anew", db_id)
         made = made or _searched(source, original, rows)
         for one in made.databases.values():
@@ -335,10 +346,12 @@ def populate_all(
     *,
     workers: int = 1,
     progress: bool | None = None,
+    only_copies: bool = False,
 ) -> dict[str, Suite]:
     """Makes suites of many databases, with a progress bar.
 
-    ``workers`` above 1 starts processes, which a program without a main guard must not do.
+    ``workers`` above 1 starts processes, which a program without a main guard must not do, and
+    makes whole suites only. ``only_copies``: as ``only_copy`` of :func:`populate`.
 
     Raises:
         DataError, OptionError: As :func:`populate`; or ``workers`` is below 1.
@@ -357,7 +370,7 @@ def populate_all(
     )  # fmt: skip
     with bar:
         if workers == 1:
-            return {one[0]: _counted(populate(*one), bar) for one in work}
+            return {one[0]: _counted(populate(*one, only_copy=only_copies), bar) for one in work}
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
             # Those with the most golds take longest.
             work.sort(key=lambda one: -len(one[2]))
@@ -395,13 +408,16 @@ class Judge:
         suite: The databases.
         original: The file that it was made for.
         semantics: The rule for the original.
+
+    Attributes:
+        runners: On the databases by name; the original's is "".
     """
 
     def __init__(self, suite: Suite, original: Path, semantics: str = "reference") -> None:
         self._suite, self._semantics = suite, semantics
-        self._runners = {"": Runner(in_memory(original))}
+        self.runners = {"": Runner(in_memory(original))}
         for name in suite.databases:
-            self._runners[name] = Runner(in_memory(suite.path(name)))
+            self.runners[name] = Runner(in_memory(suite.path(name)))
         self._expected: dict[tuple[str, str], Expected | None] = {}
 
     def wrong_on(self, gold: str, sql: str) -> str | None:
@@ -411,7 +427,7 @@ class Judge:
         """
         made = SEMANTICS[self._semantics].made
         for name in ("", *self._suite.judging(gold)):
-            runner = self._runners[name]
+            runner = self.runners[name]
             if (name, gold) not in self._expected:
                 rule = made if name else self._semantics
                 self._expected[name, gold] = runner.expected(gold, rule)
@@ -422,5 +438,5 @@ class Judge:
 
     def close(self) -> None:
         """Frees the memory."""
-        for runner in self._runners.values():
+        for runner in self.runners.values():
             runner.connection.close()

@@ -53,6 +53,14 @@ REWRITES = {
         "SELECT id FROM towns WHERE name LIKE 'Rome'"),
     "first_row_as_extreme": ("SELECT name FROM towns ORDER BY people DESC LIMIT 1",
         "SELECT name FROM towns WHERE people = (SELECT MAX(people) FROM towns)"),
+    "first_group_as_extreme": ("SELECT town_id FROM ships GROUP BY town_id ORDER BY COUNT(*) DESC "
+        "LIMIT 1",
+        "SELECT town_id FROM ships GROUP BY town_id HAVING COUNT(*) = (SELECT MAX(n) FROM "
+        "(SELECT COUNT(*) AS n FROM ships GROUP BY town_id) AS counted)"),
+    "second_as_offset": ("SELECT t.name FROM (SELECT name, people FROM towns ORDER BY people DESC "
+        "LIMIT 2) AS t ORDER BY t.people LIMIT 1",
+        "SELECT t.name FROM (SELECT name, people FROM towns ORDER BY people DESC LIMIT 1 OFFSET 1) "
+        "AS t"),
     "extreme_as_first_row": ("SELECT name FROM towns WHERE people = "
         "(SELECT MIN(people) FROM towns)",
         "SELECT name FROM towns WHERE people = (SELECT people FROM towns WHERE NOT people IS NULL "
@@ -113,6 +121,13 @@ JUDGED: list[tuple[str, str, bool]] = [
     ("SELECT town_id FROM ships GROUP BY town_id ORDER BY COUNT(*) DESC LIMIT 1", "", True),
     ("SELECT town_id FROM ships GROUP BY town_id ORDER BY COUNT(*) DESC LIMIT 1",
      "ships VALUES (4, 2, 5, '1987-07-01', '1990-03-01')", False),
+    ("SELECT t.name FROM (SELECT name, people FROM towns ORDER BY people DESC LIMIT 2) AS t "
+     "ORDER BY t.people LIMIT 1", "", True),
+    ("SELECT t.name FROM (SELECT name, people FROM towns ORDER BY people DESC LIMIT 2) AS t "
+     "ORDER BY t.people LIMIT 1", "towns VALUES (4, 'Kiel', 20, '1')", False),
+    ("SELECT tons FROM ships WHERE town_id IN (SELECT town_id FROM ships GROUP BY town_id "
+     "ORDER BY COUNT(*) DESC LIMIT 1)", "ships VALUES (4, 2, 5, '1987-07-01', '1990-03-01')",
+     False),
     ("SELECT id FROM ships WHERE built < '1988-01-01'",
      "ships VALUES (4, 1, 5, '1987-12-31', '1990-03-01')", True),
     ("SELECT id FROM ships WHERE built < '1988-01-01'",

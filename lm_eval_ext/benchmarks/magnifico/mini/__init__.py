@@ -38,8 +38,8 @@ from lm_eval_ext.sql import Place
 
 _HERE = Path(__file__).parent
 
-SHIPPED = _HERE / "populated.json"
-"""The rows that a search added to the databases."""
+SHIPPED = _HERE / "suites.json"
+"""Seeds of the databases' test suites; beside it are the rows of their populated copies."""
 
 DIALOGUE_FORMS: tuple[Form, ...] = ("plausible", "foreign")
 """The novel forms that have dialogues, as in the published data."""
