@@ -24,7 +24,7 @@ def score_sql(
             prediction (None, NaN) counts as an empty one.
         databases: A folder of databases, ``<db_id>/<db_id>.sqlite`` or ``<db_id>.sqlite``, or one
             database by its path or URL (docs/engines.md).
-        semantics: When two results are equal: ``reference`` or ``strict`` (docs/sql.md).
+        semantics: When two results are equal: ``reference``, ``strict`` or ``sets`` (docs/sql.md).
         timeout_s: Seconds of processor time per query; None: 10.
         workers: Processes that execute queries.
 

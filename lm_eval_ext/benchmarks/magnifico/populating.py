@@ -15,8 +15,8 @@ from typing import Any, Literal
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.magnifico import corpora, mini
 from lm_eval_ext.benchmarks.magnifico.gold_files import Wanted
+from lm_eval_ext.sql.equivalence import equivalent
 from lm_eval_ext.sql.mutants import Mutant, UnparsedQuery, mutants
-from lm_eval_ext.sql.proofs import equivalent
 from lm_eval_ext.sql.suite import COPY, Judge, Original, Suite, name_of, populate_all, read_shipped
 from lm_eval_ext.sql.suite import pack as pack_seeds
 from lm_eval_ext.sql.suite.checks import rewrites
@@ -71,7 +71,7 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return asdict(self)
+        return dict(vars(self))
 
     def as_text(self) -> str:
         """In some lines for a reader."""
@@ -146,7 +146,7 @@ def _examine(db_id: str, gold: str, original: Original, judge: Judge, report: Re
     for mutant in wrong:
         if judge.wrong_on(gold, mutant.sql) is not None:
             continue
-        if equivalent(gold, mutant, original.schema) is not None:
+        if equivalent(gold, mutant.sql, original.schema) is not None:
             report.equivalent += 1
             continue
         kinds.append(mutant.kind)

@@ -1,8 +1,4 @@
-"""magnifico_mini's files, and the databases that are built from them.
-
-Where these or the search for rows change, ``LM_EVAL_EXT_SNAPSHOTS=write pytest FILE`` renews the
-rows that ship.
-"""
+"""magnifico_mini's files, the databases that are built from them, and their test suites."""
 
 import json
 import sqlite3
@@ -15,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import mini
+from lm_eval_ext.benchmarks.magnifico import load, mini
+from lm_eval_ext.benchmarks.magnifico.populating import ROWS
 from lm_eval_ext.errors import DataError
 
 pytestmark = pytest.mark.slow
@@ -97,9 +94,20 @@ def test_import_reads_no_data() -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_the_rows_that_ship_are_those_of_these_databases() -> None:
-    shipped = json.loads(mini.SHIPPED.read_text(encoding="utf-8"))
-    known = mini.databases()
-    assert {key: entry["database"] for key, entry in shipped["databases"].items()} == {
-        sha256_of(database.path): db_id for db_id, database in known.items()
+@pytest.mark.usefixtures("kept_cache")
+def test_what_ships_belongs_to_these_databases_and_golds() -> None:
+    """Otherwise: ``populating.pack("mini")``."""
+    rows = json.loads(mini.SHIPPED.with_name(ROWS).read_text(encoding="utf-8"))["databases"]
+    assert {key: entry["database"] for key, entry in rows.items()} == {
+        sha256_of(database.path): db_id for db_id, database in mini.databases().items()
     }
+    seeds = json.loads(mini.SHIPPED.read_text(encoding="utf-8"))["databases"]
+    suites = load.prepare("mini").scoring.suites
+    assert {key: entry["database"] for key, entry in seeds.items()} == {
+        suite.key: db_id for db_id, suite in suites.items()
+    }
+    for suite in suites.values():
+        hashes = [content[:16] for content in suite.databases.values()]
+        assert hashes == seeds[suite.key]["hashes"]
+        assert suite.judges.keys() == seeds[suite.key]["golds"].keys()
+        assert all(suite.judges.values()), "each gold is judged by rows that were added"

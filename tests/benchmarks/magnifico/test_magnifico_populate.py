@@ -1,0 +1,136 @@
+"""``magnifico populate``: suites of databases, their report, and scoring by them."""
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lm_eval_ext.benchmarks.magnifico import gold_files, load, populating, score
+from lm_eval_ext.benchmarks.magnifico.task import MagnificoTask
+from lm_eval_ext.cli.app import app
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.sql import find_semantics
+from lm_eval_ext.sql.suite import COPY, populate_all
+
+YARD = """
+CREATE TABLE boats (id INTEGER PRIMARY KEY, name TEXT, tons INTEGER, built DATE);
+INSERT INTO boats VALUES (1, 'Anna', 400, '1987-07-15'), (2, 'Bert', 700, '1988-08-01'),
+  (3, 'Cleo', 900, '1989-01-31');
+CREATE VIEW old AS SELECT no_such_column FROM boats;
+"""
+GOLDS = (
+    "SELECT name FROM boats WHERE tons > 500",
+    "SELECT AVG(tons) FROM boats",
+    "SELECT name FROM old",
+)
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Path:
+    """A folder of one database, with a view that does not resolve."""
+    file = tmp_path / "databases" / "yard" / "yard.sqlite"
+    file.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(YARD)
+    rows = "\n".join(f"yard\t{gold}" for gold in GOLDS)
+    (tmp_path / "golds.tsv").write_text(f"db_id\tquery\n{rows}\n")
+    return tmp_path
+
+
+def run(yard: Path, *options: str) -> tuple[int, str]:
+    done = CliRunner().invoke(
+        app,
+        [
+            "magnifico", "populate", "--databases", str(yard / "databases"), "--out",
+            str(yard / "out"), "--golds", str(yard / "golds.tsv"), "--workers", "1", *options,
+        ],
+    )  # fmt: skip
+    return done.exit_code, f"{done.output}{done.exception or str()}"
+
+
+def test_the_command_makes_a_suite_and_reports_on_it(yard: Path) -> None:
+    code, said = run(yard)
+    assert code == 0, said
+    assert "1 suites of" in said
+    assert "0 golds are judged by the original alone" in said
+    assert (yard / "out/yard/suite.json").is_file()
+    code, said = run(yard, "--check", "--json")
+    assert code == 0, said
+    report = json.loads(said[said.index("{") :])
+    _, found = gold_files.wanted(yard / "databases", yard / "golds.tsv")
+    made = populate_all(found, yard / "again", progress=False)
+    assert report == json.loads(json.dumps(populating.examine(found, made).as_dict()))
+    assert (report["golds"], report["broken"], report["not_judged"]) == (2, 1, 0)
+    assert report["mutants"] > 10
+    assert report["rewrites"] > 1 > report["missed"]
+    assert report["rewrites_wrong"] == 0
+    assert report["values"].keys() <= {"own", "named", "of its kind"}
+    assert len(report["listed"]) >= report["missed"]
+    assert "2 golds (1 more do not run)" in run(yard, "--check")[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--json",), "add --check"),
+        (("--workers", "0"), "workers=0: use 1 or more"),
+        (("--golds", "none.tsv"), "none.tsv"),
+    ],
+)
+def test_bad_options_are_one_line(yard: Path, options: tuple[str, ...], message: str) -> None:
+    code, said = run(yard, *options)
+    assert code != 0
+    assert message in said
+
+
+def test_what_populated_metrics_rest_on(kept_cache: Path) -> None:
+    v3, v2 = (load.prepare("mini", populated=rows).scoring for rows in ("v3", "v2"))  # type: ignore[arg-type]
+    assert v3.signature.startswith("v3,")
+    assert v2.signature.startswith("v2,")
+    assert {name for suite in v2.suites.values() for name in suite.databases} == {COPY}
+    reference = find_semantics("reference")
+    assert (v3.rule(reference), v2.rule(reference)) == ("sets", "reference")
+    gold = load.prepare("mini").corpus.examples[0]
+    asked = v3.asked(gold.db_id, gold.query)
+    assert asked[0] == f"original/{gold.db_id}"
+    assert len(asked) > 4
+    assert v2.asked(gold.db_id, gold.query) == [*asked[:1], f"{COPY}/{gold.db_id}"]
+    assert set(asked) <= v3.named().keys()
+    with pytest.raises(OptionError, match="use v3, v2"):
+        load.prepare("mini", populated="v1")  # type: ignore[arg-type]
+
+
+def test_an_answer_is_right_only_if_it_is_right_on_all_databases(kept_cache: Path) -> None:
+    scoring = load.prepare("mini").scoring
+    examples = load.prepare("mini").corpus.examples
+    gold = next(e for e in examples if " > " in e.query)
+
+    class Asked(MagnificoTask):
+        def __init__(self) -> None:
+            from lm_eval_ext.sql import Executor, NamedDatabases
+
+            self._scoring = scoring
+            self._semantics = find_semantics("reference")
+            self._databases = score.DATABASES
+            self._executor = Executor(NamedDatabases(scoring.named()), workers=1)
+            self._known = {}
+            self._not_scorable = {}
+
+    asked = Asked()
+    doc: Mapping[str, str] = {"id": "1", "db_id": gold.db_id, "query": gold.query}
+    assert asked._execute(doc, gold.query) == {"populated": "correct", "original": "correct"}
+    almost = gold.query.replace(" > ", " >= ", 1)
+    found = asked._execute(doc, almost)
+    assert found is not None
+    assert found["populated"] == "wrong"
+    assert asked._execute(doc, "SELECT") == {
+        "populated": "prediction_error", "original": "prediction_error",
+    }  # fmt: skip
+    broken = {**doc, "query": "SELECT no_such_column"}
+    assert asked._execute(broken, "SELECT 1") is None
+    assert asked._not_scorable == {"gold_error": ["1"]}
+    asked._executor.close()
