@@ -15,10 +15,10 @@ from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.compare import Expected
 from lm_eval_ext.sql.mutants import mutants
 from lm_eval_ext.sql.parsing import UnparsedQuery
-from lm_eval_ext.sql.schema import Schema, schema_of
+from lm_eval_ext.sql.schema import ForeignKey, Schema, schema_of
 from lm_eval_ext.sql.suite.checks import Runner, is_void, judged, rewrites
-from lm_eval_ext.sql.suite.drawing import Draws, Source, draw, read_source, write
-from lm_eval_ext.sql.values import Failure, Row, quoted_all
+from lm_eval_ext.sql.suite.drawing import Draws, Source, draw, read_source
+from lm_eval_ext.sql.values import Failure, Row, quoted, quoted_all
 
 SUITE_VERSION = 3
 """Rises whenever other databases would be built, or judge other golds; part of signatures."""
@@ -35,7 +35,7 @@ POOL = 60
 FOCUS = 8
 """Golds that rows are made for first, in databases that may be chosen."""
 
-COVERED = 5
+COVERED = 8
 """Small databases that should judge each gold, if the pool has them."""
 
 _SMALL_STEPS = 300_000
@@ -219,7 +219,9 @@ def choose(original: Original, cases: Sequence[Case]) -> list[Small]:
         first: tuple[int, ...] = ()
         if len(kept) == UNCHOSEN:
             wanted = {gold for gold, _ in left} | {g for g, n in judges.items() if n < COVERED}
-            golds = sorted(wanted & numbers.keys(), key=lambda gold: (tried[gold], gold))[:FOCUS]
+            # Golds that few databases judge are tried twice as often.
+            turn = {g: tried[g] // 2 if judges[g] < COVERED else tried[g] for g in wanted}
+            golds = sorted(wanted & numbers.keys(), key=lambda gold: (turn[gold], gold))[:FOCUS]
             for gold in golds:
                 tried[gold] += 1
             first = tuple(sorted(numbers[gold] for gold in golds))
@@ -268,3 +270,44 @@ def _killed(cases: Iterable[Case], small: Small) -> set[tuple[str, str]]:
         for case in cases
         for miss in set(case.open) - set(_survivors(case, small))
     }
+
+
+def write(
+    connection: sqlite3.Connection,
+    creates: Sequence[str],
+    source: Source,
+    rows: Mapping[str, Sequence[Row]],
+) -> None:
+    """Creates tables and views in an empty database and inserts rows.
+
+    Rows that break a constraint are left out, and then those whose parent is missing.
+    """
+    schema = source.schema
+    for sql in creates:
+        with suppress(sqlite3.OperationalError):  # such as a module that is not there
+            connection.execute(sql)
+    for table, records in rows.items():
+        stored = [quoted(c.name) for c in schema[table].columns if not c.generated]
+        insert = (
+            f"INSERT INTO {quoted(schema[table].name)} ({', '.join(stored)}) "
+            f"VALUES ({', '.join('?' * len(stored))})"
+        )
+        for record in records:
+            with suppress(sqlite3.IntegrityError):
+                connection.execute(insert, record)
+    gone = 1
+    while gone:
+        gone = 0
+        for table, links in source.links.items():
+            for link in links:
+                gone += connection.execute(_orphans(table, link)).rowcount
+
+
+def _orphans(table: str, link: ForeignKey) -> str:
+    pairs = zip(link.columns, link.parent_columns, strict=True)
+    same = " AND ".join(f"p.{quoted(t)} = {quoted(table)}.{quoted(c)}" for c, t in pairs)
+    held = " AND ".join(f"{quoted(c)} IS NOT NULL" for c in link.columns)
+    return (
+        f"DELETE FROM {quoted(table)} WHERE {held} AND NOT EXISTS "
+        f"(SELECT 1 FROM {quoted(link.parent)} AS p WHERE {same})"
+    )

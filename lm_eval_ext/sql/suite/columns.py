@@ -20,9 +20,9 @@ Kind = Literal["integer", "decimal", "date", "digits", "text", "blob"]
 
 FORMATS = (
     "%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%H:%M:%S", "%H:%M", "%Y/%m/%d", "%m/%d/%Y",
-    "%m/%d/%Y %H:%M", "%d/%m/%Y", "%Y-%m", "%Y%m%d",
+    "%m/%d/%Y %H:%M", "%d/%m/%Y", "%Y-%m", "%Y%m%d", "%B %d, %Y",
 )  # fmt: skip
-"""Formats of dates and times; those with names of months depend on the machine's language."""
+"""Formats of dates and times; names of months are English unless a program sets its locale."""
 
 _SAMPLE = 4_000
 """Distinct values that are read of a column, the most frequent first."""
@@ -103,6 +103,11 @@ class Domain:
             for number in (int(str(value)) - 1, int(str(value)) + 1):
                 if number >= 0:
                     yield str(number).zfill(width)
+        elif self.kind == "text" and isinstance(value, str):
+            texts = sorted({*self.sample, value})
+            at = texts.index(value)
+            yield from (texts[i] for i in (at - 1, at + 1) if 0 <= i < len(texts))
+            yield from [text for text in self.sample if value in text and text != value][:2]
         elif isinstance(value, (int, float)) and self.kind in ("integer", "decimal"):
             step = 10.0**-self.decimals if self.decimals else 1
             for near in (value - step, value + step):

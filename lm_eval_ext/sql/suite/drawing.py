@@ -9,7 +9,6 @@ import hashlib
 import random
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -17,7 +16,7 @@ from typing import TypeVar
 from lm_eval_ext.sql.schema import ForeignKey, Schema, Table
 from lm_eval_ext.sql.suite.columns import Domain, read_domain
 from lm_eval_ext.sql.suite.reading import Cell, Name, Place, Wish, compared, read_wishes
-from lm_eval_ext.sql.values import Value, quoted
+from lm_eval_ext.sql.values import Value
 
 T = TypeVar("T")
 
@@ -196,8 +195,11 @@ class _Drawing:
         self.rows: dict[str, list[Record]] = {table: [] for table in source.tables}
         self._taken: dict[tuple[str, tuple[str, ...]], dict[tuple[Value, ...], Record]] = {}
         self._palettes: dict[Name, list[Value]] = {}
+        self._apart: dict[Name, bool] = {}
         self.size = self._draws.pick(SIZES)
         self._dense = self._draws.chance(0.5)
+        self._plain = self._draws.chance(0.2)
+        """Whether no constant of a gold is sought: none is the greatest value everywhere."""
 
     def run(self, first: Sequence[int]) -> None:
         """Draws all rows; rows for the golds of these numbers are planted first."""
@@ -207,7 +209,8 @@ class _Drawing:
             for _ in range(max(3, most[table] // 4)):
                 self.row(table, {})
         chosen = [source.wishes[i] for i in first]
-        for wish in [*draws.shuffled(chosen * 2), *draws.shuffled(source.wishes)]:
+        asked = [] if self._plain and not first else draws.shuffled(source.wishes)
+        for wish in [*draws.shuffled(chosen * 2), *asked]:
             if all(len(self.rows[table]) < most[table] for table in wish.tables.values()):
                 self._plant(wish)
         for table in source.tables:
@@ -248,11 +251,11 @@ class _Drawing:
         number = mean * (len(values) + 1) - sum(values) + shift
         if number < 0 <= domain.lowest:
             return
-        whole, known = domain.kind == "integer", self._known(wish)
-        cells = {**self._cells(wish, known), averaged: number if whole else number / unit}
+        whole = domain.kind == "integer"
+        cells = {**self._cells(wish), averaged: number if whole else number / unit}
         self._add(wish, cells, {place for place in wish.tables if place != averaged[0]})
-        cells = {**self._cells(wish, known), compared_: mean if whole else mean / unit}
-        self._add(wish, cells, {averaged[0], *known})
+        cells = {**self._cells(wish), compared_: mean if whole else mean / unit}
+        self._add(wish, cells, {averaged[0]})
 
     def _like_another(self, table: str) -> Record:
         """A part of an earlier row, so that rows agree in more than chance would give."""
@@ -269,49 +272,30 @@ class _Drawing:
     def _plant(self, wish: Wish) -> None:
         """Adds rows that satisfy a gold's conditions, and some that miss one of them by little."""
         draws = self._draws
-        known = self._known(wish)
-        base = self._cells(wish, known)
+        base = self._cells(wish)
         size = draws.pick(wish.sizes) if wish.sizes else 1 + draws.below(2)
-        fixed = {cell: base[cell] for cell in wish.grouped if cell in base}
-        self._add(wish, base, known)
-        known = self._known(wish)
+        group = {cell: base[cell] for cell in wish.grouped if cell in base}
+        self._add(wish, base)
         for _ in range(size - 1):
             share = draws.pick((0.3, 1.0))
             same = {c: base[c] for c in wish.outputs if c in base and draws.chance(share)}
-            self._add(wish, {**self._cells(wish, known), **same, **fixed}, known)
-        count = len(wish.conditions) + len(wish.pairs) + len(wish.equal)
-        for missed in draws.shuffled(range(count))[: 1 + draws.below(2)]:
-            self._add(wish, self._cells(wish, known, missed), known)
+            self._add(wish, {**self._cells(wish), **same, **group})
+        # Now and then those that miss a condition are the largest group.
+        times = size + 1 if group and draws.chance(0.3) else 1
+        for missed in draws.shuffled(range(len(wish.conditions) + len(wish.equal)))[:2]:
+            other = self._cells(wish, missed)
+            group = {cell: other[cell] for cell in wish.grouped}
+            for _ in range(times):
+                self._add(wish, {**self._cells(wish, missed), **group})
 
-    def _known(self, wish: Wish) -> dict[Place, Record]:
-        """The rows that subqueries find of which there must be one only."""
-        found: dict[Place, Record] = {}
-        for place in wish.single:
-            conditions = [
-                (cell[1], allowed)
-                for (cell, _, _), allowed in zip(wish.conditions, wish.allowed, strict=True)
-                if cell[0] == place
-            ]
-            for row in self.rows[wish.tables[place]] if conditions else ():
-                if all(row[column] in allowed for column, allowed in conditions):
-                    found[place] = row
-                    break
-        return found
-
-    def _cells(
-        self, wish: Wish, known: Mapping[Place, Record], missed: int = -1
-    ) -> dict[Cell, Value]:
+    def _cells(self, wish: Wish, missed: int = -1) -> dict[Cell, Value]:
         """Values for the cells that a gold names, such that all conditions but one hold.
 
-        ``missed`` is its number, among conditions, pairs and equal cells.
+        ``missed`` is its number, among conditions and then equal cells.
         """
         draws = self._draws
-        chosen: dict[Cell, Value] = {
-            (place, column): v for place, row in known.items() for column, v in row.items()
-        }
+        chosen: dict[Cell, Value] = {}
         for cell in dict.fromkeys(cell for cell, _, _ in wish.conditions):
-            if cell[0] in known:
-                continue
             left = self._source.domains[wish.name_of(cell)].vocabulary
             beside: list[Value] = []
             for i, (other, _, near) in enumerate(wish.conditions):
@@ -324,19 +308,13 @@ class _Drawing:
                 # The constant itself, one of its neighbours, or any other value.
                 some = beside if beside and draws.chance(0.7) else left
                 chosen[cell] = beside[0] if beside and draws.chance(0.4) else draws.pick(some)
-        for i, (one, two, _, _) in enumerate(wish.pairs, len(wish.conditions)):
-            both = wish.joint[i - len(wish.conditions)][i == missed]
-            if both and one not in chosen and two not in chosen:
-                chosen[one], chosen[two] = draws.pick(both[:6] if draws.chance(0.4) else both)
         for cell in [*wish.grouped, *wish.outputs]:
             if cell not in chosen:
                 chosen[cell] = self._value(wish.name_of(cell))
-        for i, (one, two) in enumerate(wish.equal, len(wish.conditions) + len(wish.pairs)):
+        fixed = {cell for cell, _, _ in wish.conditions}
+        for i, (one, two) in enumerate(wish.equal, len(wish.conditions)):
             if i == missed:
                 continue
-            fixed = [c for c in (one, two) if c[0] in known] or [
-                *(c for c, _, _ in wish.conditions), *(c for pair in wish.pairs for c in pair[:2])
-            ]  # fmt: skip
             value = chosen.get(one) if one in fixed else chosen.get(two) if two in fixed else None
             if value is None:
                 value = self._shared(wish.name_of(one), wish.name_of(two))
@@ -447,8 +425,18 @@ class _Drawing:
 
     def _value(self, name: Name) -> Value:
         """A value for any other column, the first ones of its palette more often."""
-        if self._source.domains[name].nulls and self._draws.chance(0.12):
+        domain = self._source.domains[name]
+        if domain.nulls and self._draws.chance(0.12):
             return None
+        if domain.unique and domain.kind == "text":
+            # Names differ in most databases, as they do in the original.
+            if name not in self._apart:
+                self._apart[name] = self._draws.chance(0.75)
+            if self._apart[name]:
+                used = {row[name[1]] for row in self.rows[name[0]]}
+                left = [v for v in domain.vocabulary if v not in used]
+                if left:
+                    return self._draws.pick(left)
         palette = self._palettes.get(name) or self._palette(name)
         return self._draws.early(palette) if palette else None
 
@@ -464,7 +452,8 @@ class _Drawing:
                 break
         count = draws.pick((2, 4, 7, 12, 25) if self._dense else (5, 9, 16, 30))
         chosen = [draws.pick(own) for _ in range(count)] if own else []
-        chosen += [v for v in domain.constants if draws.chance(0.6)]
+        share = 0 if self._plain else draws.pick((0.2, 0.7))
+        chosen += [v for v in domain.constants if draws.chance(share)]
         in_key = any(name[1] in key for key in self._source.keys[name[0]])
         if in_key or (domain.kind in ("integer", "decimal") and self._dense and draws.chance(0.4)):
             chosen += [v for near in chosen[:3] for v in domain.beside(near)]
@@ -489,44 +478,3 @@ def draw(
         table: [tuple(record[c] for c in drawing.columns(table)) for record in rows]
         for table, rows in drawing.rows.items()
     }
-
-
-def write(
-    connection: sqlite3.Connection,
-    creates: Sequence[str],
-    source: Source,
-    rows: Mapping[str, Sequence[tuple[Value, ...]]],
-) -> None:
-    """Creates tables and views in an empty database and inserts rows.
-
-    Rows that break a constraint are left out, and then those whose parent is missing.
-    """
-    schema = source.schema
-    for sql in creates:
-        with suppress(sqlite3.OperationalError):  # such as a module that is not there
-            connection.execute(sql)
-    for table, records in rows.items():
-        stored = [quoted(c.name) for c in schema[table].columns if not c.generated]
-        insert = (
-            f"INSERT INTO {quoted(schema[table].name)} ({', '.join(stored)}) "
-            f"VALUES ({', '.join('?' * len(stored))})"
-        )
-        for record in records:
-            with suppress(sqlite3.IntegrityError):
-                connection.execute(insert, record)
-    gone = 1
-    while gone:
-        gone = 0
-        for table, links in source.links.items():
-            for link in links:
-                gone += connection.execute(_orphans(table, link)).rowcount
-
-
-def _orphans(table: str, link: ForeignKey) -> str:
-    pairs = zip(link.columns, link.parent_columns, strict=True)
-    same = " AND ".join(f"p.{quoted(t)} = {quoted(table)}.{quoted(c)}" for c, t in pairs)
-    held = " AND ".join(f"{quoted(c)} IS NOT NULL" for c in link.columns)
-    return (
-        f"DELETE FROM {quoted(table)} WHERE {held} AND NOT EXISTS "
-        f"(SELECT 1 FROM {quoted(link.parent)} AS p WHERE {same})"
-    )

@@ -5,7 +5,7 @@ makes rows that are less to the point.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
@@ -53,13 +53,9 @@ class Wish:
         conditions: A cell, SQL text of a condition on it alone, in which it is ``v``, and the
             constants in it with their neighbours.
         allowed: For each condition, the vocabulary's values that satisfy it.
-        pairs: Two cells of one row, SQL text of a condition on both, in which they are ``v`` and
-            ``w``, and a product that they are compared with.
-        joint: For each of ``pairs``, values of both that satisfy it and values that do not.
         grouped: The cells of GROUP BY.
         outputs: The cells that it returns.
         means: Cells that are compared with an average, each with the cell that is averaged.
-        single: The rows that a subquery reads of which one value is compared.
         sizes: Sizes of groups that HAVING compares, and those beside them.
     """
 
@@ -68,12 +64,9 @@ class Wish:
     equal: list[tuple[Cell, Cell]] = field(default_factory=list)
     conditions: list[tuple[Cell, str, list[Value]]] = field(default_factory=list)
     allowed: list[list[Value]] = field(default_factory=list)
-    pairs: list[tuple[Cell, Cell, str, int]] = field(default_factory=list)
-    joint: list[tuple[list[tuple[Value, Value]], ...]] = field(default_factory=list)
     grouped: list[Cell] = field(default_factory=list)
     outputs: list[Cell] = field(default_factory=list)
     means: list[tuple[Cell, Cell]] = field(default_factory=list)
-    single: set[Place] = field(default_factory=set)
     sizes: list[int] = field(default_factory=list)
 
     def name_of(self, cell: Cell) -> Name:
@@ -93,10 +86,6 @@ def read_wishes(golds: Iterable[str], schema: Schema, domains: Domains) -> list[
             wish.allowed = [
                 _satisfying(scratch, text, schema, wish.name_of(cell), domains)
                 for cell, text, _ in wish.conditions
-            ]
-            wish.joint = [
-                _jointly(scratch, text, product, [domains[wish.name_of(c)] for c in cells])
-                for *cells, text, product in wish.pairs
             ]
     return wishes
 
@@ -174,9 +163,6 @@ class _Reader:
                 other = next((self._cell(s) for s in sides if s is not side), None)
                 inner = side.this.find(exp.Select)
                 output = inner.selects[0].unalias() if inner and inner.selects else None
-                if inner is not None and isinstance(output, exp.Column):
-                    number = self._numbers[id(inner)]
-                    self.wish.single |= {p for p in self.wish.tables if p[0] == number}
                 bare = output.find(exp.Column) if output else None
                 if other and (found := self._cell(bare)):
                     mean = isinstance(output, exp.Avg)
@@ -186,14 +172,7 @@ class _Reader:
         elif len(cells) == 1 and constants and node.find(exp.Select) is None:
             (cell,) = cells
             near = self._name(node, cell, constants)
-            self.wish.conditions.append((cell, _with(node, "v"), near))
-        elif len(cells) == 2 and constants and not node.find(exp.Select, exp.AggFunc):  # noqa: PLR2004
-            columns = list(node.find_all(exp.Column))
-            one, two = (self._cell(column) for column in columns[:2])
-            if one and two and len(columns) == 2 and one[0] == two[0]:  # noqa: PLR2004
-                value = _value(constants[0])
-                product = value if isinstance(value, int) and node.find(exp.Mul) else 0
-                self.wish.pairs.append((one, two, _with(node, "v", "w"), product))
+            self.wish.conditions.append((cell, _with_v(node), near))
 
     def _size(self, constants: list[exp.Expr]) -> None:
         for constant in constants:
@@ -239,49 +218,12 @@ def _value(constant: exp.Expr) -> Value:
         return float(text)
 
 
-def _with(node: exp.Expr, *names: str) -> str:
-    """The condition on values of these names; an aggregate is that of a group of one row."""
+def _with_v(node: exp.Expr) -> str:
+    """The condition on a value v; an aggregate is that of a group of one row."""
     copy = node.copy()
-    for part in list(copy.find_all(exp.AggFunc)):
-        part.replace(exp.column(names[0]))
-    columns = [c for c in copy.find_all(exp.Column) if c.name not in names]
-    for i, column in enumerate(columns):
-        column.replace(exp.column(names[i % len(names)]))
+    for part in [*copy.find_all(exp.AggFunc), *copy.find_all(exp.Column)]:
+        part.replace(exp.column("v"))
     return to_sql(copy)
-
-
-def _jointly(
-    scratch: sqlite3.Connection, text: str, product: int, domains: Sequence[Domain]
-) -> tuple[list[tuple[Value, Value]], ...]:
-    """Pairs of values that satisfy a condition on both, and pairs that do not.
-
-    Those next to a product that they are compared with come first.
-    """
-    one, two = (domain.vocabulary for domain in domains)
-    pairs = [(v, w) for v in one for w in two]
-    if product > 0:
-        ranges = [[int(str(v)) for v in d.own if str(v).isdecimal()] for d in domains]
-        if all(ranges):
-            low, high = min(ranges[1]), max(ranges[1])
-            factors = (
-                (v, number // v)
-                for number in (product, product + 1, product - 1)
-                for v in range(max(1, min(ranges[0])), max(ranges[0]) + 1)
-                if number % v == 0 and low <= number // v <= high
-            )
-            written = [str if d.kind == "digits" else int for d in domains]
-            pairs += [(written[0](v), written[1](w)) for v, w in factors]
-    holds: tuple[list[tuple[Value, Value]], ...] = ([], [])
-    scratch.execute("DROP TABLE IF EXISTS c")
-    scratch.execute("CREATE TABLE c (v, w)")
-    scratch.executemany("INSERT INTO c VALUES (?, ?)", pairs)
-    order = f"ABS(v * w - {product}), v, w" if product > 0 else "rowid"
-    try:
-        for v, w, true in scratch.execute(f"SELECT v, w, ({text}) FROM c ORDER BY {order}"):
-            holds[0 if true else 1].append((v, w))
-    except sqlite3.Error:
-        return [], []
-    return holds
 
 
 def _satisfying(

@@ -7,7 +7,8 @@ from contextlib import closing
 import pytest
 
 from lm_eval_ext.sql.schema import schema_of
-from lm_eval_ext.sql.suite.checks import RULES, Runner, judged, rewrites
+from lm_eval_ext.sql.suite.checks import Runner, judged, rewrites
+from lm_eval_ext.sql.suite.gate import RULES
 
 SCRIPT = """
 CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT NOT NULL, people INTEGER, founded DATE);
