@@ -16,14 +16,6 @@ Rule = Callable[[exp.Expr, Schema], Iterator[exp.Expr]]
 """Yields replacements of one node of a gold, which must not itself be changed."""
 
 
-def between_as_comparisons(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    """``x BETWEEN a AND b`` as ``x >= a AND x <= b``."""
-    if isinstance(node, exp.Between):
-        low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
-        high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
-        yield exp.Paren(this=exp.And(this=low, expression=high))
-
-
 _OPPOSITE: dict[type[exp.Expr], tuple[type[exp.Expr], int]] = {
     exp.LT: (exp.LTE, -1), exp.LTE: (exp.LT, 1), exp.GT: (exp.GTE, 1), exp.GTE: (exp.GT, -1),
 }  # fmt: skip
@@ -208,19 +200,6 @@ def without_nulls(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
                 yield node.copy().where(known, copy=False)
 
 
-def count_of_key(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    """``COUNT(*)`` as the count of a column of the first table that is never NULL."""
-    if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
-        select = node.find_ancestor(exp.Select)
-        first = next(sources(select), None) if select else None
-        table = None if first is None else table_of(first, schema)
-        for column in () if table is None else table.columns[:6]:
-            if column.not_null:
-                name = exp.column(column.name, table=first.alias_or_name, quoted=True)  # type: ignore[union-attr]
-                yield exp.Count(this=name)
-                return
-
-
 def mean_as_quotient(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     """``AVG(x)`` as ``SUM(x) * 1.0 / COUNT(*)``."""
     if isinstance(node, exp.Avg) and not isinstance(node.this, exp.Distinct):
@@ -304,9 +283,9 @@ def set_operations(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 RULES: tuple[Rule, ...] = (
-    between_as_comparisons, whole_steps, date_functions, span_of_days, text_equality,
+    whole_steps, date_functions, span_of_days, text_equality,
     first_row_as_extreme, first_group_as_extreme, second_as_offset, extreme_as_first_row,
-    order_among_equals, without_nulls, count_of_key, mean_as_quotient, group_by_key, membership,
+    order_among_equals, without_nulls, mean_as_quotient, group_by_key, membership,
     set_operations,
 )  # fmt: skip
 """What people write for the same question, and what no row of ours may make wrong."""

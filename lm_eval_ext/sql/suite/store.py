@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 import sqlite3
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -45,9 +44,7 @@ class Suite:
         folder: That holds it.
         key: Of all that decides about it.
         databases: The content's hash by the database's name, in the order in which they are asked.
-        files: The checksum of each file.
         judges: By :func:`name_of`, for golds that run: the databases that may judge it.
-        added: By database: rows by table, for the copy those that the original has not.
         seeds: Of the small databases: a number, and those of the golds that come first.
     """
 
@@ -55,9 +52,7 @@ class Suite:
     folder: Path
     key: str
     databases: Mapping[str, str]
-    files: Mapping[str, str]
     judges: Mapping[str, Sequence[str]]
-    added: Mapping[str, Mapping[str, int]]
     seeds: Sequence[Sequence[Any]]
 
     @cached_property
@@ -76,14 +71,6 @@ class Suite:
         """The names of the databases that may judge a gold."""
         return tuple(self.judges.get(name_of(gold), ()))
 
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "version": SUITE_VERSION, "key": self.key, "content": self.content,
-            "databases": dict(self.databases), "files": dict(self.files),
-            "golds": dict(self.judges), "added": dict(self.added), "seeds": list(self.seeds),
-        }  # fmt: skip
-
 
 def read(folder: Path, db_id: str) -> Suite:
     """Reads a suite.
@@ -94,12 +81,10 @@ def read(folder: Path, db_id: str) -> Suite:
     file = folder / db_id / FILE
     try:
         noted = json.loads(file.read_text(encoding="utf-8"))
-        if noted["version"] == SUITE_VERSION:
-            return Suite(
-                db_id, folder, noted["key"], noted["databases"], noted["files"], noted["golds"],
-                noted["added"], noted["seeds"],
-            )  # fmt: skip
-        problem = f"it has version {noted['version']!r}, not {SUITE_VERSION}"
+        if (version := noted["version"]) == SUITE_VERSION:
+            parts = (noted[part] for part in ("key", "databases", "golds", "seeds"))
+            return Suite(db_id, folder, *parts)
+        problem = f"it has version {version!r}, not {SUITE_VERSION}"
     except (OSError, ValueError, KeyError, TypeError) as error:
         problem = str(error)
     raise DataError(f"{file}: no suite of databases ({problem}); make one: magnifico populate")
@@ -112,25 +97,17 @@ def content_hash(connection: sqlite3.Connection, tables: Iterable[Table]) -> str
     """
     total = hashlib.sha256()
     for table in sorted(tables, key=lambda table: table.name.casefold()):
-        columns = sorted((c for c in table.columns), key=lambda c: c.name.casefold())
-        total.update(b"T" + _written(table.name.casefold()))
-        total.update(b"".join(_written(column.name.casefold()) for column in columns))
+        columns = sorted(table.columns, key=lambda c: c.name.casefold())
         names = quoted_all(column.name for column in columns)
         rows = connection.execute(f"SELECT {names} FROM {quoted(table.name)}")
-        for digest in sorted(hashlib.sha256(b"".join(map(_written, row))).digest() for row in rows):
-            total.update(digest)
+        written = sorted(json.dumps(row, default=_blob) for row in rows)
+        head = [table.name.casefold(), [column.name.casefold() for column in columns]]
+        total.update("\n".join([json.dumps(head), *written, ""]).encode())
     return total.hexdigest()
 
 
-def _written(value: Value) -> bytes:
-    if value is None:
-        return b"n"
-    if isinstance(value, float):
-        return b"f" + struct.pack(">d", value)
-    if isinstance(value, int):
-        return b"i%d;" % value
-    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
-    return (b"s" if isinstance(value, str) else b"b") + b"%d:" % len(raw) + raw
+def _blob(value: bytes) -> dict[str, str]:
+    return {"blob": value.hex()}
 
 
 @dataclass(frozen=True)
@@ -201,11 +178,9 @@ def populate(
     target = folder / db_id
     try:
         suite = read(folder, db_id)
-        if suite.key == key and all(
-            sha256_of(target / name) == sum_ for name, sum_ in suite.files.items()
-        ):
+        if suite.key == key and all(suite.path(name).is_file() for name in suite.databases):
             return suite
-    except (DataError, OSError):
+    except DataError:
         pass
     noted = shipped.seeds.get(key)
     source = Original(original, golds)
@@ -228,23 +203,22 @@ def populate(
                 shutil.rmtree(target)
             with atomic_path(target) as part:
                 part.mkdir()
-                files = {}
                 for name, connection in made.databases.items():
                     file = part / f"{db_id if name == COPY else name}.sqlite"
                     with closing(sqlite3.connect(file)) as opened:
                         connection.backup(opened)
-                    files[file.name] = sha256_of(file)
-                suite = Suite(
-                    db_id, folder, key,
-                    {n: content_hash(c, tables) for n, c in made.databases.items()},
-                    files, made.judges,
-                    {n: _count(source, c, n) for n, c in made.databases.items()}, made.seeds,
-                )  # fmt: skip
-                (part / FILE).write_text(json.dumps(suite.as_dict(), indent=1) + "\n", "utf-8")
+                noted = {
+                    "version": SUITE_VERSION,
+                    "key": key,
+                    "databases": {n: content_hash(c, tables) for n, c in made.databases.items()},
+                    "golds": made.judges,
+                    "seeds": made.seeds,
+                }
+                (part / FILE).write_text(json.dumps(noted, indent=1) + "\n", "utf-8")
         except (OSError, sqlite3.Error) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise OptionError(f"cannot write {target}: {reason}") from None
-    return suite
+    return read(folder, db_id)
 
 
 @dataclass
@@ -322,17 +296,6 @@ def copied(
 
 def _value(value: Any) -> Value:
     return bytes.fromhex(value["blob"]) if isinstance(value, dict) else value
-
-
-def _count(source: Original, connection: sqlite3.Connection, name: str) -> dict[str, int]:
-    counts = {}
-    for table in source.stored:
-        query = f"SELECT COUNT(*) FROM {quoted(table)}"
-        (count,) = connection.execute(query).fetchone()
-        before = source.connection.execute(query).fetchone()[0] if name == COPY else 0
-        if count > before:
-            counts[table] = count - before
-    return counts
 
 
 Jobs = Mapping[str, tuple[Path, Sequence[str]]]

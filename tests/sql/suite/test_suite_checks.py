@@ -37,8 +37,6 @@ def original() -> Iterator[Runner]:
 
 #   gold; a rewrite that a rule makes of it
 REWRITES = {
-    "between_as_comparisons": ("SELECT name FROM towns WHERE people BETWEEN 15 AND 30",
-        "SELECT name FROM towns WHERE (people >= 15 AND people <= 30)"),
     "whole_steps": ("SELECT name FROM towns WHERE people > 15",
         "SELECT name FROM towns WHERE people >= 16"),
     "whole_steps, days": ("SELECT id FROM ships WHERE built < '1988-01-01'",
@@ -70,7 +68,6 @@ REWRITES = {
         "SELECT name FROM towns ORDER BY people DESC, name DESC LIMIT 1"),
     "without_nulls": ("SELECT name FROM towns ORDER BY people",
         "SELECT name FROM towns WHERE NOT people IS NULL ORDER BY people"),
-    "count_of_key": ("SELECT COUNT(*) FROM towns", "SELECT COUNT(\"towns\".\"id\") FROM towns"),
     "mean_as_quotient": ("SELECT AVG(people) FROM towns",
         "SELECT (CAST(SUM(people) * 1.0 AS REAL) / COUNT(*)) FROM towns"),
     "group_by_key": ("SELECT t.name, COUNT(*) FROM towns AS t JOIN ships AS s ON t.id = s.town_id "
