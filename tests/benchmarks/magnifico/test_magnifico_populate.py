@@ -49,7 +49,7 @@ def run(yard: Path, *options: str) -> tuple[int, str]:
             str(yard / "out"), "--golds", str(yard / "golds.tsv"), "--workers", "1", *options,
         ],
     )  # fmt: skip
-    return done.exit_code, f"{done.output}{done.exception or str()}"
+    return done.exit_code, f"{done.output}{done.exception or ''}"
 
 
 def test_the_command_makes_a_suite_and_reports_on_it(yard: Path) -> None:
