@@ -17,7 +17,8 @@ from lm_eval_ext.sql.mutants import mutants
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.schema import ForeignKey, Schema, schema_of
 from lm_eval_ext.sql.suite.checks import Runner, is_void, judged, rewrites
-from lm_eval_ext.sql.suite.drawing import Draws, Source, draw, read_source
+from lm_eval_ext.sql.suite.drawing import Draws, draw
+from lm_eval_ext.sql.suite.source import Source, read_source
 from lm_eval_ext.sql.values import Failure, Row, quoted, quoted_all
 
 SUITE_VERSION = 3

@@ -7,7 +7,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -298,12 +299,8 @@ def _value(value: Any) -> Value:
     return bytes.fromhex(value["blob"]) if isinstance(value, dict) else value
 
 
-Jobs = Mapping[str, tuple[Path, Sequence[str]]]
-"""Originals and their golds by database id."""
-
-
 def populate_all(
-    jobs: Jobs,
+    jobs: Mapping[str, tuple[Path, Sequence[str]]],
     folder: Path,
     shipped: Shipped = NOTHING,
     *,
@@ -311,10 +308,10 @@ def populate_all(
     progress: bool | None = None,
     only_copies: bool = False,
 ) -> dict[str, Suite]:
-    """Makes suites of many databases, with a progress bar.
+    """Makes suites of many databases, with a progress bar: originals and golds by database id.
 
-    ``workers`` above 1 starts processes, which a program without a main guard must not do, and
-    makes whole suites only. ``only_copies``: as ``only_copy`` of :func:`populate`.
+    ``workers`` above 1 starts processes, which a program without a main guard must not do.
+    ``only_copies``: as ``only_copy`` of :func:`populate`.
 
     Raises:
         DataError, OptionError: As :func:`populate`; or ``workers`` is below 1.
@@ -326,25 +323,20 @@ def populate_all(
 
     if workers < 1:
         raise OptionError(f"workers={workers}: use 1 or more")
-    work = [(db_id, path, tuple(golds), folder, shipped) for db_id, (path, golds) in jobs.items()]
-    bar = tqdm(
-        total=len(work), desc="test suites", unit="db",
-        disable=None if progress is None else not progress,
-    )  # fmt: skip
-    with bar:
+    # Those with the most golds take longest.
+    order = sorted(jobs, key=lambda db_id: -len(jobs[db_id][1]))
+    work = [(db_id, jobs[db_id][0], tuple(jobs[db_id][1]), folder, shipped) for db_id in order]
+    make = partial(populate, only_copy=only_copies)
+    with ExitStack() as stack:
         if workers == 1:
-            return {one[0]: _counted(populate(*one, only_copy=only_copies), bar) for one in work}
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            # Those with the most golds take longest.
-            work.sort(key=lambda one: -len(one[2]))
-            found = pool.map(populate, *zip(*work, strict=True))
-            suites = {suite.db_id: _counted(suite, bar) for suite in found}
+            made: Iterable[Suite] = starmap(make, work)
+        else:
+            pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+            made = stack.enter_context(pool).map(make, *zip(*work, strict=True))
+        disable = None if progress is None else not progress
+        bar = tqdm(made, total=len(work), desc="test suites", unit="db", disable=disable)
+        suites = {suite.db_id: suite for suite in bar}
     return {db_id: suites[db_id] for db_id in jobs}
-
-
-def _counted(suite: Suite, bar: Any) -> Suite:
-    bar.update()
-    return suite
 
 
 def pack(suites: Iterable[Suite]) -> str:
