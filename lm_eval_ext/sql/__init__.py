@@ -3,9 +3,9 @@
 Knows no benchmark. The layers, from the inside out: :mod:`.policy` limits what a query may do on
 SQLite, :mod:`.engines` runs queries on SQLite, DuckDB and PostgreSQL, :mod:`.compare` compares
 results, :mod:`.worker` does both in a process of its own, :mod:`.pool` starts, times, kills and
-replaces such processes, and :mod:`.executor` is the interface for callers. :mod:`.mutants`,
-:mod:`.proofs` and :mod:`.distill` make databases that distinguish gold queries from similar wrong
-ones, for SQLite. Only these need sqlglot.
+replaces such processes, and :mod:`.executor` is the interface for callers. :mod:`.mutants`
+lists wrong queries that are like a gold, :mod:`.suite` builds databases that distinguish them,
+:mod:`.equivalence` proves of some that none can; for SQLite. Only these need sqlglot.
 """
 
 from lm_eval_ext.sql.compare import SEMANTICS, Semantics, find_semantics

@@ -44,7 +44,7 @@ def mutants(sql: str, schema: Schema) -> tuple[Mutant, ...]:
     """Returns a gold's mutants, in a fixed order: by rule, then by place in the query.
 
     Their texts differ from each other and from the gold's. A mutant may still be equivalent to
-    the gold (see :mod:`lm_eval_ext.sql.proofs`) or fail when it is run.
+    the gold (see :mod:`lm_eval_ext.sql.equivalence`) or fail when it is run.
 
     Raises:
         UnparsedQuery: The gold is not a query that can be read.

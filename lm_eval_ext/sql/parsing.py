@@ -26,9 +26,6 @@ COMPARISONS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 """The operators of comparisons."""
 
-MIRRORED = {"=": "=", "<>": "<>", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
-"""The operator after its sides are exchanged."""
-
 HOLDS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
     ">=": operator.ge,
@@ -152,8 +149,7 @@ def find_source(
 
     sqlglot's own does not serve: ``optimizer.scope`` lists a SELECT's sources but resolves no
     unqualified name, ``optimizer.qualify`` rewrites the tree and refuses what SQLite accepts
-    (rowid, strings in double quotes), and the proofs, which change trees in place, would have to
-    build either of them again after each step.
+    (rowid, strings in double quotes).
 
     Args:
         alias: The name's qualifier in lower case, "" if it has none.

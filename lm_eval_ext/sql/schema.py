@@ -32,7 +32,6 @@ class Column:
             SQLite does is a bug kept for compatibility
             (https://sqlite.org/lang_createtable.html, 3.5), and no added row relies on it.
         primary_key: Position in the primary key from 1; 0 if it is not part of it.
-        default: The default's SQL text, None if there is none.
         generated: Whether its value is computed, so that it cannot be inserted.
         collation: How its texts compare, as BINARY or NOCASE.
         refuses_null: Whether SQLite itself refuses NULL.
@@ -45,7 +44,6 @@ class Column:
     affinity: Affinity
     not_null: bool
     primary_key: int
-    default: str | None
     generated: bool = False
     collation: str = "BINARY"
     refuses_null: bool = False
@@ -81,7 +79,6 @@ class Table:
         view: Whether it is a view (then it has no keys).
         rowid_alias: The INTEGER PRIMARY KEY, if there is one.
         without_rowid: Whether it is a WITHOUT ROWID table.
-        indexed: The columns, in lower case, that stand in any index or key.
     """
 
     name: str
@@ -91,7 +88,6 @@ class Table:
     view: bool = False
     rowid_alias: str | None = None
     without_rowid: bool = False
-    indexed: frozenset[str] = frozenset()
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
@@ -201,14 +197,13 @@ def read_table(connection: sqlite3.Connection, name: str, sql: str, *, view: boo
             affinity=affinity_of(declared),
             not_null=bool(not_null) or (key > 0 and not held.get(column, (0, 0))[0]),
             primary_key=key,
-            default=default,
             generated=hidden in (2, 3),
             collation=collations.get(column, "BINARY"),
             refuses_null=bool(not_null) or column == alias or (without_rowid and key > 0),
             holds_null=held.get(column, (False, False))[0],
             repeats=held.get(column, (False, False))[1],
         )
-        for _, column, declared, not_null, default, key, hidden in info
+        for _, column, declared, not_null, _, key, hidden in info
     )
     return Table(
         name=name,
@@ -218,7 +213,6 @@ def read_table(connection: sqlite3.Connection, name: str, sql: str, *, view: boo
         view=view,
         rowid_alias=alias,
         without_rowid=without_rowid,
-        indexed=_indexed(connection, indexes) | {name.casefold() for name in primary},
     )
 
 
@@ -256,16 +250,6 @@ def _unique_keys(
         if unique and not partial and fits:
             keys.append(tuple(name for _, _, name, _, _, _ in parts))
     return tuple(dict.fromkeys(sorted(keys, key=len)))
-
-
-def _indexed(
-    connection: sqlite3.Connection, indexes: list[tuple[int, str, int, str, int]]
-) -> frozenset[str]:
-    found: set[str] = set()
-    for _, index, *_ in indexes:
-        names = [row[2] for row in connection.execute(f"PRAGMA index_info({quoted(index)})")]
-        found |= {name.casefold() for name in names if name is not None}
-    return frozenset(found)
 
 
 def _foreign_keys(connection: sqlite3.Connection, table: str) -> tuple[ForeignKey, ...]:
