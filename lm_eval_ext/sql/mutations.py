@@ -218,12 +218,15 @@ def aggregate_swapped_once(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]
 def distinct_in_aggregate_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     distinct = node.this if isinstance(node, exp.AggFunc) else None
     if isinstance(distinct, exp.Distinct) and len(distinct.expressions) == 1:
+        if _has_own_values(distinct.expressions[0], schema):
+            return
         yield _with(node, this=distinct.expressions[0].copy())
 
 
 def count_distinct_added(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     plain = exp.Star | exp.Literal | exp.Distinct
-    if isinstance(node, exp.Count) and not isinstance(node.this, plain):
+    own = isinstance(node, exp.Count) and _has_own_values(node.this, schema)
+    if isinstance(node, exp.Count) and not isinstance(node.this, plain) and not own:
         yield _with(node, this=exp.Distinct(expressions=[node.this.copy()]))
 
 
@@ -262,7 +265,12 @@ def countable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
         for column in (equality.this, equality.expression)
     ]
     group = select.args.get("group")
-    grouped = {} if group is None else {term.name.casefold() for term in group.expressions}
+    grouped = set() if group is None else {term.name.casefold() for term in group.expressions}
+    if not select.args.get("joins") and any(
+        declared.name.casefold() in grouped and not declared.repeats
+        for _, declared in columns_read(select, schema)
+    ):
+        return  # each row is a group
     for column, declared in columns_read(select, schema):
         if column.name.casefold() in grouped:
             continue  # one value in each group
@@ -303,9 +311,16 @@ def rounded(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def of_distinct(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    column, select = resolve(node.this, schema), select_of(node)
-    if select is not None and (select.args.get("joins") or column is None or column.repeats):
+    if not _has_own_values(node.this, schema):
         yield exp.Avg(this=exp.Distinct(expressions=[node.this.copy()]))
+
+
+def _has_own_values(value: exp.Expr, schema: Schema) -> bool:
+    """Whether it is a column of the only table read, in which no value stands twice."""
+    select = select_of(value)
+    column = resolve(value, schema) if isinstance(value, exp.Column) else None
+    joined = select is None or select.args.get("joins") is not None
+    return column is not None and not column.repeats and not joined
 
 
 def _is_sorted(node: exp.Expr) -> bool:

@@ -83,10 +83,13 @@ def kinds(gold: str, schema: Schema) -> Counter[str]:
             {"mode_as_extreme", "mode_as_repeated"}),
         # Without NULL there, with a value of its own in each row, one value in each group:
         ("SELECT COUNT(*) FROM shelf", {"count_of_nullable", "count_of_distinct"}),
-        ("SELECT COUNT(*) FROM book GROUP BY shelf_id", {"count_of_distinct"}),
+        ("SELECT COUNT(*) FROM book GROUP BY isbn", {"count_of_distinct"}),
+        ("SELECT COUNT(isbn) FROM book", {"count_distinct_added"}),
+        ("SELECT COUNT(DISTINCT isbn) FROM book", {"count_distinct_dropped"}),
+        ("SELECT AVG(width) FROM shelf", {"average_of_distinct"}),
         # A whole number is above an average if and only if it is above its whole part.
         ("SELECT isbn FROM book WHERE pages > (SELECT AVG(pages) FROM book)",
-            {"average_truncated", "average_of_distinct"}),
+            {"average_truncated"}),
         ("SELECT shelf_id FROM book GROUP BY shelf_id HAVING AVG(pages) >= 9",
             {"average_truncated"}),
         ("SELECT shelf_id FROM book GROUP BY shelf_id ORDER BY AVG(pages)",
