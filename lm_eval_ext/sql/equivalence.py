@@ -168,13 +168,11 @@ class _Rows:
     def _has_key(self, alias: str, known: set[Name]) -> bool:
         table = self.tables[alias]
         return any(
-            (alias, column.casefold()) in known
-            and (table[column].not_null or (alias, column.casefold()) in self.known)
-            for key in table.unique_keys
-            if len(key) == 1
-            for column in key
-        ) or any(
-            all((alias, c.casefold()) in known and table[c].not_null for c in key)
+            all(
+                (name := (alias, column.casefold())) in known
+                and (table[column].not_null or name in self.known)
+                for column in key
+            )
             for key in table.unique_keys
         )
 
