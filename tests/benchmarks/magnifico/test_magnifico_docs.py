@@ -1,4 +1,4 @@
-"""The documentation lists all tasks, near misses and columns of the code."""
+"""The documentation lists mutants, columns and sizes of the code."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from lm_eval_ext.sql.mutants import KINDS
 PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "magnifico.md"
 
 
-def test_every_near_miss_is_documented() -> None:
+def test_every_mutant_is_documented() -> None:
     text = PAGE.read_text(encoding="utf-8")
     for kind, meaning in KINDS.items():
         line = f"| `{kind}` | {meaning.replace('||', chr(92) + '|' + chr(92) + '|')} |"
