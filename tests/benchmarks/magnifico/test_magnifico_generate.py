@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from support.generated import built, lexicon_of, natural
 from lm_eval_ext.benchmarks.magnifico import load, own
 from lm_eval_ext.benchmarks.magnifico.generate import folder, profile
 from lm_eval_ext.benchmarks.magnifico.generate.draw import meanings_of
-from lm_eval_ext.benchmarks.magnifico.generate.make import refused
+from lm_eval_ext.benchmarks.magnifico.generate.make import SUPPORT, refused
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL
 from lm_eval_ext.cli import main
 from lm_eval_ext.errors import DataError, OptionError
@@ -70,6 +70,8 @@ def test_every_question_runs_and_contains_its_word(shop: Path) -> None:
     shown = {row["query"] for row in rows if row["support"] == "yes"}
     assert len(asked) == QUESTIONS
     assert not asked & shown
+    solved = Counter(row["word"] for row in rows if row["support"] == "yes")
+    assert set(solved.values()) == {SUPPORT}
     assert {row["form"] for row in rows} == set(NOVEL)
     assert any("+" in row["interpretation"] for row in rows)
 

@@ -154,7 +154,7 @@ class Maker:
         ]
         self.asked: list[Asked] = []
         self.golds: set[str] = set()
-        self.dropped, self.turns = Counter[str](), Counter[str]()
+        self.dropped = Counter[str]()
         self.open: list[str] = []
         self.rest: list[str] = []
 
@@ -181,20 +181,24 @@ class Maker:
         for _ in range(missing if all(both) else 0):
             self._draw(self.both, *both)
         count = len(asked_only(self.asked))
+        drawn = Counter((one.words[0], one.support) for one in self.asked if len(one.words) == 1)
         while self.open and (
-            count < questions + spare or any(self.turns[name] < 2 * SUPPORT for name in self.open)
+            count < questions + spare or any(drawn[name, True] <= SUPPORT for name in self.open)
         ):
             for name in list(self.open):
-                turn = self.turns[name]
-                support = turn < 2 * SUPPORT and turn % 2 == 1
-                self.turns[name] += 1
-                if count >= questions + spare and not support:
+                enough = count >= questions + spare
+                support = drawn[name, True] <= SUPPORT and (
+                    enough or drawn[name, True] < drawn[name, False]
+                )
+                if enough and not support:
                     continue
                 if not self._draw(self.drawers[name], [name], support=support):
                     self.open.remove(name)
                     self.open += self.rest[:1]
                     self.rest = self.rest[1:]
-                elif not support:
+                    continue
+                drawn[name, support] += 1
+                if not support:
                     count += 1
                     progress(count)
 
@@ -292,10 +296,11 @@ class Maker:
         two = [one for one in asked if len(one.words) > 1][: questions // _TWO_WORDS]
         asked = [*two, *(one for one in asked if len(one.words) == 1)][:questions]
         used = {name for one in asked for name in one.words}
-        return [
-            one for one in self.asked
-            if one in asked or (one.support and used.issuperset(one.words))
+        solved = [
+            one for name in used
+            for one in [s for s in self.asked if s.support and s.words == (name,)][:SUPPORT]
         ]  # fmt: skip
+        return [one for one in self.asked if one in asked or one in solved]
 
 
 def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
