@@ -91,6 +91,10 @@ def _difference(gold: str, mutant: str) -> str:
 _LOOSER = {exp.GT: exp.GTE, exp.LT: exp.LTE}
 _TIGHTER = {exp.GTE: exp.GT, exp.LTE: exp.LT}
 _REVERSED = {exp.GT: exp.LT, exp.LT: exp.GT, exp.GTE: exp.LTE, exp.LTE: exp.GTE}
+_OTHER_AGGREGATES = {
+    exp.Max: (exp.Avg,), exp.Avg: (exp.Sum, exp.Max), exp.Sum: (exp.Avg, exp.Count),
+    exp.Count: (exp.Sum,),
+}  # fmt: skip
 _NEGATED = {exp.EQ: exp.NEQ, exp.NEQ: exp.EQ}
 
 RULES: tuple[Rule, ...] = (
@@ -129,10 +133,12 @@ RULES: tuple[Rule, ...] = (
     Rule("bound_excluded", "BETWEEN without one of its two bounds' own values",
          make.bound_excluded),
     Rule("year_dropped", "months of any year for months of one year", make.year_dropped),
-    Rule("min_max_swapped", "MAX for MIN and MIN for MAX", make.min_max_swapped),
+    Rule("min_max_swapped", "MAX for MIN and MIN for MAX",
+         partial(make.aggregate_in_select, {exp.Min: (exp.Max,), exp.Max: (exp.Min,)})),
     Rule("aggregate_swapped",
          "SUM for AVG, AVG for SUM; and of numbers also MAX for AVG, AVG for MAX, COUNT for SUM, "
-         "SUM for COUNT; everywhere in a SELECT", make.aggregate_swapped),
+         "SUM for COUNT; everywhere in a SELECT",
+         partial(make.aggregate_in_select, _OTHER_AGGREGATES)),
     Rule("aggregate_swapped_once", "SUM for AVG, AVG for SUM, in one place of several",
          make.aggregate_swapped_once),
     Rule("count_distinct_dropped", "COUNT(x) for COUNT(DISTINCT x), likewise in other aggregates",

@@ -178,21 +178,7 @@ def _month_between(date: exp.Expr, months: tuple[str, str]) -> exp.Expr:
     return exp.Between(this=month, low=low, high=high)
 
 
-def min_max_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    yield from _aggregate_in_select({exp.Min: (exp.Max,), exp.Max: (exp.Min,)}, node, schema)
-
-
-def aggregate_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    yield from _aggregate_in_select(_OTHER_AGGREGATES, node, schema)
-
-
-_OTHER_AGGREGATES = {
-    exp.Max: (exp.Avg,), exp.Avg: (exp.Sum, exp.Max), exp.Sum: (exp.Avg, exp.Count),
-    exp.Count: (exp.Sum,),
-}  # fmt: skip
-
-
-def _aggregate_in_select(
+def aggregate_in_select(
     table: Mapping[Any, tuple[type[exp.Expr], ...]], node: exp.Expr, schema: Schema
 ) -> Iterator[exp.Expr]:
     """Exchanges an aggregate wherever a SELECT has it: a number computed twice is one mistake."""

@@ -147,7 +147,7 @@ def test_databases_are_sound(corpus: Corpus) -> None:
     assert min(nulls, dates, quoted) > 0
 
 
-def test_golds_give_rows_and_no_near_miss_gives_the_same(corpus: Corpus) -> None:
+def test_golds_give_rows_and_no_mutant_gives_the_same(corpus: Corpus) -> None:
     """But for kinds of mutants that need rows of a suite's other databases."""
     misses = []
     with Executor(workers=1) as executor:
