@@ -68,10 +68,8 @@ WITH RECURSIVE untrusted AS (
     SELECT FROM pg_type t WHERE t.oid = p.proargtypes[0] AND t.typtype IN ('c', 'p')) AS of_row,
     p.pronamespace = 'pg_catalog'::regnamespace AS builtin
   FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
-  WHERE (p.provolatile = 'v' OR p.prosecdef
-         OR NOT (l.lanpltrusted OR l.lanname IN ('internal', 'c')))
-    AND NOT (p.pronamespace = 'pg_catalog'::regnamespace
-             AND p.proname IN ({", ".join(f"'{name}'" for name in sorted(_TRUSTED))}))
+  WHERE p.provolatile = 'v' OR p.prosecdef
+     OR NOT (l.lanpltrusted OR l.lanname IN ('internal', 'c'))
 ), ways AS (
   SELECT o.oid, o.oprname::text AS sign, u.proname, ARRAY[o.oprleft, o.oprright] AS types
   FROM pg_operator o JOIN untrusted u ON u.oid = o.oprcode
@@ -191,7 +189,7 @@ def connect(address: str, limits: Limits, patience_s: float) -> Session:
     gap = r"(?:\s|--[^\n]*|/\*.*?\*/|\*/)*"
     return Session(
         connection,
-        frozenset(name.lower() for name in builtin),
+        frozenset(name.lower() for name in builtin) - _TRUSTED,
         re.compile(
             rf"{_any(fields + others)}\s*(?:\(|--|/\*)|\.{gap}\"?{_any(fields)}",
             re.IGNORECASE | re.DOTALL,
