@@ -13,7 +13,7 @@ from lm_eval_ext.sql.compare import SEMANTICS, Expected, Gold, StrictExpected
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
 from lm_eval_ext.sql.policy import register
 from lm_eval_ext.sql.schema import Schema
-from lm_eval_ext.sql.suite.gate import OF_GROUPS, RULES, Rule, group_by_key
+from lm_eval_ext.sql.suite.gate import OF_GROUPS, RULES, Rule, group_by_key, order_among_equals
 from lm_eval_ext.sql.values import Failure, Rows
 from lm_eval_ext.text import one_line
 
@@ -115,8 +115,9 @@ def rewrites(gold: str, schema: Schema, original: Runner) -> list[str]:
     """Queries that must have a gold's result on a database that may judge it.
 
     They are the right rewrites by :data:`.gate.RULES` that have its result on the original, since a
-    rule may go beyond what always holds; and the gold with the least and with the greatest value of
-    a group where it selects a column of any row of it.
+    rule may go beyond what always holds; and, whatever the original holds, the gold with other sort
+    terms among equals, and with the least and the greatest value of a group where it selects a
+    column of any row of it.
     """
     expected = original.expected(gold)
     try:
@@ -130,7 +131,8 @@ def rewrites(gold: str, schema: Schema, original: Runner) -> list[str]:
         # With groups by name, the others hold or not by themselves.
         found.update(dict.fromkeys(_applied(parse(other, schema), schema, OF_GROUPS)))
     right = [sql for sql in found if original.agrees(expected, sql)]
-    return [*right, *filter(None, (_any_row(tree, kind) for kind in (exp.Min, exp.Max)))]
+    ties = _applied(tree, schema, (order_among_equals,))
+    return [*right, *ties, *filter(None, (_any_row(tree, kind) for kind in (exp.Min, exp.Max)))]
 
 
 def _applied(tree: exp.Expr, schema: Schema, rules: Sequence[Rule]) -> Iterator[str]:

@@ -268,7 +268,7 @@ class _Drawing:
         # A parent of its own now and then: others keep several children or none.
         draws = self._draws
         nulls = all(self._source.domains[table, c].nulls for c in columns)
-        if not wanted and nulls and draws.chance(0.15):
+        if not wanted and nulls and draws.chance(0.07):
             record.update(dict.fromkeys(columns))
             return
         rows = self.rows[parent]

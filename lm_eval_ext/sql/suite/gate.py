@@ -230,6 +230,16 @@ def group_by_key(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
         yield copy
 
 
+def having_as_where(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """A HAVING on columns as WHERE."""
+    if not isinstance(node, exp.Select) or (having := node.args.get("having")) is None:
+        return
+    if having.find(exp.AggFunc, exp.Select) is None:
+        new = node.copy()
+        new.set("having", None)
+        yield new.where(having.this.copy(), copy=False)
+
+
 def membership(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     """``IN (SELECT ...)`` as EXISTS, with NOT and without."""
     if not isinstance(node, exp.In) or node.args.get("query") is None:
@@ -285,7 +295,7 @@ def set_operations(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 RULES: tuple[Rule, ...] = (
     whole_steps, date_functions, span_of_days, text_equality,
     first_row_as_extreme, first_group_as_extreme, second_as_offset, extreme_as_first_row,
-    order_among_equals, without_nulls, mean_as_quotient, group_by_key, membership,
+    having_as_where, without_nulls, mean_as_quotient, group_by_key, membership,
     set_operations,
 )  # fmt: skip
 """What people write for the same question, and what no row of ours may make wrong."""

@@ -8,7 +8,7 @@ import pytest
 
 from lm_eval_ext.sql.schema import schema_of
 from lm_eval_ext.sql.suite.checks import Runner, judged, rewrites
-from lm_eval_ext.sql.suite.gate import RULES
+from lm_eval_ext.sql.suite.gate import RULES, order_among_equals
 
 SCRIPT = """
 CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT NOT NULL, people INTEGER, founded DATE);
@@ -66,6 +66,8 @@ REWRITES = {
         "ORDER BY people ASC LIMIT 1)"),
     "order_among_equals": ("SELECT name FROM towns ORDER BY people DESC LIMIT 1",
         "SELECT name FROM towns ORDER BY people DESC, name DESC LIMIT 1"),
+    "having_as_where": ("SELECT town_id FROM ships GROUP BY town_id HAVING town_id > 1",
+        "SELECT town_id FROM ships WHERE town_id > 1 GROUP BY town_id"),
     "without_nulls": ("SELECT name FROM towns ORDER BY people",
         "SELECT name FROM towns WHERE NOT people IS NULL ORDER BY people"),
     "mean_as_quotient": ("SELECT AVG(people) FROM towns",
@@ -94,7 +96,8 @@ def test_rewrites(original: Runner, case: str) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {rule.__name__ for rule in RULES} == {case.partition(",")[0] for case in REWRITES}
+    rules = {rule.__name__ for rule in (*RULES, order_among_equals)}
+    assert rules == {case.partition(",")[0] for case in REWRITES}
 
 
 def test_what_is_wrong_on_the_original_is_no_right_rewrite(original: Runner) -> None:
@@ -151,6 +154,18 @@ def test_judged(original: Runner, case: tuple[str, str, bool]) -> None:
         turned.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows[::-1])
     with closing(runner.connection), closing(turned.connection):
         assert (judged(gold, runner, [turned], others) is not None) is may
+
+
+def test_a_tie_on_the_original_excuses_no_tie_elsewhere() -> None:
+    """The rewrite with other sort terms is not right there, and still a check of determinedness."""
+    tied = run_on(SCRIPT + "INSERT INTO towns VALUES (4, 'Kiel', 30, '1');")
+    with closing(tied.connection):
+        gold = "SELECT name FROM towns ORDER BY people DESC LIMIT 1"
+        others = rewrites(gold, schema_of(tied.connection), tied)
+        assert sum("ORDER BY people DESC, " in sql for sql in others) == 4
+        nested = f"SELECT id FROM towns WHERE name = ({gold})"
+        others = rewrites(nested, schema_of(tied.connection), tied)
+        assert judged(nested, tied, [], others) is None
 
 
 def test_a_result_that_is_empty_on_the_original_may_be_so(original: Runner) -> None:
