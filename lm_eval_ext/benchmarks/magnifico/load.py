@@ -238,7 +238,8 @@ def _scoring_databases(
     if any(place.engine != "sqlite" for place in places.values()):
         return on_engine(places, golds)
     original = {db_id: corpus.databases[db_id].path for db_id in golds}
-    key = [populated, [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]]
+    files = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
+    key = [populated, shipped and sha256_of(shipped), files]
     rows = shipped and shipped.with_name(ROWS if populated == V3 else ROWS_V2)
     with cached_copies(name, key) as folder:
         suites = populate_all(
