@@ -826,6 +826,23 @@ def settling(query: Query) -> list[str]:
     ]
 
 
+def second_by_offset(query: Query) -> str | None:
+    """The lowest of the highest two as the second, of which every database must have one."""
+    tree = query.tree
+    source = sources(tree)[0] if isinstance(tree, exp.Select) and sources(tree) else None
+    inner = source.this if isinstance(source, exp.Subquery) else None
+    if not isinstance(tree, exp.Select) or not isinstance(inner, exp.Select):
+        return None
+    cuts = [str(s.args["limit"].expression.this) for s in (inner, tree) if s.args.get("limit")]
+    known = {one.alias_or_name.casefold(): one for one in inner.selects}
+    wanted = [known.get(one.name.casefold()) for one in tree.selects]
+    if cuts != ["2", "1"] or None in wanted or len(sources(tree)) > 1:
+        return None
+    new = inner.copy()
+    new.set("expressions", [one.copy() for one in wanted if one is not None])
+    return f"{to_sql(new).removesuffix(' LIMIT 2')} LIMIT 1 OFFSET 1"
+
+
 def top_group_by_having(query: Query) -> str | None:
     """The group with most rows by comparison with the largest count."""
     tree = query.tree
@@ -1157,7 +1174,7 @@ WHOLE: dict[str, Whole] = {
         filtered_count, case_aggregates, from_itself, as_cte, tables_wrapped, tables_as_ctes,
         renamed, joined_by_comma, on_in_where, using, having_outside, distinct_grouped,
         group_ordinal, order_ordinal, order_negated, order_more, limit_offset, top_by_window,
-        top_by_row_number, top_group_by_having, set_as_in, union_as_or, in_as_join, scalar_by_cte,
+        top_by_row_number, second_by_offset, top_group_by_having, set_as_in, union_as_or, in_as_join, scalar_by_cte,
         scalar_joined, other_case, formatted, quoted_names, item_named, items_turned,
     )
 }  # fmt: skip
