@@ -186,7 +186,7 @@ class Drawer:
             elif kind == "date":
                 texts = [str(value) for value in [*own, *self.literals] if is_day(str(value))]
                 pool.append(_next_day(chance.choice(texts), chance))
-            else:
+            elif not self.facts.is_closed(of):
                 pool.append(self._text(pool))
         return pool or [chance.choice((0, 1, 2, "a"))]
 

@@ -21,6 +21,9 @@ MOST_STEPS = 3_000
 
 MOST_ROWS = 50_000
 
+MOST_WORDS = 12
+"""Most words of a closed vocabulary."""
+
 Kind = Literal["integer", "number", "date", "text", "none"]
 
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?")
@@ -129,6 +132,14 @@ class Facts:
             return "number"
         days = sum(isinstance(value, str) and is_day(value) for value in values)
         return "date" if days * 2 > len(values) else "text"
+
+    def is_closed(self, of: Of) -> bool:
+        """Whether the column keeps to a few words, such as a sex, which repeat."""
+        own = self.values(of)
+        if not own or len(own) > MOST_WORDS or self.kind(of) != "text":
+            return False
+        query = f"SELECT COUNT({quoted(of.column)}) FROM {quoted(of.table)}"
+        return bool(self.connection.execute(query).fetchone()[0] >= 3 * len(own))
 
     def is_key(self, of: Of) -> bool:
         """Whether the column alone is a declared key."""
