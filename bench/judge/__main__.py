@@ -152,7 +152,7 @@ def of_database(
     db_id: str, databases: Databases, golds: Sequence[str], chosen: Sequence[str]
 ) -> list[Case]:
     """The cases of all chosen golds of a database."""
-    every = cases(db_id, databases, golds, chosen, published.mutants)
+    every = cases(db_id, databases, golds, chosen, mutants=published.mutants, gate=published.gate)
     return [case for of_gold in every for case in of_gold]
 
 

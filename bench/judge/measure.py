@@ -4,7 +4,7 @@ import hashlib
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.judge.draw import bag, distinguished, same_rows
 from bench.judge.neighbours import Span, borrowed, neighbours
-from bench.judge.query import Answer, Facts, Query, answer, connect
+from bench.judge.query import Answer, Facts, Query, answer, connect, normal
 from bench.judge.rewrites import rewrites
 from bench.judge.slips import slips
 from lm_eval_ext.sql.compare import Expected, Gold, find_semantics
@@ -25,6 +25,9 @@ COPY = "copy"
 
 WRONG = ("mutant", "neighbour", "slip")
 """Families of wrong queries; ``rewrite`` and ``rewrite, other order`` are right ones."""
+
+Gate = Callable[[str, Facts], Set[str]]
+"""The right rewrites of a gold that the package itself tries, by :func:`.query.normal`."""
 
 Mutants = Callable[[str, Facts], Iterator[tuple[str, str, bool]]]
 """The package's mutants of a gold: kind, text, whether it is proven equivalent."""
@@ -90,7 +93,13 @@ class Case:
 
 
 def cases(
-    db_id: str, databases: Databases, golds: Sequence[str], chosen: Sequence[str], mutants: Mutants
+    db_id: str,
+    databases: Databases,
+    golds: Sequence[str],
+    chosen: Sequence[str],
+    *,
+    mutants: Mutants,
+    gate: Gate,
 ) -> Iterator[list[Case]]:
     """Yields the cases of each chosen gold of a database.
 
@@ -100,6 +109,7 @@ def cases(
         golds: All golds, from which neighbours take spans.
         chosen: Those to examine.
         mutants: Of the package.
+        gate: Of the package; its rewrites are left out of ours.
     """
     facts = Facts(databases.original)
     opened = {label: connect(one.path) for label, one in databases.others.items()}
@@ -111,7 +121,9 @@ def cases(
             yield []
         else:
             judges = Judges(query, databases, opened)
-            yield _cases(db_id, query, judges, pool, mutants)
+            wrong = [*_wrong(db_id, query, judges, pool, mutants)]
+            right = _right(db_id, query, judges, gate(gold, facts))
+            yield [*wrong, *right]
 
 
 def readable(gold: str, facts: Facts) -> Query | None:
@@ -147,39 +159,44 @@ class Judges:
         ]
 
 
-def _cases(
+def _wrong(
     db_id: str, query: Query, judges: Judges, pool: Sequence[Span], mutants: Mutants
 ) -> list[Case]:
-    found: list[Case] = []
-    everywhere, original = list(judges.expected), query.facts.connection
-
-    def add(family: str, kind: str, sql: str, labels: list[str]) -> Case:
-        wrong = judges.wrong_on(sql, labels)
-        found.append(Case(db_id, query.gold, family, kind, sql, wrong, labels))
-        return found[-1]
-
-    for kind, sql, proven in mutants(query.gold, query.facts):
-        if answer(original, sql) is not None:
-            add("mutant", kind, sql, everywhere).proven = proven
-    for kind, sql in neighbours(query, pool):
-        add("neighbour", kind, sql, everywhere)
-    for kind, sql in slips(query):
-        add("slip", kind, sql, everywhere)
+    """The cases of wrong queries; random databases try those that nothing else distinguishes."""
+    original, labels = query.facts.connection, list(judges.expected)
+    texts = [
+        ("mutant", kind, sql, proven)
+        for kind, sql, proven in mutants(query.gold, query.facts)
+        if answer(original, sql) is not None
+    ]
+    texts += [("neighbour", *one, False) for one in neighbours(query, pool)]
+    texts += [("slip", *one, False) for one in slips(query)]
+    found = [
+        Case(db_id, query.gold, family, kind, sql, judges.wrong_on(sql, labels), labels, proven)
+        for family, kind, sql, proven in texts
+    ]
     missed = [case for case in found if not case.wrong_on and not case.proven]
     differing = distinguished(query, [case.sql for case in missed])
     for case in missed:
         case.differs = case.sql in differing
+    return found
+
+
+def _right(db_id: str, query: Query, judges: Judges, known: Set[str]) -> Iterator[Case]:
+    """The cases of rewrites that are right on the original."""
+    original, labels = query.facts.connection, list(judges.expected)
     expected = answer(original, query.gold)
     for kind, sql in rewrites(query):
         got = answer(original, sql)
-        if expected is None or got is None:
+        if expected is None or got is None or normal(sql) in known:
             continue
-        if same_rows(expected, got):
-            add("rewrite", kind, sql, everywhere)
-        elif not query.ordered() and bag(expected) == bag(got):
-            made = [label for label in everywhere if label not in (ORIGINAL, V2)]
-            add("rewrite, other order", kind, sql, made)
-    return found
+        family, on = "rewrite", labels
+        if not same_rows(expected, got):
+            if query.ordered() or bag(expected) != bag(got):
+                continue
+            family = "rewrite, other order"
+            on = [label for label in labels if label not in (ORIGINAL, V2)]
+        yield Case(db_id, query.gold, family, kind, sql, judges.wrong_on(sql, on), on)
 
 
 def prepare(gold: str, connection: sqlite3.Connection, *, made: bool) -> Expected | None:

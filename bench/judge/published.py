@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.judge.measure import ORIGINAL, Databases
-from bench.judge.query import Facts
+from bench.judge.query import Facts, normal
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import Databases as Folder
 from lm_eval_ext.sql import (
@@ -61,6 +61,14 @@ def mutants(gold: str, facts: Facts) -> Iterator[tuple[str, str, bool]]:
 
     for one in listed(gold, facts.schema):
         yield one.kind, one.sql, equivalent(gold, one.sql, facts.schema) is not None
+
+
+def gate(gold: str, facts: Facts) -> set[str]:
+    """The right rewrites that the package tries itself."""
+    from lm_eval_ext.sql.suite.checks import Runner
+    from lm_eval_ext.sql.suite.checks import rewrites as tried
+
+    return set(map(normal, tried(gold, facts.schema, Runner(facts.connection))))
 
 
 # Recorded predictions.

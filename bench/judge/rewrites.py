@@ -1174,7 +1174,8 @@ WHOLE: dict[str, Whole] = {
         filtered_count, case_aggregates, from_itself, as_cte, tables_wrapped, tables_as_ctes,
         renamed, joined_by_comma, on_in_where, using, having_outside, distinct_grouped,
         group_ordinal, order_ordinal, order_negated, order_more, limit_offset, top_by_window,
-        top_by_row_number, second_by_offset, top_group_by_having, set_as_in, union_as_or, in_as_join, scalar_by_cte,
-        scalar_joined, other_case, formatted, quoted_names, item_named, items_turned,
+        top_by_row_number, second_by_offset, top_group_by_having, set_as_in, union_as_or,
+        in_as_join, scalar_by_cte, scalar_joined, other_case, formatted, quoted_names, item_named,
+        items_turned,
     )
 }  # fmt: skip
