@@ -2,6 +2,7 @@
 
 import sqlite3
 import sys
+import zlib
 from contextlib import closing
 from pathlib import Path
 
@@ -10,12 +11,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from bench.judge import published  # noqa: E402
+from bench.judge.__main__ import misjudged  # noqa: E402
 from bench.judge.draw import distinguished  # noqa: E402
-from bench.judge.measure import flaws  # noqa: E402
+from bench.judge.measure import WRONG, Case, Database, Databases, cases, flaws  # noqa: E402
 from bench.judge.neighbours import QUOTAS, borrowed, neighbours  # noqa: E402
 from bench.judge.query import Facts, Query, answer  # noqa: E402
 from bench.judge.rewrites import rewrites  # noqa: E402
 from bench.judge.slips import slips  # noqa: E402
+from lm_eval_ext.benchmarks.magnifico import corpora, mini  # noqa: E402
+from lm_eval_ext.sql.suite import populate, read_shipped  # noqa: E402
 
 FLEET = """
 CREATE TABLE port (id INTEGER PRIMARY KEY, name TEXT NOT NULL, town TEXT);
@@ -144,3 +149,61 @@ def test_flaws_of_added_rows(kind: str, tmp_path: Path) -> None:
     assert {one: count for one, count in found.items() if ":" not in one} == (
         {kind: 1} if kind else {}
     )
+
+
+def measured(db_id: str, original: Path, golds: list[str], seeds: Path, out: Path) -> list[Case]:
+    """The cases of one gold in :data:`ONE_IN`, on the suite that ships."""
+    shipped = read_shipped(seeds.with_name("populated.json"), seeds)
+    suite = populate(db_id, original, golds, out, shipped)
+    made = {name: Database(suite.path(name)) for name in suite.databases}
+    found = flaws(original, [one.path for one in made.values()])
+    assert not found.keys() & {"dates", "runs", "first NULLs"}
+    judging = {name: tuple(labels) for name, labels in suite.judges.items()}
+    chosen = [gold for gold in golds if not zlib.crc32(gold.encode()) % ONE_IN]
+    of_golds = cases(
+        db_id, Databases(original, made, judging), golds, chosen,
+        mutants=published.mutants, gate=published.gate,
+    )  # fmt: skip
+    return [case for one in of_golds for case in one]
+
+
+ONE_IN = 4
+
+
+def missed(found: list[Case], family: str) -> float:
+    """The share of golds with a wrong query that the suite calls right, though others differ."""
+    own = [case for case in found if case.family == family]
+    bad = {case.gold for case in own if case.differs and misjudged(case, lambda label: True)}
+    return len(bad) / len({case.gold for case in own})
+
+
+def everything_right(found: list[Case]) -> bool:
+    right = [case for case in found if case.family not in WRONG]
+    assert len(right) > 50
+    return not [case for case in right if case.wrong_on]
+
+
+def test_mini_suites_judge_both_ways(tmp_path: Path) -> None:
+    corpus = mini.corpus()
+    support = [one for examples in corpus.support.values() for one in examples]
+    golds = sorted({o.query for o in [*corpus.examples, *support] if o.db_id == "seed_library"})
+    seeds = Path(str(mini.__file__)).with_name("suites.json")
+    found = measured("seed_library", mini.databases()["seed_library"].path, golds, seeds, tmp_path)
+    assert everything_right(found)
+    assert missed(found, "mutant") == 0
+    assert missed(found, "neighbour") <= 0.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("db_id", ["dorm_1", "college_3"])
+def test_published_suites_judge_both_ways(db_id: str, shared_data: Path, tmp_path: Path) -> None:
+    original, golds = published.golds(shared_data)[db_id]
+    found = measured(db_id, original, golds, corpora.SHIPPED, tmp_path)
+    assert everything_right(found)
+    assert missed(found, "neighbour") <= 0.5 < missed_on_original(found)
+
+
+def missed_on_original(found: list[Case]) -> float:
+    own = [case for case in found if case.family == "neighbour"]
+    bad = {case.gold for case in own if misjudged(case, lambda label: label == "original")}
+    return len(bad) / len({case.gold for case in own})
