@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from sqlglot import exp
 
 from bench.judge.query import Answer, Facts, Of, Query, answer, is_day, prepared
-from bench.judge.rewrites import settling
+from bench.judge.rewrite_queries import settling
 from lm_eval_ext.sql.schema import Table
 from lm_eval_ext.sql.values import Value, quoted, quoted_all
 

@@ -19,7 +19,7 @@ from bench.judge.query import (
     parts,
     sources,
 )
-from bench.judge.rewrites import held
+from bench.judge.writing import held
 from lm_eval_ext.sql.parsing import to_sql
 
 EACH = 3
