@@ -1,7 +1,7 @@
 """How the rules of :mod:`.mutants` change a node of a query's tree.
 
 Each function yields replacements of a node, none where the mistake cannot be made there, and
-leaves the node itself unchanged. They have a file of their own only because of their number.
+leaves the node itself unchanged.
 """
 
 import datetime
@@ -16,6 +16,7 @@ from lm_eval_ext.sql.parsing import (
     columns_read,
     conjuncts,
     find_source,
+    is_number,
     joins_tables,
     resolve,
     select_of,
@@ -188,7 +189,7 @@ def aggregate_in_select(
     for text, aggregate in own.items():
         for other in table[type(aggregate)]:
             needs_number = type(aggregate) in (exp.Max, exp.Count) and other is not exp.Min
-            if needs_number and not _is_number(aggregate.this, schema):
+            if needs_number and not is_number(aggregate.this, schema):
                 continue
             new = node.copy()
             for same in [one for one in _aggregates(new) if to_sql(one) == text]:
@@ -450,11 +451,7 @@ def _with(node: exp.Expr, **args: object) -> exp.Expr:
 
 
 def _all_of(parts: list[exp.Expr]) -> exp.Expr:
-    copies = [_in_brackets(part, exp.Or) for part in parts]
-    condition = copies[0]
-    for part in copies[1:]:
-        condition = exp.And(this=condition, expression=part)
-    return condition
+    return exp.and_(*(_in_brackets(part, exp.Or) for part in parts), copy=False)
 
 
 def _in_brackets(part: exp.Expr, kinds: object) -> exp.Expr:
@@ -481,17 +478,6 @@ def _aggregates(select: exp.Select) -> list[exp.Expr]:
         and not node.expressions  # with several arguments, min and max are no aggregates
         and not isinstance(node.this, exp.Star | exp.Literal)
     ]
-
-
-def _is_number(value: exp.Expr, schema: Schema) -> bool:
-    """Whether an aggregate's argument is a number by its declaration or computation."""
-    value = value.expressions[0] if isinstance(value, exp.Distinct) else value.unnest()
-    if isinstance(value, exp.Column):
-        column = resolve(value, schema)
-        return column is not None and column.numeric
-    return isinstance(
-        value, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Length | exp.Count | exp.Sum | exp.Avg
-    )
 
 
 def _is_compared(node: exp.Expr) -> bool:

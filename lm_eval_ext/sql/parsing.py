@@ -254,3 +254,14 @@ def _is_string(column: exp.Column, schema: Schema) -> bool:
             return False
         select = select_of(select)
     return name not in ROWID
+
+
+def is_number(value: exp.Expr, schema: Schema) -> bool:
+    """Whether an aggregate's argument is a number by its declaration or computation."""
+    value = value.expressions[0] if isinstance(value, exp.Distinct) else value.unnest()
+    if isinstance(value, exp.Column):
+        column = resolve(value, schema)
+        return column is not None and column.numeric
+    return isinstance(
+        value, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Length | exp.Count | exp.Sum | exp.Avg
+    )

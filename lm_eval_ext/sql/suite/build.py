@@ -24,13 +24,13 @@ from lm_eval_ext.sql.values import Failure, Row, quoted, quoted_all
 SUITE_VERSION = 3
 """Rises whenever other databases would be built, or judge other golds; part of signatures."""
 
-UNCHOSEN = 5
+UNCHOSEN = 10
 """Small databases that are chosen for nothing."""
 
-CHOSEN = 10
+CHOSEN = 14
 """Most small databases that are chosen."""
 
-POOL = 60
+POOL = 80
 """Small databases that are tried."""
 
 FOCUS = 8

@@ -160,7 +160,8 @@ def _any_row(tree: exp.Expr, kind: type[exp.Expr]) -> str | None:
         having = select.args.get("having")
         for part in [*select.selects, *([having] if having else [])]:
             for column in list(part.find_all(exp.Column)):
-                inside = column.find_ancestor(exp.AggFunc, exp.Select)
+                # STDEV, which SQLite lacks and we register, is an anonymous function to sqlglot.
+                inside = column.find_ancestor(exp.AggFunc, exp.Anonymous, exp.Select)
                 if inside is select and column.name.casefold() not in known:
                     changed = True
                     new: exp.Expr = kind(this=column.copy())
