@@ -94,16 +94,3 @@ def _available(corpus: Corpus, known: Databases | OneDatabase, source: str | Pat
             "<db_id>/<db_id>.sqlite, like Spider's folder `database`"
         )
     return found
-
-
-def original_of(source: str | Path, db_id: str, asked: int) -> Path:
-    """The original of a copy; where one database is asked about, it may have another name.
-
-    Raises:
-        DataError: There is none.
-    """
-    known = databases_at(source, data.cache_dir(), option="--originals")
-    only = known.place if isinstance(known, OneDatabase) and asked == 1 else None
-    if (place := known.find(db_id) or only) is None:
-        raise DataError(f"{source} does not have the original of {db_id}; name its folder")
-    return sqlite_path(place)

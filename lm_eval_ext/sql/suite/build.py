@@ -19,7 +19,7 @@ from lm_eval_ext.sql.schema import ForeignKey, Schema, schema_of
 from lm_eval_ext.sql.suite.checks import Runner, is_void, judged, rewrites
 from lm_eval_ext.sql.suite.drawing import Draws, draw
 from lm_eval_ext.sql.suite.source import Source, read_source
-from lm_eval_ext.sql.values import Failure, Row, quoted, quoted_all
+from lm_eval_ext.sql.values import Failure, Mutant, Row, quoted, quoted_all
 
 SUITE_VERSION = 3
 """Rises whenever other databases would be built, or judge other golds; part of signatures."""
@@ -115,9 +115,9 @@ class Original:
             expected = self.runner.expected(gold)
             if expected is not None:
                 case.open = [
-                    miss
-                    for miss in mutants_of(gold, self.schema)
-                    if self.runner.agrees(expected, miss, len(result.rows))
+                    mutant.sql
+                    for mutant in mutants_of(gold, self.schema)
+                    if self.runner.agrees(expected, mutant.sql, len(result.rows))
                 ]
                 found.append(case)
         return found
@@ -174,12 +174,12 @@ class Original:
         return Small(seed, first, runner, judges)
 
 
-def mutants_of(gold: str, schema: Schema) -> list[str]:
+def mutants_of(gold: str, schema: Schema) -> tuple[Mutant, ...]:
     """The mutants of a gold; none if it cannot be read."""
     try:
-        return [mutant.sql for mutant in mutants(gold, schema)]
+        return mutants(gold, schema)
     except (UnparsedQuery, RecursionError):
-        return []
+        return ()
 
 
 def in_memory(path: Path) -> sqlite3.Connection:
