@@ -20,10 +20,9 @@ from zlib import crc32
 import numpy as np
 from scipy import optimize, stats
 
-from lm_eval_ext.benchmarks.diner.counts import f1_of_sums
-from lm_eval_ext.benchmarks.magnifico.score import relative_of
 from lm_eval_ext.stats import intervals
 from lm_eval_ext.stats.intervals import DIFFERENCE, UNIT, Estimate, Limits
+from lm_eval_ext.stats.sums import f1_of_sums, relative_of_sums
 
 PAGE = Path(__file__).with_name("statistics.md")
 RUNS = 4000
@@ -171,7 +170,7 @@ def of_relative(rng: Any, sizes: Sizes, rates: Any, correlation: float, model: s
         ],
         axis=-1,
     ).astype(np.float64)
-    found = jackknifed(sums[:, :, None, :], relative_of, sizes)
+    found = jackknifed(sums[:, :, None, :], relative_of_sums, sizes)
     return found, (0.0, 100.0), 100 * rates[1] / rates[0]
 
 

@@ -63,12 +63,11 @@ def paper(name: str) -> str:
 def facts(name: str) -> str:
     """What the card says about reading the scores."""
     card = cards()[name]
-    headline = " or ".join(f"`{metric}`" for metric in card.headlines)
-    metrics = ", ".join(f"`{metric}`" for metric in card.summary)
-    chance = "" if card.chance is None else f" Guessing scores {card.chance:g}."
+    metrics = ", ".join(f"`{metric}`" for metric in card.metrics)
+    facets = ", ".join(f"`{facet}`" for facet in card.facets)
     return (
-        f"Headline, the one number that stands for a task: {headline} (the first it has)."
-        f" To look at first: {metrics}.{chance}\n"
+        f"Metrics, of which the first that a task has is its headline: {metrics}.\n"
+        f"Facets, to ask for parts: {facets}.\n"
         f"Standard errors are clustered by {getattr(card.cluster, 'unit', card.cluster)}.\n"
     )
 

@@ -10,8 +10,7 @@ in ``_HOOKS``. Then:
   ``--include_path``, which still overrides it, and each shared file is read once;
 * ``lm_eval.models``: our model types are registered, by name, unimported;
 * ``lm_eval.config.evaluate_config`` and ``lm_eval._cli.harness``: the data of our tasks are
-  checked before the model is loaded, our errors are one line instead of a traceback, and the
-  printed table leaves out metrics over a part of the documents.
+  checked before the model is loaded, and our errors are one line instead of a traceback.
 
 An lm-eval that reads the entry points ``lm_eval.tasks`` and ``lm_eval.models`` finds us by
 itself, and the first two hooks do nothing. ``LM_EVAL_EXT_AUTOLOAD=0`` switches all of it off.
@@ -292,9 +291,7 @@ def _guard_command_line(harness: ModuleType) -> None:
         from importlib import import_module
 
         with import_module("lm_eval_ext.errors").one_line_errors():
-            printed = import_module("lm_eval_ext.results.printed")
-            with printed.shorter(getattr(args, "output_path", None)):
-                original(self, args)
+            original(self, args)
 
     execute.lm_eval_ext = True  # type: ignore[attr-defined]
     harness.HarnessCLI.execute = execute

@@ -1,7 +1,7 @@
 """Every benchmark's card, read and checked.
 
 A card (``benchmarks/<name>/card.yaml``) says in one place what users need to know before a run: the
-paper, the tasks with their sizes, the metrics to look at first, human performance. Tests compare
+paper, tasks with their sizes, what can be asked of their scores, human performance. Tests compare
 cards with the task files and, where they are available locally, with the data.
 
 Importing this module or reading a card imports neither lm-eval nor a benchmark.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import (
@@ -27,20 +27,15 @@ from pydantic import (
 from lm_eval_ext import data
 from lm_eval_ext.errors import DataError, first_problem
 from lm_eval_ext.stats.intervals import level_of
+from lm_eval_ext.stats.measures import Measure, Question
 
 T = TypeVar("T")
 
-PART = ":"
-"""Between a metric and the part of the documents that it is over."""
+PART = "/"
+"""Between a measure and the part that a metric is about, as in ``direct/existence``."""
 
-VARIANT = "/"
-"""Between a metric's variant and its name, as in ``direct/mean``."""
-
-
-def _is_called(metric: str, name: str) -> bool:
-    """Whether a metric has this name, with or without its variant (and its filter)."""
-    plain = metric.partition(",")[0]
-    return name in (metric, plain, plain.rpartition(VARIANT)[2])
+MOST_METRICS = 12
+"""That a task may have in lm-eval's results. All else is a question to the table of scores."""
 
 
 class _Strict(BaseModel):
@@ -82,26 +77,31 @@ class Cluster(_Strict):
     documents_within: bool = False
     own_within: tuple[Level, ...] = ()
 
-    def name(self, value: Any) -> str:
-        """The name of the cluster that a document with this value is in."""
-        return str(value).casefold() if self.any_case else str(value)
-
-    def of(self, columns: Mapping[str, Sequence[Any]], *, own: bool) -> tuple[int, list[str]]:
-        """The level of clusters of documents, and the cluster of each.
+    def names(self, doc: Mapping[str, Any], *, own: bool) -> tuple[str, ...]:
+        """The clusters that a document is in, from the coarsest to the finest.
 
         Args:
-            columns: Of the documents, with the column of the clusters, by name.
+            doc: With the columns of the levels.
             own: Whether the documents are a user's own.
         """
-        levels = [[self.name(value) for value in columns[self.column]]]
-        for finer in self.own_within if own else ():
-            levels.append([str(value) for value in columns[finer.column]])
-        level = level_of(levels)
-        return level, levels[level]
+        name = str(doc[self.column])
+        found = [name.casefold() if self.any_case else name]
+        if own:
+            found += [str(doc[finer.column]) for finer in self.own_within]
+        if self.documents_within:
+            found.append(str(doc["id"]))
+        return tuple(found)
+
+    def of(self, columns: Mapping[str, Sequence[Any]], *, own: bool) -> list[str]:
+        """The cluster of each document, by columns of the documents."""
+        docs = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        levels = list(zip(*(self.names({"id": "", **doc}, own=own) for doc in docs), strict=True))
+        levels = levels[: len(levels) - self.documents_within]
+        return list(levels[level_of(levels)])
 
     def unit_at(self, level: int) -> str:
         """What a cluster is, at a level that the results file notes."""
-        return (self.unit, *(one.unit for one in self.own_within))[level]
+        return (self.unit, *(one.unit for one in self.own_within), "document")[level]
 
 
 class Trial(_Strict):
@@ -143,37 +143,38 @@ class TaskFacts(_Strict):
         return all(data.available(source) for source in self.sources)
 
 
+class Metric(_Strict):
+    """A metric of lm-eval: what it asks beyond its measure.
+
+    Attributes:
+        where: As a question's.
+        value: Instead of the measure's column of values.
+        title: In words; otherwise the measure's, with the part.
+    """
+
+    where: dict[str, tuple[str, ...]] = {}
+    value: str = ""
+    title: str = ""
+
+
 class Reference(_Strict):
-    """Published values for some of a benchmark's tasks, shown beside ours."""
+    """Published values for some of a benchmark's tasks, shown beside ours.
+
+    Attributes:
+        label: Whose.
+        tasks: That they belong to.
+        figures: By metric; or, with ``by``, by part.
+        metric: The measure that parts are of.
+        where: The documents, as a question's.
+        by: The facet that has the parts.
+    """
 
     label: str
     tasks: tuple[str, ...]
     figures: dict[str, float]
-
-
-class Figure(_Strict):
-    """A table of a benchmark's page section: what its paper shows.
-
-    Attributes:
-        title: What it shows.
-        tasks: One table for each, with the metrics as columns; or, with ``columns``, none.
-        metrics: Names as in results; a name without a variant (``mean`` for ``direct/mean``)
-            stands for all variants.
-        parts: Of the card's; a table for each, of the metrics over this part alone.
-        columns: By heading, ``task metric``: a table over several tasks.
-    """
-
-    title: str
-    tasks: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    columns: dict[str, Annotated[str, Field(pattern=r"^\S+ \S+$")]] = {}
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> "Figure":
-        if bool(self.columns) == bool(self.tasks and self.metrics):
-            raise ValueError("give tasks and metrics, or columns")
-        return self
+    metric: str = ""
+    where: dict[str, tuple[str, ...]] = {}
+    by: str = ""
 
 
 class Card(_Strict):
@@ -183,20 +184,14 @@ class Card(_Strict):
         cluster: What standard errors are clustered on.
         item: Columns of the logged documents that identify the item a document is about, across the
             benchmark's tasks; none if tasks cannot be compared item by item.
-        statistics: For metrics that aren't averages of documents' scores, by the name of their
-            aggregation: ``module:object`` of the
-            :class:`~lm_eval_ext.results.samples.SampleStatistic` that recomputes them.
-        headlines: The one metric that stands for a task is the first of these that it has.
-        summary: The metrics to look at first, the headline aside; a name without its variant
-            (``mean`` for ``direct/mean``) stands for all variants.
-        undefined: By aggregation, when its value is not defined; ends "N/A where ...".
+        facets: Of the rows that scoring gives, in words.
+        measures: What can be asked of the rows, by name.
+        metrics: What lm-eval's results name, by name: ``measure`` or ``measure/part``. The first
+            that a task has is its headline; lm-eval prints them in alphabetical order, so this
+            is theirs.
+        words: Of values of facets, for readers, where the value does not say it.
+        representative: Tasks; the first that results have stands for the benchmark.
         trial: What ``--limit`` takes.
-        names: Of metrics for readers, where :func:`readable` would not find them: of whole ones
-            (``exact_match/all``), or of what stands before or after the slash.
-        parts: Of the documents, such as sentence families: every metric is also reported over
-            each alone, as ``metric:part``.
-        figures: The tables that the leaderboard shows beside the headline, the paper's own first.
-        chance: Scores of random guessing on the metrics of the summary.
         references: Published results, shown beside ours.
         tasks: By name.
         groups: lm-eval groups, by name: their members.
@@ -207,56 +202,74 @@ class Card(_Strict):
     paper: Paper
     cluster: Cluster
     item: tuple[str, ...] = ()
-    statistics: dict[str, Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]] = {}
-    headlines: tuple[str, ...]
-    summary: tuple[str, ...]
-    undefined: dict[str, str] = {}
+    facets: dict[str, str]
+    measures: dict[str, Measure]
+    metrics: dict[str, Metric]
+    words: dict[str, str] = {}
+    representative: tuple[str, ...]
     trial: Trial | None = None
-    names: dict[str, str] = {}
-    parts: tuple[str, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    chance: float | None = None
     references: tuple[Reference, ...] = ()
     tasks: dict[str, TaskFacts]
     groups: dict[str, tuple[str, ...]] = {}
 
-    def whole_and_part(self, name: str) -> tuple[str, str]:
-        """Splits ``metric:part``; the part is "" for a metric over all documents."""
-        whole, _, part = name.rpartition(PART)
-        return (whole, part) if part in self.parts else (name, "")
+    @model_validator(mode="after")
+    def _known(self) -> "Card":
+        if list(self.metrics) != sorted(self.metrics):
+            raise ValueError("metrics must be in alphabetical order, as lm-eval prints them")
+        for name in self.metrics:
+            if name.partition(PART)[0] not in self.measures:
+                raise ValueError(f"metric {name} is of no measure")
+        return self
 
     def asks_own(self, task: str) -> bool:
-        """Whether a task asks about the user's own documents."""
-        return task in self.tasks and self.tasks[task].asks_own
+        """Whether a task asks about the user's own documents, as a user's own task may."""
+        return task not in self.tasks or self.tasks[task].asks_own
+
+    def question_of(self, metric: str) -> Question:
+        """The question behind a metric, or a measure.
+
+        Raises:
+            KeyError: There is neither.
+        """
+        name = metric.partition(PART)[0]
+        entry = self.metrics[metric] if metric in self.metrics else Metric()
+        if metric not in self.metrics and metric not in self.measures:
+            raise KeyError(metric)
+        measure = self.measures[name].model_copy(update={"name": name})
+        if entry.value:
+            measure = measure.model_copy(update={"value": (entry.value,)})
+        return Question(measure, entry.where)
 
     def headline_of(self, metrics: Iterable[str]) -> str:
         """The one metric that stands for a task with these metrics; "" if it has none."""
-        there = list(metrics)
-        wanted = (*self.headlines, *self.summary)
-        return next((one for name in wanted for one in there if _is_called(one, name)), "")
+        there = set(metrics)
+        return next((name for name in self.metrics if name in there), "")
 
-    def first_of(self, metrics: Iterable[str]) -> list[str]:
-        """The headline of a task with these metrics, and then its summary, in the card's order."""
-        there = list(metrics)
-        found = [self.headline_of(there)] if there else []
-        found += [one for name in self.summary for one in there if _is_called(one, name)]
-        return [one for one in dict.fromkeys(found) if one]
+    def title_of(self, metric: str) -> str:
+        """A metric in words: ``Relative performance, foreign``."""
+        if metric not in self.metrics:
+            return self.measures[metric].title if metric in self.measures else metric
+        entry = self.metrics[metric]
+        name, _, part = metric.partition(PART)
+        if entry.title or not part:
+            return entry.title or self.measures[name].title
+        return f"{self.measures[name].title}, {self.words.get(part, part)}"
 
-    def published(self, task: str, metrics: Iterable[str]) -> dict[str, dict[str, float]]:
-        """Published values of a task's metrics: by label, then by metric.
-
-        A value under a name without a variant belongs to the task's first variant.
-        """
-        first: dict[str, str] = {}
-        for metric in metrics:
-            for name in (metric, metric.rpartition(VARIANT)[2]):
-                first.setdefault(name, metric)
-        found: dict[str, dict[str, float]] = {}
+    def published(self, task: str, question: Question) -> dict[str, float]:
+        """Published values of a question about a task, by label."""
+        found: dict[str, float] = {}
         for one in self.references:
-            if task in one.tasks:
-                known = {first[name]: value for name, value in one.figures.items() if name in first}
-                found.setdefault(one.label, {}).update(known)
-        return {label: figures for label, figures in found.items() if figures}
+            if task not in one.tasks or question.by:
+                continue
+            for key, value in one.figures.items():
+                if one.by:
+                    own = self.question_of(one.metric)
+                    own = Question(own.measure, {**own.where, **one.where, one.by: (key,)})
+                else:
+                    own = self.question_of(key)
+                if own.measure == question.measure and own.filter == question.filter:
+                    found[one.label] = value
+        return found
 
 
 _QUICK: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -299,31 +312,3 @@ def cards() -> Mapping[str, Card]:
 def card_of(task: str) -> Card | None:
     """The card of the benchmark that a task belongs to, or None if the task is not ours."""
     return next((card for card in cards().values() if task in card.tasks), None)
-
-
-def headline_of(task: str, metrics: Iterable[str]) -> str:
-    """The one metric that stands for a task; of a task that isn't ours, its first."""
-    there = list(metrics)
-    card = card_of(task)
-    found = card.headline_of(there) if card else ""
-    return found or (there[0] if there else "")
-
-
-def readable(task: str, metric: str) -> str:
-    """A metric's name for readers: ``Relative performance, foreign (populated)``."""
-    card = card_of(task)
-    names = card.names if card else {}
-    whole, part = card.whole_and_part(metric) if card else (metric, "")
-
-    def one(text: str) -> str:
-        # The comparisons of LIEDER are names that readers know from its paper.
-        plain = text.replace(">", " > ") if ">" in text else text.replace("_", " ")
-        return names.get(text, plain.replace("+", " + "))
-
-    name = names.get(whole)
-    if name is None:
-        variant, _, last = whole.rpartition(VARIANT)
-        name, *parts = (one(piece) for piece in last.split(PART))
-        name = ", ".join([name[:1].upper() + name[1:] if ">" not in name else name, *parts])
-        name += f" ({one(variant)})" if variant else ""
-    return f"{name}, {one(part)}" if part else name

@@ -7,16 +7,22 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lm_eval_ext.cards import Card, cards, headline_of
+from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import first_problem
+from lm_eval_ext.stats.measures import Question
 
 CARD: dict[str, Any] = {
     "name": "some",
     "title": "Some",
     "paper": {"title": "t", "authors": "a", "venue": "v", "url": "u"},
     "cluster": {"unit": "item", "column": "item"},
-    "headlines": ("direct/mean",),
-    "summary": ("mean", "existence"),
+    "facets": {"part": "of documents"},
+    "measures": {
+        "direct": {"title": "Direct", "value": ("correct",), "where": {"part": ("a",)}},
+        "relative": {"title": "Relative", "value": ("correct",)},
+    },
+    "metrics": {"direct": {}, "direct/b": {"where": {"part": ("b",)}}, "relative": {}},
+    "representative": ("some_task",),
     "tasks": {"some_task": {"description": "d", "documents": 1, "requests": 1}},
 }
 
@@ -44,8 +50,10 @@ def test_a_good_card() -> None:
         {"cluster": {"unit": "item"}},
         {"cluster": {"unit": "item", "column": "item", "anycase": True}},
         {"item": "id"},
-        {"statistics": {"relative": "a.module.without_an_object"}},
-        {"figures": ({"title": "f", "columns": {"c": "task"}},)},
+        {"metrics": {"relative": {}, "direct": {}}},
+        {"metrics": {"other": {}}},
+        {"measures": {"direct": {"title": "Direct", "value": ()}}},
+        {"measures": {"direct": {"title": "D", "value": ("v",), "unit": "per mille"}}},
         {"recipes": {}},
     ],
 )
@@ -56,13 +64,37 @@ def test_a_malformed_card_is_refused(change: dict[str, Any]) -> None:
 
 def test_one_metric_stands_for_a_task() -> None:
     card = Card.model_validate(CARD)
-    there = ["direct/existence", "relative/mean", "direct/mean", "direct/mean:part", "other"]
-    assert card.headline_of(there) == "direct/mean"
-    assert card.headline_of(["relative/existence", "relative/mean"]) == "relative/mean"
+    assert card.headline_of(["relative", "direct/b", "direct"]) == "direct"
+    assert card.headline_of(["other", "relative"]) == "relative"
     assert card.headline_of(["other"]) == card.headline_of([]) == ""
-    assert card.first_of(there) == ["direct/mean", "relative/mean", "direct/existence"]
-    assert headline_of("some_other_task", ["acc,none", "f1,none"]) == "acc,none"
-    assert headline_of("lieder_two", ["direct/mean", "direct/numeral"]) == "direct/numeral"
+    lieder = cards()["lieder"]
+    assert lieder.headline_of(["direct", "comparisons_with_two"]) == "comparisons_with_two"
+
+
+def test_a_metric_is_a_question() -> None:
+    card = Card.model_validate(CARD)
+    assert card.question_of("direct").filter == {"part": ("a",)}
+    assert card.question_of("direct/b").filter == {"part": ("b",)}, "it replaces the measure's"
+    with pytest.raises(KeyError):
+        card.question_of("direct/c")
+
+
+def test_published_values_belong_to_questions() -> None:
+    references = (
+        {"label": "x", "tasks": ("some_task",), "figures": {"direct/b": 0.5}},
+        {
+            "label": "y", "tasks": ("some_task",), "metric": "relative", "by": "part",
+            "figures": {"a": 0.25},
+        },
+    )  # fmt: skip
+    card = Card.model_validate({**CARD, "references": references})
+    assert card.published("some_task", card.question_of("direct/b")) == {"x": 0.5}
+    assert card.published("some_task", card.question_of("direct")) == {}
+    assert card.published("other", card.question_of("direct/b")) == {}
+    relative = card.question_of("relative")
+    assert card.published("some_task", relative) == {}
+    of_part = Question(relative.measure, {"part": ("a",)})
+    assert card.published("some_task", of_part) == {"y": 0.25}
 
 
 def test_every_benchmark_says_what_its_clusters_are() -> None:

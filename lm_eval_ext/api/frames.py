@@ -24,11 +24,11 @@ class Results:
 
     Attributes:
         files: In the order in which they were written.
-        rows: The samples, where they lie in no file.
+        logged: The samples, where they lie in no file.
     """
 
     files: tuple[ResultsFile, ...]
-    rows: Rows | None = None
+    logged: Rows | None = None
 
     @property
     def tasks(self) -> list[str]:
@@ -39,10 +39,11 @@ class Results:
         """One row for each model, task and metric.
 
         Columns: ``model``, ``benchmark`` (None for a task that isn't ours), ``task``, ``metric``,
-        ``headline`` (whether it is the one that stands for the task), ``value``, ``stderr``,
-        ``low`` and ``high`` (the 95 % interval), ``method`` (how the interval was made),
-        ``clusters``, ``higher_is_better``, ``scored`` (documents, of ``documents``), ``shots``,
-        ``model_args``, ``signature``, ``file``. NaN or None where there is none.
+        ``title`` (the metric in words), ``headline`` (whether it is the one that stands for the
+        task), ``unit``, ``value``, ``stderr``, ``low`` and ``high`` (the 95 % interval),
+        ``method`` (how the interval was made), ``clusters``, ``higher_is_better``, ``scored``
+        documents of ``total``, ``shots``, ``model_args``, ``signature``, ``run`` (the file). NaN or
+        None where there is none.
         """
         import pandas as pd
 
@@ -52,13 +53,12 @@ class Results:
             columns=_COLUMNS,
         )  # fmt: skip
 
-    def samples(self, task: str) -> "DataFrame":
-        """One row for each model, document and filter of a task.
+    def rows(self, task: str) -> "DataFrame":
+        """The long table of a task: a row for each model and thing that was scored of a document.
 
-        Columns: ``model``, ``filter``, ``doc_id``, ``cluster`` (of the errors), ``prompts`` and
-        ``answers`` (lists, one per request; answers as they were scored, after the filter),
-        ``target``, ``doc``, ``file``, and each metric's score of the document (NaN where it does
-        not apply, or an answer was missing).
+        Columns: ``run`` (the file), ``model``, ``task``, ``filter``, ``document``, ``id``,
+        ``cluster``, ``prompt``, ``target`` and ``doc_hash`` (digests), then the facets and values
+        of the benchmark's rows (:mod:`lm_eval_ext.results.table`).
 
         Raises:
             OptionError: The task is not in these results.
@@ -66,10 +66,55 @@ class Results:
         """
         import pandas as pd
 
+        from lm_eval_ext.results.files import label
+        from lm_eval_ext.results.table import rows
+
+        found = []
+        for run in self._having(task):
+            table = rows(run, task, None if self.logged is None else self.logged[task])
+            table.insert(0, "run", str(run.path))
+            table.insert(1, "model", label(run))
+            table.insert(2, "task", task)
+            found.append(table)
+        return pd.concat(found, ignore_index=True)
+
+    def samples(self, task: str) -> "DataFrame":
+        """One row for each model, document and filter of a task: what was asked and answered.
+
+        Columns: ``model``, ``filter``, ``doc_id``, ``prompts`` and ``answers`` (lists, one per
+        request; answers as they were scored, after the filter), ``target``, ``doc``, ``run``.
+
+        Raises:
+            OptionError: The task is not in these results.
+            DataError: Samples were not logged, or cannot be read.
+        """
+        import pandas as pd
+
+        from lm_eval_ext.results.files import label
+        from lm_eval_ext.results.table import samples
+
+        return pd.DataFrame(
+            {
+                "model": label(run),
+                "filter": row["filter"],
+                "doc_id": row["doc_id"],
+                "prompts": [one.get("arg_0") for one in row["arguments"].values()],
+                "answers": list(row["filtered_resps"]),
+                "target": row["target"],
+                "doc": row["doc"],
+                "run": str(run.path),
+            }
+            for run in self._having(task)
+            for row in (
+                (one for _, one in samples(run, task)) if self.logged is None else self.logged[task]
+            )
+        )
+
+    def _having(self, task: str) -> list[ResultsFile]:
         runs = [results for results in self.files if task in results.tasks]
         if not runs:
             raise OptionError(f"no task {task!r} in these results; there is {self.tasks}")
-        return pd.DataFrame([row for run in runs for row in self._samples(run, task)])
+        return runs
 
     def save(self, folder: Place, model: str) -> Path:
         """Writes scored answers as ``lm_eval`` would, for ``show``, ``compare`` and so on.
@@ -90,13 +135,13 @@ class Results:
 
         from lm_eval_ext.atomic import atomic_text
 
-        if self.rows is None:
+        if self.logged is None:
             raise OptionError("these results lie in files already; only scored answers are saved")
         (results,) = self.files
         place = Path(folder).expanduser() / model.replace("/", "__")
         place.mkdir(parents=True, exist_ok=True)
         date = datetime.now().isoformat().replace(":", "-")
-        for task, rows in self.rows.items():
+        for task, rows in self.logged.items():
             with atomic_text(place / f"samples_{task}_{date}.jsonl") as file:
                 for row in rows:
                     file.write(json.dumps(row, default=handle_non_serializable) + "\n")
@@ -105,80 +150,42 @@ class Results:
             json.dump(content, file, indent=2, default=handle_non_serializable)
         return place / f"results_{date}.json"
 
-    def _samples(self, run: ResultsFile, task: str) -> list[dict[str, Any]]:
-        from lm_eval_ext.compare.align import DOCUMENT, clusters_of
-        from lm_eval_ext.harness.names import HIGH, LOW, STDERR
-        from lm_eval_ext.results.files import label
-        from lm_eval_ext.results.samples import Sample, finite, logged_doc, logged_rows
-
-        logged = logged_rows(run, task) if self.rows is None else self.rows[task]
-        keys = [(str(row["doc_id"]), 0) for row in logged]
-        documents = [
-            Sample(key, logged_doc(row), "", "", {}) for key, row in zip(keys, logged, strict=True)
-        ]
-        unit, clusters = clusters_of(task, documents) if documents else (DOCUMENT, [])
-        return [
-            {
-                "model": label(run),
-                "filter": row["filter"],
-                "doc_id": row["doc_id"],
-                "cluster": str(row["doc_id"]) if unit == DOCUMENT else cluster,
-                "prompts": [one.get("arg_0") for one in row["arguments"].values()],
-                "answers": list(row["filtered_resps"]),
-                "target": row["target"],
-                "doc": row["doc"],
-                "file": str(run.path),
-                **{
-                    name: finite(row.get(name))
-                    for name in row["metrics"]
-                    if not name.endswith((STDERR, LOW, HIGH))
-                },
-            }
-            for row, cluster in zip(logged, clusters, strict=True)
-        ]
-
 
 _COLUMNS = [
-    "model", "benchmark", "task", "metric", "headline", "value", "stderr", "low", "high", "method",
-    "clusters", "higher_is_better", "scored", "documents", "shots", "model_args", "signature",
-    "file",
+    "model", "benchmark", "task", "metric", "title", "headline", "unit", "value", "stderr", "low",
+    "high", "method", "clusters", "higher_is_better", "scored", "total", "shots", "model_args",
+    "signature", "run",
 ]  # fmt: skip
 
 
 def _figures(results: ResultsFile, task: str) -> list[dict[str, Any]]:
-    from lm_eval_ext.cards import card_of, headline_of
     from lm_eval_ext.results.files import label
 
-    card = card_of(task)
-    scores = results.scores(task)
-    headline = headline_of(task, scores)
-    better = results.content.get("higher_is_better", {}).get(task) or {}
+    card = results.card(task)
+    headline = results.headline(task)
     scored, documents = results.documents(task)
-    of_run = {
+    same = {
+        "model": label(results),
+        "benchmark": card.name if card else None,
+        "task": task,
+        "scored": scored,
+        "total": documents,
         "shots": results.content["n-shot"].get(task, 0),
         "model_args": str(results.content["config"].get("model_args") or ""),
         "signature": results.signature(task),
-        "file": str(results.path),
+        "run": str(results.path),
     }
     return [
         {
-            "model": label(results),
-            "benchmark": card.name if card else None,
-            "task": task,
+            **same,
+            **vars(found),
             "metric": metric,
+            "title": card.title_of(metric) if card else metric,
             "headline": metric == headline,
-            "value": score.value,
-            "stderr": score.stderr,
-            "low": score.interval[0] if score.interval else None,
-            "high": score.interval[1] if score.interval else None,
-            "method": score.method,
-            "clusters": score.clusters,
-            "higher_is_better": better.get(metric.partition(",")[0]) is not False,
-            "scored": scored,
-            "documents": documents,
-            **of_run,
+            "unit": results.unit(task, metric),
+            "higher_is_better": not results.lower_is_better(task, metric),
         }
-        for metric, score in scores.items()
+        for metric, found in results.scores(task).items()
     ]
 
 

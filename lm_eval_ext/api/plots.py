@@ -43,17 +43,10 @@ class Plot:
         Raises:
             OptionError: The ending is none of these, or the extra ``plot`` is not installed.
         """
-        from lm_eval_ext.atomic import atomic_path
-        from lm_eval_ext.errors import OptionError
-        from lm_eval_ext.plots.drawing import FORMATS, draw
+        from lm_eval_ext.plots.drawing import save
 
         file = Path(path).expanduser()
-        kind = file.suffix.removeprefix(".").lower()
-        if kind not in FORMATS:
-            raise OptionError(f"{file}: use .{', .'.join(FORMATS)}")
-        drawn = draw(self.figure, kind, theme=self.theme, size=self.size)
-        with atomic_path(file) as part:
-            part.write_bytes(drawn)
+        save(self.figure, file, self.size, theme=self.theme)
         return file
 
     def _repr_svg_(self) -> str:
@@ -82,17 +75,11 @@ def plot(
         OptionError: There are no results, or they lack a figure that is named.
         DataError: A file cannot be read.
     """
-    from lm_eval_ext.compare.reading import read_models
-    from lm_eval_ext.errors import OptionError
     from lm_eval_ext.plots.drawing import Size
-    from lm_eval_ext.plots.figures import figures
+    from lm_eval_ext.plots.figures import figure_of, figures
+    from lm_eval_ext.results.models import read_models
 
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     models = read_models([Path(path).expanduser() for path in several])
-    found = {figure.name: figure for figure in figures(models, only=names)}
-    if missing := [name for name in names if name not in found]:
-        raise OptionError(
-            f"these results have no figure {', '.join(missing)}; lm-eval-ext plot --list says what "
-            "figures need"
-        )
-    return [Plot(figure, Size(**size), theme) for figure in found.values()]
+    found = [figure_of(name, models) for name in names] or figures(models)
+    return [Plot(figure, Size(**size), theme) for figure in found]

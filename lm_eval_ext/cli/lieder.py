@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lm_eval_ext.benchmarks.lieder.effects import Effect, Finding, Runs
-    from lm_eval_ext.compare.reading import Model
+    from lm_eval_ext.results.models import Model
 
 app = typer.Typer(help="LIEDER: the paper's tests of an effect on accuracy.", no_args_is_help=True)
 
@@ -46,8 +46,8 @@ def test(
     from lm_eval_ext.benchmarks.lieder.effects import ALL, EFFECTS, analyse, on_fresh_items
     from lm_eval_ext.benchmarks.lieder.records import FAMILIES
     from lm_eval_ext.benchmarks.lieder.score import DIRECT, RELATIVE
-    from lm_eval_ext.compare.reading import read_joined
     from lm_eval_ext.errors import OptionError
+    from lm_eval_ext.results.models import read_joined
 
     for option, value, legal in (
         ("--effect", effect, (*EFFECTS, ALL)),
@@ -92,18 +92,15 @@ def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
         RefusedError: If their prompts or signatures differ.
         DataError: If samples are missing.
     """
-    from lm_eval_ext.compare.align import align
+    from lm_eval_ext.results.align import align
 
     having = [model for model in models if set(effect.tasks) <= model.runs.keys()]
     aligned = {
-        task: align(task, {model.label: model.runs[task] for model in having}).samples
+        task: align(task, {model.label: model.runs[task] for model in having})
         for task in effect.tasks
     }
     return {
-        model.label: {
-            task: next(iter(aligned[task][model.label].values())) for task in effect.tasks
-        }
-        for model in having
+        model.label: {task: aligned[task][model.label] for task in effect.tasks} for model in having
     }
 
 

@@ -1,6 +1,7 @@
 """``lm-eval-ext plot``."""
 
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -38,14 +39,17 @@ def plot(
     title: Annotated[bool, typer.Option(help="Put the title above the figure.")] = True,
 ) -> None:
     """Draw the papers' figures with one's own models in them."""
-    from lm_eval_ext.plots import command
-    from lm_eval_ext.plots.drawing import Size
+    from lm_eval_ext.cli.task_list import WIDTH
+    from lm_eval_ext.plots.drawing import Size, listed, write
+    from lm_eval_ext.results.models import read_models
 
+    models = read_models(results) if results else []
     if show:
-        typer.echo(command.listed(results or []))
+        for name, told in listed(models):
+            typer.echo(fill(told, WIDTH, initial_indent=f"{name:26}", subsequent_indent=" " * 26))
         return
     if not results:
         raise OptionError("name results files or folders; --list says which figures there are")
     size = Size(width, font_size, font, ppi)
-    for path in command.write(results, figure or [], output, size, theme=theme, titled=title):
+    for path in write(models, figure or [], output, size, theme=theme, titled=title):
         typer.echo(path)

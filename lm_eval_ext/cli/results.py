@@ -9,37 +9,49 @@ import typer
 
 
 def show(
-    path: Annotated[
-        Path,
+    paths: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="PATH", help="A results_*.json, or a folder given as --output_path."
+            metavar="PATH", help="Files results_*.json, or folders given as --output_path."
         ),
     ],
+    *,
     tasks: Annotated[
         str,
-        typer.Option(help="Only these tasks: names or patterns with *, separated by commas."),
+        typer.Option(help="The tables of these tasks: names or patterns, separated by commas."),
     ] = "",
-    every_metric: Annotated[bool, typer.Option("--all", help="Show all metrics.")] = False,
+    metric: Annotated[str, typer.Option(help="A metric or a measure; default: the headline.")] = "",
+    by: Annotated[
+        str, typer.Option(metavar="FACET", help="Its parts, such as family; several with commas.")
+    ] = "",
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FACET=VALUE", help="Only this part, such as form=foreign; repeatable."
+        ),
+    ] = None,
+    value: Annotated[
+        str, typer.Option(help="Another column of the samples' values, such as accuracy.")
+    ] = "",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every task's table, with all published values.")
+    ] = False,
+    signatures: Annotated[
+        bool, typer.Option("--signatures", help="A line for each score that says what it is of.")
+    ] = False,
 ) -> None:
-    """Show the results that lm_eval wrote as tables, each with its signature."""
+    """Show results: models by benchmarks, a task's metrics, or a question to its samples."""
     from rich.console import Console
     from rich.text import Text
 
-    from lm_eval_ext.errors import OptionError
-    from lm_eval_ext.results.files import find
-    from lm_eval_ext.results.show import tables
+    from lm_eval_ext.results.models import read_joined
+    from lm_eval_ext.results.show import Asked, tables
 
     console = Console()
     only = [name.strip() for name in tasks.split(",") if name.strip()]
-    found = find(path)
-    shown = 0
-    for results in found:
-        for table in tables(results, every_metric=every_metric, only=only, width=console.width):
-            shown += 1
-            console.print(table, soft_wrap=isinstance(table, Text) and bool(table.no_wrap))
-    if not shown:
-        there = ", ".join(dict.fromkeys(task for results in found for task in results.tasks))
-        raise OptionError(f"--tasks {tasks}: not in these results; there is {there}")
+    asked = Asked(only, metric, value, where or (), by, everything, signatures)
+    for table in tables(read_joined(paths), asked, console.width):
+        console.print(table, soft_wrap=isinstance(table, Text) and bool(table.no_wrap))
 
 
 def signature(

@@ -151,8 +151,26 @@ def compare(
     ] = "",
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="A metric or a pattern such as 'direct/*'; repeatable."),
+        typer.Option(help="A metric or a measure; repeatable. Default: the headline."),
     ] = None,
+    by: Annotated[
+        str, typer.Option(metavar="FACET", help="Its parts, such as family; several with commas.")
+    ] = "",
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FACET=VALUE", help="Only this part, such as form=foreign; repeatable."
+        ),
+    ] = None,
+    value: Annotated[
+        str, typer.Option(help="Another column of the samples' values, such as accuracy.")
+    ] = "",
+    by_seed: Annotated[
+        bool,
+        typer.Option(
+            "--by-seed", help="Mean and spread of models whose names end with seed N, untested."
+        ),
+    ] = False,
     between: Annotated[
         str | None,
         typer.Option(metavar="TASK,TASK", help="Compare two tasks within each model."),
@@ -177,11 +195,15 @@ def compare(
 ) -> None:
     """Compare models on the documents that all of them answered, with significance tests."""
     from lm_eval_ext.compare.command import run
-    from lm_eval_ext.compare.report import Settings
+    from lm_eval_ext.compare.comparison import Settings
     from lm_eval_ext.errors import DataError
 
-    settings = Settings(tuple(metric or ()), alpha, seed, across_settings)
-    text, refused = run(paths, settings, tasks=tasks, between=between, format_=format_, out=out)
+    settings = Settings(
+        tuple(metric or ()), value, tuple(where or ()), by, alpha, seed, across_settings
+    )
+    text, refused = run(
+        paths, settings, tasks=tasks, between=between, by_seed=by_seed, format_=format_, out=out
+    )
     typer.echo(text, nl=False)
     if refused:
         raise DataError(refused)
@@ -189,17 +211,13 @@ def compare(
 
 def leaderboard(
     results: Annotated[
-        list[Path] | None,
+        list[Path],
         typer.Argument(metavar="PATH", help="Results files, or folders given as --output_path."),
-    ] = None,
+    ],
     *,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Folder for the page; with latex a file, or stdout."),
-    ] = None,
-    merge: Annotated[
-        list[Path] | None,
-        typer.Option(help="A results.json of another page, to add its models; repeatable."),
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Leaderboard",
     samples: Annotated[bool, typer.Option(help="Whether to write the samples, too.")] = True,
@@ -208,32 +226,19 @@ def leaderboard(
     ] = "html",
     tasks: Annotated[
         str,
-        typer.Option(help="With latex: names of tasks or groups, or patterns; default: all."),
+        typer.Option(help="With latex: a column for each of these tasks, not for benchmarks."),
     ] = "",
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(help="With latex: a metric or a pattern; default: each task's headline."),
-    ] = None,
 ) -> None:
     """Make an HTML page of many models: plots, tables, published values, samples."""
-    from lm_eval_ext.errors import DataError
-
-    if not results and not merge:
-        raise OptionError("name results files or folders, or a results.json with --merge")
     if format_ == "latex":
         from lm_eval_ext.compare.command import leaderboard as one_table
 
-        if merge:
-            raise OptionError("--merge goes with html: a results.json of others has no samples")
-        text, refused = one_table(results or [], metric or [], tasks=tasks, out=output)
-        typer.echo(text, nl=False)
-        if refused:
-            raise DataError(refused)
+        typer.echo(one_table(results, tasks=tasks, out=output), nl=False)
         return
-    if format_ != "html" or tasks or metric:
-        raise OptionError("--format is html or latex; --tasks and --metric go with latex")
+    if format_ != "html" or tasks:
+        raise OptionError("--format is html or latex; --tasks goes with latex")
     if output is None:
         raise OptionError("name the folder for the page with -o")
     from lm_eval_ext.leaderboard.site import build
 
-    print(build(results or [], output, title=title, merge=merge or [], with_samples=samples))
+    print(build(results, output, title=title, with_samples=samples))

@@ -88,7 +88,7 @@ def lines(rows: Sequence[TaskRow], *, overview: bool = False) -> Iterator[str]:
         first = [*card.groups, f"{name}_mini"]
         shown = [row for row in own if row.task in first] if overview else own
         yield from wrap(card.title, WIDTH)
-        yield f"  headline: {' or '.join(card.headlines)}"
+        yield f"  facets: {', '.join(card.facets)}"
         yield f"  {'task':{_NAME}}{'documents':>{_COUNT}} {'requests':>{_COUNT}}  data"
         for row in shown:
             counts = [f"{count:,}" if count else "-" for count in (row.documents, row.requests)]

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.compare import latex
-from lm_eval_ext.compare.differences import compare, compare_tasks
-from lm_eval_ext.compare.formats import FORMATS
-from lm_eval_ext.compare.reading import choose_tasks, read_joined, read_models
-from lm_eval_ext.compare.report import Report, Settings
+from lm_eval_ext.compare import latex, seeds
+from lm_eval_ext.compare.comparison import Report, Settings, compare, compare_tasks
+from lm_eval_ext.compare.output import FORMATS
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.results.models import choose_tasks, read_joined, read_models
+from lm_eval_ext.results.overview import overview
 
 
 def run(
@@ -18,53 +18,61 @@ def run(
     *,
     tasks: str = "",
     between: str | None = None,
+    by_seed: bool = False,
     format_: str = "text",
     out: Path | None = None,
 ) -> tuple[str, str]:
     """Compares, and writes to the file ``out`` if it is named.
 
-    ``tasks`` are names, groups or patterns, separated by commas. ``between`` names two tasks,
-    which are then compared within each model; it is the default for two paths with one task each
-    that differ.
+    Args:
+        paths: Of results.
+        settings: The question, and how to compare.
+        tasks: Names, groups or patterns, separated by commas.
+        between: Two tasks, which are compared within each model; the default for two paths with
+            one task each that differ.
+        by_seed: Mean and spread of models that differ in their seed, without tests.
+        format_: One of :data:`~lm_eval_ext.compare.output.FORMATS`.
+        out: A file.
 
     Returns:
         The text to print, and an error message: which tasks could not be compared, or "".
 
     Raises:
-        OptionError: If an option is invalid, or there is nothing to compare.
-        DataError: If a file cannot be read.
+        OptionError: An option is invalid, or there is nothing to compare.
+        DataError: A file cannot be read.
     """
     if format_ not in FORMATS:
         raise OptionError(f"no format {format_!r}; use {', '.join(FORMATS)}")
     if not 0 < settings.alpha < 1:
         raise OptionError(f"--alpha {settings.alpha:g} must lie between 0 and 1, such as 0.05")
-    report = _compared(paths, [name for name in tasks.split(",") if name], between, settings)
+    named = [name for name in tasks.split(",") if name]
+    if by_seed:
+        models = read_models(paths)
+        chosen = choose_tasks(models, named, least=1)
+        return _written(seeds.table(models, chosen, settings, format_), out), ""
+    report = _compared(paths, named, between, settings)
     if not report.tables and report.refused:
         refusal = report.refused[0]
         signatures = "; ".join(f"{name}: {text}" for name, text in refusal.signatures.items())
         raise DataError(f"{refusal.reason} ({signatures})")
-    return _written(FORMATS[format_](report), report, out)
+    refused = "; ".join(refusal.reason for refusal in report.refused)
+    return _written(FORMATS[format_](report), out), refused
 
 
-def leaderboard(
-    paths: Sequence[Path], metrics: Sequence[str], *, tasks: str = "", out: Path | None = None
-) -> tuple[str, str]:
-    """One LaTeX table of all models and tasks, ranked by the same tests; arguments as for `run`.
-
-    A task may be one model's alone.
-    """
+def leaderboard(paths: Sequence[Path], *, tasks: str = "", out: Path | None = None) -> str:
+    """The table of models by benchmarks in LaTeX, or by ``tasks``; arguments as for :func:`run`."""
     models = read_joined(paths)
-    chosen = choose_tasks(models, [name for name in tasks.split(",") if name], least=1)
-    report = compare(models, chosen, Settings(tuple(metrics)))
-    return _written(latex.of_all_tasks(report), report, out)
+    named = [name for name in tasks.split(",") if name]
+    chosen = choose_tasks(models, named, least=1) if named else ()
+    return _written(latex.overview(overview(models, tasks=chosen)), out)
 
 
-def _written(text: str, report: Report, out: Path | None) -> tuple[str, str]:
-    if out is not None:
-        with atomic_text(out) as file:
-            file.write(text)
-        text = f"{out}: {len(report.tables)} metric{'s' * (len(report.tables) != 1)}\n"
-    return text, "; ".join(refusal.reason for refusal in report.refused)
+def _written(text: str, out: Path | None) -> str:
+    if out is None:
+        return text
+    with atomic_text(out) as file:
+        file.write(text)
+    return f"{out}\n"
 
 
 def _compared(

@@ -1,22 +1,16 @@
-"""Tables for papers: LaTeX with booktabs, and no other package.
+"""Tables for papers: LaTeX with booktabs, and no other package."""
 
-Rows are models, columns metrics of a task or tasks. Numbers of a column have as many decimals and
-stand below each other, intervals beside them. The best value is bold, and all that the tests of
-:mod:`.systems` do not tell apart from it.
-"""
-
-import math
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lm_eval_ext import __version__
-from lm_eval_ext.cards import readable
-from lm_eval_ext.compare.report import Report, Table
-from lm_eval_ext.harness.names import NONE
-from lm_eval_ext.text import one_line, several
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.stats.statistics import number
+from lm_eval_ext.text import one_line
 
-_TWO = 2
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
@@ -24,13 +18,12 @@ _SPECIAL = {
     **{sign: f"\\{sign}" for sign in "&%$#_"},
 }  # fmt: skip
 
-_MOST = 5
-"""Parts of columns (a number, an interval) that fit into one column of a page."""
+MOST_COLUMNS = 8
+"""That a page is wide enough for."""
 
-_HEADING = 18
-"""Characters of a line of a heading."""
-
-_LEAST_P = 0.001
+_INTERVALS, _ONE_COLUMN = 4, 3
+"""Columns up to which intervals stand below the values, and up to which one column of text is wide
+enough."""
 
 
 def escape(text: str) -> str:
@@ -39,230 +32,112 @@ def escape(text: str) -> str:
     return shown.replace("--", "-{}-")
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A number as text, its interval as text, and whether it is bold."""
+def table(
+    found: "DataFrame",
+    *,
+    caption: str,
+    label: str,
+    below: Sequence[tuple[str, str, str]] = (),
+    comments: Sequence[str] = (),
+    alpha: float = 0.05,
+) -> str:
+    """The source of a table of models by columns; these are the rows where they outnumber models.
 
-    number: str = ""
-    interval: str = ""
-    bold: bool = False
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A table; names and caption are plain text.
-
-    Attributes:
+    Args:
+        found: Columns ``model``, ``column``, ``unit``, ``value``, ``low``, ``high`` and ``best``
+            (bold).
+        caption: Plain text; what marks mean is added.
         label: Of the table, without ``tab:``.
-        caption: Below it.
-        columns: A heading for each; the same group stands once above neighbours.
-        rows: By section, which rules divide: a name and a cell per column.
+        below: More rows, which a rule divides from the models: name, column and text of a cell.
         comments: Lines of the source that LaTeX passes over.
+        alpha: The level of intervals and tests.
+
+    Raises:
+        OptionError: There are more than :data:`MOST_COLUMNS` columns.
     """
+    import pandas as pd
 
-    label: str
-    caption: str
-    columns: Sequence[tuple[str, str]]
-    rows: Sequence[Sequence[tuple[str, Sequence[Cell]]]]
-    comments: Sequence[str] = ()
-
-
-def render(table: Paper) -> str:
-    """The source of a ``table`` environment."""
-    pairs = [
-        any(cells[place].interval for section in table.rows for _, cells in section)
-        for place in range(len(table.columns))
-    ]
-    kind = "table*" if len(pairs) + sum(pairs) > _MOST else "table"
-    spec = "l" + "".join("r@{\\,}l" if pair else "r" for pair in pairs)
-    body = "\n\\midrule\n".join(
-        "\n".join(_line(name, cells, pairs) for name, cells in section)
-        for section in table.rows
-        if section
+    heads, models = (list(dict.fromkeys(found[one])) for one in ("column", "model"))
+    lines = [*models, *dict.fromkeys(name for name, _, _ in below)]
+    turned = len(heads) > len(models)
+    wide = len(lines if turned else heads)
+    if wide > MOST_COLUMNS:
+        what = ", ".join(lines if turned else heads)
+        option = "name fewer results" if turned else "choose with --tasks, --metric or --where"
+        raise OptionError(
+            f"{wide} columns, and a page has room for {MOST_COLUMNS}; {option}: {what}"
+        )
+    intervals = wide <= _INTERVALS and bool(found["low"].notna().any())
+    cells = {(one.model, one.column): _cell(one, intervals=intervals) for one in found.itertuples()}
+    cells |= {(name, column): _signed(text) for name, column, text in below}
+    made = pd.DataFrame(
+        [[cells.get((name, column), "") for column in heads] for name in lines],
+        index=[escape(name) for name in lines],
+        columns=[_stacked(column) for column in heads],
     )
-    comments = "".join(f"% {one_line(line)}\n" for line in table.comments)
-    return (
-        f"{comments}\\begin{{{kind}}}[t]\n\\centering\n\\small\n\\begin{{tabular}}{{{spec}}}\n"
-        f"\\toprule\n{_head(table.columns, pairs)}\n\\midrule\n{body}\n\\bottomrule\n"
-        f"\\end{{tabular}}\n\\caption{{{escape(table.caption)}}}\n"
-        f"\\label{{tab:{_label(table.label)}}}\n\\end{{{kind}}}\n"
+    style = (made.T if turned else made).style
+    notes = [f"Brackets: {100 * (1 - alpha):g} % intervals."] * intervals
+    if found["best"].any():
+        notes.append(
+            f"Bold: no other model is significantly better (paired tests, p < {alpha:g}, adjusted "
+            "by Holm's method)."
+        )
+    source = style.to_latex(
+        hrules=True,
+        position="t",
+        position_float="centering",
+        environment="table*" if wide > _ONE_COLUMN else "table",
+        column_format="l" + "r" * wide,
+        caption=escape(" ".join([caption, *notes])),
+        label=f"tab:{label}",
     )
+    if below and not turned:
+        lines_of = source.splitlines(keepends=True)
+        start = next(n for n, line in enumerate(lines_of) if line.startswith(r"\midrule")) + 1
+        source = "".join(
+            [*lines_of[: start + len(models)], "\\midrule\n", *lines_of[start + len(models) :]]
+        )
+    made_by = f"lm-eval-ext {__version__}; see the signatures for what the values depend on"
+    return "".join(f"% {one_line(line)}\n" for line in [made_by, *comments]) + str(source)
 
 
-def _head(columns: Sequence[tuple[str, str]], pairs: Sequence[bool]) -> str:
-    """The headings, with a line of groups above them if there is more than one."""
-    widths = [_TWO if pair else 1 for pair in pairs]
-    names = [
-        f"\\multicolumn{{{width}}}{{c}}{{{_stacked(name)}}}"
-        for (_, name), width in zip(columns, widths, strict=True)
-    ]
-    lines = [f" & {' & '.join(names)} \\\\"]
-    groups = [group for group, _ in columns]
-    if len(set(groups)) > 1:
-        cells, rules, start, place = [], [], _TWO, 0
-        while place < len(groups):
-            last = place
-            while last + 1 < len(groups) and groups[last + 1] == groups[place]:
-                last += 1
-            width = sum(widths[place : last + 1])
-            cells.append(f"\\multicolumn{{{width}}}{{c}}{{{escape(groups[place])}}}")
-            rules.append(f"\\cmidrule(lr){{{start}-{start + width - 1}}}")
-            start, place = start + width, last + 1
-        lines = [f" & {' & '.join(cells)} \\\\", "".join(rules), *lines]
-    return "\n".join(lines)
+def overview(found: "DataFrame", alpha: float = 0.05) -> str:
+    """The table of models by benchmarks (:func:`~lm_eval_ext.results.overview.overview`)."""
+    told = found[["task", "title"]].drop_duplicates().itertuples(index=False)
+    trials = found[found["scored"] < found["total"]]
+    caption = "; ".join(f"{task}: {title}" for task, title in told) + "."
+    if len(trials):
+        counts = trials[["task", "scored", "total"]].drop_duplicates().itertuples(index=False)
+        named = ", ".join(f"{task} {scored} of {total}" for task, scored, total in counts)
+        caption += f" Trials: {named} documents."
+    return table(found.assign(column=found["task"]), caption=caption, label="overview", alpha=alpha)
 
 
-def _stacked(name: str) -> str:
-    """A heading over several lines, where it is long."""
-    lines = [escape(line) for line in textwrap.wrap(one_line(name), _HEADING)]
-    return lines[0] if len(lines) == 1 else "\\shortstack{" + " \\\\ ".join(lines) + "}"
-
-
-def _line(name: str, cells: Sequence[Cell], pairs: Sequence[bool]) -> str:
-    found = [escape(name)]
-    for cell, pair in zip(cells, pairs, strict=True):
-        number = _signed(cell.number)
-        found.append(f"\\textbf{{{number}}}" if cell.bold and number else number)
-        if pair:
-            found.append(f"{{\\scriptsize {_signed(cell.interval)}}}" if cell.interval else "")
-    return f"{' & '.join(found)} \\\\"
+def _cell(one: "object", *, intervals: bool) -> str:
+    value, unit, low, high, best = (
+        getattr(one, key) for key in ("value", "unit", "low", "high", "best")
+    )
+    percent = r"\,\%" if unit == "percent" and value == value else ""  # noqa: PLR0124 - NaN
+    shown = _signed(number(value, unit)) + percent
+    shown = f"\\textbf{{{shown}}}" if best else shown
+    if not intervals or low is None or low != low:  # noqa: PLR0124 - NaN
+        return shown
+    bounds = _signed(f"[{number(low, unit)}, {number(high, unit)}]")
+    return f"\\shortstack[r]{{{shown} \\\\ \\scriptsize {bounds}}}"
 
 
 def _signed(text: str) -> str:
     return escape(text).replace("-", "$-$").replace("+", "$+$")
 
 
-def _label(text: str) -> str:
-    """Letters, digits and hyphens, which LaTeX takes as they are."""
-    plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in one_line(text))
-    return "-".join(filter(None, plain.split("-")))
+def _stacked(name: str) -> str:
+    """A heading over several lines, where it is long."""
+    import textwrap
+
+    wrapped = textwrap.wrap(one_line(name).replace("_", "_ "), _HEADING)
+    lines = [escape(line.replace("_ ", "_")) for line in wrapped]
+    return lines[0] if len(lines) == 1 else "\\shortstack[r]{" + " \\\\ ".join(lines) + "}"
 
 
-def number(value: float | None, *, percent: bool, sign: bool = False) -> str:
-    """Three decimals, or one of a percentage."""
-    if value is None:
-        return NONE
-    digits = 1 if percent else 3
-    return f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
-
-
-def _interval(low: float | None, high: float | None, *, percent: bool, sign: bool = False) -> str:
-    if low is None or high is None:
-        return ""
-    ends = (number(end, percent=percent, sign=sign) for end in (low, high))
-    return f"[{', '.join(ends)}]"
-
-
-def by_task(report: Report) -> str:
-    """A table for each task: a row per model, a column per metric, and published values."""
-    tasks = dict.fromkeys(table.task for table in report.tables)
-    return "\n".join(
-        render(_of_task(task, [one for one in report.tables if one.task == task], report))
-        for task in tasks
-    )
-
-
-def of_all_tasks(report: Report) -> str:
-    """One table: a row per model, a column per task and metric, and published values."""
-    columns = [(table.task, readable(table.task, table.metric)) for table in report.tables]
-    tasks = list(dict.fromkeys(table.task for table in report.tables))
-    on = tasks[0] if len(tasks) == 1 else "all tasks"
-    sizes = {table.task: f"{table.task} {table.documents:,}" for table in report.tables}
-    caption = f"Models on {on}. Documents: {', '.join(sizes.values())}."
-    return render(_paper("leaderboard", caption, columns, report.tables, report))
-
-
-def _of_task(task: str, tables: Sequence[Table], report: Report) -> Paper:
-    columns = [("", readable(one.task.partition(",")[0], one.metric)) for one in tables]
-    counts = sorted({(table.documents, table.clusters, table.unit) for table in tables})
-    size = "; ".join(
-        f"{documents:,} documents" + (f", {clusters:,} {several(unit)}" if clusters else "")
-        for documents, clusters, unit in counts
-    )
-    caption = f"{task}: {size}."
-    return _paper(task, caption, columns, tables, report)
-
-
-def _paper(
-    label: str,
-    caption: str,
-    columns: Sequence[tuple[str, str]],
-    tables: Sequence[Table],
-    report: Report,
-) -> Paper:
-    systems = list(dict.fromkeys(name for table in tables for name in table.values))
-    published = list(dict.fromkeys(name for table in tables for name in table.published))
-    own = [(name, [_cell(table, name) for table in tables]) for name in systems]
-    theirs = [(name, [_published(table, name) for table in tables]) for name in published]
-    pairs = _differences(tables, systems)
-    notes = _notes(tables, report, pairs=bool(pairs), published=bool(theirs))
-    signatures = [report.signatures[one] for one in report.signatures if _concerns(one, tables)]
-    made = f"lm-eval-ext {__version__}; see the signatures for what the values depend on"
-    sections = [own, pairs, theirs]
-    return Paper(label, f"{caption} {notes}", columns, sections, [made, *signatures])
-
-
-def _concerns(task: str, tables: Iterable[Table]) -> bool:
-    return any(task in table.task.replace(" · ", ", ").split(", ") for table in tables)
-
-
-def _cell(table: Table, system: str) -> Cell:
-    if system not in table.values:
-        return Cell()
-    found = table.intervals.get(system)
-    low, high = (found.low, found.high) if found else (None, None)
-    return Cell(
-        number(table.values[system], percent=table.percent),
-        _interval(low, high, percent=table.percent),
-        bold=_is_best(table.groups, table.values, system),
-    )
-
-
-def _is_best(groups: Mapping[str, str], values: Mapping[str, float | None], system: str) -> bool:
-    """Whether a system is the best, or cannot be told apart from it; values are best first."""
-    best = next(iter(values))
-    return bool(set(groups.get(best, "")) & set(groups.get(system, "")))
-
-
-def _published(table: Table, label: str) -> Cell:
-    value = table.published.get(label)
-    return Cell() if value is None else Cell(number(value, percent=table.percent))
-
-
-def _differences(tables: Sequence[Table], systems: Sequence[str]) -> list[tuple[str, list[Cell]]]:
-    """Of two systems: their differences, and p."""
-    if len(systems) != _TWO or not all(table.pairs for table in tables):
-        return []
-    cells, chances = [], []
-    for table in tables:
-        pair = table.pairs[0]
-        found = pair.difference
-        value = None if math.isnan(found.value) else found.value
-        interval = _interval(found.low, found.high, percent=table.percent, sign=True)
-        cells.append(Cell(number(value, percent=table.percent, sign=True), interval))
-        chances.append(Cell(_chance(pair.p_holm)))
-    first, second = tables[0].pairs[0].first, tables[0].pairs[0].second
-    return [(f"{first} less {second}", cells), ("p", chances)]
-
-
-def _chance(p: float | None) -> str:
-    if p is None:
-        return NONE
-    return f"{p:.3f}" if p >= _LEAST_P else f"<{_LEAST_P:g}"
-
-
-def _notes(tables: Sequence[Table], report: Report, *, pairs: bool, published: bool) -> str:
-    alpha = report.settings.alpha
-    notes = []
-    if any(found for table in tables for found in table.intervals.values()):
-        notes.append(f"Brackets: {100 * (1 - alpha):g} % intervals, clustered.")
-    if any(table.groups and table.pairs for table in tables):
-        every = (pair.difference.test for table in tables for pair in table.pairs)
-        tests = sorted({test for test in every if test})
-        notes.append(
-            "Bold: the best value, and all that are not significantly different from it (paired "
-            f"test: {' or '.join(tests)}; p < {alpha:g}, adjusted by Holm's method)."
-        )
-    if published:
-        notes.append("Last rows: published values.")
-    return " ".join(notes)
+_HEADING = 18
+"""Characters of a line of a heading."""

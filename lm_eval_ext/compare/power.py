@@ -7,15 +7,15 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from lm_eval_ext.cards import card_of, cards
-from lm_eval_ext.compare.align import DOCUMENT
-from lm_eval_ext.compare.differences import compare
-from lm_eval_ext.compare.metrics import SAME, choose_metrics
-from lm_eval_ext.compare.reading import Model, read_joined
-from lm_eval_ext.compare.report import Settings
+from lm_eval_ext.compare.comparison import Settings, compare
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.samples import read_samples
-from lm_eval_ext.stats.intervals import Limits
+from lm_eval_ext.results.ask import figures, question_of
+from lm_eval_ext.results.models import Model, read_joined
+from lm_eval_ext.stats.measures import DOCUMENT
 from lm_eval_ext.stats.power import clusters_needed, detectable, stated_variance
+
+SAME = 1e-9
+"""Differences below this are rounding."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,9 @@ def _pilot(asked: Asked, models: Sequence[Model]) -> _Spread:
     if not having:
         there = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
         raise OptionError(f"no results of {asked.task}; there are {there}")
-    metric, (low, high) = _metric(asked, having[0])
+    run = having[0].runs[asked.task]
+    metric = asked.metric or run.headline(asked.task)
+    low, high = question_of(run, asked.task, metric).measure.limits
     if low is not None and high is not None and asked.difference >= high - low:
         raise OptionError(
             f"--difference {asked.difference:g} is not legal; "
@@ -201,40 +203,32 @@ def _pilot(asked: Asked, models: Sequence[Model]) -> _Spread:
     return found
 
 
-def _metric(asked: Asked, model: Model) -> tuple[str, Limits]:
-    results = model.runs[asked.task]
-    patterns = [asked.metric] if asked.metric else []
-    filters = list(read_samples(results, asked.task))
-    first = choose_metrics(asked.task, results, filters, patterns)[0]  # the headline
-    return first.name, first.limits
-
-
 def _paired(asked: Asked, models: Sequence[Model], metric: str) -> _Spread:
     if asked.correlation:
         raise OptionError("--correlation is for a pilot of one model; several show it")
     report = compare(models, [asked.task], Settings(metrics=(metric,)))
     if report.refused:
         raise DataError(report.refused[0].reason)
-    (table,) = (table for table in report.tables if table.metric == metric)
+    (table,) = report.tables
     errors = [pair.difference.stderr for pair in table.pairs]
     known = [error for error in errors if error is not None]
     if not known:
         raise DataError(f"{asked.task}, {metric}: {table.note or 'too few clusters'}")
-    variance = math.fsum(error**2 for error in known) / len(known) * table.clusters
-    source = (
-        f"the differences of {len(models)} models, {', '.join(model.label for model in models)}"
-    )
-    return _Spread(metric, variance, table.clusters, table.documents, source)
+    documents, clusters = table.counts
+    variance = math.fsum(error**2 for error in known) / len(known) * clusters
+    names = ", ".join(model.label for model in models)
+    source = f"the differences of {len(models)} models, {names}"
+    return _Spread(metric, variance, clusters, documents, source)
 
 
 def _single(asked: Asked, model: Model, metric: str) -> _Spread:
-    results = model.runs[asked.task]
-    score = results.scores(asked.task)[metric]
-    documents = results.documents(asked.task)[0]
-    clusters = score.clusters or documents
-    if score.stderr is None:
+    run = model.runs[asked.task]
+    ((_, found),) = figures(run, asked.task, question_of(run, asked.task, metric))
+    if found.stderr is None:
         raise DataError(f"{asked.task}, {metric}: {model.label} has no standard error of it")
-    variance = 2 * score.stderr**2 * clusters * (1 - asked.correlation)
+    documents = found.documents or run.documents(asked.task)[0]
+    clusters = found.clusters or documents
+    variance = 2 * found.stderr**2 * clusters * (1 - asked.correlation)
     source = (
         f"one model, {model.label}; another one is taken to be like it, with a correlation of "
         f"{asked.correlation:g}"

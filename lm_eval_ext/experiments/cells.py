@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lm_eval_ext.compare.reading import read_models
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.experiments.plan import Cell
 from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.models import read_models
 from lm_eval_ext.training.records import Trained, finished
 
 TRAINED, FIRST, MODELS, RESULTS = "trained", "first", "models", "results"

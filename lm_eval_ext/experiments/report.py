@@ -2,24 +2,20 @@
 
 import json
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.compare.formats import WIDTH, grid
-from lm_eval_ext.compare.report import markdown_line
+from lm_eval_ext.compare.output import WIDTH, Section, markdown, text
+from lm_eval_ext.compare.seeds import Value
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.experiments.table import Table, Value
+from lm_eval_ext.experiments.table import Table
 from lm_eval_ext.text import one_line
 
 RECORD = "experiment.json"
 """In the experiment's folder: the table, for the page and for other programs."""
-
-Part = tuple[str, list[str], list[list[str]]]
-"""A heading with the columns and rows below it; there may be none."""
 
 
 def as_json(table: Table) -> dict[str, Any]:
@@ -49,32 +45,15 @@ def write(table: Table, out: Path) -> None:
 
 def as_text(table: Table, width: int = WIDTH) -> str:
     """For a terminal."""
-    from rich.console import Console
-
-    out = StringIO()
-    console = Console(
-        file=out, width=width, color_system=None, highlight=False, markup=False, emoji=False
-    )
-    for heading, columns, rows in parts(table):
-        console.print(heading)
-        if columns:
-            console.print(grid(columns, rows))
-        console.print()
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
+    return text(parts(table), width).rstrip()
 
 
 def as_markdown(table: Table) -> str:
     """For a document."""
-    lines: list[str] = []
-    for heading, columns, rows in parts(table):
-        lines += [heading, ""]
-        if columns:
-            rule = markdown_line(["---"] * len(columns))
-            lines += [markdown_line(columns), rule, *map(markdown_line, rows), ""]
-    return "\n".join(lines).rstrip()
+    return markdown(parts(table)).rstrip()
 
 
-def parts(table: Table) -> Iterator[Part]:
+def parts(table: Table) -> Iterator[Section]:
     """The table, what is not in it, correlations, and the paper's values."""
     names = table.about.headings
     yield (
@@ -124,11 +103,7 @@ def parts(table: Table) -> Iterator[Part]:
 
 
 def _cell(value: Value | None) -> str:
-    if value is None:
-        return ""
-    spread = "" if value.sd is None else f" ± {value.sd:.3f}"
-    bounds = "" if value.low is None else f" [{value.low:.3f}, {value.high:.3f}]"
-    return f"{value.mean:.3f}{spread}{bounds}"
+    return "" if value is None else value.told()
 
 
 def _number(value: float | None) -> str:

@@ -1,52 +1,21 @@
 """The table of an experiment: means over seeds, their spread, intervals, and correlations."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from statistics import fmean, stdev
 
 from lm_eval_ext.cards import card_of
-from lm_eval_ext.compare.align import align
-from lm_eval_ext.compare.differences import systems_of
-from lm_eval_ext.compare.metrics import choose_metrics, how_to_recompute
-from lm_eval_ext.errors import LmEvalExtError, OptionError
+from lm_eval_ext.compare.seeds import Value, of_metric, value_of
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.experiments.cells import MODELS, State, state_of
 from lm_eval_ext.experiments.plan import Cell, Condition, Experiment, Plan
-from lm_eval_ext.log import get_logger
-from lm_eval_ext.plots.declared import declared
-from lm_eval_ext.results.files import ResultsFile
-from lm_eval_ext.results.published import published_value
-from lm_eval_ext.stats import ClusteredValue, interval, mean_estimate
+from lm_eval_ext.plots.figures import declared
 from lm_eval_ext.text import quantity
 from lm_eval_ext.training.records import told
 
-_log = get_logger(__name__)
-
-ALPHA = 0.05
 _LEAST = 3
 """Models below which nothing is correlated."""
-
-
-@dataclass(frozen=True)
-class Value:
-    """A score of a condition, over the seeds that learned.
-
-    Attributes:
-        seeds: The score of each seed.
-        mean: Their mean.
-        sd: Their standard deviation, n - 1 below; None for one seed.
-        low: Of the 95 % interval of the mean, as ``high``: documents are averaged over seeds and
-            clustered as the task's; None where there is none, as for gaps.
-        high: See ``low``.
-    """
-
-    seeds: Mapping[int, float]
-    mean: float
-    sd: float | None
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -133,12 +102,12 @@ def _row(plan: Plan, condition: Condition, out: Path) -> Row:
     values: dict[str, Value] = {}
     for heading, (task, metric) in condition.scores.items():
         own = {seed: found[task] for seed, found in runs.items() if task in found}
-        if scores := {seed: _score(run, task, metric) for seed, run in own.items()}:
-            values[heading] = summary(scores, _interval(task, metric, own))
+        if own:
+            values[heading] = of_metric(task, metric, own)
     for heading, pair in plan.about.gaps.items():
         one, two = (values[name].seeds if name in values else {} for name in pair)
         if both := {seed: one[seed] - two[seed] for seed in one if seed in two}:
-            values[heading] = summary(both)
+            values[heading] = value_of(both)
     return Row(
         condition.name,
         condition.line(plan.about.trend),
@@ -157,50 +126,6 @@ def _row(plan: Plan, condition: Condition, out: Path) -> Row:
 
 def _learned(state: State) -> bool:
     return state.trained is not None and state.trained.learned
-
-
-def _score(run: ResultsFile, task: str, metric: str) -> float:
-    found = run.scores(task).get(metric)
-    if found is None:
-        names = ", ".join(list(run.scores(task))[:8])
-        raise OptionError(f"{run.path}: {task} has no metric {metric}; it has {names} ...")
-    if found.value is None or not math.isfinite(found.value):
-        raise OptionError(f"{run.path}: {metric} of {task} is not defined")
-    return found.value
-
-
-def summary(seeds: Mapping[int, float], bounds: tuple[float, float] | None = None) -> Value:
-    """Mean and standard deviation over seeds."""
-    low, high = bounds or (None, None)
-    sd = stdev(seeds.values()) if len(seeds) > 1 else None
-    return Value(dict(seeds), fmean(seeds.values()), sd, low, high)
-
-
-def _interval(
-    task: str, metric: str, runs: Mapping[int, ResultsFile]
-) -> tuple[float, float] | None:
-    """The 95 % interval of the mean over seeds; None for what is no mean of documents' scores."""
-    named = {str(seed): run for seed, run in runs.items()}
-    try:
-        aligned = align(task, named)
-        filters = list(next(iter(aligned.samples.values())))
-        (chosen,) = choose_metrics(task, next(iter(named.values())), filters, [metric])
-        logged = {name: aligned.everything[name][chosen.filter] for name in named}
-        how = how_to_recompute(task, named, logged, chosen)
-        samples = {name: aligned.samples[name][chosen.filter] for name in named}
-        systems = systems_of(task, chosen, samples, how)
-    except LmEvalExtError as error:
-        _log.warning("%s; no interval", error)
-        return None
-    if isinstance(systems, str) or systems.statistic is not None:
-        return None
-    rows = zip(*(systems.scores(name) for name in named), strict=True)
-    means = [
-        ClusteredValue(fmean(row), cluster)
-        for row, cluster in zip(rows, systems.clusters, strict=True)
-    ]
-    found = interval(mean_estimate(means), systems.limits, alpha=ALPHA)
-    return (found.low, found.high) if found else None
 
 
 def _number(about: Experiment, cells: Iterable[Cell], out: Path) -> float | None:
@@ -265,10 +190,8 @@ def published(about: Experiment) -> list[Published]:
             card = card_of(task)
             if card is None:
                 raise OptionError(f"published: no task {task}")
-            for reference in card.references:
-                value = published_value(reference, task, metric, (metric,))
-                if value is not None:
-                    found.setdefault((reference.label, group), {})[heading] = value
+            for label, value in card.published(task, card.question_of(metric)).items():
+                found.setdefault((label, group), {})[heading] = value
     for own in found.values():
         for heading, (one, two) in about.gaps.items():
             if one in own and two in own:

@@ -1,165 +1,139 @@
-"""Metrics in lm-eval's format, with clustered standard errors and intervals.
+"""From the rows of scored documents to lm-eval's metrics, with clustered errors and intervals.
 
-lm-eval computes standard errors only for aggregations of its own, and takes documents for
-independent. A metric called ``NAME_stderr``, listed after ``NAME``, overwrites lm-eval's value in
-that column (docs/statistics.md). The column holds a number; the interval goes into the results
-file with the task's metadata (:mod:`.noting`).
-
-Averages come from :func:`metric_entries` and :func:`document_results`. Metrics that aren't
-averages are registered with :func:`register_statistic` and :func:`register_estimate`. All have
-the same value to the last digit in whatever order the documents arrive, and a name in lm-eval's
-registry: results files would show the source code of a function.
+lm-eval logs what ``process_results`` returns with each sample, and makes a metric of every value
+in it. :class:`Scored` gives it the rows to log, and for each metric a :class:`Document` to
+aggregate, which holds the same rows. A metric's figure is that of the card's question
+(:mod:`lm_eval_ext.stats.statistics`), whatever the order in which ranks deliver documents. The
+interval goes into the results file with the task's metadata.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.registry import register_aggregation
 
-from lm_eval_ext.harness.names import NONE, RANGE, STDERR
-from lm_eval_ext.stats import Clustered, ClusteredValue, Estimate, clustered_standard_error
-from lm_eval_ext.stats.intervals import UNIT, Limits, level_of, mean_estimate
+from lm_eval_ext.cards import Card
+from lm_eval_ext.harness.names import NONE, RANGE, ROWS, STDERR, UNIT
+from lm_eval_ext.stats.measures import Question
+from lm_eval_ext.stats.statistics import Figure, figure
+from lm_eval_ext.stats.table import frame
 
-__all__ = ["NONE", "STDERR", "document_results", "metric_entries"]
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-MEAN = "lm_eval_ext_mean"
-CLUSTERED_STDERR = "lm_eval_ext_clustered_stderr"
-"""Names in lm-eval's registry of aggregations."""
+Row = Mapping[str, str | float | None]
+"""Facets and values of one thing that was scored."""
 
-
-@register_aggregation(MEAN)  # type: ignore[untyped-decorator]
-def _aggregate_mean(values: Iterable[float | None]) -> float | str:
-    """The mean, by exact summation: the last digit does not depend on the order of ranks.
-
-    None is the value of a document that the metric does not concern. Every document must give
-    every metric: lm-eval's ranks exchange values metric by metric.
-    """
-    scores = [value for value in values if value is not None]
-    return math.fsum(scores) / len(scores) if scores else NONE
+AGGREGATION = "lm_eval_ext"
+"""The name in lm-eval's registry: results files would show the source code of a function."""
 
 
-@register_aggregation(CLUSTERED_STDERR)  # type: ignore[untyped-decorator]
-def _aggregate_stderr(values: Iterable[Clustered | None]) -> float | str:
-    error = clustered_standard_error(
-        in_clusters([value for value in values if value is not None])[1]
-    )
-    return NONE if error is None else error
+@register_aggregation(AGGREGATION)  # type: ignore[untyped-decorator]
+def _of_task(_: Iterable[Any]) -> float:
+    """Stands for what :meth:`~lm_eval_ext.harness.task.ExtTask.aggregation` puts in its place."""
+    raise TypeError("this metric is aggregated by the task; set its class to one of lm_eval_ext")
 
 
-def metric_entries(
-    names: Iterable[str], *, higher_is_better: bool = True, limits: Limits = UNIT
-) -> list[dict[str, Any]]:
-    """Returns the ``metric_list`` for these means and their standard errors.
+class Document:
+    """A scored document: its id, its clusters from the coarsest to the finest, and its rows."""
 
-    ``limits`` are the least and the largest legal value; shares and F1 need none given.
-    """
-    entries: list[dict[str, Any]] = []
-    for name in names:
-        entries += [
-            entry(name, MEAN, higher_is_better=higher_is_better, limits=limits),
-            entry(name + STDERR, CLUSTERED_STDERR, higher_is_better=False),
-        ]
-    return entries
+    __slots__ = ("clusters", "id", "rows")
+
+    def __init__(self, id_: str, clusters: Sequence[str], rows: Sequence[Row]) -> None:
+        self.id, self.clusters, self.rows = id_, tuple(clusters), rows
 
 
-def entry(
-    name: str, aggregation: str, *, higher_is_better: bool, limits: Limits | None = None
-) -> dict[str, Any]:
-    """One entry of a ``metric_list``."""
-    made = {"metric": name, "aggregation": aggregation, "higher_is_better": higher_is_better}
-    return made if limits is None else {**made, RANGE: list(limits)}
+class Scored(dict[str, Any]):
+    """What ``process_results`` returns: lm-eval logs the rows, and aggregates the metrics.
 
-
-def document_results(
-    scores: Mapping[str, float | None], cluster: str
-) -> dict[str, ClusteredValue | None]:
-    """Returns what ``process_results`` hands to lm-eval for one document.
-
-    Args:
-        scores: By metric; the same keys for every document. None where the metric does not apply
-            to the document, which then does not count in it.
-        cluster: The cluster of the document.
-    """
-    results: dict[str, ClusteredValue | None] = {}
-    for name, score in scores.items():
-        value = None if score is None else ClusteredValue(score, cluster)
-        results[name] = value
-        results[name + STDERR] = value
-    return results
-
-
-Values = list[Any]
-"""Of the documents, without those that are None."""
-Result = TypeVar("Result")
-
-
-def register_statistic(name: str, statistic: Callable[[Values], float | None]) -> None:
-    """Registers an aggregation that ignores documents without a value.
-
-    Args:
-        name: In the registry.
-        statistic: Computes it; None where it is undefined.
+    It logs what is stored here, and takes the metrics' values from :meth:`items`.
     """
 
-    def aggregate(values: Iterable[Any]) -> float | str:
-        found = statistic([value for value in values if value is not None])
-        return NONE if found is None else found
+    def __init__(self, document: Document, metrics: Iterable[str]) -> None:
+        super().__init__({ROWS: document.rows})
+        # A metric called NAME_stderr, after NAME, overwrites lm-eval's own standard error.
+        self._metrics = {name + end: document for name in metrics for end in ("", STDERR)}
 
-    register_aggregation(name)(aggregate)
+    def items(self) -> ItemsView[str, Any]:  # type: ignore[override]
+        """By metric, the document."""
+        return self._metrics.items()
 
 
-def in_clusters(values: Values) -> tuple[int, Values]:
-    """The level of clusters to use, and the values in them.
+def entry(name: str, question: Question) -> dict[str, Any]:
+    """One entry of lm-eval's ``metric_list``."""
+    measure = question.measure
+    return {
+        "metric": name,
+        "aggregation": AGGREGATION,
+        "higher_is_better": not measure.lower_is_better,
+        RANGE: list(measure.limits),
+        UNIT: measure.unit,
+    }
 
-    A value may name finer clusters (``finer``) for the case that all come from one cluster.
+
+class Metrics:
+    """The metrics of one task, by name the card's questions.
+
+    Attributes:
+        noted: By ``metric,filter`` what the results file says beside the metric: the number of
+            documents and clusters, and the interval.
     """
-    names = [(one.cluster, *one.finer) for one in values if getattr(one, "finer", ())]
-    if not names or len(names) < len(values):
-        return 0, values
-    level = level_of(list(zip(*names, strict=True)))
-    if not level:
-        return 0, values
-    return level, [one.within(own[level]) for one, own in zip(values, names, strict=True)]
+
+    def __init__(self, questions: Mapping[str, Question]) -> None:
+        self.questions = questions
+        self._found: dict[str, list[Figure]] = {}
+        self._last: tuple[list[Document], DataFrame] | None = None
+
+    def aggregation(self) -> dict[str, Callable[[list[Document]], float | str]]:
+        """By metric and standard error; lm-eval asks for the metric first, once per filter."""
+        found: dict[str, Callable[[list[Document]], float | str]] = {}
+        for name in self.questions:
+            found[name] = partial(self._value, name)
+            found[name + STDERR] = partial(self._stderr, name)
+        return found
+
+    def _value(self, name: str, documents: list[Document]) -> float | str:
+        found = figure(self._frame(documents), self.questions[name])
+        self._found.setdefault(name, []).append(found)
+        return NONE if found.value is None else found.value
+
+    def _stderr(self, name: str, documents: list[Document]) -> float | str:
+        error = self._found[name][-1].stderr
+        return NONE if error is None else error
+
+    def _frame(self, documents: list[Document]) -> "DataFrame":
+        """Kept for the next metric, which has the very same documents."""
+        last = self._last
+        if (
+            last is None
+            or len(last[0]) != len(documents)
+            or any(one is not other for one, other in zip(last[0], documents, strict=True))
+        ):
+            made = frame(
+                (str(place), one.id, one.clusters, one.rows) for place, one in enumerate(documents)
+            )
+            self._last = last = (documents, made)
+        return last[1]
+
+    def noted(self, filters: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """For the results file, by ``metric,filter``: documents, clusters and the interval."""
+        return {
+            f"{name},{filter_name}": _note(found)
+            for name, of_metric in self._found.items()
+            for filter_name, found in zip(filters, of_metric[-len(filters) :], strict=False)
+        }
 
 
-def _mean_estimate(values: Values) -> Estimate | None:
-    """None for scores without clusters, which a user's own function may give."""
-    clustered = all(hasattr(one, "cluster") for one in values)
-    return mean_estimate(in_clusters(values)[1]) if clustered else None
+def _note(found: Figure) -> dict[str, Any]:
+    noted: dict[str, Any] = {"documents": found.documents, "clusters": found.clusters}
+    if found.level:
+        noted["level"] = found.level
+    if found.method is not None:
+        noted |= {"low": found.low, "high": found.high, "method": found.method}
+    return noted
 
 
-ESTIMATES: dict[str, Callable[[Values], Estimate | None]] = {MEAN: _mean_estimate}
-"""By aggregation: what the interval is made from."""
-
-
-def register_estimate(name: str, estimate: Callable[[Values], Estimate | None]) -> None:
-    """Registers the standard error of a statistic, and what its interval is made from.
-
-    Args:
-        name: The statistic's; the standard error's has the suffix of :mod:`.names`.
-        estimate: Computes it; None where it is undefined.
-    """
-    ESTIMATES[name] = remembered = once(lambda values: estimate(in_clusters(values)[1]))
-
-    def stderr(values: Values) -> float | None:
-        found = remembered(values)
-        return None if found is None else found.stderr
-
-    register_statistic(name + STDERR, stderr)
-
-
-def once(function: Callable[[Values], Result]) -> Callable[[Values], Result]:
-    """Remembers the result for the last list of values; only the very same objects match it."""
-    last: list[tuple[Values, Result]] = []
-
-    def remembered(values: Values) -> Result:
-        if not last or not _same(last[0][0], values):
-            last[:] = [(values, function(values))]
-        return last[0][1]
-
-    return remembered
-
-
-def _same(one: Values, other: Values) -> bool:
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+def questions_of(card: Card, names: Iterable[str]) -> dict[str, Question]:
+    """The card's questions behind a task's metrics."""
+    return {name: card.question_of(name) for name in names}

@@ -4,7 +4,16 @@ STDERR = "_stderr"
 """Ending of the metric that is another one's standard error."""
 
 LOW, HIGH = "_ci95_low", "_ci95_high"
-"""Endings of metrics that bound another one by a method of its own, such as a paper's bootstrap."""
+"""Endings of metrics of older results files, which bound another one by a method of its own."""
+
+ROWS = "rows"
+"""In a logged sample: what was scored of it, facets and values (docs/results.md)."""
+
+BENCHMARK = "benchmark"
+"""Under a task's ``metadata``: the card that its metrics are from, of users' own tasks, too."""
+
+UNIT = "unit"
+"""In an entry of a ``metric_list``: what the values are, such as ``share`` or ``percent``."""
 
 INTERVALS = "intervals"
 """Under a task's ``metadata``: by ``metric,filter`` the number of documents and clusters, and the

@@ -7,7 +7,7 @@ signature depend on the loaded documents:
 
 =====================  =====================================================================
 ``prepare``            computes what the other hooks use, once the documents are loaded
-``metrics``            the metric list
+``metrics``            the names of the card's metrics that the task has
 ``scoring_arguments``  what the YAML's scoring function gets besides document and answers
 ``score``              scores a document whose answers are all there
 ``not_scorable``       the examples that are in no metric, by cause
@@ -27,11 +27,13 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.tasks._yaml_loader import load_yaml
 
-from lm_eval_ext.cards import cards
-from lm_eval_ext.harness import chat, missing, noting, provenance, signature
+from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.harness import chat, missing, provenance, signature
 from lm_eval_ext.harness.loading import Loader
-from lm_eval_ext.harness.names import INTERVALS, NOT_SCORABLE, TRIAL
+from lm_eval_ext.harness.metrics import Document, Metrics, Row, Scored, entry, questions_of
+from lm_eval_ext.harness.names import BENCHMARK, INTERVALS, NOT_SCORABLE, TRIAL
 from lm_eval_ext.harness.trial import Trials
+from lm_eval_ext.stats.measures import Question
 
 FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""
@@ -40,9 +42,10 @@ FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 class ExtTask(ConfigurableTask):
     """A task with one request for each document, and the base of all others.
 
-    What it adds to lm-eval's: a ``metric_list`` that may be a function (``!function``; it gets
-    the metadata), so that names are written once; a signature in what it dumps; documents with
-    missing answers, which count in no metric; one policy for chat templates (:mod:`.chat`).
+    What it adds to lm-eval's: rows of scores in the samples, and metrics that are the card's
+    questions to them; ``metric_list`` may be a function (``!function``; it gets the metadata) that
+    names those of the task; a signature in what it dumps; documents with missing answers, which
+    count in no metric; one policy for chat templates (:mod:`.chat`).
 
     Attributes:
         options: The loading function's arguments, by name.
@@ -61,17 +64,20 @@ class ExtTask(ConfigurableTask):
         # on them.
         self.dataset = load(**metadata, **(config.get("dataset_kwargs") or {}))
         self.prepare(config)
+        prefix = load.prefix if isinstance(load, Loader) else ""
+        self._card: Card | None = cards().get(prefix.rstrip("_"))
         if callable(config.get("metric_list")):
             config["metric_list"] = config["metric_list"](**metadata)
-        config["metric_list"] = self.metrics() or config.get("metric_list")
-        self._noted: noting.Noted = {}
-        self._noting: dict[str, noting.Aggregation] | None = None
+        names = config["metric_list"] = self.metrics() or config.get("metric_list") or []
+        self._metrics: Metrics | None = None
+        if self._card and names and all(isinstance(name, str) for name in names):
+            self._metrics = Metrics(self.questions(questions_of(self._card, names)))
+            config["metric_list"] = [entry(*named) for named in self._metrics.questions.items()]
         super().__init__(config=config)
         # As the file has them: --predict_only and --gen_kwargs replace them later.
         self._functions = {key: config.get(key) for key in FUNCTIONS}
         self._own_stops = (self.config.generation_kwargs or {}).get("until")
-        prefix = load.prefix if isinstance(load, Loader) else ""
-        self._trials = Trials(cards().get(prefix.rstrip("_")), config["task"])
+        self._trials = Trials(self._card, config["task"])
         self._signature = signature.of_task(
             config["task"],
             _as_written(metadata),
@@ -90,20 +96,29 @@ class ExtTask(ConfigurableTask):
         It may change the configuration that lm-eval will read.
         """
 
-    def metrics(self) -> list[dict[str, Any]] | None:
-        """Hook: the metric list where documents decide about it; None leaves it to the YAML."""
+    def metrics(self) -> Sequence[str] | None:
+        """Hook: names of metrics where documents decide about them; None leaves it to the YAML."""
         return None
+
+    def questions(self, found: dict[str, Question]) -> dict[str, Question]:
+        """Hook: changes the questions behind the metrics, where an option decides."""
+        return found
 
     def scoring_arguments(self) -> dict[str, Any]:
         """Hook: what the YAML's ``process_results`` gets, if it declares keywords of that name."""
         return {}
 
-    def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> dict[str, Any]:
-        """Hook: scores a document whose answers are all there, by the YAML's function."""
+    def score(
+        self, doc: dict[str, Any], answers: Sequence[Any]
+    ) -> Sequence[Row] | Mapping[str, Any]:
+        """Hook: the rows of a document whose answers are all there, by the YAML's function.
+
+        None if it cannot be scored. A user's own function may return metrics instead.
+        """
         function = self.config.process_results
         available = self.scoring_arguments()
         wanted = inspect.signature(function).parameters if available else ()
-        scores: dict[str, Any] = function(
+        scores: Sequence[Row] | Mapping[str, Any] = function(
             doc, answers, **{name: available[name] for name in available if name in wanted}
         )
         return scores
@@ -226,17 +241,17 @@ class ExtTask(ConfigurableTask):
             dumped["metadata"][NOT_SCORABLE] = named
         if self._limit:
             dumped["metadata"][TRIAL] = self._trials.note(self.eval_docs)
-        if self._noted:
+        if self._metrics and self._card:
+            dumped["metadata"][BENCHMARK] = self._card.name
             filters = [one.name for one in self._filters]
-            dumped["metadata"][INTERVALS] = noting.by_filter(self._noted, filters)
+            if noted := self._metrics.noted(filters):
+                dumped["metadata"][INTERVALS] = noted
         return dumped
 
-    def aggregation(self) -> dict[str, noting.Aggregation]:
-        """The aggregations, which also note intervals for the results file."""
-        if self._noting is None:
-            entries = self.config.metric_list or []
-            self._noting = noting.noting(super().aggregation(), entries, self._noted)
-        return self._noting
+    def aggregation(self) -> dict[str, Any]:
+        """By metric, the figure of the card's question."""
+        found: dict[str, Any] = super().aggregation()
+        return {**found, **self._metrics.aggregation()} if self._metrics else found
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **_: Any) -> None:
         """Nothing is left to do: the documents were loaded before lm-eval asks for them."""
@@ -266,7 +281,16 @@ class ExtTask(ConfigurableTask):
         if missing.find(results) is not None:
             return {}
         if callable(self.config.process_results):
-            return self.score(doc, results)
+            rows = self.score(doc, results)
+            if isinstance(rows, Mapping):
+                return dict(rows)
+            if not rows or not self._metrics or not self._card:
+                return {}
+            own = self._card.asks_own(self.config.task)
+            document = Document(
+                str(doc.get("id", "")), self._card.cluster.names(doc, own=own), rows
+            )
+            return Scored(document, self._metrics.questions)
         scores: dict[str, Any] = super().process_results(doc, results)  # under --predict_only
         return scores
 

@@ -96,7 +96,7 @@ def enough(docs: Any, places: Sequence[int], card: Card, *, own: bool) -> int | 
     columns = _columns(docs, names)
     if card.cluster.column not in columns:
         return None
-    _, clusters = card.cluster.of(columns, own=own)
+    clusters = card.cluster.of(columns, own=own)
     unit = columns.get(together)
     seen: set[str] = set()
     for taken, place in enumerate(places):

@@ -5,7 +5,7 @@ A page opened from a disk may not fetch files, but it may add scripts: each file
 """
 
 import json
-import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -14,18 +14,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.leaderboard.board import TaskBoard
+from lm_eval_ext.cards import Card
+from lm_eval_ext.errors import DataError
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.results.samples import (
-    AnswerView,
-    DocumentView,
-    Key,
-    Part,
-    Views,
-    finite,
-    logged_doc,
-    read_rows,
-)
+from lm_eval_ext.results.ask import question_of
+from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.samples import AnswerView, DocumentView, Part, Views
+from lm_eval_ext.results.table import finite, rows, samples
+from lm_eval_ext.stats.statistics import select
 from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
@@ -49,49 +45,67 @@ class Logged:
 
     Attributes:
         answers: By document, one per request.
-        scores: By document, then by metric; None where a metric does not apply to it.
+        scores: By document, then by column of values; None where one does not apply to it.
         asked: Only of the first model.
         prompts: By document, where they differ from the first model's.
     """
 
-    answers: dict[Key, tuple[str, ...]] = field(default_factory=dict)
-    scores: dict[Key, dict[str, float | None]] = field(default_factory=dict)
-    asked: dict[Key, Asked] = field(default_factory=dict)
-    prompts: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    answers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    scores: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    asked: dict[str, Asked] = field(default_factory=dict)
+    prompts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def read(file: Path, metrics: tuple[str, ...], *, first: "Logged | None" = None) -> Logged:
-    """Reads a file of samples; where there are several filters, the answers of the first.
+MOST_SCORES = 12
+"""Columns of values that the browser of samples offers."""
+
+
+def read(run: ResultsFile, task: str, *, first: Logged | None = None) -> Logged:
+    """Reads a task's samples; where there are several filters, those of the first.
+
+    Scores are means of a document's rows that the headline is about, by column of values; the
+    headline's comes first.
 
     Args:
-        file: As lm-eval wrote it.
-        metrics: The scores to keep; where there are several filters, each metric names its own.
+        run: The results file.
+        task: One of its tasks.
         first: The first model's samples, which hold the documents; None to read that model.
 
     Raises:
-        DataError: If a row cannot be read; file and line are named.
+        DataError: Samples are missing, or one cannot be read; file and line are named.
     """
+    table, columns = rows(run, task), []
     logged = Logged()
-    of_filter = {name: name.partition(",")[::2] for name in metrics}
-    first_filter: str | None = None
-
-    def take(filter_name: str, key: Key, row: Mapping[str, Any]) -> None:
-        nonlocal first_filter
-        scores = logged.scores.setdefault(key, dict.fromkeys(metrics))
-        for name, (metric, of) in of_filter.items():
-            if of in ("", filter_name):
-                scores[name] = finite(row.get(metric))
-        first_filter = filter_name if first_filter is None else first_filter
-        if filter_name != first_filter:
-            return
-        logged.answers[key] = tuple(_text(answer) for answer in row["filtered_resps"])
-        prompts = tuple(_prompt(one) for one in row["arguments"].values())
-        if first is None:
-            logged.asked[key] = Asked(logged_doc(row), prompts, _text(row["target"]))
-        elif key in first.asked and prompts != first.asked[key].prompts:
-            logged.prompts[key] = prompts
-
-    read_rows(file, take)
+    filter_name: str | None = None
+    seen: Counter[str] = Counter()
+    for place, row in samples(run, task):
+        try:
+            filter_name = str(row["filter"]) if filter_name is None else filter_name
+            if row["filter"] != filter_name:
+                continue
+            key = f"{row['doc_hash']}#{seen[row['doc_hash']]}"
+            seen[row["doc_hash"]] += 1
+            logged.answers[key] = tuple(_text(answer) for answer in row["filtered_resps"])
+            prompts = tuple(_prompt(one) for one in row["arguments"].values())
+            if first is None:
+                doc = row["doc"] if isinstance(row["doc"], dict) else {}
+                logged.asked[key] = Asked(doc, prompts, _text(row["target"]))
+            elif key in first.asked and prompts != first.asked[key].prompts:
+                logged.prompts[key] = prompts
+        except (KeyError, TypeError, AttributeError) as error:
+            problem = one_line(f"{type(error).__name__}: {error}", limit=200)
+            raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
+    table = table[table["filter"] == filter_name]
+    if len(table) and run.headline(task):
+        question = question_of(run, task)
+        own = select(table, question.filter)
+        columns = [name for name in question.measure.value if name in own]
+        columns += [name for name in own if own[name].dtype == "float64" and name not in columns]
+        means = own.groupby("document", sort=False)[columns[:MOST_SCORES]].mean()
+        logged.scores = {
+            str(document): {name: finite(value) for name, value in scores.items()}
+            for document, scores in means.to_dict("index").items()
+        }
     return logged
 
 
@@ -119,16 +133,13 @@ _LONGEST = 20_000
 
 _TITLE = 120
 
-_DIFFERENCES = ("gain/", "difference/", "error_change/")
-"""Variants of metrics that compare two answers: 0 means that both are alike, right or wrong."""
-
 
 @dataclass(frozen=True)
 class SampleFiles:
     """Where the page finds the samples of a task.
 
-    ``kinds`` give the meaning of each metric's scores (:func:`kind_of`); models are in the order of
-    their files.
+    ``kinds`` say of each score whether 1 is right (``more``) or 0 is (``less``); models are in the
+    order of their files.
     """
 
     folder: str
@@ -138,25 +149,17 @@ class SampleFiles:
     count: int
 
 
-def write(
-    task: TaskBoard,
-    number: int,
-    metrics: Sequence[str],
-    logged: Mapping[str, Logged],
-    site: Path,
-) -> SampleFiles:
-    """Writes the samples of a task; the first model's hold the documents.
-
-    ``number`` is the task's place on the page, and a part of the folder's name.
-    """
-    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", task.name)[:60]
-    name = f"samples/{number:02d}-{slug}"
-    folder = site / name
+def write(task: str, card: Card | None, logged: Mapping[str, Logged], folder: Path) -> SampleFiles:
+    """Writes the samples of a task into a folder; the first model's hold the documents."""
+    name = f"{folder.parent.name}/{folder.name}"
     folder.mkdir(parents=True, exist_ok=True)
-    asked = next(iter(logged.values())).asked
+    folder.mkdir(parents=True, exist_ok=True)
+    first = next(iter(logged.values()))
+    asked = first.asked
+    metrics = list(next(iter(first.scores.values()), {}))
     docs = [one.doc for one in asked.values()]
-    views = _views(task.benchmark)
-    shown = _documents(views, docs, task.name)
+    views = _views(card.name if card else "")
+    shown = _documents(views, docs, task)
     if shown is None:
         shown, views = _plain(list(asked.values())), None
     index = [[one_line(one.title, limit=_TITLE), one_line(one.gold, limit=_TITLE)] for one in shown]
@@ -168,15 +171,10 @@ def write(
     for place, of_model in enumerate(logged.values()):
         content = _answers(of_model, list(asked), docs, metrics, views)
         _write(folder / f"answers-{place}.js", f"{name}/answers-{place}", content)
-    kinds = tuple(kind_of(task, metric) for metric in metrics)
+    measures = card.measures.values() if card else ()
+    less = {value for one in measures for value in one.value if one.lower_is_better}
+    kinds = tuple("less" if metric in less else "more" for metric in metrics)
     return SampleFiles(name, tuple(metrics), kinds, tuple(logged), len(asked))
-
-
-def kind_of(task: TaskBoard, metric: str) -> str:
-    """Whether 1 is right ("more"), 0 is ("less"), or neither ("difference")."""
-    if metric.startswith(_DIFFERENCES):
-        return "difference"
-    return "less" if metric in task.lower else "more"
 
 
 def _documents(
@@ -204,7 +202,7 @@ def _document(view: DocumentView, asked: Asked) -> dict[str, Any]:
 
 def _answers(
     logged: Logged,
-    keys: Sequence[Key],
+    keys: Sequence[str],
     docs: Sequence[Mapping[str, Any]],
     metrics: Sequence[str],
     views: Views | None,

@@ -5,6 +5,7 @@ changes. docs/recorded.md describes the files; :mod:`lm_eval_ext.models.recorded
 and finds the answer to a request.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
@@ -141,6 +142,7 @@ class RecordedLM(LM):
         repeat: Counter[int] = Counter()
         answers = []
         absent = 0
+        self._differing: dict[int, float] = {}
         for request in tqdm(requests, desc="recorded answers", disable=len(requests) < BAR_FROM):
             responses = self._responses(request)
             if responses is None:
@@ -161,6 +163,17 @@ class RecordedLM(LM):
                 absent,
                 len(requests),
             )
+        if self._differing:
+            largest = max(self._differing.values())
+            logger.warning(
+                "%d of %d requests have different recorded answers, and the %s one counts%s; "
+                "without conflict=%s the first of them is an error",
+                len(self._differing),
+                len(requests),
+                self.conflict,
+                f" (numbers differ by up to {largest:.3g})" if largest else "",
+                self.conflict,
+            )
         return answers
 
     def _responses(self, request: Instance) -> list[Any] | None:
@@ -176,6 +189,8 @@ class RecordedLM(LM):
                 f"{_quote(request)} ({found[0].place} and {found[-1].place}); add "
                 "conflict=first or conflict=last to --model_args, or drop one file"
             )
+        if different > 1:
+            self._differing[id(request)] = _spread([one.responses for one in found])
         return found[-1 if self.conflict == "last" else 0].responses
 
     def _check_may_be_missing(self, request: Instance) -> None:
@@ -198,3 +213,16 @@ def _quote(request: Instance) -> str:
     return " + ".join(
         repr(text if len(text) <= QUOTE_LENGTH else "…" + text[-QUOTE_LENGTH:]) for text in texts
     )
+
+
+def _spread(answers: Sequence[Sequence[Any]]) -> float:
+    """The largest difference of log-probabilities among answers to one request; 0 for texts."""
+    numbers = [
+        [one[0] if isinstance(one, (list, tuple)) else one for one in responses]
+        for responses in answers
+    ]
+    known = [
+        [float(one) for one in column if isinstance(one, (int, float)) and math.isfinite(one)]
+        for column in zip(*numbers, strict=False)
+    ]
+    return max((max(column) - min(column) for column in known if column), default=0.0)

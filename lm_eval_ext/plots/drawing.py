@@ -2,16 +2,18 @@
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from html import escape
-from types import ModuleType
+from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.errors import OptionError
-from lm_eval_ext.plots.charts import Layout
-from lm_eval_ext.plots.content import Spec
-from lm_eval_ext.plots.figures import Figure
+from lm_eval_ext.atomic import atomic_path
+from lm_eval_ext.errors import LmEvalExtError, OptionError
+from lm_eval_ext.plots.figures import Figure, declared, figure_of, figures
 from lm_eval_ext.plots.theme import THEMES
+from lm_eval_ext.results.models import Model
 
 FORMATS = ("svg", "pdf", "png", "html", "json")
 
@@ -19,6 +21,8 @@ VERSION = "6.4"
 """Of Vega-Lite."""
 
 POINTS_PER_INCH = 72
+
+LIMITS = {"width": (1.0, 60.0), "font_size": (3.0, 60.0), "ppi": (36.0, 1200.0)}
 
 _WIDTH = re.compile(r'<svg[^>]*? width="([0-9.]+)"')
 
@@ -42,7 +46,7 @@ class Size:
 
 def draw(
     figure: Figure, format_: str, *, theme: str = "light", size: Size | None = None,
-    titled: bool | None = None,
+    titled: bool = True,
 ) -> bytes:  # fmt: skip
     """Draws a figure.
 
@@ -52,82 +56,138 @@ def draw(
         theme: ``light``, ``dark``, or ``page`` (SVG only), with the colours of
             :func:`~lm_eval_ext.plots.theme.css`.
         size: None: that of a page.
-        titled: Whether the title stands above it; None: except on a page.
+        titled: Whether the title stands above it.
 
     Raises:
-        OptionError: vl-convert is not installed.
+        OptionError: Altair or vl-convert is not installed.
     """
     size = size or Size()
-    spec = themed(figure, theme, size=size, titled=titled)
+    vl_convert, spec = _converter(), themed(figure, theme, size=size, titled=titled)
     if format_ == "json":
         return json.dumps(spec, ensure_ascii=False, indent=1).encode()
     if format_ == "html":
-        return str(_converter().vegalite_to_html(spec, vl_version=VERSION, bundle=True)).encode()
+        return str(vl_convert.vegalite_to_html(spec, vl_version=VERSION, bundle=True)).encode()
+    label = escape(figure.alt, quote=True)
+    drawn: str = vl_convert.vegalite_to_svg(spec, vl_version=VERSION)
+    drawn = drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
     if format_ == "pdf":
-        return bytes(_converter().svg_to_pdf(svg(figure, spec)))
-    if format_ == "png":
-        return bytes(_converter().svg_to_png(svg(figure, spec), ppi=size.ppi))
-    return svg(figure, spec).encode()
+        return bytes(vl_convert.svg_to_pdf(drawn))
+    return bytes(vl_convert.svg_to_png(drawn, ppi=size.ppi)) if format_ == "png" else drawn.encode()
 
 
 def themed(
-    figure: Figure, theme: str, *, size: Size | None = None, titled: bool | None = None
-) -> Spec:
+    figure: Figure, theme: str = "light", *, size: Size | None = None, titled: bool = True
+) -> dict[str, Any]:
     """The figure as Vega-Lite that fits a width: panels are measured with their labels."""
     size = size or Size()
-    colors = THEMES[theme]
-    if size.font:
-        colors = replace(colors, font=size.font)
+    colours = replace(THEMES[theme], font=size.font) if size.font else THEMES[theme]
     wanted = size.width * POINTS_PER_INCH
-    layout = Layout(wanted, size.font_size)
-    spec = figure.chart(colors, layout)
-    for _ in range(2):
-        extra = wanted - _width(spec)
-        inner = spec["spec"]["width"] + extra / _columns(spec)
-        if abs(extra) < 1 or inner < size.font_size * 3:
+    inner = wanted
+    for _ in range(3):
+        chart: Any = figure.chart(colours, width=inner, font=size.font_size)
+        spec: dict[str, Any] = chart.to_dict()
+        measured = _WIDTH.search(_converter().vegalite_to_svg(spec, vl_version=VERSION))
+        extra = wanted - float(measured[1]) if measured else 0.0
+        if abs(extra) < 1 or inner + extra < size.font_size * 3:
             break
-        spec = figure.chart(colors, replace(layout, panel=inner))
-    if titled or (titled is None and theme != "page"):
-        spec["title"] = figure.title
-    return {**spec, "description": figure.alt}
+        inner += extra
+    return {**spec, **({"title": figure.title} if titled else {}), "description": figure.alt}
 
 
-def javascript() -> str:
-    """Vega, Vega-Lite and vega-embed as one script, which needs no network.
-
-    It defines ``vegaEmbed``.
-
-    Raises:
-        OptionError: vl-convert is not installed.
-    """
-    code = "window.vegaEmbed = vegaEmbed;"
-    return str(_converter().javascript_bundle(code, vl_version=VERSION))
-
-
-def _columns(spec: Spec) -> int:
-    if "columns" in spec:
-        return int(spec["columns"])
-    return len(spec["facet"]["column"]["sort"])
-
-
-def _width(spec: Spec) -> float:
-    found = _WIDTH.search(_converter().vegalite_to_svg(spec, vl_version=VERSION))
-    return float(found[1]) if found else 0.0
-
-
-def svg(figure: Figure, spec: Spec) -> str:
-    """Draws what :func:`themed` returned, with the alternative text for screen readers."""
-    text: str = _converter().vegalite_to_svg(spec, vl_version=VERSION)
-    label = escape(figure.alt, quote=True)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-
-
-def _converter() -> ModuleType:
+def _converter() -> Any:
     try:
+        import altair  # noqa: F401
         import vl_convert
     except ImportError:
         raise OptionError(
-            'drawing needs vl-convert, which is not installed: pip install "lm-eval-ext[plot]"'
+            'drawing needs Altair and vl-convert: pip install "lm-eval-ext[plot]"'
         ) from None
-    module: Any = vl_convert
-    return module  # type: ignore[no-any-return]
+    return vl_convert
+
+
+def listed(models: Sequence[Model]) -> list[tuple[str, str]]:
+    """Each figure's name and title, with what is missing in the results of these models."""
+    found = []
+    for one in (one for group in declared().values() for one in group):
+        why = ""
+        try:
+            figure_of(one.name, models)
+        except LmEvalExtError as error:
+            why = f" ({error})"
+        found.append((one.name, one.title + why))
+    return found
+
+
+def write(
+    models: Sequence[Model],
+    names: Sequence[str],
+    output: Path | None,
+    size: Size,
+    *,
+    theme: str = "light",
+    titled: bool = True,
+) -> Iterator[Path]:
+    """Draws figures into files and yields their paths.
+
+    Args:
+        models: From :func:`~lm_eval_ext.results.models.read_models`.
+        names: Of figures; all if empty.
+        output: A file for one figure, or a folder.
+        size: Of the drawings.
+        theme: ``light`` or ``dark``.
+        titled: Whether each has its title above it.
+
+    Raises:
+        OptionError: An option is illegal, results lack a figure, or a file cannot be written.
+    """
+    if theme not in ("light", "dark"):
+        raise OptionError(f"--theme is {theme!r}; use light or dark")
+    for option, (low, high) in LIMITS.items():
+        if not low <= (given := getattr(size, option)) <= high:
+            name = option.replace("_", "-")
+            raise OptionError(f"--{name} is {given:g}; use a number from {low:g} to {high:g}")
+    if output is None:
+        raise OptionError("name a file or a folder to draw into with -o, or use --list")
+    format_ = output.suffix.removeprefix(".").casefold()
+    if format_ and (format_ not in FORMATS or len(names) != 1):
+        raise OptionError(
+            f"-o {output}: name one --figure and a file .{', .'.join(FORMATS)}, or a folder "
+            "without a suffix"
+        )
+    known = [one.name for group in declared().values() for one in group]
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, n=3, cutoff=0.4) or known
+            raise OptionError(f"there is no figure {name!r}; is it one of {', '.join(close)}?")
+    found = [figure_of(name, models) for name in names] or figures(models)
+    if not found:
+        raise OptionError("these results have no figure; --list says what figures need")
+    for figure in found:
+        path = output if format_ else output / f"{figure.name}.svg"
+        save(figure, path, size, theme=theme, titled=titled)
+        yield path
+
+
+def save(
+    figure: Figure,
+    path: Path,
+    size: Size | None = None,
+    *,
+    theme: str = "light",
+    titled: bool = True,
+) -> None:
+    """Draws into a file, in the format of its suffix.
+
+    Raises:
+        OptionError: The suffix is none of :data:`FORMATS`, or the file cannot be written.
+    """
+    format_ = path.suffix.removeprefix(".").casefold()
+    if format_ not in FORMATS:
+        raise OptionError(f"{path}: use .{', .'.join(FORMATS)}")
+    drawn = draw(figure, format_, theme=theme, size=size, titled=titled)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(path) as part:
+            part.write_bytes(drawn)
+    except OSError as error:
+        raise OptionError(f"cannot write {path}: {error.strerror}") from None

@@ -8,21 +8,27 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lm_eval_ext.cards import VARIANT
+from lm_eval_ext.cards import Card, card_of, cards
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import signature
-from lm_eval_ext.harness.names import HIGH, INTERVALS, LOW, NONE, NOT_SCORABLE, RANGE, STDERR, TRIAL
+from lm_eval_ext.harness.names import (
+    BENCHMARK,
+    HIGH,
+    INTERVALS,
+    LOW,
+    NONE,
+    NOT_SCORABLE,
+    RANGE,
+    STDERR,
+    TRIAL,
+    UNIT,
+)  # fmt: skip
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.stats.intervals import interval_of_independent
+from lm_eval_ext.stats.statistics import Figure
 from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
-
-
-def variant_and_name(metric: str) -> tuple[str, str]:
-    """Splits a metric at its last slash; the variant is "" where there is none."""
-    variant, _, name = metric.rpartition(VARIANT)
-    return variant, name
 
 
 _PERCENT = 100.0
@@ -36,23 +42,6 @@ class Tokens(NamedTuple):
 
     input: int
     output: int
-
-
-@dataclass(frozen=True)
-class Score:
-    """One metric's value, standard error, 95 % interval and method (None where there is none).
-
-    ``documents`` and ``clusters`` are those that the metric is about, if they are known, and
-    ``level`` says which of the card's clusters they are.
-    """
-
-    value: float | None
-    stderr: float | None
-    interval: tuple[float, float] | None = None
-    method: str | None = None
-    clusters: int | None = None
-    documents: int | None = None
-    level: int = 0
 
 
 class _Content(BaseModel):
@@ -74,7 +63,7 @@ class ResultsFile:
 
     path: Path
     content: Mapping[str, Any]
-    _scores: dict[str, dict[str, Score]] = field(default_factory=dict, repr=False, compare=False)
+    _scores: dict[str, dict[str, Figure]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def model(self) -> str:
@@ -86,13 +75,13 @@ class ResultsFile:
         """The tasks that have scores, without groups."""
         return [task for task in self.content["results"] if task in self.content["configs"]]
 
-    def scores(self, task: str) -> dict[str, Score]:
+    def scores(self, task: str) -> dict[str, Figure]:
         """Scores by metric; where a task has several filters, ``metric,filter``."""
         if task not in self._scores:
             self._scores[task] = self._read_scores(task)
         return self._scores[task]
 
-    def _read_scores(self, task: str) -> dict[str, Score]:
+    def _read_scores(self, task: str) -> dict[str, Figure]:
         entries = self.content["results"][task]
         values = {
             name: value
@@ -107,8 +96,8 @@ class ResultsFile:
             for name in values
         }
 
-    def _score(self, task: str, name: str) -> Score:
-        """A metric's score, with the interval that the task noted beside it.
+    def _score(self, task: str, name: str) -> Figure:
+        """A metric's figure, with the interval that the task noted beside it.
 
         Results of ours without notes are of an older version, whose intervals were too narrow.
         """
@@ -120,33 +109,27 @@ class ResultsFile:
                 for ending in ("", STDERR, LOW, HIGH)
             )
         )
-        noted = self._noted(task)
+        noted = self._metadata(task).get(INTERVALS)
         if noted is None:
             return self._independent(task, value, stderr)
         own = noted.get(name) or {}
-        counts = (own.get("clusters"), own.get("documents"), own.get("level", 0))
-        if low is not None and high is not None:
-            return Score(value, stderr, (low, high), "own", *counts)
-        bounds = (float(own["low"]), float(own["high"])) if "low" in own else None
-        return Score(value, stderr, bounds, own.get("method"), *counts)
+        low, high = (float(own["low"]), float(own["high"])) if "low" in own else (low, high)
+        method = own.get("method", None if low is None else "own")
+        counts = (own.get("documents", 0), own.get("clusters", 0), own.get("level", 0))
+        return Figure(value, stderr, low, high, method, *counts)
 
-    def _independent(self, task: str, value: float | None, stderr: float | None) -> Score:
+    def _independent(self, task: str, value: float | None, stderr: float | None) -> Figure:
         """With the interval of independent documents, if the task isn't ours."""
         if value is None or stderr is None or self._is_ours(task):
-            return Score(value, stderr)
-        found = interval_of_independent(value, stderr, self.documents(task)[0])
-        return (
-            Score(value, stderr, (found.low, found.high), found.method)
-            if found
-            else Score(value, stderr)
-        )
+            return Figure(value, stderr)
+        count = self.documents(task)[0]
+        found = interval_of_independent(value, stderr, count)
+        if found is None:
+            return Figure(value, stderr)
+        return Figure(value, stderr, found.low, found.high, found.method, count, count)
 
     def _metadata(self, task: str) -> Mapping[str, Any]:
         return self.content["configs"][task].get("metadata") or {}
-
-    def _noted(self, task: str) -> Mapping[str, Any] | None:
-        found: Mapping[str, Any] | None = self._metadata(task).get(INTERVALS)
-        return found
 
     def _is_ours(self, task: str) -> bool:
         return signature.METADATA_KEY in self._metadata(task)
@@ -158,9 +141,25 @@ class ResultsFile:
         found = (one for one in listed if isinstance(one, Mapping) and one.get("metric") == key)
         return next(found, {})
 
-    def is_percent(self, task: str, metric: str) -> bool:
-        """Whether a metric's values go to 100; others are shares, differences or counts."""
-        return self.entry(task, metric).get(RANGE) == [0.0, _PERCENT]
+    def card(self, task: str) -> Card | None:
+        """The card that a task's metrics are from; also of users' own and generated tasks."""
+        return card_of(task) or cards().get(str(self._metadata(task).get(BENCHMARK)))
+
+    def is_current(self, task: str) -> bool:
+        """Whether the metrics are those of the card, and not of an older version."""
+        return BENCHMARK in self._metadata(task)
+
+    def unit(self, task: str, metric: str) -> str:
+        """What a metric's values are, as it was declared; "" where nothing was."""
+        entry = self.entry(task, metric)
+        known = {(0.0, 1.0): "share", (0.0, _PERCENT): "percent", (-1.0, 1.0): "points"}
+        return str(entry.get(UNIT) or known.get(tuple(entry.get(RANGE) or ()), ""))
+
+    def headline(self, task: str) -> str:
+        """The metric that stands for a task: the card's, or the first; "" if there is none."""
+        scores = self.scores(task)
+        card = self.card(task) if self.is_current(task) else None
+        return (card.headline_of(scores) if card else "") or next(iter(scores), "")
 
     def lower_is_better(self, task: str, metric: str) -> bool:
         """Whether smaller values of a metric are better."""
@@ -172,9 +171,15 @@ class ResultsFile:
         found: Mapping[str, Any] | None = self._metadata(task).get(TRIAL)
         return found
 
+    def is_whole(self, task: str) -> bool:
+        """Whether the task's documents were not limited (``--limit``, ``--samples``)."""
+        settings = self.content["config"]
+        limited = settings.get("limit") or settings.get("samples")
+        return self.trial(task) is None and not limited
+
     def lacks_intervals(self, task: str) -> bool:
         """Whether the file is of an older version, which noted no clusters."""
-        return self._is_ours(task) and self._noted(task) is None
+        return self._is_ours(task) and INTERVALS not in self._metadata(task)
 
     def documents(self, task: str) -> tuple[int, int]:
         """The number of documents that were scored, and that the task has."""
@@ -222,14 +227,17 @@ def find(path: Path) -> list[ResultsFile]:
 def find_all(path: Path) -> list[ResultsFile]:
     """Reads a results file, or all in a folder, the oldest first.
 
-    Hidden folders are skipped: results that are still being written lie there.
+    Hidden folders are skipped: results that are still being written lie there. A file in a folder
+    that cannot be read is told in one line and left out.
 
     Raises:
         OptionError: If there is none.
-        DataError: If a file is not lm-eval's.
+        DataError: If no file is lm-eval's.
     """
     if path.is_file():
         return [_read(path)]
+    if not path.is_dir():
+        raise OptionError(f"no such folder or file: {path}")
     files = [
         file
         for file in path.rglob("results_*.json")
@@ -239,7 +247,17 @@ def find_all(path: Path) -> list[ResultsFile]:
         raise OptionError(
             f"no results_*.json under {path}; lm_eval writes them with --output_path {path}"
         )
-    return [_read(file) for file in sorted(files, key=lambda file: (file.name, str(file)))]
+    found, problems = [], []
+    for file in sorted(files, key=lambda file: (file.name, str(file))):
+        try:
+            found.append(_read(file))
+        except DataError as error:
+            problems.append(error)
+    if not found:
+        raise problems[0]
+    for problem in problems:
+        _log.warning("left out: %s", problem)
+    return found
 
 
 def find_learned(path: Path) -> list[ResultsFile]:

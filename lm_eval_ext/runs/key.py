@@ -21,7 +21,7 @@ from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.signature import METADATA_KEY
 from lm_eval_ext.results.files import ResultsFile, arguments_of, find_all, identity, metadata_of
-from lm_eval_ext.results.samples import samples_file
+from lm_eval_ext.results.table import samples_file
 from lm_eval_ext.runs.model_files import SET_BY_RUN, lm_eval_config
 from lm_eval_ext.runs.tasks import Selection
 

@@ -53,6 +53,7 @@ def paired_difference(
     second: Sequence[float],
     clusters: Sequence[str],
     *,
+    tested: tuple[float, Test] | None = None,
     limits: Limits = NO_LIMITS,
     alpha: float = 0.05,
     seed: int = 0,
@@ -61,7 +62,8 @@ def paired_difference(
 
     ``limits`` are those of the difference. The interval is that of the documents' differences
     (:func:`~lm_eval_ext.stats.intervals.interval`), the test
-    :func:`~lm_eval_ext.stats.randomisation.paired_tests`.
+    :func:`~lm_eval_ext.stats.randomisation.paired_tests`; ``tested`` is what it found, if many
+    systems were tested together.
 
     Returns:
         Only the value for fewer than two clusters.
@@ -79,7 +81,7 @@ def paired_difference(
     estimate = mean_estimate(differences)
     if estimate is None:
         return Difference(value)
-    ((p, test),) = paired_tests([first, second], clusters, seed=seed)
+    p, test = tested or paired_tests([first, second], clusters, seed=seed)[0]
     return _difference(value, estimate, interval(estimate, limits, alpha=alpha), p, test)
 
 

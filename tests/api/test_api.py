@@ -52,7 +52,7 @@ def test_right_answers_and_wrong_ones(documents: list[dict[str, Any]]) -> None:
     half = len(documents) // 2
     golds = [document["form"] for document in documents]
     row = headline(lm_eval_ext.score(TASK, documents, golds[:half] + ["x"] * half))
-    assert (row["task"], row["metric"], row["value"]) == (TASK, "exact_match/all", 0.5)
+    assert (row["task"], row["metric"], row["value"]) == (TASK, "exact_match", 0.5)
     assert row["low"] < 0.5 < row["high"] and row["clusters"] == len(documents)
     assert "|docs:200/200|" in row["signature"]
 
@@ -63,23 +63,22 @@ def test_some_documents_in_any_order_and_missing_answers(documents: list[dict[st
     results = lm_eval_ext.score(TASK, chosen, answers)
     row = headline(results)
     assert row["value"] == pytest.approx(2 / 3)
-    assert (row["scored"], row["documents"]) == (3, len(documents))
-    samples = results.samples(TASK)
-    scores = {
-        doc["id"]: score
-        for doc, score in zip(samples["doc"], samples["exact_match/all"], strict=True)
-    }
+    assert (row["scored"], row["total"]) == (3, len(documents))
+    assert results.samples(TASK)["doc_id"].tolist() == [3, 7, 40, 120]
+    table = results.rows(TASK)
+    scores = dict(zip(table["id"], table["exact_match"], strict=True))
     assert [scores[document["id"]] for document in chosen[:2]] == [1.0, 0.0]
-    assert pd.isna(scores[chosen[2]["id"]]) and samples["doc_id"].tolist() == [3, 7, 40, 120]
-    assert not [name for name in samples if name.endswith("_stderr")]
+    assert chosen[2]["id"] not in scores, "a missing answer"
+    assert {"model", "task", "document", "cluster", "type"} <= set(table)
 
 
 def test_several_requests_and_log_probabilities() -> None:
     docs = lm_eval_ext.load_documents("conceptual_mini")
     golds = [[doc["answer"], "no such answer"] for doc in docs]
-    figures = lm_eval_ext.score("conceptual_mini", docs, golds).to_dataframe().set_index("metric")
-    assert figures.value["random/accuracy"] == 1.0
-    assert figures.value["concept/accuracy"] == 0.0
+    results = lm_eval_ext.score("conceptual_mini", docs, golds)
+    accuracy = results.rows("conceptual_mini").groupby("demonstrations")["accuracy"].mean()
+    assert (accuracy["random"], accuracy["concept"]) == (1.0, 0.0)
+    assert results.to_dataframe().set_index("metric").value["gain/accuracy"] == -1.0
     docs = lm_eval_ext.load_documents("lieder_mini")
     felicitous = [
         [-1.0 if name in doc["felicitous"] else -9.0 for name in doc["condition"]] for doc in docs
@@ -96,8 +95,10 @@ def test_saved_scores_are_read_like_a_run(documents: list[dict[str, Any]], tmp_p
     assert read.to_dataframe().model.unique().tolist() == ["some/model"]
     same = ["task", "metric", "value", "stderr", "low", "high", "method", "signature"]
     pd.testing.assert_frame_equal(read.to_dataframe()[same], scored.to_dataframe()[same])
-    columns = ["doc_id", "cluster", "prompts", "answers", "doc", "exact_match/all"]
+    columns = ["doc_id", "prompts", "answers", "doc"]
     pd.testing.assert_frame_equal(read.samples(TASK)[columns], scored.samples(TASK)[columns])
+    columns = ["task", "document", "id", "cluster", "type", "exact_match"]
+    pd.testing.assert_frame_equal(read.rows(TASK)[columns], scored.rows(TASK)[columns])
     with pytest.raises(OptionError, match="only scored answers are saved"):
         read.save(tmp_path, "x")
     with pytest.raises(OptionError, match="no task 'other' in these results"):
@@ -158,7 +159,7 @@ def test_figures_of_results(documents: list[dict[str, Any]], tmp_path: Path) -> 
     found = lm_eval_ext.plot(tmp_path)
     for figure in found:
         assert figure._repr_svg_().startswith("<svg") and figure.save(tmp_path / "a.json").is_file()
-    with pytest.raises(OptionError, match="these results have no figure lieder-1"):
+    with pytest.raises(OptionError, match="lieder-1 needs results of lieder_base"):
         lm_eval_ext.plot([tmp_path], ["lieder-1"])
 
 

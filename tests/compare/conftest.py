@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made_runs import make, results_in
 
-from lm_eval_ext.results.samples import samples_file
+from lm_eval_ext.results.table import samples_file
 
 TASKS = (
     "lieder_mini", "cogs_mini_gen", "cogs_mini_id", "cogs_mini_overestimation", "conceptual_mini",

@@ -11,7 +11,7 @@ from lm_eval.api.model import LM
 from support import legal, logged
 
 from lm_eval_ext.compare.command import run
-from lm_eval_ext.compare.report import Settings
+from lm_eval_ext.compare.comparison import Settings
 from lm_eval_ext.results.files import ResultsFile, find
 
 
@@ -67,11 +67,8 @@ def make(
     return folder
 
 
-EVERYTHING = Settings(metrics=("*",))
-
-
-def compared(*paths: Path, settings: Settings = EVERYTHING, **options: Any) -> dict[str, Any]:
-    text, refused = run(paths, settings, format_="json", **options)
+def compared(*paths: Path, settings: Settings | None = None, **options: Any) -> dict[str, Any]:
+    text, refused = run(paths, settings or Settings(), format_="json", **options)
     assert not refused
     content: dict[str, Any] = json.loads(text)
     legal.check_pairs(content["pairs"])

@@ -10,8 +10,7 @@ from support.tex import compiled
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
-from lm_eval_ext.compare.differences import POOLED
-from lm_eval_ext.compare.report import Settings
+from lm_eval_ext.compare.comparison import POOLED, Settings
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.leaderboard.site import build
 
@@ -118,7 +117,7 @@ def test_three_tables_for_a_paper(recorded_lieder: Path, tmp_path: Path) -> None
     commands = (
         ["leaderboard", str(recorded_lieder), "--format", "latex"],
         ["compare", str(recorded_lieder / "base"), "--format", "latex", "--metric",
-         f"direct/mean:{part}", "--metric", f"direct/uniqueness+novelty:{part}"],
+         f"direct:{part}", "--metric", f"direct/uniqueness+novelty:{part}"],
         ["compare", *(str(recorded_lieder / "two" / model) for model in ("llama2_7B", "gpt2")),
          "--format", "latex"],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Comparing logged runs: values against lm-eval's own, groups, refusals, output."""
+"""Comparing logged runs: values against lm-eval's own, letters, the best, output."""
 
 import csv
 import io
@@ -9,100 +9,81 @@ from typing import Any
 import pytest
 from made_runs import compared, make, results_in
 
-from lm_eval_ext.cards import cards
-from lm_eval_ext.compare.align import clusters_of
 from lm_eval_ext.compare.command import run
-from lm_eval_ext.compare.metrics import statistic_of
-from lm_eval_ext.compare.reading import read_models
-from lm_eval_ext.compare.report import Settings
+from lm_eval_ext.compare.comparison import Settings
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.leaderboard.board import collect
-from lm_eval_ext.leaderboard.site import build
-from lm_eval_ext.results.samples import SampleStatistic, read_samples
-from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
+from lm_eval_ext.results.models import read_models
+from lm_eval_ext.results.overview import overview
+from lm_eval_ext.results.table import rows
 
 
 def test_values_are_those_of_the_results_files(runs: Path) -> None:
-    content = compared(runs)
+    """Every metric of every task, with lm-eval's own interval."""
     by_model = {name: results_in(runs / name) for name in ("good", "poor", "same")}
     checked = 0
-    for row in content["figures"]:
-        if row["value"] is None:
-            continue
-        score = by_model[row["system"]].scores(row["task"])[row["metric"]]
-        assert row["value"] == pytest.approx(score.value, rel=1e-9), row
-        checked += 1
-    assert checked > 300
-    assert {row["task"] for row in content["figures"]} == set(by_model["good"].tasks)
+    for task in by_model["good"].tasks:
+        settings = Settings(tuple(by_model["good"].scores(task)))
+        for row in compared(runs, tasks=task, settings=settings)["figures"]:
+            metrics = [m for m in by_model["good"].scores(task) if row["title"] == title(task, m)]
+            score = by_model[row["system"]].scores(task)[metrics[0]]
+            assert (row["value"], row["low"], row["high"]) == pytest.approx(
+                (score.value, score.low, score.high), rel=1e-9
+            ), row
+            checked += 1
+    assert checked > 100
 
 
-def test_clusters_are_those_of_the_benchmarks_own_standard_errors(runs: Path) -> None:
-    """The card's cluster, read from logged documents, gives the errors that lm-eval printed."""
-    results = results_in(runs / "poor")
-    checked: dict[str, int] = {}
-    for task in results.tasks:
-        (samples,) = read_samples(results, task).values()
-        listed = results.content["configs"][task]["metric_list"]
-        means = {e["metric"] for e in listed if e["aggregation"] == "lm_eval_ext_mean"}
-        for metric, score in results.scores(task).items():
-            if metric not in means:
-                continue
-            scored = [s for s in samples.values() if s.scores.get(metric) is not None]
-            _, clusters = clusters_of(task, scored)
-            values = [
-                ClusteredValue(s.scores[metric] or 0.0, cluster)
-                for s, cluster in zip(scored, clusters, strict=True)
-            ]
-            expected = clustered_standard_error(values)
-            assert expected == pytest.approx(score.stderr, rel=1e-9, abs=1e-12), (task, metric)
-            checked[task] = checked.get(task, 0) + 1
-    assert set(checked) == set(results.tasks)
+def title(task: str, metric: str) -> str:
+    from lm_eval_ext.cards import card_of
 
-
-def test_statistics_of_cards_are_there_and_are_used() -> None:
-    """Each is named for an aggregation that the module of the statistic registers."""
-
-    from lm_eval.api.registry import aggregation_registry
-
-    named = {name for card in cards().values() for name in card.statistics}
-    assert named == {
-        "magnifico_relative_performance", "magnifico_average_accuracy", "lm_eval_ext_paired_change",
-        "diner_micro_f1",
-    }  # fmt: skip
-    for name in named:
-        assert isinstance(statistic_of(name), SampleStatistic)
-        assert name in aggregation_registry
-    assert statistic_of("lm_eval_ext_mean") is None
-    assert statistic_of(None) is None
+    card = card_of(task)
+    assert card
+    return card.title_of(metric)
 
 
 def test_a_model_against_itself_finds_nothing(runs: Path) -> None:
     content = compared(runs / "good", runs / "good")
     tested = [row for row in content["pairs"] if row["p"] is not None]
-    assert len(tested) > 100
+    assert len(tested) == 7
     assert all(row["difference"] == 0 and row["p"] == row["p_holm"] == 1 for row in tested)
     assert {row["test"] for row in tested} == {"mcnemar", "sign-flip", "swap"}
-    assert {row["group"] for row in content["figures"]} <= {"a", None}
-    assert len({row["system"] for row in content["figures"]}) == 2
+    assert {row["group"] for row in content["figures"]} == {"a"}
 
 
-def test_unlike_models_are_told_apart_and_like_ones_are_not(runs: Path) -> None:
-    content = compared(runs, tasks="cogs_mini_id", settings=Settings(("exact_match/all",)))
-    marks = {row["system"]: row["group"] for row in content["figures"]}
-    assert marks == {"good": "a", "same": "a", "poor": "b"}
+def test_unlike_models_have_other_letters_and_like_ones_share_one(runs: Path) -> None:
+    content = compared(runs, tasks="cogs_mini_id")
+    marks = {row["system"]: (row["group"], row["best"]) for row in content["figures"]}
+    assert marks == {"good": ("a", True), "same": ("a", True), "poor": ("b", False)}
     row = content["pairs"][0]
     assert (row["first"], row["second"], row["test"]) == ("good", "poor", "mcnemar")
     good, poor = (
-        next(iter(read_samples(results_in(runs / name), "cogs_mini_id").values()))
+        rows(results_in(runs / name), "cogs_mini_id").set_index("document")["exact_match"]
         for name in ("good", "poor")
     )
-    pairs = [
-        (s.scores["exact_match/all"], poor[k].scores["exact_match/all"]) for k, s in good.items()
-    ]
+    pairs = list(zip(good, poor[good.index], strict=True))
     from statsmodels.stats.contingency_tables import mcnemar
 
     table = [[pairs.count((a, b)) for b in (1.0, 0.0)] for a in (1.0, 0.0)]
     assert row["p"] == pytest.approx(mcnemar(table, exact=True).pvalue, rel=1e-9)
+
+
+def test_bold_is_one_rule_everywhere(runs: Path) -> None:
+    """Text, JSON, LaTeX, the overview: the same systems, and none at 0 of a share."""
+    found = overview(read_models([runs]))
+    for task, own in found.groupby("task"):
+        best = set(own["model"][own["best"]])
+        content = compared(runs, tasks=str(task))
+        assert {row["system"] for row in content["figures"] if row["best"]} == best
+        latex, _ = run([runs], Settings(), tasks=str(task), format_="latex")
+        bold = {line.split(" & ")[0] for line in latex.splitlines() if "textbf" in line}
+        assert bold == best, task
+
+
+def test_ties_at_zero_are_not_bold(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        make(tmp_path / str(seed), ["cogs_mini_id"], seed=seed, skill=-1.0, name=f"m{seed}")
+    latex, _ = run([tmp_path], Settings(), format_="latex")
+    assert "0.000" in latex and "textbf" not in latex
 
 
 FOREIGN = """\
@@ -134,86 +115,108 @@ def test_a_task_that_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "foreign_sums.yaml").write_text(FOREIGN)
     (tmp_path / "foreign_sums.py").write_text(FOREIGN_LOAD)
     for seed, skill in ((1, 0.9), (2, 0.3)):
-        make(
-            tmp_path / "runs" / str(seed),
-            ["foreign_sums"],
-            seed=seed,
-            skill=skill,
-            include=[str(tmp_path)],
-        )
-    found = compared(tmp_path / "runs", settings=Settings())
-    rows = {row["metric"]: row for row in found["pairs"]}
-    assert set(rows) == {"exact_match,plain", "exact_match,words"}
-    row = rows["exact_match,plain"]
-    assert (row["documents"], row["clusters"], row["unit"]) == (45, 45, "document")
-    assert row["test"] == "mcnemar"
-    assert row["p"] < 0.01
-    assert rows["exact_match,words"]["difference"] == 0
+        folder = tmp_path / "runs" / str(seed)
+        make(folder, ["foreign_sums"], seed=seed, skill=skill, include=[str(tmp_path)])
+    both = Settings(("exact_match,plain", "exact_match,words"))
+    plain, words = compared(tmp_path / "runs", settings=both)["pairs"]
+    assert (plain["documents"], plain["clusters"], plain["cluster"]) == (45, 45, "document")
+    assert plain["test"] == "mcnemar" and plain["p"] < 0.01
+    assert words["difference"] == 0
+    with pytest.raises(OptionError, match="no facet family; there is no facets: it is not one of"):
+        run([tmp_path / "runs"], Settings(by="family"))
 
 
-def test_holm_adjusts_over_all_pairs_of_a_metric(runs: Path) -> None:
+def test_holm_adjusts_over_all_pairs_of_a_question(runs: Path) -> None:
     from statsmodels.stats.multitest import multipletests
 
-    rows = compared(runs, tasks="lieder_mini", settings=Settings(("direct/mean",)))["pairs"]
-    assert len(rows) == 3
-    expected = multipletests([row["p"] for row in rows], method="holm")[1]
-    assert [row["p_holm"] for row in rows] == pytest.approx(list(expected))
+    found = compared(runs, tasks="lieder_mini")["pairs"]
+    assert len(found) == 3
+    expected = multipletests([row["p"] for row in found], method="holm")[1]
+    assert [row["p_holm"] for row in found] == pytest.approx(list(expected))
 
 
-def test_documents_that_one_run_lacks_are_left_out(runs: Path, tmp_path: Path) -> None:
+def test_documents_that_one_run_lacks_do_not_count(runs: Path, tmp_path: Path) -> None:
     short = make(tmp_path / "short", ["lieder_mini"], seed=9, limit=21, name="short")
-    settings = Settings(("direct/mean",))
-    found = compared(short, runs / "poor", tasks="lieder_mini", settings=settings)
+    found = compared(short, runs / "poor", tasks="lieder_mini")
     assert {row["documents"] for row in found["figures"]} == {21}
     values = {row["system"]: row["value"] for row in found["figures"]}
-    assert values["short"] == results_in(short).scores("lieder_mini")["direct/mean"].value
-    (samples,) = read_samples(results_in(runs / "poor"), "lieder_mini").values()
-    (asked,) = read_samples(results_in(short), "lieder_mini").values()
-    same = [samples[key].scores["direct/mean"] or 0 for key in asked]
-    assert values["poor"] == pytest.approx(sum(same) / 21)
+    assert values["short"] == results_in(short).scores("lieder_mini")["direct"].value
+    asked = set(rows(results_in(short), "lieder_mini")["document"])
+    own = rows(results_in(runs / "poor"), "lieder_mini")
+    own = own[(own["metric"] == "direct") & (own["requirement"] != "distance")]
+    own = own[own["document"].isin(asked)]
+    assert values["poor"] == pytest.approx(own.groupby("document")["correct"].mean().mean())
 
 
-def test_metrics_that_are_not_averages(runs: Path) -> None:
-    """Relative performance and the change of error are recomputed; the paper's bootstrap is not."""
-    found = compared(runs / "good", runs / "poor")
-    tests = {row["metric"]: row["test"] for row in found["pairs"] if row["test"]}
-    swapped = ("populated/relative_performance", "error_change/rouge_l", "micro_f1")
-    assert {tests[metric] for metric in swapped} == {"swap"}
-    notes = {note["metric"]: note["note"] for note in found["notes"]}
-    assert notes["gain/rouge_l_100x200"].startswith("no test")
-    untested = {name for name, note in notes.items() if note.startswith("no test")}
-    assert untested and not untested & set(tests)
-    assert notes["difference/structural"].startswith("no interval from 3 generalization types")
+def test_parts_are_those_of_show(runs: Path) -> None:
+    by_form = compared(runs, tasks="magnifico_mini", settings=Settings(by="form"))["figures"]
+    assert {row["part"] for row in by_form} == {"plausible", "foreign", "adversarial"}
+    only = Settings(where=("form=foreign",))
+    foreign = compared(runs, tasks="magnifico_mini", settings=only)["figures"]
+    values = {row["system"]: row["value"] for row in foreign}
+    assert values == {r["system"]: r["value"] for r in by_form if r["part"] == "foreign"}
+    scores = results_in(runs / "poor").scores("magnifico_mini")
+    assert values["poor"] == scores["relative_performance/foreign"].value
+    accuracy = Settings(value="accuracy")
+    (row, *_) = compared(runs / "good", runs / "poor", tasks="conceptual_mini",
+                         settings=accuracy)["figures"]  # fmt: skip
+    assert row["value"] == results_in(runs / row["system"]).scores("conceptual_mini")[
+        "gain/accuracy"].value  # fmt: skip
+
+
+def test_a_facet_of_some_tasks_leaves_the_others_aside(runs: Path) -> None:
+    content = compared(runs, settings=Settings(by="family"))
+    assert {row["task"] for row in content["figures"]} == {"lieder_mini"}
+
+
+def test_what_is_no_mean_is_swapped_and_the_papers_bootstrap_is_not_tested(runs: Path) -> None:
+    for task, metric in (
+        ("magnifico_mini", "relative_performance"), ("diner_mini_name", "micro_f1"),
+        ("conceptual_mini", "relative_error_change"),
+    ):  # fmt: skip
+        settings = Settings((metric,))
+        found = compared(runs / "good", runs / "poor", tasks=task, settings=settings)
+        assert {row["test"] for row in found["pairs"]} == {"swap"}
+    drawn = Settings(("gain_100x200",))
+    found = compared(runs, tasks="conceptual_mini", settings=drawn)
+    assert found["pairs"] == [] and not any(row["best"] for row in found["figures"])
+    assert found["notes"][0]["note"].startswith("no test: the paper draws documents")
+
+
+def test_percent_and_share_are_declared_not_guessed(runs: Path) -> None:
+    """A relative performance below 1.5 keeps its unit."""
+    text, _ = run([runs / "good", runs / "poor"], Settings(), tasks="magnifico_mini,lieder_mini")
+    lines = {line.split()[0]: line for line in text.splitlines() if line}
+    assert lines["magnifico_mini"].count("%") == 2 and "%" not in lines["lieder_mini"]
+    from lm_eval_ext.stats.statistics import number
+
+    assert number(0.8, "percent") == "0.8" and number(0.8, "share") == "0.800"
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [({"tasks": "arc"}, "no task arc .* lieder_mini"), ({"format_": "xml"}, "text, markdown"),
-     ({"between": "lieder_mini"}, "two tasks"), ({"between": "a,b"}, "no model has results")],
+     ({"between": "lieder_mini"}, "two tasks"), ({"between": "a,b"}, "no model has results"),
+     ({"settings": Settings(("accuracy",)), "tasks": "lieder_mini"}, "no metric accuracy"),
+     ({"settings": Settings(by="kin")}, "no facet kin"),
+     ({"settings": Settings(where=("family",))}, "write FACET=VALUE"),
+     ({"settings": Settings(alpha=1.5)}, "between 0 and 1"),
+     ({"by_seed": True}, 'no two names end with "seed N": good, poor, same')],
 )  # fmt: skip
-def test_wrong_options_say_what_is_valid(runs: Path, options: dict[str, str], said: str) -> None:
+def test_wrong_options_say_what_is_valid(runs: Path, options: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError, match=said):
-        run([runs], Settings(), **options)  # type: ignore[arg-type]
-
-
-def test_wrong_settings_say_what_is_valid(runs: Path) -> None:
-    with pytest.raises(OptionError, match="direct/mean"):
-        run([runs], Settings(("accuracy",)), tasks="lieder_mini")
-    with pytest.raises(OptionError, match="between 0 and 1"):
-        run([runs], Settings(alpha=1.5))
-    with pytest.raises(OptionError, match="one model alone"):
-        run([runs / "good"], Settings())
+        run([runs], **{"settings": Settings(), **options})
 
 
 def test_csv_and_json_agree_and_keep_all_digits(runs: Path) -> None:
-    settings = Settings(("direct/*",))
+    settings = Settings(by="requirement")
     text, _ = run([runs], settings, tasks="lieder_mini", format_="csv")
-    rows = list(csv.DictReader(io.StringIO(text)))
+    found = list(csv.DictReader(io.StringIO(text)))
     pairs = compared(runs, tasks="lieder_mini", settings=settings)["pairs"]
-    assert len(rows) == len(pairs) > 20
-    for row, pair in zip(rows, pairs, strict=True):
+    assert len(found) == len(pairs) == 15
+    for row, pair in zip(found, pairs, strict=True):
         assert float(row["difference"]) == pair["difference"]
-        assert row["first"] == pair["first"]
+        assert (row["first"], row["part"]) == (pair["first"], pair["part"])
 
 
 def test_a_hostile_name_stays_text(changed: Callable[..., Path], runs: Path) -> None:
@@ -236,13 +239,34 @@ def test_a_hostile_name_stays_text(changed: Callable[..., Path], runs: Path) -> 
 
 
 def test_two_tasks_of_the_same_models(runs: Path) -> None:
-    """What cogs_mini_overestimation asks within a document, asked of two tasks' documents."""
-    found = compared(
-        runs, between="cogs_mini_gen,cogs_mini_overestimation", settings=Settings(("*",))
-    )
-    assert found["pairs"] == [], "they share no metric"
-    with pytest.raises(DataError, match="cannot be matched one to one"):
+    found = compared(runs, between="cogs_mini_gen,cogs_mini_overestimation")
+    by_model = {row["task"].rpartition(" · ")[2]: row for row in found["pairs"]}
+    assert set(by_model) == {"good", "poor", "same", "all models"}
+    own = [row["difference"] for name, row in by_model.items() if name != "all models"]
+    assert by_model["all models"]["difference"] == pytest.approx(sum(own) / 3)
+    assert not any(row["best"] or row["group"] for row in found["figures"])
+    with pytest.raises(DataError, match="are not about the same items"):
         run([runs], Settings(), between="conceptual_mini,lieder_mini")
+
+
+def test_mean_and_spread_by_seed(runs: Path, tmp_path: Path) -> None:
+    from statistics import fmean, stdev
+
+    import numpy as np
+
+    for seed in (1, 2, 3):
+        make(tmp_path / str(seed), ["lieder_mini"], seed=seed, name=f"tiny, seed {seed}")
+    text, _ = run([tmp_path], Settings(), by_seed=True, format_="csv")
+    (row,) = csv.DictReader(io.StringIO(text))
+    values = [
+        results_in(tmp_path / str(n)).scores("lieder_mini")["direct"].value for n in (1, 2, 3)
+    ]
+    assert (row["condition"], row["seeds"]) == ("tiny", "3")
+    assert float(row["mean"]) == pytest.approx(fmean(values))
+    assert float(row["sd"]) == pytest.approx(stdev(values))
+    assert float(row["low"]) < np.mean(values) < float(row["high"])
+    shown, _ = run([tmp_path], Settings(by="family"), by_seed=True)
+    assert "plain_negated" in shown and "±" in shown
 
 
 def test_written_files_are_whole(runs: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
@@ -255,48 +279,3 @@ def test_written_files_are_whole(runs: Path, tmp_path: Path, cli: Callable[..., 
     refused = cli("compare", str(runs / "good"))
     assert refused.returncode == 1
     assert refused.stderr.startswith("lm-eval-ext: error: one model alone")
-
-
-def test_ranks_and_compare_say_the_same(runs: Path, tmp_path: Path) -> None:
-    """On every task's leading metric, whatever it is: a mean, a ratio or a micro F1."""
-    board = collect(read_models([runs]))
-    build([runs], tmp_path, with_samples=False)
-    table = list(csv.DictReader(io.StringIO((tmp_path / "tables/leaderboard.csv").read_text())))
-    ranked = {
-        (row["column"].partition(" · ")[0].rpartition("/")[2], row["model"]): int(
-            float(row["rank"])
-        )
-        for row in table
-        if row["table"] == "All tasks"
-    }
-    apart = 0
-    for task in board.tasks:
-        found = compared(runs, tasks=task.name, settings=Settings((task.leading,)))
-        better = dict.fromkeys(task.runs, 0)
-        for pair in found["pairs"]:
-            if pair["p_holm"] is not None and pair["p_holm"] < 0.05:
-                first_wins = (pair["difference"] > 0) is (task.leading not in task.lower)
-                better[pair["second"] if first_wins else pair["first"]] += 1
-                apart += 1
-        assert {name: count + 1 for name, count in better.items()} == {
-            name: ranked[task.name, name] for name in better
-        }, task.name
-    assert apart > 5
-    assert {"micro_f1", "populated/relative_performance"} <= {task.leading for task in board.tasks}
-
-
-def test_micro_f1_of_older_samples_offers_no_test(changed: Callable[..., Path], runs: Path) -> None:
-    """Which have no counts."""
-
-    def without_counts(_: int, row: dict[str, Any]) -> dict[str, Any]:
-        kept = [
-            name for name in row["metrics"] if name.partition(":")[0] not in ("gold", "predicted")
-        ]
-        return {**row, "metrics": kept}
-
-    folder = changed(edit_row=without_counts, task="diner_mini_name")
-    found = compared(
-        folder, runs / "poor", tasks="diner_mini_name", settings=Settings(("micro_f1",))
-    )
-    assert found["pairs"] == []
-    assert "the samples lack predicted, gold" in found["notes"][0]["note"]

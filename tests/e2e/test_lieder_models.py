@@ -11,8 +11,11 @@ from lm_eval.tasks import TaskManager
 from support import logged
 
 from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.cards import cards
 from lm_eval_ext.results.files import find
-from lm_eval_ext.results.samples import samples_file
+from lm_eval_ext.results.table import samples_file
+from lm_eval_ext.stats.statistics import figure
+from lm_eval_ext.stats.table import frame
 
 pytestmark = pytest.mark.e2e
 
@@ -157,11 +160,11 @@ def test_documents_without_an_answer_are_counted(real_data: Path, tmp_path: Path
     whole.write_text("\n".join(lines))
     complete = evaluate("lieder_base", RecordedLM(path=str(whole)))
     kept = [
-        sample["direct/mean"]
+        of_metric(sample["rows"], "direct")
         for sample in complete["samples"]["lieder_base"]
         if 0 < sample["doc_id"] < 47
     ]
-    assert results["results"]["lieder_base"]["direct/mean,none"] == pytest.approx(sum(kept) / 46)
+    assert results["results"]["lieder_base"]["direct,none"] == pytest.approx(sum(kept) / 46)
 
 
 def test_a_log_with_left_out_documents_replays_as_it_was(real_data: Path, tmp_path: Path) -> None:
@@ -267,6 +270,14 @@ def test_the_recorded_model_gives_every_published_accuracy(
     assert compared == (33 if experiment == "two" else 34)
 
 
+def of_metric(rows: list[dict[str, Any]], metric: str) -> float:
+    """A document's value of one of lm-eval's metrics."""
+    question = cards()["lieder"].question_of(metric)
+    value = figure(frame([("a", "a", ("a",), rows)]), question).value
+    assert value is not None
+    return value
+
+
 def test_standard_errors_are_clustered_by_item(recorded_lieder: Path) -> None:
     """Against a statistics library that is told the nouns as clusters."""
     import numpy as np
@@ -279,11 +290,11 @@ def test_standard_errors_are_clustered_by_item(recorded_lieder: Path) -> None:
     nouns = np.array([hash(sample["doc"]["item"]) for sample in samples])
     assert len(set(nouns)) == 16
     scores = results["results"]["lieder_base"]
-    for name in ("direct/mean", "relative/plurality", "direct/pos_neg_s>pos_pos_s"):
-        values = np.array([float(sample[name]) for sample in samples])
+    for name in ("direct", "relative", "direct/plurality"):
+        values = np.array([of_metric(sample["rows"], name) for sample in samples])
         fit = sm.OLS(values, np.ones(len(values))).fit(
             cov_type="cluster", cov_kwds={"groups": nouns}
         )
         assert scores[f"{name}_stderr,none"] == pytest.approx(float(fit.bse[0])), name
     assert results["higher_is_better"]["lieder_base"]["undefined"] is False
-    assert results["higher_is_better"]["lieder_base"]["direct/mean"] is True
+    assert results["higher_is_better"]["lieder_base"]["direct"] is True

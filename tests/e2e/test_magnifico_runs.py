@@ -7,10 +7,12 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.asking import of_file
 
 from lm_eval_ext.benchmarks.magnifico import load
 from lm_eval_ext.errors import OptionError
@@ -48,29 +50,31 @@ def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
     done = lm_eval("--tasks", "magnifico_mini", "--model", "recorded",
                    "--model_args", f"path={tmp_path / 'answers.jsonl'}")  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    results = done.results()["results"]["magnifico_mini"]
     right: dict[str, list[bool]] = defaultdict(list)
     for doc in docs:
         if doc["form"] == "foreign":
             right[doc["interpretation"]].append(half_right(doc) != WRONG)
     shares = [100 * sum(some) / len(some) for some in right.values()]
+    asked = partial(of_file, done.output, "magnifico_mini")
     for database in ("populated", "original"):
         value = {
-            name: results[f"{database}/relative_performance{name},query"]
-            for name in ("", ":plausible", ":foreign", ":adversarial")
+            form: asked(
+                "relative_performance", database=database, **({"form": form} if form else {})
+            )
+            for form in ("", "plausible", "foreign", "adversarial")
         }
-        assert value[":plausible"] == 100
-        assert value[":foreign"] == pytest.approx(sum(shares) / len(shares))
-        assert value[":adversarial"] == 0
-        assert value[""] == pytest.approx((100 + value[":foreign"]) / 3)
-        noted = done.results()["configs"]["magnifico_mini"]["metadata"]["intervals"]
-        assert noted[f"{database}/relative_performance:foreign,query"] == {
-            "documents": len(docs) // 2, "clusters": 4
-        }, "too few databases for an interval"  # fmt: skip
-        assert results[f"{database}/execution_accuracy:base,query"] == 1
-        assert results[f"{database}/error,query"] == 0
+        assert value["plausible"] == 100
+        assert value["foreign"] == pytest.approx(sum(shares) / len(shares))
+        assert value["adversarial"] == 0
+        assert value[""] == pytest.approx((100 + value["foreign"]) / 3)
+        assert asked("sql_execution_accuracy/base", database=database) == 1
+        assert asked("sql_failure", database=database) == 0
+    noted = done.results()["configs"]["magnifico_mini"]["metadata"]["intervals"]
+    assert noted["relative_performance/foreign,query"] == {
+        "documents": len(docs) // 2, "clusters": 4
+    }, "too few databases for an interval"  # fmt: skip
     for interpretation, some in right.items():
-        assert results[f"populated/relative_performance:{interpretation},query"] == pytest.approx(
+        assert asked("relative_performance", interpretation=interpretation) == pytest.approx(
             100 * (1 + sum(some) / len(some) + 0) / 3
         )
     assert done.results()["n-samples"]["magnifico_mini"] == {
@@ -101,14 +105,14 @@ def test_only_the_populated_copy_sees_some_mistakes(
                    "--model_args", f"path={tmp_path / 'answers.jsonl'}",
                    "--samples", json.dumps({"magnifico_direct_plausible": some}))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    results = done.results()["results"]["magnifico_direct_plausible"]
-    name = "relative_performance:salary_more_than,query"
-    accuracy = "execution_accuracy:base,query"
-    assert results[f"original/{accuracy}"] > results[f"populated/{accuracy}"]
+    asked = partial(of_file, done.output, "magnifico_direct_plausible")
+    accuracy = "sql_execution_accuracy/base"
+    assert asked(accuracy, database="original") > asked(accuracy)
     # One of 18 interpretations is nearly lost; its ratio says little, being wrong on both sides.
-    average = "average_execution_accuracy:base,query"
-    assert results[f"original/{average}"] == 1 and results[f"populated/{average}"] < 0.96
-    assert results[f"original/{name}"] == pytest.approx(100)
+    average = "sql_average_accuracy/base"
+    assert asked(average, database="original") == 1 and asked(average) < 0.96
+    own = {"interpretation": "salary_more_than", "database": "original"}
+    assert asked("relative_performance", **own) == pytest.approx(100)
     named = done.results()["configs"]["magnifico_direct_plausible"]["metadata"]["not_scorable"]
     assert len(named["database_missing"]) == 42
     assert "42 of 2120 examples cannot be scored" in done.stderr
@@ -182,7 +186,7 @@ def test_a_seed_draws_new_foreign_words_and_is_signed(
                    "--metadata", '{"magnifico_seed": 5}')  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     results = done.results()["results"]["magnifico_mini"]
-    assert results["populated/relative_performance,query"] == 100
+    assert results["relative_performance,query"] == 100
     signature = cli("signature", str(done.output)).stdout
     assert "|seed:5|" in signature
     assert "semantics:reference-v1" in signature
@@ -222,8 +226,9 @@ def test_ones_own_database_needs_a_file_and_no_code(
     assert done.returncode == 0, done.stderr[-3000:]
     content = done.results()
     results = content["results"]["magnifico_own_desc"]
-    assert results["original/execution_accuracy:novel,query"] == 1
-    assert results["populated/execution_accuracy:novel,query"] == 0
+    novel = "sql_execution_accuracy/novel"
+    assert of_file(done.output, "magnifico_own_desc", novel, database="original") == 1
+    assert results[f"{novel},query"] == 0
     metadata_out = content["configs"]["magnifico_own_desc"]["metadata"]
     assert metadata_out["not_scorable"] == {
         "gold_error (no such column: moss)": ["broken/2/base", "broken/2/plausible"]

@@ -15,16 +15,14 @@ from support.results_files import rows, write_run
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.experiments import report
-from lm_eval_ext.experiments.picture import write_figure
 from lm_eval_ext.experiments.plan import Plan, read_plan, shipped
 from lm_eval_ext.experiments.table import Table, published, table_of
-from lm_eval_ext.leaderboard.site import build
 from lm_eval_ext.runs.experiment import Steps, check_tasks, experiment, missing
 from lm_eval_ext.runs.run import FailedError, Work
 from lm_eval_ext.stats import ClusteredValue, interval, mean_estimate
-from lm_eval_ext.stats.intervals import NO_LIMITS
+from lm_eval_ext.stats.intervals import UNIT
 from lm_eval_ext.training.records import Trained, finished
 
 FILE: dict[str, Any] = {
@@ -318,7 +316,7 @@ def test_the_interval_is_that_of_documents_averaged_over_seeds(done: Any) -> Non
     right = [round(10 * rate(f"own-none-seed-{seed}", 0)) for seed in range(3)]
     means = [np.mean([number < count for count in right]) for number in range(10)]
     values = (ClusteredValue(float(mean), str(n)) for n, mean in enumerate(means))
-    found = interval(mean_estimate(values), NO_LIMITS)
+    found = interval(mean_estimate(values), UNIT)
     assert found is not None
     value = row.values["Made"]
     assert (value.low, value.high) == (found.low, found.high)
@@ -372,27 +370,6 @@ def test_the_table_as_text_markdown_and_json(done: Any) -> None:
     assert content["rows"][3]["values"]["Made"]["seeds"] == {"0": 0.3, "2": 0.5}
     assert content["correlations"][0]["line"] == "own"
     assert content["about"]["title"] == "Does it help?"
-
-
-def test_the_page_shows_table_and_figure(done: Any, tmp_path: Path) -> None:
-    _, out, table = done
-    report.write(table, out)
-    page = build([out], tmp_path / "site", with_samples=False, progress=False).read_text()
-    section = page.partition('<section id="experiment-1"')[2].partition("</section>")[0]
-    assert "Does it help?" in section
-    assert "new, 1K (2 of 3 seeds learned)" in section
-    assert "± 0.141 over 2 seeds" in section
-    assert "<svg" in section
-    write_figure(table, tmp_path / "figure.svg")
-    assert "new 0.400 [0.259, 0.541]" in (tmp_path / "figure.svg").read_text()
-    for name, said in (("figure.gif", "use .svg"), ("no/figure.svg", "cannot write")):
-        with pytest.raises(OptionError, match=said):
-            write_figure(table, tmp_path / name)
-    assert "data-model" not in section, "filters of models would hide its rows"
-    assert "tokens" in (tmp_path / "site" / "plots" / "experiment-1.js").read_text()
-    (out / report.RECORD).write_text("{}")
-    with pytest.raises(DataError, match="not the table of an experiment"):
-        build([out], tmp_path / "site")
 
 
 def test_every_experiment_that_ships_is_legal() -> None:

@@ -11,7 +11,6 @@ from lm_eval_ext import errors
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import preflight, provenance, signature
 from lm_eval_ext.harness.loading import Loader, loader
-from lm_eval_ext.harness.metrics import document_results
 
 
 def a_loader() -> tuple[Loader, list[dict[str, Any]]]:
@@ -154,10 +153,3 @@ def test_datasets_remember_several_files_in_any_order() -> None:
     assert info("aa" * 32)["sha256"] == "aa" * 32
     assert info("aa" * 32, "bb" * 32) == info("bb" * 32, "aa" * 32)
     assert info("aa" * 32, "bb" * 32) != info("aa" * 32, "cc" * 32)
-
-
-def test_a_metric_that_does_not_apply_is_none_and_so_is_its_error() -> None:
-    found = document_results({"all": 1.0, "other": None}, cluster="x")
-    assert found == {"all": 1.0, "all_stderr": 1.0, "other": None, "other_stderr": None}
-    assert found["all"] is not None
-    assert found["all"].cluster == "x"

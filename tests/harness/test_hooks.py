@@ -11,7 +11,6 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness import missing, preflight, provenance
 from lm_eval_ext.harness.fewshot import FewshotTask
 from lm_eval_ext.harness.loading import loader
-from lm_eval_ext.harness.metrics import document_results, metric_entries
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask, GroupedLoglikelihoodTask
 
 ROWS = [{"id": str(n), "q": f"What is {n}?", "a": str(n), "kind": "ab"[n % 2]} for n in range(4)]
@@ -29,14 +28,16 @@ def toys(*, toy_named: bool = False) -> DatasetDict:
 
 def right(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
     """How lm-eval wants a scoring function."""
-    return document_results({"right": float(results[0] == doc["a"])}, doc["id"])
+    return {"right": float(results[0] == doc["a"])}
 
 
 def by_kind(doc: Mapping[str, Any], results: Sequence[Any], *, kinds: list[str]) -> dict[str, Any]:
     """One that needs what is known once the documents are loaded."""
-    found = document_results({"right": float(results[0] == doc["a"])}, doc["id"])["right"]
-    own = {kind: found if kind == doc["kind"] else None for kind in kinds}
-    return {kind + end: value for kind, value in own.items() for end in ("", "_stderr")}
+    return {f"in_{kind}": float(kind == doc["kind"]) for kind in kinds}
+
+
+def entries(*names: str) -> list[dict[str, Any]]:
+    return [{"metric": name, "aggregation": "mean", "higher_is_better": True} for name in names]
 
 
 def make(kind: type[ExtTask] = ExtTask, **config: Any) -> Any:
@@ -44,7 +45,7 @@ def make(kind: type[ExtTask] = ExtTask, **config: Any) -> Any:
         {
             "task": "toy", "class": kind, "custom_dataset": toys, "test_split": "test",
             "output_type": "generate_until", "doc_to_text": "q", "doc_to_target": "a",
-            "process_results": right, "metric_list": lambda **_: metric_entries(["right"]),
+            "process_results": right, "metric_list": lambda **_: entries("right"),
             "num_fewshot": 0, "metadata": {"version": "1.0"}, **config,
         }
     )  # fmt: skip
@@ -54,8 +55,8 @@ class ByKind(ExtTask):
     def prepare(self, config: Mapping[str, Any]) -> None:
         self.kinds = sorted(set(self.dataset["test"]["kind"]))
 
-    def metrics(self) -> list[dict[str, Any]]:
-        return metric_entries(self.kinds)
+    def metrics(self) -> Any:
+        return entries(*(f"in_{kind}" for kind in self.kinds))
 
     def scoring_arguments(self) -> dict[str, Any]:
         return {"kinds": self.kinds, "other": "not asked for"}
@@ -66,9 +67,9 @@ def test_plain_generation_needs_no_class() -> None:
     task.build_all_requests(rank=0, world_size=1)
     assert [instance.args[0] for instance in task.instances] == [row["q"] for row in ROWS]
     assert all(missing.is_allowed(instance) for instance in task.instances)
-    assert task.process_results(ROWS[1], ["1"]) == {"right": 1.0, "right_stderr": 1.0}
+    assert task.process_results(ROWS[1], ["1"]) == {"right": 1.0}
     assert task.process_results(ROWS[1], [missing.MissingText()]) == {}
-    assert set(task.aggregation()) == {"right", "right_stderr"}
+    assert set(task.aggregation()) == {"right"}
 
 
 def test_groups_need_no_class() -> None:
@@ -83,15 +84,15 @@ def test_groups_need_no_class() -> None:
 def test_documents_decide_about_metrics_and_scoring() -> None:
     task = make(ByKind, process_results=by_kind, metric_list=None)
     assert [entry["metric"] for entry in task.config.metric_list] == [
-        "a", "a_stderr", "b", "b_stderr",
+        "in_a", "in_b",
     ]  # fmt: skip
     scored = task.process_results(ROWS[1], ["1"])
-    assert scored == {"a": None, "a_stderr": None, "b": 1.0, "b_stderr": 1.0}
+    assert scored == {"in_a": 0.0, "in_b": 1.0}
 
 
 def test_a_users_own_scoring_function_gets_what_it_declares() -> None:
     task = make(ByKind, process_results=right)
-    assert task.process_results(ROWS[1], ["1"]) == {"right": 1.0, "right_stderr": 1.0}
+    assert task.process_results(ROWS[1], ["1"]) == {"right": 1.0}
 
 
 def test_a_scoring_function_without_its_class_says_what_it_lacks() -> None:

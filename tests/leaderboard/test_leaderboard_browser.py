@@ -259,28 +259,9 @@ def test_without_javascript_tables_and_plots_are_there(browser: Any, site: Path)
     for table in ("matrix", "overview"):
         assert opened.locator(f"#t-{table} tbody tr:visible").count() == 2
         assert "0.750" in opened.locator(f"#t-{table}").inner_text()
-    assert opened.locator("figure.picture svg:visible").count() >= 2
+    assert opened.locator("figure.picture svg:visible").count() >= 1
     assert not opened.locator(".filters:visible, .tools:visible, button:visible").count()
     context.close()
-
-
-def test_plots_are_drawn_and_become_interactive(page: Any, site: Path) -> None:
-    drawn = page.locator("figure.picture")
-    ids = [drawn.nth(place).get_attribute("id") for place in range(drawn.count())]
-    assert ids == ["p-all-size", "p-lieder-1-mini", "p-lieder-4-mini"]
-    for place in range(len(ids)):
-        image = drawn.nth(place).locator("svg")
-        assert image.get_attribute("role") == "img"
-        assert "model A" in image.get_attribute("aria-label")
-        assert image.locator("path").count() > 2
-        # Its text is in the colour of the page's text.
-        assert image.evaluate(COLOURS) == page.evaluate("getComputedStyle(document.body).color")
-        drawn.nth(place).locator("button").click()
-        drawn.nth(place).locator(".vega-embed svg").wait_for()
-    assert page.evaluate("window.hurt") is None
-
-
-COLOURS = "image => getComputedStyle([...image.querySelectorAll('text')].at(-1)).fill"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -291,8 +272,6 @@ def test_axe_finds_nothing_serious(page: Any, theme: str) -> None:
     page.evaluate("location.hash = '#samples?task=some_task&sample=31'")
     page.wait_for_selector("#s-detail mark")
     page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
-    page.locator("figure.picture button").last.click()
-    page.locator(".vega-embed svg").wait_for()
     found = axe.Axe().run(page).response["violations"]
     serious = [one for one in found if one["impact"] in ("serious", "critical")]
     assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
@@ -328,7 +307,7 @@ def test_many_models_and_tasks(browser: Any, tmp_path: Path) -> None:
     opened.goto(page.as_uri())
     assert opened.locator("#t-overview tbody tr").count() == 30
     assert opened.locator("#t-overview thead th").count() == 41
-    assert opened.locator("#t-matrix tbody td[data-value]").count() == 30 * 11
+    assert opened.locator("#t-matrix tbody td[data-value]").count() == 30 * 40
     opened.close()
 
 
@@ -337,7 +316,6 @@ def test_many_models_and_tasks(browser: Any, tmp_path: Path) -> None:
     [
         ("exact_match", ["wrong", "partly", "right"], 1),
         ("no_query", ["right", "partly", "wrong"], 1),
-        ("gain/rouge_l", ["0", "+0.5", "+1"], 2),
     ],
 )
 def test_verdicts_say_what_a_score_means(

@@ -1,29 +1,27 @@
-"""Results of three models on LIEDER's experiment 1, made up."""
+"""Results of two models on embedded tasks, and of a third on one of them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from plots_names import OF_DOUBT, OTHER, TASK, TESTED
-from support.results_files import rows, write_run
+from support import logged
+from support.made_answers import MadeAnswers
 
-from lm_eval_ext.compare.reading import Model, read_models
+from lm_eval_ext.results.models import Model, read_models
 
-RIGHT = {"alpha": 15, "beta": 13, "gamma": 2}
+TASKS = ["lieder_mini", "magnifico_mini", "conceptual_mini"]
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Alpha and beta cannot be told apart on TESTED, gamma is worse; the others have no samples."""
+def folder(tmp_path_factory: pytest.TempPathFactory, run_cache: Path) -> Path:
     place = tmp_path_factory.mktemp("plots")
-    for name, right in RIGHT.items():
-        more = {
-            f"{OTHER},none": right / 20,
-            f"{OTHER}_ci95_low,none": 0.05,
-            f"{OTHER}_ci95_high,none": 0.95,
-        }
-        if name == "alpha":
-            more[f"{OF_DOUBT},none"] = 0.25
-        write_run(place / name, name, TASK, rows(16, right), metric=TESTED, more=more)
+    environment: Any = pytest.MonkeyPatch()
+    environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
+    for seed, name in enumerate(("alpha", "beta", "gamma")):
+        tasks = TASKS if name != "gamma" else TASKS[:1]
+        logged.evaluate(place / name, MadeAnswers(seed), tasks,
+                        config={"model_args": {"seed": seed}}, name=name)  # fmt: skip
+    environment.undo()
     return place
 
 

@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from support.results_files import rows as made_rows
+from support.results_files import write_run
 
 from lm_eval_ext.cards import cards
 from lm_eval_ext.cli.task_list import task_rows
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE, of_config
 from lm_eval_ext.results import files as results
-from lm_eval_ext.results import show, why
+from lm_eval_ext.results.ask import question_of
+from lm_eval_ext.results.models import read_models
+from lm_eval_ext.results.show import Asked, reason_for, tables
+from lm_eval_ext.stats.statistics import Figure
 
 
 def a_file(folder: Path, name: str = "results_2026-01-01T00-00-00.json", **changes: Any) -> Path:
@@ -59,12 +64,12 @@ def test_scores_and_counts(tmp_path: Path) -> None:
     assert read.model == "org/a-model"
     assert read.tasks == ["lieder_base"], "a group without scores is not a task"
     assert read.scores("lieder_base") == {
-        "direct/mean": results.Score(0.5, 0.125),
-        "relative/mean": results.Score(0.25, None),
-        "direct/pos_neg_s>pos_pos_s": results.Score(0.75, None),
-        "direct/mean:know_doubt": results.Score(0.625, None),
-        "direct/mean:affirmative_negation": results.Score(0.5, None),
-        "relative/mean:affirmative_negation": results.Score(0.25, None),
+        "direct/mean": Figure(0.5, 0.125),
+        "relative/mean": Figure(0.25, None),
+        "direct/pos_neg_s>pos_pos_s": Figure(0.75, None),
+        "direct/mean:know_doubt": Figure(0.625, None),
+        "direct/mean:affirmative_negation": Figure(0.5, None),
+        "relative/mean:affirmative_negation": Figure(0.25, None),
     }
     assert read.documents("lieder_base") == (46, 48)
 
@@ -155,73 +160,113 @@ def test_an_empty_folder_says_what_writes_results(tmp_path: Path) -> None:
         results.find(tmp_path)
 
 
-def shown(file: Path, **kwargs: bool) -> str:
-    console = Console(width=100, record=True)
-    (read,) = results.find(file)
-    for renderable in show.tables(read, **kwargs):
+def shown(*files: Path, width: int = 100, **asked: Any) -> str:
+    console = Console(width=width, record=True)
+    for renderable in tables(read_models(files), Asked(**asked), width):
         console.print(renderable)
     return console.export_text()
 
 
-def test_the_table_shows_the_headline_beside_published_values(tmp_path: Path) -> None:
-    text = shown(a_file(tmp_path))
+def current(folder: Path, name: str = "org/a-model", metrics: Any = None) -> Path:
+    """A results file of this version, with metrics of lieder_base."""
+    found = {f"{key},none": value for key, value in (metrics or {"direct": 0.5}).items()}
+    metadata = {"signature": {"task": "lieder_base"}, "benchmark": "lieder", "intervals": {}}
+    entries = [{"metric": key.partition(",")[0], "unit": "share"} for key in found]
+    configs = {"lieder_base": {"metadata": metadata, "metric_list": entries}}
+    return a_file(folder, model_name=name, results={"lieder_base": found}, configs=configs)
+
+
+def test_the_table_shows_the_headline_and_published_values(tmp_path: Path) -> None:
+    text = shown(current(tmp_path, metrics={"direct": 0.5, "direct/affirmative_negation": 0.25}))
     assert "lieder_base · org/a-model · 46 of 48 documents" in text
-    rows = [line.split() for line in text.splitlines() if "/mean" in line and "0." in line]
-    assert rows == [
-        ["*", "direct/mean", "0.500"],
-        ["relative/mean", "0.250"],
-        ["direct/mean:affirmative_negation", "0.500"],
-        ["relative/mean:affirmative_negation", "0.250"],
-    ]
+    rows = [line.split() for line in text.splitlines() if line.startswith("direct")]
+    assert rows == [["direct", "*", "0.500"], ["direct/affirmative_negation", "0.250"]]
     said = " ".join(text.split())
-    assert "humans 0.938" in said, "beside the family that the paper is about"
-    assert "* the task's headline; chance 0.5; 2 more metrics with --all" in said
-    assert "no intervals: this file is of a version that noted no clusters" in said
-    assert "pos_neg_s>pos_pos_s" not in text
-    assert "pos_neg_s>pos_pos_s" in shown(a_file(tmp_path), every_metric=True)
+    assert "* the task's headline" in said
+    assert "signature" not in said and "version:1.0" not in said
+    every = " ".join(shown(tmp_path, everything=True).split())
+    assert "published direct/affirmative_negation: humans 0.938" in every
+    assert "version:1.0" in shown(tmp_path, signatures=True)
+
+
+def test_an_older_file_shows_its_own_metrics_and_says_so(tmp_path: Path) -> None:
+    text = " ".join(shown(a_file(tmp_path)).split())
+    assert "direct/mean * 0.500" in text and "direct/pos_neg_s>pos_pos_s 0.750" in text
+    assert "this file is of an older version; docs/old_names.csv has its metrics" in text
+
+
+def test_models_by_benchmarks_come_first(tmp_path: Path) -> None:
+    """Two models, a task of ours and a foreign one; at most 80 columns; a badge for a trial."""
+    for name, value in (("a", 0.5), ("b", 0.25)):
+        current(tmp_path / name, name, {"direct": value})
+        a_file(
+            tmp_path / name, "results_2026-01-02T00-00-00.json", model_name=name,
+            results={"arc": {"acc,none": value}}, configs={"arc": {}},
+            **{"n-samples": {"arc": {"original": 9, "effective": 9}}},
+        )  # fmt: skip
+    text = shown(tmp_path, width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    rows = [line.split() for line in text.splitlines()]
+    assert ["lieder", "arc"] in rows
+    assert ["a", "0.500", "0.500"] in rows and ["b", "0.250", "0.250"] in rows
+    assert "46/48" in text
+    assert "lieder_base: Accuracy" in text
+    assert "interval" not in text
+    assert "0.500" in shown(tmp_path, tasks=["arc"]) and "lieder" not in shown(
+        tmp_path, tasks=["arc"]
+    )
 
 
 def test_noted_intervals_are_shown(tmp_path: Path) -> None:
     """And where there are too few clusters, why there is none."""
     intervals = {
-        "direct/mean,none": {
+        "direct,none": {
             "documents": 48,
             "clusters": 16,
             "low": 0.25,
             "high": 0.75,
             "method": "wilson",
         },
-        "relative/mean,none": {"documents": 9, "clusters": 3},
+        "relative,none": {"documents": 9, "clusters": 3},
     }
-    metadata = {"signature": {"task": "lieder_base"}, "intervals": intervals}
-    file = a_file(tmp_path, configs={"lieder_base": {"metadata": metadata}})
+    metadata = {
+        "signature": {"task": "lieder_base"}, "intervals": intervals, "benchmark": "lieder",
+    }  # fmt: skip
+    found = {
+        "lieder_base": {"direct,none": 0.5, "direct_stderr,none": 0.125, "relative,none": 0.25}
+    }
+    file = a_file(tmp_path, results=found, configs={"lieder_base": {"metadata": metadata}})
     (read,) = results.find(file)
     scores = read.scores("lieder_base")
-    assert scores["direct/mean"] == results.Score(0.5, 0.125, (0.25, 0.75), "wilson", 16, 48)
-    assert scores["relative/mean"] == results.Score(0.25, None, clusters=3, documents=9)
+    assert scores["direct"] == Figure(0.5, 0.125, 0.25, 0.75, "wilson", 48, 16)
+    assert scores["relative"] == Figure(0.25, documents=9, clusters=3)
     text = " ".join(shown(file).split())
     assert "0.500 [0.250, 0.750]" in text
     assert "clustered by item" in text
-    assert "relative/mean: no interval from 3 items, fewer than 6" in text
-    assert "no intervals" not in text
-    broken = {**metadata, "intervals": {"direct/mean,none": {"low": "x"}}}
+    assert "relative: no interval from 3 items, fewer than 6" in text
+    broken = {**metadata, "intervals": {"direct,none": {"low": "x"}}}
     with pytest.raises(DataError, match="not a results file"):
-        results.find(a_file(tmp_path / "b", configs={"lieder_base": {"metadata": broken}}))
+        results.find(
+            a_file(tmp_path / "b", results=found, configs={"lieder_base": {"metadata": broken}})
+        )
 
 
-def reasons(tmp_path: Path, **changes: Any) -> list[str]:
+def reason(tmp_path: Path, **changes: Any) -> str:
     """Why MAGNIFICo's headline has no interval, or no value."""
-    name, key = "magnifico_mini", "populated/relative_performance"
+    name, key = "magnifico_mini", "relative_performance"
     value, noted, trial = (changes.get(one) for one in ("value", "noted", "trial"))
-    entry = {"metric": key, "aggregation": "magnifico_relative_performance"}
-    metadata = {"signature": {"task": name}, "intervals": {f"{key},query": noted}, "trial": trial}
+    metadata = {
+        "signature": {"task": name}, "intervals": {f"{key},query": noted}, "trial": trial,
+        "benchmark": "magnifico",
+    }  # fmt: skip
     file = a_file(
         tmp_path,
-        results={name: {f"{key},query": value, "no_query,query": 0.0}},
-        configs={name: {"metric_list": [entry], "metadata": metadata}},
+        results={name: {f"{key},query": value, "sql_no_query,query": 0.0}},
+        configs={name: {"metadata": metadata}},
         **{"n-samples": {name: {"original": 192, "effective": 20}}},
     )
-    return why.reasons(results.find(file)[0], name, [key])
+    (run,) = results.find(file)
+    return reason_for(run, name, question_of(run, name, key).measure, run.scores(name)[key])
 
 
 @pytest.mark.parametrize(
@@ -239,10 +284,9 @@ def test_why_there_is_none(
     tmp_path: Path, value: Any, noted: tuple[int, int], trial: Any, said: str
 ) -> None:
     counts = dict(zip(("documents", "clusters"), noted, strict=True))
-    (line,) = reasons(tmp_path, value=value, noted=counts, trial=trial)
-    assert line.startswith("populated/relative_performance: ") and said in line
+    assert said in reason(tmp_path, value=value, noted=counts, trial=trial)
     bounds = {**counts, "low": 40.0, "high": 60.0}
-    assert reasons(tmp_path, value=50.0, noted=bounds, trial=trial) == []
+    assert reason(tmp_path, value=50.0, noted=bounds, trial=trial) == ""
 
 
 def test_former_intervals_are_not_shown(tmp_path: Path) -> None:
@@ -252,7 +296,8 @@ def test_former_intervals_are_not_shown(tmp_path: Path) -> None:
         configs = {"t": {"metadata": {"signature": {"task": "t"}, **noted}}}
         file = a_file(tmp_path / str(bounds), results={"t": found}, configs=configs)
         (read,) = results.find(file)
-        assert read.scores("t")["m"].interval == bounds
+        found_bounds = (read.scores("t")["m"].low, read.scores("t")["m"].high)
+        assert found_bounds == (bounds or (None, None))
 
 
 def test_the_text_of_a_model_name_is_shown_as_text(tmp_path: Path) -> None:
@@ -269,7 +314,7 @@ def test_a_task_that_is_not_ours_shows_all_it_has(tmp_path: Path) -> None:
     )
     text = " ".join(shown(file).split())
     assert "arc" in text
-    assert "* acc 0.500 [0.295, 0.705]" in text, "46 documents that count as independent"
+    assert "acc 0.500 [0.295, 0.705]" in text, "46 documents that count as independent"
 
 
 def test_the_list_of_tasks(cli: Callable[..., Any]) -> None:
@@ -324,4 +369,36 @@ def test_only_some_tasks(cli: Callable[..., Any], tmp_path: Path) -> None:
     assert "lieder_base" in cli("show", str(tmp_path), "--tasks", "lieder_*").stdout
     none = cli("show", str(tmp_path), "--tasks", "cogs_mini")
     assert none.returncode == 1
-    assert "not in these results; there is lieder_base" in none.stderr
+    assert "cogs_mini is in the results; there is: lieder_base" in none.stderr
+
+
+def test_a_half_written_file_is_one_line_and_the_rest_still_shows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    current(tmp_path, "good")
+    broken = tmp_path / "results_2026-01-02T00-00-00.json"
+    broken.write_text('{"results": {"lieder_base": {"direct,none"')
+    assert "good" in shown(tmp_path)
+    (line,) = caplog.messages
+    assert str(broken) in line and "not a results file" in line
+
+
+def test_a_run_without_samples_is_one_line_and_the_others_still_show(tmp_path: Path) -> None:
+    made = [{**row, "facets": {"type": "a"}} for row in made_rows(20, 10)]
+    for model in "ab":
+        write_run(tmp_path / model, model, "cogs_mini_gen", made)
+    next((tmp_path / "b").glob("samples_*")).unlink()
+    text = " ".join(shown(tmp_path, tasks=["cogs_mini_gen"], by="type").split())
+    assert "a a 0.500" in text
+    assert "b: " in text and "--log_samples" in text
+
+
+def test_a_users_own_task_is_reported_as_its_benchmarks(tmp_path: Path) -> None:
+    """It printed 41 raw rows, a star without its meaning, and N/A without a reason."""
+    file = current(tmp_path, metrics={"direct": "N/A", "relative": 0.5})
+    file.write_text(file.read_text().replace("lieder_base", "lieder_of_mine"))
+    text = " ".join(shown(file).split())
+    assert "lieder_of_mine · org/a-model · 46 of 48 documents" in text
+    assert "direct * N/A" in text and "* the task's headline" in text
+    assert "direct: N/A, since there are none of its documents" in text
+    assert "relative: no interval from 0 items, fewer than 6" in text

@@ -10,9 +10,8 @@ from typing import Any
 from lm_eval_ext.harness.names import INTERVALS, RANGE
 
 TOLERANCE = 1e-12
-PERCENT = ("relative_performance",)
-DIFFERENCES = ("gain/", "difference/")
-UNLIMITED = ("error_change/", "true_positives", "predicted", "gold")
+MOST = {"share": 1.0, "percent": 100.0, "points": 2.0}
+"""The largest difference of two values, by unit."""
 
 
 def check(low: Any, high: Any, value: float, limits: Iterable[float | None], what: str) -> None:
@@ -50,10 +49,8 @@ def check_pairs(pairs: Iterable[Mapping[str, Any]]) -> int:
     count = 0
     for pair in pairs:
         if pair["low"] is not None:
-            most = 100.0 if any(name in pair["metric"] for name in PERCENT) else 1.0
-            if pair["metric"].startswith(DIFFERENCES):
-                most = 2.0
-            limits = (None, None) if pair["metric"].startswith(UNLIMITED) else (-most, most)
+            most = MOST.get(pair["unit"])
+            limits = (None, None) if most is None else (-most, most)
             check(pair["low"], pair["high"], pair["difference"], limits, str(pair))
             count += 1
     return count

@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.harness.noting import note
-from lm_eval_ext.stats import ClusteredValue, mean_estimate
+from lm_eval_ext.cards import card_of
+from lm_eval_ext.stats import ClusteredValue, interval, mean_estimate
 from lm_eval_ext.stats.intervals import UNIT
+
+VALUES = {"direct": "correct"}
+"""Columns of values behind metrics that are called otherwise."""
 
 DATE = "2026-01-02T03-04-05.000006"
 
@@ -40,11 +43,16 @@ def write_run(
     scores = [ClusteredValue(row["score"], str(place)) for place, row in enumerate(rows)]
     mean = sum(scores) / len(scores)
     error = (sum((score - mean) ** 2 for score in scores) / len(scores) ** 2) ** 0.5
-    noted = note(mean_estimate(scores), UNIT)
+    found = interval(mean_estimate(scores), UNIT)
+    noted = {"documents": len(scores), "clusters": len(scores), **(vars(found) if found else {})}
+    card = card_of(task)
     metadata = {"signature": {"task": task, "data": data}, "intervals": {f"{metric},none": noted}}
+    if card:
+        metadata["benchmark"] = card.name
+    entry = {"metric": metric, "aggregation": "lm_eval_ext", "range": [0.0, 1.0], "unit": "share"}
     results = {
         "results": {task: {f"{metric},none": mean, f"{metric}_stderr,none": error, **(more or {})}},
-        "configs": {task: {"task": task, "metadata": metadata}},
+        "configs": {task: {"task": task, "metadata": metadata, "metric_list": [entry]}},
         "versions": {task: "1.0"},
         "n-shot": {task: 0},
         "higher_is_better": {task: {metric: True}},
@@ -57,6 +65,13 @@ def write_run(
     file.write_text(json.dumps(results), encoding="utf-8")
     with (folder / f"samples_{task}_{date}.jsonl").open("w", encoding="utf-8") as out:
         for number, row in enumerate(rows):
+            # A row of scores for a task of ours, lm-eval's metric for others.
+            values = {**row.get("facets", {}), VALUES.get(metric, metric): row["score"]}
+            scored = (
+                {"metrics": ["rows"], "rows": [values]}
+                if card
+                else {"metrics": [metric], metric: row["score"]}
+            )
             sample = {
                 "doc_id": number,
                 "doc": row["doc"],
@@ -65,8 +80,7 @@ def write_run(
                 "resps": [[row["answer"]]],
                 "filtered_resps": [row["answer"]],
                 "filter": "none",
-                "metrics": [metric],
-                metric: row["score"],
+                **scored,
                 "doc_hash": f"doc{number}",
                 "prompt_hash": f"prompt{number}",
                 "target_hash": f"target{number}",

@@ -19,11 +19,8 @@ from lm_eval_ext.benchmarks.diner.records import CATEGORIES
 from lm_eval_ext.benchmarks.lieder import score as lieder
 from lm_eval_ext.benchmarks.magnifico import score as magnifico
 from lm_eval_ext.cards import card_of
-from lm_eval_ext.harness.names import HIGH, LOW, STDERR
-from lm_eval_ext.harness.noting import note
-from lm_eval_ext.stats import ClusteredValue, mean_estimate
+from lm_eval_ext.harness.metrics import Document, Metrics, Row, entry, questions_of
 
-CONCEPTS = ("Lexical Entailment;Factivity", "Coordination Scope", "Symmetry&Collectivity")
 SIZE = 24
 CLUSTERS = 8
 
@@ -34,7 +31,12 @@ def metadata(task: str) -> Mapping[str, Any]:
     return found
 
 
-def metric_list(task: str) -> list[dict[str, Any]]:
+def forms_of(task: str) -> list[str]:
+    found: str = metadata(task).get("magnifico_forms", "plausible,foreign,adversarial")
+    return found.split(",")
+
+
+def metric_list(task: str) -> list[str]:
     card, options = card_of(task), metadata(task)
     assert card
     if card.name == "lieder":
@@ -43,18 +45,11 @@ def metric_list(task: str) -> list[dict[str, Any]]:
         asked = overestimation if "overestimation" in task else cogs
         return asked.metric_list(**options)
     if card.name == "conceptual":
-        control = task == "conceptual_glue"
-        return conceptual.metric_list(conceptual.Layout(CONCEPTS, ("options",), control=control))
+        return conceptual.metric_list(control=task == "conceptual_glue")
     if card.name == "diner":
         components = task.endswith("_components")
         return diner.component_metrics() if components else diner.name_metrics(CATEGORIES)
-    forms = options.get("magnifico_forms", "plausible,foreign,adversarial").split(",")
-    columns = {
-        "form": ["base", *forms],
-        "category": ["own", "phrase"] if "own" in task else ["basic", "subquery"],
-        "interpretation": ["tall_and_very_old_buildings", "young"],
-    }
-    return magnifico.Scopes(columns).metric_list()
+    return magnifico.metric_list(["base", *forms_of(task)], magnifico.DATABASES)
 
 
 def documents(task: str) -> list[dict[str, Any]]:
@@ -65,17 +60,63 @@ def documents(task: str) -> list[dict[str, Any]]:
         cluster = f"cluster {number % CLUSTERS}"
         doc = {"id": f"{task}-{number}", "item": cluster, "type": cluster, "concept": cluster}
         doc |= {"answer": cluster, "db_id": cluster, "template": str(number // 2)}
-        doc |= {"interpretation": f"meaning {number % CLUSTERS}", "family": "all"}
-        docs.append(doc | {"form": "base" if number // CLUSTERS == 0 else "plausible"})
+        doc |= {"interpretation": f"meaning {number % CLUSTERS}"}
+        doc |= {"family": "affirmative_negation" if number % 2 else "know_doubt"}
+        doc |= {"category": CATEGORIES[number % len(CATEGORIES)]}
+        forms = ["base", *forms_of(task)]
+        docs.append(doc | {"form": forms[number // CLUSTERS % len(forms)]})
     return docs
 
 
-def write(folder: Path, model: str, tasks: Sequence[str], skill: float) -> None:
-    """Writes a model's results on tasks, with samples of each task's headline.
+def rows(task: str, doc: Mapping[str, Any], drawn: random.Random, skill: float) -> list[Row]:
+    """Scores of a document as its benchmark gives them."""
+    card = card_of(task)
+    assert card
 
-    Means are those of the samples. Of other metrics each has a value and an interval, except that
-    structural types and the original databases have none.
-    """
+    def right() -> float:
+        return float(drawn.random() < skill)
+
+    if card.name == "lieder":
+        experiment = metadata(task).get("lieder_experiment", "base")
+        verdicts: list[Row] = [
+            {
+                "metric": metric, "comparison": one.name, "requirement": one.requirement,
+                "family": doc["family"], "correct": right(),
+            }
+            for metric in lieder.metrics_of(experiment)
+            for one in lieder.comparisons_of(experiment)
+        ]  # fmt: skip
+        return [*verdicts, {"undefined": 0.0}]
+    if card.name == "cogs":
+        kind = "structural" if doc["type"] in ("cluster 0", "cluster 1") else "lexical"
+        both = ("without", "with") if "overestimation" in task else ("without",)
+        return [
+            {
+                "type": doc["type"], "kind": kind, "substitution": one,
+                "exact_match": right(), "equivalent": 1.0,
+            }
+            for one in both
+        ]  # fmt: skip
+    if card.name == "conceptual":
+        return [
+            {
+                "template": "options", "demonstrations": one, "concept": doc["concept"],
+                "rouge_l": right(), "accuracy": right(),
+            }
+            for one in ("random", "concept", "same_labels")
+        ]  # fmt: skip
+    if card.name == "diner":
+        hit = right()
+        counts = {"hits": hit, "predicted": 1.0, "gold": 1.0, "category": doc["category"]}
+        scores = {"f1": hit, "exact_match": hit, "unparsed": 0.0, "no_answer": 0.0}
+        kinds: list[Row] = [{"kind": kind, **counts} for kind in ("food", "action", "flavour")]
+        return [{"kind": "all", **counts, **scores}, *kinds]
+    status = "correct" if right() else "wrong"
+    return magnifico.rows(doc, dict.fromkeys(magnifico.DATABASES, status), query_found=True)  # type: ignore[arg-type]
+
+
+def write(folder: Path, model: str, tasks: Sequence[str], skill: float) -> None:
+    """Writes a model's results on tasks, with samples."""
     folder.mkdir(parents=True)
     (folder / "model.yaml").write_text(yaml.safe_dump({"display_name": model}))
     content: dict[str, Any] = {
@@ -91,50 +132,36 @@ def write(folder: Path, model: str, tasks: Sequence[str], skill: float) -> None:
 def _add(
     content: dict[str, Any], folder: Path, task: str, drawn: random.Random, skill: float
 ) -> None:
-    card, entries = card_of(task), metric_list(task)
+    card = card_of(task)
     assert card
-    names = [one["metric"] for one in entries]
-    own = [one for one in names if not one.endswith((STDERR, LOW, HIGH))]
-    headline = card.headline_of(own)
-    docs = documents(task)
-    scores = [
-        ClusteredValue(float(drawn.random() < skill), doc[card.cluster.column]) for doc in docs
+    metrics = Metrics(questions_of(card, metric_list(task)))
+    scored = [
+        Document(doc["id"], card.cluster.names(doc, own=False), rows(task, doc, drawn, skill))
+        for doc in documents(task)
     ]
-    values: dict[str, Any] = {"alias": task}
-    noted: dict[str, Any] = {}
-    for one in entries:
-        if one["metric"] not in own:
-            continue
-        key, (low, high) = f"{one['metric']},none", one.get("range") or (0.0, 1.0)
-        top = 100.0 if high == 100.0 else 1.0
-        value = top * (sum(scores) / SIZE if one["metric"] == headline else drawn.random())
-        values |= {key: value, f"{one['metric']}{STDERR},none": 0.0}
-        if one["metric"].startswith(("original/", "exact_match/structural")):
-            noted[key] = {"documents": SIZE, "clusters": 3}
-        else:
-            bounds = {"low": max(value - top / 8, low or 0), "high": min(value + top / 8, top)}
-            noted[key] = {"documents": SIZE, "clusters": CLUSTERS, "method": "wilson", **bounds}
-    mean = note(mean_estimate(scores), (0.0, 1.0))
-    if "relative_performance" not in headline:
-        noted[f"{headline},none"] = mean
+    values = {f"{name},none": found(scored) for name, found in metrics.aggregation().items()}
+    entries = [entry(*named) for named in metrics.questions.items()]
     size = card.tasks[task].documents or SIZE
-    content["results"][task] = values
+    content["results"][task] = {"alias": task, **values}
     content["configs"][task] = {
         "task": task,
         "metric_list": entries,
-        "metadata": {"signature": {"task": task, "data": "made"}, "intervals": noted},
+        "metadata": {
+            "signature": {"task": task, "data": "made"},
+            "intervals": metrics.noted(["none"]),
+            "benchmark": card.name,
+        },
     }
     content["versions"][task] = "1.0"
     content["n-shot"][task] = 0
     content["higher_is_better"][task] = {one["metric"]: one["higher_is_better"] for one in entries}
     content["n-samples"][task] = {"original": size, "effective": size}
     with (folder / f"samples_{task}_{DATE}.jsonl").open("w") as out:
-        for doc, score in zip(docs, scores, strict=True):
-            logged = {headline: score, "true_positives": score, "predicted": 1.0, "gold": 1.0}
+        for doc, one in zip(documents(task), scored, strict=True):
             row = {
                 "doc_id": 0, "doc": doc, "target": "x", "arguments": {"gen_args_0": {"arg_0": "p"}},
                 "resps": [["y"]], "filtered_resps": ["y"], "filter": "none",
-                "metrics": list(logged), "doc_hash": doc["id"], "prompt_hash": "p",
-                "target_hash": "t", **logged,
+                "metrics": ["rows"], "doc_hash": doc["id"], "prompt_hash": "p",
+                "target_hash": "t", "rows": one.rows,
             }  # fmt: skip
             out.write(json.dumps(row) + "\n")

@@ -5,25 +5,22 @@
 """
 
 import io
-import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import every_task
 import pytest
-from lm_eval import utils
 from rich.console import Console
 from rich.text import Text
 
 from lm_eval_ext.cards import cards
 from lm_eval_ext.cli.task_list import lines, matching, task_rows
 from lm_eval_ext.compare.command import run
-from lm_eval_ext.compare.report import Settings
+from lm_eval_ext.compare.comparison import Settings
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results import show
-from lm_eval_ext.results.files import find
-from lm_eval_ext.results.printed import shorter
+from lm_eval_ext.results.models import read_joined
+from lm_eval_ext.results.show import Asked, tables
 
 pytestmark = pytest.mark.slow
 
@@ -77,58 +74,50 @@ def keep(name: str, text: str) -> None:
     assert file.read_text(encoding="utf-8") == stable + "\n"
 
 
-def shown(folder: Path, *, every_metric: bool = False) -> Iterator[tuple[str, str]]:
-    """What ``show`` prints of each task."""
-    (results,) = find(folder)
-    for task in results.tasks:
-        out = io.StringIO()
-        console = Console(file=out, width=WIDTH, color_system=None)
-        for part in show.tables(results, every_metric=every_metric, only=[task]):
-            console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
-        yield task, out.getvalue()
+def shown(*folders: Path, **asked: Any) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=WIDTH, color_system=None)
+    for part in tables(read_joined(folders), Asked(**asked), WIDTH):
+        console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
+    return out.getvalue()
 
 
 @pytest.mark.parametrize("benchmark", cards())
 def test_show(every: Path, benchmark: str) -> None:
-    card = cards()[benchmark]
-    for task, text in shown(every / benchmark / "2"):
+    folders = sorted((every / benchmark).iterdir())
+    for task in cards()[benchmark].tasks:
+        text = shown(*folders, tasks=[task])
         check_width(text)
-        own = text.partition("for comparison")[0]
-        headings, _, first, *_ = own[own.index("\nmetric") + 1 :].splitlines()
-        headline = card.headline_of(one["metric"] for one in every_task.metric_list(task))
-        assert first.startswith(f"* {headline} ") and "0.0" in first, "the headline comes first"
-        assert "[" in first, "and has an interval, though it is 0"
-        assert ("percent" in headings) == headline.endswith("relative_performance")
-        rows = [line for line in own.splitlines() if line.startswith(("* ", "  "))]
-        rows = [line for line in rows if line.rstrip()[-1:] in tuple("]0123456789")]
-        assert len(rows) <= show.MOST_ROWS
-        assert "small [w_0] model" in text, "its display name, brackets included"
+        headline = cards()[benchmark].headline_of(every_task.metric_list(task))
+        _, _, _, first, *_ = text.splitlines()
+        assert first.startswith(f"{headline} "), "the headline comes first"
+        assert ("%" in first) == headline.startswith("relative_performance")
+        for model in MODELS:
+            assert model.split()[0] in text
         if task in READ:
             keep(f"show-{task}", text)
-    for _, text in shown(every / benchmark / "1", every_metric=True):
-        check_width(text)
-        assert "with --all" not in text
+    check_width(shown(folders[1], everything=True))
 
 
-@pytest.mark.parametrize("benchmark", cards())
-def test_lm_evals_own_table(every: Path, benchmark: str) -> None:
-    (file,) = (every / benchmark / "2").glob("results_*.json")
-    content = json.loads(file.read_text())
-    # lm_eval takes long to draw a table, and some tasks differ in their names only.
-    different = {
-        tuple(one["metric"] for one in config["metric_list"]): task
-        for task, config in content["configs"].items()
-    }
-    with shorter("results"):
-        for task in {*different.values(), *READ} & content["results"].keys():
-            of_task = {**content, "results": {task: content["results"][task]}}
-            table = utils.make_table(of_task)
-            rows = [line for line in table.splitlines() if line.startswith("|")]
-            rows = [line for line in rows if "Version" not in line and "---" not in line]
-            assert "|* " in rows[0] and "[0.0" in rows[0], "the headline comes first"
-            assert len(rows) <= show.MOST_ROWS
-            if task in READ:
-                keep(f"lm_eval-{task}", table)
+def test_the_overview(every: Path) -> None:
+    """Three models on five benchmarks."""
+    folders = [every / benchmark / str(place) for benchmark in cards() for place in range(3)]
+    text = shown(*folders)
+    check_width(text)
+    for benchmark in cards():
+        assert benchmark in text
+    assert len(text.splitlines()) < 60
+    keep("show", text)
+
+
+@pytest.mark.parametrize(
+    ("task", "by"), [("lieder_two", "requirement,family"), ("magnifico_dialogue", "form")]
+)
+def test_parts(every: Path, task: str, by: str) -> None:
+    folders = [every / task.partition("_")[0] / str(place) for place in range(3)]
+    text = shown(*folders, tasks=[task], by=by)
+    check_width(text)
+    keep(f"show-{task}-{by.replace(',', '-')}", text)
 
 
 @pytest.mark.parametrize("benchmark", cards())
@@ -138,9 +127,10 @@ def test_compare(every: Path, benchmark: str) -> None:
     assert not refused
     check_width(text)
     tasks = cards()[benchmark].tasks
-    two, _ = run(folders[:2], Settings(metrics=("*",)), tasks=next(iter(tasks)))
+    first = next(iter(tasks))
+    every_metric = tuple(every_task.metric_list(first))
+    two, _ = run(folders[:2], Settings(metrics=every_metric), tasks=first)
     check_width(two)
-    # One metric each: models, pairs of them, published results, headings and notes.
     published = sum(len(one.tasks) for one in cards()[benchmark].references)
     assert len(text.splitlines()) < 32 * len(tasks) + published
     for task in READ:

@@ -11,9 +11,9 @@ from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.training.recipe import read_recipe, shipped
 
 SCORED = {
-    "cogs_tiny": ("cogs_mini_id", "exact_match/all"),
-    "cogs_tiny_causal": ("cogs_mini_id", "exact_match/all"),
-    "cogs_tiny_pretrained": ("cogs_mini_id", "exact_match/all"),
+    "cogs_tiny": ("cogs_mini_id", "exact_match"),
+    "cogs_tiny_causal": ("cogs_mini_id", "exact_match"),
+    "cogs_tiny_pretrained": ("cogs_mini_id", "exact_match"),
 }
 """What lm-eval asks a recipe's model, and the score that is near the development set's."""
 

@@ -199,8 +199,8 @@ def test_what_several_models_start_from_is_waited_for(
 def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(
     write: Any, tmp_path: Path
 ) -> None:
-    from lm_eval_ext.compare.reading import read_models
     from lm_eval_ext.results.files import find
+    from lm_eval_ext.results.models import read_models
     from lm_eval_ext.runs.model_files import read_model_files
 
     name = write(kind="gpt2", gates={"all": 1.0}, training={"steps": 1, "evaluate_answers": 0})

@@ -22,6 +22,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.fewshot import Choices, Group, Item, Pool, covering
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
+from lm_eval_ext.harness.metrics import Row
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
@@ -151,8 +152,8 @@ def choose(
     return _kept[key]
 
 
-def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    """lm-eval's hook: scores a document like the other COGS tasks."""
+def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> list[Row]:
+    """Scores a document like the other COGS tasks."""
     return score.process_results({**doc, "form": doc["answer"]}, results)
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from lm_eval_ext import data
 from lm_eval_ext.benchmarks.conceptual import glue, hotpotqa, hub, mini, openbookqa, worldtree
-from lm_eval_ext.benchmarks.conceptual.intervals import Draws
 from lm_eval_ext.benchmarks.conceptual.prompt import answers_are_labels, templates_of
 from lm_eval_ext.benchmarks.conceptual.records import DatasetName, Sample, main_concepts
 from lm_eval_ext.data import require, require_all
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 Origin: TypeAlias = Literal["files", "hub"]
 Control: TypeAlias = Literal["none", "labels"]
+Draws: TypeAlias = Literal["paired", "independent"]
 
 DEFAULT_PIPELINE = "en_core_web_sm"
 
@@ -57,7 +57,7 @@ def dataset(  # noqa: PLR0917 (lm-eval gives them by name)
             with the concept-sharing ones' answers; only where answers are labels.
         conceptual_min_overlap: For ``worldtree``, the least number of facts in common with a
             demonstration; 0 makes clusters (:class:`.fewshot.Rules`).
-        conceptual_bootstrap: How the paper's bootstrap draws (:func:`.intervals.paper_bootstrap`).
+        conceptual_bootstrap: How the paper's bootstrap draws, ``paired`` or ``independent``.
 
     Raises:
         OptionError: A value is invalid, or spaCy or the pipeline is not installed.

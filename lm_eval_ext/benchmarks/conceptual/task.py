@@ -12,7 +12,9 @@ from lm_eval_ext.benchmarks.conceptual.load import DEFAULT_PIPELINE
 from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, templates_of, with_facts
 from lm_eval_ext.harness import signature
 from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
+from lm_eval_ext.harness.metrics import Row
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.stats.measures import Question
 
 _log = get_logger(__name__)
 
@@ -27,7 +29,7 @@ class ConceptualTask(FewshotTask):
     """
 
     def prepare(self, config: Mapping[str, Any]) -> None:
-        """Finds the templates, and the concepts that have metrics of their own."""
+        """Finds the templates and the rules for demonstrations."""
         dataset, control = (self.options[f"conceptual_{key}"] for key in ("dataset", "control"))
         self._rules = Rules(
             by_overlap=dataset == "worldtree",
@@ -39,20 +41,19 @@ class ConceptualTask(FewshotTask):
         self._selections = (*SELECTIONS, SAME_LABELS) if self._rules.control else SELECTIONS
         rows = self.dataset["test"].to_list()
         self._rows: Mapping[str, dict[str, Any]] = {row["id"]: row for row in rows}
-        # WorldTree's concepts are facts. Each explains many samples only in part, so none gets
-        # metrics of its own.
-        self._layout = score.Layout(
-            concepts=()
-            if self._rules.by_overlap
-            else score.concepts_with_enough(self._rows.values()),
-            templates=tuple(templates_of(dataset, self.options["conceptual_template"])),
-            control=self._rules.control,
-            draws=self.options["conceptual_bootstrap"],
-        )
+        self._templates = tuple(templates_of(dataset, self.options["conceptual_template"]))
 
-    def metrics(self) -> list[dict[str, Any]]:
-        """Returns the metric list, which depends on the concepts."""
-        return score.metric_list(self._layout)
+    def metrics(self) -> list[str]:
+        """Depends on the control."""
+        return score.metric_list(control=self._rules.control)
+
+    def questions(self, found: dict[str, Question]) -> dict[str, Question]:
+        """With the draws that the option names."""
+        draws = {"draws": self.options["conceptual_bootstrap"]}
+        return {
+            name: Question(one.measure.model_copy(update=draws), one.where)
+            for name, one in found.items()
+        }
 
     def sign(self, own: dict[str, str]) -> None:
         """Adds what the options leave open.
@@ -60,7 +61,7 @@ class ConceptualTask(FewshotTask):
         That is the default's template by name, a digest of all inputs and answers, and the version
         of the spaCy pipeline that found the concepts.
         """
-        names = "+".join(self._layout.templates)
+        names = "+".join(self._templates)
         own["template"] = (
             f"best of {names}" if self.options["conceptual_template"] == ALL else names
         )
@@ -86,7 +87,7 @@ class ConceptualTask(FewshotTask):
         chosen, left_out = fewshot.choose(rows, self._rules, k, seed)
         made = [
             {key: row[key] for key in OF_DOCUMENT}
-            | {"templates": list(self._layout.templates)}
+            | {"templates": list(self._templates)}
             | fewshot.columns(chosen[row["id"]], self._selections)
             for row in rows
             if row["id"] in chosen
@@ -108,12 +109,9 @@ class ConceptualTask(FewshotTask):
         """The sample by each template, after the demonstrations of each selection."""
         return [
             self._prompt(doc, doc[f"{name}_demonstrations"], number)
-            for number in range(len(self._layout.templates))
-            for name in self._asked(doc)
+            for number in range(len(self._templates))
+            for name in score.selections_of(doc)
         ]
-
-    def _asked(self, doc: Mapping[str, Any]) -> list[str]:
-        return [name for name in self._selections if doc[f"{name}_demonstrations"]]
 
     def _prompt(self, doc: Mapping[str, Any], shown: Sequence[str], template: int) -> Prompt:
         rows = [self._rows[name] for name in shown]
@@ -137,19 +135,14 @@ class ConceptualTask(FewshotTask):
             for prompt in self.prompts(doc)
         )
 
-    def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> dict[str, Any]:
-        """Makes lm-eval's metrics of the model's scores, and of the stand-ins' that copy."""
-        scored = super().score(doc, answers)
-        for number, template in enumerate(self._layout.templates):
-            copied = {
-                name: copying.scores(
-                    doc["answers"][number],
-                    [
-                        self._rows[shown]["answers"][number]
-                        for shown in doc[f"{name}_demonstrations"]
-                    ],
-                )
-                for name in self._asked(doc)
-            }
-            scored[template] = {**scored[template], **score.by_score(copied)}
-        return dict(score.values(doc, scored, self._layout))
+    def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> list[Row]:
+        """The model's scores, and those of stand-ins that copy the demonstrations' answers."""
+        rows = score.process_results(doc, answers)
+        return [{**row, **self._copied(doc, row)} for row in rows]
+
+    def _copied(self, doc: Mapping[str, Any], row: Row) -> dict[str, float]:
+        number = self._templates.index(str(row["template"]))
+        shown = doc[f"{row['demonstrations']}_demonstrations"]
+        return copying.scores(
+            doc["answers"][number], [self._rows[name]["answers"][number] for name in shown]
+        )

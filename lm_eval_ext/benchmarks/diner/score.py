@@ -1,8 +1,8 @@
-"""DiNeR's metrics: a predicted dish name compared with the gold name (paper, section 5.1).
+"""DiNeR's scores: a predicted dish name compared with the gold name (paper, section 5.1).
 
-Names are compared as sets of components; :mod:`.counts` makes micro F1 of what they have in common.
-``mean_f1`` is the mean of the recipes' own F1, and ``mean_f1_authors`` the same with 0 for
-predictions that do not parse, as the authors' code computes it.
+Names are compared as sets of components; :mod:`.counts` counts what they have in common.
+``f1`` is the recipe's own F1, and ``f1_authors`` the same with 0 for predictions that do not parse,
+as the authors' code computes it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,21 +12,14 @@ from operator import add
 from typing import Any
 
 from lm_eval_ext.benchmarks.diner.component_answers import components_in
-from lm_eval_ext.benchmarks.diner.counts import (
-    MICRO,
-    Counts,
-    count_entries,
-    count_results,
-    micro_entries,
-    micro_results,
-)
+from lm_eval_ext.benchmarks.diner.counts import Counts
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
-from lm_eval_ext.harness.metrics import STDERR, document_results, metric_entries
+from lm_eval_ext.benchmarks.diner.records import CATEGORIES
+from lm_eval_ext.harness.metrics import Row
 
-MEAN, MEAN_AUTHORS, EXACT = "mean_f1", "mean_f1_authors", "exact_match"
-UNPARSED, NO_ANSWER = "unparsed", "no_answer"
-"""Shares of answers: the name does not parse; there is no name."""
+ALL = "all"
+"""Instead of a kind: the components of all kinds together."""
 
 
 # Comparing two names.
@@ -105,114 +98,89 @@ def _gold_lengths(gold: str, glossary: Glossary) -> dict[Component, int]:
 # Scoring one document.
 
 
-def name_metrics(categories: Sequence[str]) -> list[dict[str, Any]]:
-    """lm-eval's ``metric_list`` for tasks that ask for the name, in the order of :func:`name`.
-
-    Args:
-        categories: Generalization categories of the documents; each has metrics of its own.
-    """
-    parts = [MICRO, *(f"{MICRO}:{part}" for part in (*KINDS, *categories))]
-    means = [MEAN, MEAN_AUTHORS, EXACT, *(f"{EXACT}:{part}" for part in categories)]
+def name_metrics(categories: Sequence[str]) -> list[str]:
+    """The metrics of tasks that ask for the name, with those of the documents' categories."""
+    parts = [one for one in categories if one in CATEGORIES and len(categories) > 1]
     return [
-        *micro_entries(parts),
-        *metric_entries(means),
-        *metric_entries([UNPARSED, NO_ANSWER], higher_is_better=False),
-        *count_entries(KINDS),
+        "micro_f1",
+        *(f"micro_f1/{part}" for part in sorted([*parts, *KINDS])),
+        *(f"recipe_{what}" for what in ("exact_match", "mean_f1", "no_answer", "unparsed")),
     ]
 
 
-def name(
-    gold: str, category: str, prediction: str, glossary: Glossary, categories: Sequence[str]
-) -> dict[str, Any]:
-    """Scores a predicted name, which may be empty.
-
-    Metrics of other categories and of kinds that the gold name lacks are None.
-    """
+def name(gold: str, prediction: str, glossary: Glossary) -> list[Row]:
+    """Scores a predicted name, which may be empty; kinds that the gold name lacks have no row."""
     found = counts(gold, prediction, glossary)
-    by_category = {one: found if one == category else None for one in categories}
-    by_kind = counts_by_kind(gold, prediction, glossary)
-    micro = {
-        MICRO: found,
-        **{f"{MICRO}:{part}": one for part, one in {**by_kind, **by_category}.items()},
-    }
-    # Synonyms are the same component, but not the same name.
-    exact = float(gold == prediction)
     parsed = glossary.parse(prediction) is not None
-    means = {
-        MEAN: found.f1,
-        MEAN_AUTHORS: found.f1 if parsed else 0.0,
-        EXACT: exact,
-        UNPARSED: float(not parsed),
-        NO_ANSWER: float(not prediction),
+    of_all: Row = {
+        "kind": ALL,
+        **found.row(),
+        "f1": found.f1,
+        "f1_authors": found.f1 if parsed else 0.0,
+        # Synonyms are the same component, but not the same name.
+        "exact_match": float(gold == prediction),
+        "unparsed": float(not parsed),
+        "no_answer": float(not prediction),
     }
-    parts = {f"{EXACT}:{one}": exact for one in categories if one == category}
-    other = [f"{EXACT}:{one}" for one in categories if one != category]
-    scored: dict[str, Any] = {
-        **micro_results(micro, gold),
-        **document_results({**means, **parts}, gold),
-        **{metric + ending: None for metric in other for ending in ("", STDERR)},
-        **count_results(found, by_kind, gold),
-    }
-    return {entry["metric"]: scored[entry["metric"]] for entry in name_metrics(categories)}
+    kinds = counts_by_kind(gold, prediction, glossary)
+    of_kinds: list[Row] = [
+        {"kind": kind, **one.row()} for kind, one in kinds.items() if one is not None
+    ]
+    return [of_all, *of_kinds]
 
 
-def component_metrics() -> list[dict[str, Any]]:
-    """lm-eval's ``metric_list`` for the component questions, in the order of :func:`components`."""
-    parts = ["", *(f":{kind}" for kind in ASKED_KINDS)]
+def component_metrics() -> list[str]:
+    """The metrics of the component questions."""
     return [
-        *micro_entries(MICRO + part for part in parts),
-        *metric_entries([MEAN_AUTHORS]),
-        *metric_entries(metric + part for metric in (MEAN, EXACT) for part in parts),
-        *count_entries(ASKED_KINDS),
+        "micro_f1",
+        *(f"micro_f1/{kind}" for kind in sorted(ASKED_KINDS)),
+        *(f"recipe_{what}" for what in ("exact_match", "mean_f1")),
     ]
 
 
-def components(gold: str, answers: Sequence[str], glossary: Glossary) -> dict[str, Any]:
+def components(gold: str, answers: Sequence[str], glossary: Glossary) -> list[Row]:
     """Scores the answers to the component questions.
 
     The components in an answer are compared with all gold components of the kind asked for. If
     the gold name has none of that kind, an answer without components is right: its F1 is 1, and
-    it changes no micro F1. Answers are in the order of ``ASKED_KINDS``; for ``mean_f1_authors`` the
+    it changes no micro F1. Answers are in the order of ``ASKED_KINDS``; for ``f1_authors`` the
     question that a component is the answer to does not matter.
     """
     parsed = glossary.parse(gold) or ()
     found: dict[str, Counts] = {}
-    means: dict[str, float] = {}
+    scores: dict[str, dict[str, float]] = {}
     named = dict(zip(ASKED_KINDS, (components_in(one, glossary) for one in answers), strict=True))
     for kind, given in named.items():
         wanted = {component for component in parsed if component.kind == kind}
         found[kind] = set_counts(wanted, given)
-        means[f"{MEAN}:{kind}"] = found[kind].f1 if wanted or given else 1.0
-        means[f"{EXACT}:{kind}"] = float(wanted == given)
-    total = reduce(add, found.values())
-    means[MEAN] = sum(means[f"{MEAN}:{kind}"] for kind in ASKED_KINDS) / len(ASKED_KINDS)
-    means[EXACT] = min(means[f"{EXACT}:{kind}"] for kind in ASKED_KINDS)
-    means[MEAN_AUTHORS] = set_counts(parsed, set().union(*named.values())).f1
-    micro = {MICRO: total, **{f"{MICRO}:{kind}": one for kind, one in found.items()}}
-    scored = {
-        **micro_results(micro, gold),
-        **document_results(means, gold),
-        **count_results(total, found, gold),
+        scores[kind] = {
+            "f1": found[kind].f1 if wanted or given else 1.0,
+            "exact_match": float(wanted == given),
+        }
+    of_all: Row = {
+        "kind": ALL,
+        **reduce(add, found.values()).row(),
+        "f1": sum(one["f1"] for one in scores.values()) / len(scores),
+        "f1_authors": set_counts(parsed, set().union(*named.values())).f1,
+        "exact_match": min(one["exact_match"] for one in scores.values()),
     }
-    return {entry["metric"]: scored[entry["metric"]] for entry in component_metrics()}
+    of_kinds: list[Row] = [{"kind": kind, **found[kind].row(), **scores[kind]} for kind in found]
+    return [of_all, *of_kinds]
 
 
 def by_glossary(
-    doc: Mapping[str, Any],
-    results: Sequence[str],
-    *,
-    glossary: Glossary,
-    categories: Sequence[str] | None,
-) -> dict[str, Any]:
+    doc: Mapping[str, Any], results: Sequence[str], *, glossary: Glossary, asks_name: bool
+) -> list[Row]:
     """Scores a document: ``process_results`` in the YAML.
 
     Args:
         doc: With ``answer``, and ``category`` where the name is asked for.
         results: The name, or the answers to the component questions.
-        glossary: From the task's class, as ``categories``.
-        categories: As for :func:`name_metrics`; None for the component questions.
+        glossary: From the task's class, as ``asks_name``.
+        asks_name: Whether the name is asked for.
     """
-    if categories is None:
+    if not asks_name:
         return components(doc["answer"], results, glossary)
     (predicted,) = results
-    return name(doc["answer"], doc["category"], predicted, glossary, categories)
+    rows = name(doc["answer"], predicted, glossary)
+    return [{"category": doc["category"], **row} for row in rows]

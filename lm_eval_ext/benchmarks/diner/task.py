@@ -47,13 +47,13 @@ class NameTask(ExtTask):
         present = set(self.dataset["test"]["category"][:])
         self._categories = [one for one in (*CATEGORIES, load.OTHER) if one in present]
 
-    def metrics(self) -> list[dict[str, Any]]:
-        """Returns the metric list, which depends on the categories."""
+    def metrics(self) -> list[str]:
+        """Depends on the categories."""
         return score.name_metrics(self._categories)
 
     def scoring_arguments(self) -> dict[str, Any]:
         """For :func:`~lm_eval_ext.benchmarks.diner.score.by_glossary`."""
-        return {"glossary": self.split.glossary, "categories": self._categories}
+        return {"glossary": self.split.glossary, "asks_name": True}
 
     def sign(self, own: dict[str, str]) -> None:
         """Replaces the paths of the user's files by digests of their content.
@@ -81,13 +81,13 @@ class ComponentsTask(NameTask, GroupedGenerationTask):
 
     asks = load.COMPONENTS
 
-    def metrics(self) -> list[dict[str, Any]]:
-        """Returns the metric list, which has metrics for each kind of component."""
+    def metrics(self) -> list[str]:
+        """For each kind of component."""
         return score.component_metrics()
 
     def scoring_arguments(self) -> dict[str, Any]:
-        """Without categories, which are those of names."""
-        return {"glossary": self.split.glossary, "categories": None}
+        """As above, for components."""
+        return {"glossary": self.split.glossary, "asks_name": False}
 
 
 class InContextTask(NameTask, FewshotTask):

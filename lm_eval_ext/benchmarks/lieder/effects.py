@@ -9,13 +9,15 @@ intercepts nor independent verdicts within an item: the sign-flip test on the it
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from lm_eval_ext.cards import VARIANT
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.samples import Sample
 from lm_eval_ext.stats.intervals import DIFFERENCE
 from lm_eval_ext.stats.mixed import Coefficient, mixed_linear, mixed_logistic
 from lm_eval_ext.stats.paired import paired_difference
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 ALL = "all"
 """Instead of a family: the three together, as in appendix B.2."""
@@ -122,8 +124,8 @@ class _Pair:
     second: float
 
 
-Runs = Mapping[str, Mapping[str, Sequence[Sample]]]
-"""By model, then by task: the logged samples."""
+Runs: TypeAlias = "Mapping[str, Mapping[str, DataFrame]]"
+"""By model, then by task: the long table of scores."""
 
 
 def analyse(
@@ -154,16 +156,15 @@ def analyse(
 
 
 def _pairs(
-    effect: Effect, model: str, tasks: Mapping[str, Sequence[Sample]], family: str, metric: str
+    effect: Effect, model: str, tasks: "Mapping[str, DataFrame]", family: str, metric: str
 ) -> list[_Pair]:
     verdicts: dict[tuple[str, str], dict[Cell, float]] = {}
     for task in effect.tasks:
-        for sample in tasks[task]:
-            where = str(sample.doc["item"]), str(sample.doc["family"])
-            for name, score in sample.scores.items():
-                variant, _, comparison = name.partition(VARIANT)
-                if variant == metric and score is not None and family in (ALL, where[1]):
-                    verdicts.setdefault(where, {})[task, comparison] = score
+        asked = tasks[task].query("metric == @metric")
+        columns = asked[["cluster", "family", "comparison", "correct"]]
+        for item, of_family, comparison, right in columns.itertuples(index=False):
+            if family in (ALL, of_family):
+                verdicts.setdefault((item, of_family), {})[task, comparison] = right
     return [
         _Pair(model, item, kind, of_item[first], of_item[second])
         for (item, _), of_item in sorted(verdicts.items())

@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval_ext.benchmarks.lieder import mini
-from lm_eval_ext.benchmarks.lieder.records import FAMILIES, NONREFERENTIAL, Experiment
-from lm_eval_ext.harness.metrics import document_results, metric_entries
+from lm_eval_ext.benchmarks.lieder.records import NONREFERENTIAL, Experiment
+from lm_eval_ext.harness.metrics import Row
 
 DIRECT, RELATIVE = "direct", "relative"
-MEAN = "mean"
 UNDEFINED = "undefined"
-"""Metric: the share of a group's log-probabilities that are not finite; 0 in a sound run."""
+"""The share of a group's log-probabilities that are not finite; 0 in a sound run."""
 
 EXISTENCE = "existence"
 UNIQUENESS_NOVELTY = "uniqueness+novelty"
@@ -125,78 +123,44 @@ def judge(
     }
 
 
-def summarise(correct: Mapping[str, bool], comparisons: Sequence[Comparison]) -> dict[str, float]:
-    """Scores of one group: the mean over the paper's 15, a mean per requirement, each comparison.
-
-    Args:
-        correct: The result of :func:`judge`.
-        comparisons: Those that were decided; the 15 must be among them.
-    """
-    by_requirement: dict[str, list[bool]] = {}
-    for comparison in comparisons:
-        by_requirement.setdefault(comparison.requirement, []).append(correct[comparison.name])
-    fifteen = [one for requirement in REQUIREMENTS for one in by_requirement[requirement]]
-    return {
-        MEAN: sum(fifteen) / len(fifteen),
-        **{name: sum(members) / len(members) for name, members in by_requirement.items()},
-        **{name: float(one) for name, one in correct.items()},
-    }
-
-
-def score(logprobs: Mapping[str, float], experiment: Experiment) -> dict[str, float]:
-    """Scores one group: every metric that the task reports, by name."""
+def score(logprobs: Mapping[str, float], experiment: Experiment) -> list[Row]:
+    """Scores one group: a row for each comparison under each metric, and one for the group."""
     comparisons = comparisons_of(experiment)
-    scores = {
-        f"{metric}/{name}": value
+    infinite = sum(not math.isfinite(logprob) for logprob in logprobs.values())
+    verdicts: list[Row] = [
+        {
+            "metric": metric,
+            "comparison": comparison.name,
+            "requirement": comparison.requirement,
+            "correct": float(right),
+        }
         for metric in metrics_of(experiment)
-        for name, value in summarise(judge(logprobs, comparisons, metric), comparisons).items()
-    }
-    undefined = sum(not math.isfinite(logprob) for logprob in logprobs.values())
-    return {**scores, UNDEFINED: undefined / len(logprobs)}
+        for comparison, right in zip(
+            comparisons, judge(logprobs, comparisons, metric).values(), strict=True
+        )
+    ]
+    return [*verdicts, {"undefined": infinite / len(logprobs)}]
 
 
-def families_of(experiment: Experiment) -> tuple[str, ...]:
-    """The sentence families of an experiment."""
-    return tuple(mini.FAMILIES) if experiment == "mini" else FAMILIES
-
-
-def of_family(name: str, family: str) -> str:
-    """The metric that is another one over a single family: ``direct/mean:know_doubt``."""
-    return f"{name}:{family}"
-
-
-def process_results(doc: dict[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
-    """lm-eval's hook: scores a document, overall and in its family.
-
-    Metrics of other families are None. Standard errors are clustered by item.
-    """
+def process_results(doc: dict[str, Any], results: Sequence[tuple[float, bool]]) -> list[Row]:
+    """Scores a document, a group of sentences about one item in one family."""
     logprobs = {
         condition: float(logprob)
         for condition, (logprob, _is_greedy) in zip(doc["condition"], results, strict=True)
     }
-    scores: dict[str, float | None] = {**score(logprobs, doc["experiment"])}
-    by_family = {
-        of_family(name, family): value if family == doc["family"] else None
-        for family in families_of(doc["experiment"])
-        for name, value in scores.items()
-        if name != UNDEFINED
-    }
-    return document_results({**scores, **by_family}, cluster=doc["item"])
+    return [{"family": doc["family"], **row} for row in score(logprobs, doc["experiment"])]
 
 
-def metric_list(lieder_experiment: Experiment = "base", **_: Any) -> list[dict[str, Any]]:
-    """lm-eval's hook: the metrics of an experiment, named as :func:`process_results` names them."""
-    comparisons = comparisons_of(lieder_experiment)
-    none_correct = dict.fromkeys((comparison.name for comparison in comparisons), False)
-    names = [
-        f"{metric}/{name}"
-        for metric in metrics_of(lieder_experiment)
-        for name in summarise(none_correct, comparisons)
-    ]
-    return [
-        *metric_entries(names),
-        *metric_entries([UNDEFINED], higher_is_better=False),
-        *metric_entries(
-            of_family(name, family) for family in families_of(lieder_experiment) for name in names
-        ),
-    ]
+def metric_list(lieder_experiment: Experiment = "base", **_: Any) -> list[str]:
+    """The metrics of an experiment; the paper's main text is about one family of its sentences."""
+    requirements = dict.fromkeys(one.requirement for one in comparisons_of(lieder_experiment))
+    requirements.pop(NUMERAL, None)
+    paper = () if lieder_experiment == "mini" else ("/affirmative_negation",)
+    return sorted(
+        [
+            *(["comparisons_with_two"] if lieder_experiment == "two" else []),
+            *(f"direct/{name}" for name in requirements),
+            *(f"{one}{part}" for one in metrics_of(lieder_experiment) for part in ("", *paper)),
+            UNDEFINED,
+        ]
+    )

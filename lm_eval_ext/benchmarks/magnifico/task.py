@@ -57,7 +57,7 @@ class MagnificoTask(ExtTask):
     """
 
     def prepare(self, config: dict[str, Any]) -> None:
-        """Finds the databases, and the subsets of documents that have metrics."""
+        """Finds the databases."""
         self._scoring = load.prepared(self.options).scoring
         self._databases = score.DATABASES if self._scoring.suites else (score.ORIGINAL,)
         if self._scoring.engine is not None:
@@ -65,13 +65,11 @@ class MagnificoTask(ExtTask):
         self._semantics = find_semantics(self.options["magnifico_semantics"])
         self._executor = Executor(NamedDatabases(self._scoring.named()))
         self._known: dict[tuple[str, str, str], _Statuses] = {}
-        own = self.options["magnifico_corpus"] == "own"
-        self._scopes = score.Scopes(self.dataset["test"], own=own, databases=self._databases)
         self._not_scorable = provenance.left_out(self.dataset)
 
-    def metrics(self) -> list[dict[str, Any]]:
-        """Returns the metric list, which depends on forms and categories."""
-        return self._scopes.metric_list()
+    def metrics(self) -> list[str]:
+        """Depends on the forms of the words."""
+        return score.metric_list(self.dataset["test"]["form"][:], self._databases)
 
     def sign(self, own: dict[str, str]) -> None:
         """Leaves out the paths of the user's files: ``sha256`` identifies their content."""
@@ -134,7 +132,7 @@ class MagnificoTask(ExtTask):
 
     def scoring_arguments(self) -> dict[str, Any]:
         """For :func:`~lm_eval_ext.benchmarks.magnifico.score.by_execution`."""
-        return {"scopes": self._scopes, "execute": self._execute}
+        return {"execute": self._execute}
 
     def _execute(self, doc: Mapping[str, str], query: str) -> dict[str, Status] | None:
         """The verdict on each database; None where the gold query does not run."""

@@ -83,7 +83,7 @@
       for (const row of table.rows) [...row.cells].forEach((cell, place) => { cell.hidden = !visible[place]; });
     }
     const wanted = name.value.trim().toLowerCase();
-    const lacking = new Set([...matrix.tBodies[0].rows].filter((row) => [...row.cells].some((cell, place) => place > 1 && !cell.hidden && cell.dataset.value === undefined)).map((row) => row.dataset.model));
+    const lacking = new Set([...matrix.tBodies[0].rows].filter((row) => [...row.cells].some((cell, place) => place > 0 && !cell.hidden && cell.dataset.value === undefined)).map((row) => row.dataset.model));
     const passes = ([label, about]) => label.toLowerCase().includes(wanted)
       && (!family.value || about.family === family.value)
       && (!weights.value || about.weights === weights.value)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from lm_eval import simple_evaluate
 from lm_eval.tasks import TaskManager
+from support.asking import of_one
 
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.cogs import load
@@ -34,21 +35,21 @@ def pairs() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("right", [(True, True), (True, False), (False, True), (False, False)])
 def test_one_document(right: tuple[bool, bool]) -> None:
     doc = next(doc for doc in pairs() if kind_of(doc["type"]) == LEXICAL)
-    results = process_results(
+    rows = process_results(
         doc, [form if ok else "" for form, ok in zip(doc["form"], right, strict=True)]
     )
-    assert list(results) == [e["metric"] for e in metric_list(cogs_corpus="mini")]
-    for scope in ("all", LEXICAL):
-        assert results[f"without/{scope}"] == right[0]
-        assert results[f"with/{scope}"] == right[1]
-        assert results[f"difference/{scope}"] == right[0] - right[1]
-    assert results[f"difference/{STRUCTURAL}"] is None
+    assert [row["substitution"] for row in rows] == ["without", "with"]
+    assert [row["exact_match"] for row in rows] == list(right)
+    assert {row["kind"] for row in rows} == {LEXICAL}
+    assert of_one("cogs", rows, "difference") == right[0] - right[1]
+    assert of_one("cogs", rows, "difference/lexical") == right[0] - right[1]
+    assert of_one("cogs", rows, "difference/structural") is None
 
 
 def test_the_words_of_the_other_request_are_wrong() -> None:
     doc = next(doc for doc in pairs() if kind_of(doc["type"]) == LEXICAL)
     swapped = process_results(doc, doc["form"][::-1])
-    assert swapped["without/all"] == swapped["with/all"] == 0.0
+    assert [row["exact_match"] for row in swapped] == [0.0, 0.0]
 
 
 def evaluate(path: Path) -> dict[str, Any]:
@@ -76,28 +77,28 @@ def test_a_whole_run(tmp_path: Path) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     scores = evaluate(file)
-    for scope in ("all", LEXICAL, STRUCTURAL):
+    for part in (None, LEXICAL, STRUCTURAL):
         means = [
             np.mean(values)
             for type_, values in differences.items()
-            if scope in ("all", kind_of(type_))
+            if part in (None, kind_of(type_))
         ]
-        assert scores[f"difference/{scope}"] == pytest.approx(np.mean(means))
-        assert scores[f"difference/{scope}"] == pytest.approx(
-            scores[f"without/{scope}"] - scores[f"with/{scope}"]
-        )
+        metric = f"difference/{part}" if part else "difference"
+        assert scores[metric] == pytest.approx(np.mean(means))
         error = np.std(means, ddof=1) / np.sqrt(len(means))
-        assert scores[f"difference/{scope}_stderr"] == pytest.approx(error)
-    ranges = {one["metric"]: one.get("range") for one in metric_list(cogs_corpus="mini")}
-    assert ranges["difference/all"] == [-1, 1]
-    assert ranges["with/all"] == [0, 1]
+        assert scores[f"{metric}_stderr"] == pytest.approx(error)
+    both = scores["exact_match/without"] - scores["exact_match/with"]
+    assert scores["difference"] == pytest.approx(both)
+    card = cards()["cogs"]
+    limits = [card.question_of(name).measure.limits for name in metric_list()]
+    assert limits == [(-1, 1)] * 3 + [(0, 1)] * 2
 
 
 def test_published_overestimation_is_on_the_card() -> None:
     """The paper's "between 14 and 19 points" are differences of its own table."""
     card = cards()["cogs"]
     gen = {
-        task: reference.figures["all"]
+        task: reference.figures["exact_match"]
         for reference in card.references
         if reference.label == "T5-base"
         for task in reference.tasks
@@ -108,8 +109,8 @@ def test_published_overestimation_is_on_the_card() -> None:
             r.figures for r in card.references if f"cogs_overestimation_{lexicon}" in r.tasks
         )
         without, with_ = gen["cogs_unmodified_gen"], gen[f"cogs_{lexicon}_gen"]
-        assert figures["difference/all"] == pytest.approx(without - with_)
-        assert 0.14 <= figures["difference/all"] < 0.195
+        assert figures["difference"] == pytest.approx(without - with_)
+        assert 0.14 <= figures["difference"] < 0.195
 
 
 def log(path: Path, rows: list[tuple[str, str]]) -> Path:
@@ -129,9 +130,10 @@ def test_two_logs_become_the_answers_of_one_task(tmp_path: Path, cli: Callable[.
     assert done.returncode == 0, done.stderr
     assert "500 examples" in done.stdout
     scores = evaluate(tmp_path / "answers.jsonl")
-    assert scores["without/all"] == scores["with/all"] == 1.0
+    assert scores["exact_match/without"] == scores["exact_match/with"] == 1.0
     assert pair(logs[1], logs[0], tmp_path / "turned.jsonl") == 500
-    assert evaluate(tmp_path / "turned.jsonl")["with/lexical"] == 0.0
+    turned = evaluate(tmp_path / "turned.jsonl")
+    assert turned["exact_match/with"] < 0.5 and turned["difference/lexical"] == 0.0
 
 
 def test_logs_that_do_not_fit_are_one_clear_line(tmp_path: Path) -> None:

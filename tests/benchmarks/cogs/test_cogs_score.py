@@ -17,15 +17,19 @@ from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.cogs.forms import normalise
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, STRUCTURAL, kind_of, types_of
 from lm_eval_ext.benchmarks.cogs.score import (
-    ALL,
     EQUIVALENT,
     EXACT,
     metric_list,
     process_results,
-    scopes,
     score,
 )
+from lm_eval_ext.cards import cards
 from lm_eval_ext.harness.names import NONE, STDERR
+from lm_eval_ext.stats.measures import Question
+from lm_eval_ext.stats.statistics import figure, parts
+from lm_eval_ext.stats.table import frame
+
+ENDINGS = ("", STDERR)
 
 pytestmark = pytest.mark.slow
 
@@ -98,54 +102,24 @@ HOSTILE = [
 @pytest.mark.parametrize("answer", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_answers_are_wrong_and_cost_little(answer: str) -> None:
     doc = {"id": "gen/1", "type": "cp_recursion", "corpus": "cogs", "split": "gen", "form": GOLD}
-    results = process_results(doc, [answer])
-    assert results[f"{EXACT}/{ALL}"] == results[f"{EQUIVALENT}/{ALL}"] == 0.0
+    (row,) = process_results(doc, [answer])
+    assert row[EXACT] == row[EQUIVALENT] == 0.0
 
 
 @pytest.mark.parametrize("split", ["id", "testlex", "gen"])
 @pytest.mark.parametrize("corpus", ["cogs", "mini"])
-def test_a_document_has_every_metric_and_none_where_it_does_not_belong(
-    corpus: str, split: str
-) -> None:
-    names = [entry["metric"] for entry in metric_list(cogs_corpus=corpus, cogs_split=split)]
-    assert len(names) == 4 * len(scopes(corpus, split))
+def test_a_row_has_its_type_and_on_gen_its_kind(corpus: str, split: str) -> None:
     for type_ in types_of(corpus, split):
         doc = {"id": "x/1", "type": type_, "corpus": corpus, "split": split, "form": GOLD}
-        results = process_results(doc, [GOLD])
-        assert list(results) == names
-        concerned = {name.partition("/")[2] for name, value in results.items() if value is not None}
-        expected = {ALL} if split == "id" else {ALL, type_}
-        if split == "gen":
-            expected.add(kind_of(type_))
-        assert concerned == {name + end for name in expected for end in ("", STDERR)}
-
-
-@pytest.mark.parametrize(
-    ("split", "type_", "clusters"),
-    [
-        ("id", "in_distribution", {"all": "x/1"}),
-        ("testlex", "bless_active", {"all": "bless_active", "bless_active": "x/1"}),
-        ("gen", "cp_recursion",
-         {"all": "cp_recursion", "structural": "cp_recursion", "cp_recursion": "x/1"}),
-    ],
-)  # fmt: skip
-def test_scopes_of_several_types_are_clustered_by_type(
-    split: str, type_: str, clusters: dict[str, str]
-) -> None:
-    doc = {"id": "x/1", "type": type_, "corpus": "cogs", "split": split, "form": GOLD}
-    results = process_results(doc, [GOLD])
-    assert {name: value.cluster for name, value in results.items() if value is not None} == {
-        f"{metric}/{scope}{end}": cluster
-        for metric in ("exact_match", "equivalent")
-        for scope, cluster in clusters.items()
-        for end in ("", STDERR)
-    }
+        (row,) = process_results(doc, [GOLD])
+        kind = {"kind": kind_of(type_)} if split == "gen" else {}
+        assert row == {"type": type_, **kind, EXACT: 1.0, EQUIVALENT: 1.0}
 
 
 def test_metrics_are_those_of_cogss_gen_unless_told_otherwise() -> None:
     assert metric_list() == metric_list(cogs_corpus="cogs", cogs_split="gen")
-    assert len(scopes("cogs", "gen")) == 24
-    assert scopes("cogs", "id") == ("all",)
+    assert metric_list()[0] == EXACT and len(metric_list()) == 3
+    assert metric_list(cogs_split="testlex") == [EXACT]
 
 
 class Run:
@@ -157,6 +131,13 @@ class Run:
         )
         self.task = manager.load(name)["tasks"][name]
         self.docs = self.task.eval_docs.to_list()
+
+    def rows(self, answers: list[str]) -> Any:
+        """The long table of the answers."""
+        return frame(
+            (doc["id"], doc["id"], (doc["type"], doc["id"]), process_results(doc, [answer]))
+            for doc, answer in zip(self.docs, answers, strict=True)
+        )
 
     def __call__(self, answers: list[str]) -> dict[str, Any]:
         raw: dict[tuple[str, str], list[Any]] = defaultdict(list)
@@ -183,11 +164,11 @@ def test_gold_answers_are_right_in_every_type_and_shifted_ones_nearly_never(gen:
     some = copy(gen)
     some.docs = gen.docs[::3]
     shifted = some([*gold[3::3], gold[0]])
-    for metric in (EXACT, EQUIVALENT):
-        for scope in (ALL, LEXICAL, STRUCTURAL, *types_of("cogs", "gen")):
-            assert scores[f"{metric}/{scope}"] == 1.0
-            assert scores[f"{metric}/{scope}{STDERR}"] == 0.0
-            assert shifted[f"{metric}/{scope}"] < 0.01
+    assert {name + end for name in metric_list() for end in ENDINGS} <= set(scores)
+    for metric in metric_list():
+        assert scores[metric] == 1.0
+        assert scores[f"{metric}{STDERR}"] == 0.0
+        assert shifted[metric] < 0.01
 
 
 @pytest.mark.slow
@@ -203,9 +184,9 @@ def test_golds_shuffled_and_renamed_are_equivalent_and_not_exact(gen: Run) -> No
         rng.shuffle(parts)
         text = definites + mark + " AND ".join(parts)
         reworded.append(text.replace("x _ ", "x _ 1"))
-    scores = some(reworded)
-    assert scores[f"{EQUIVALENT}/{ALL}"] == 1.0
-    assert scores[f"{EXACT}/{ALL}"] == 0.0
+    table = some.rows(reworded)
+    assert table[EQUIVALENT].mean() == 1.0
+    assert table[EXACT].mean() == 0.0
 
 
 def test_standard_errors_are_clustered_by_type_and_within_a_type_by_document(gen: Run) -> None:
@@ -213,29 +194,29 @@ def test_standard_errors_are_clustered_by_type_and_within_a_type_by_document(gen
     types = types_of("cogs", "gen")
     rates = {type_: place / len(types) for place, type_ in enumerate(types)}
     right = [rng.random() < rates[doc["type"]] for doc in gen.docs]
-    scores = gen([doc["form"] if ok else "" for doc, ok in zip(gen.docs, right, strict=True)])
+    table = gen.rows([doc["form"] if ok else "" for doc, ok in zip(gen.docs, right, strict=True)])
     by_type: dict[str, list[bool]] = defaultdict(list)
     for doc, ok in zip(gen.docs, right, strict=True):
         by_type[doc["type"]].append(ok)
-    for scope, kind in ((ALL, None), (LEXICAL, LEXICAL), (STRUCTURAL, STRUCTURAL)):
+    asked = cards()["cogs"].question_of(EXACT)
+    for kind in (None, LEXICAL, STRUCTURAL):
         means = [sum(v) / 1000 for t, v in by_type.items() if kind is None or kind_of(t) == kind]
         mean = sum(means) / len(means)
         deviation = math.sqrt(sum((m - mean) ** 2 for m in means) / (len(means) - 1))
-        assert scores[f"{EXACT}/{scope}"] == pytest.approx(mean)
-        assert scores[f"{EXACT}/{scope}{STDERR}"] == pytest.approx(
-            deviation / math.sqrt(len(means))
-        )
-    for type_, members in by_type.items():
+        found = figure(table, Question(asked.measure, {"kind": (kind,)} if kind else {}))
+        assert found.value == pytest.approx(mean)
+        assert found.stderr == pytest.approx(deviation / math.sqrt(len(means)))
+    for part, question in parts(table, Question(asked.measure, by=("type",))):
+        members = by_type[part["type"]]
         mean = sum(members) / 1000
-        assert scores[f"{EXACT}/{type_}"] == mean
-        assert scores[f"{EXACT}/{type_}{STDERR}"] == pytest.approx(
-            math.sqrt(mean * (1 - mean) / 999)
-        )
+        found = figure(table, question)
+        assert found.value == mean
+        assert found.stderr == pytest.approx(math.sqrt(mean * (1 - mean) / 999))
 
 
 def test_types_without_documents_have_no_figure() -> None:
     mini = Run("cogs_mini_gen")
     mini.docs = [doc for doc in mini.docs if doc["type"] in ("cp_recursion", "pp_recursion")]
     scores = mini([doc["form"] for doc in mini.docs])
-    assert scores[f"{EXACT}/{LEXICAL}"] == scores[f"{EXACT}/active_to_passive"] == NONE
-    assert scores[f"{EXACT}/{STRUCTURAL}"] == scores[f"{EXACT}/{ALL}"] == 1.0
+    assert scores[f"{EXACT}/{LEXICAL}"] == NONE
+    assert scores[f"{EXACT}/{STRUCTURAL}"] == scores[EXACT] == 1.0

@@ -7,27 +7,20 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.asking import ask
 
 from lm_eval_ext.benchmarks.diner import mini
-from lm_eval_ext.benchmarks.diner.counts import (
-    Counts,
-    f1_of_sums,
-    mean_f1,
-    micro_f1,
-    micro_f1_estimate,
-)
+from lm_eval_ext.benchmarks.diner.counts import Counts
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary
 from lm_eval_ext.benchmarks.diner.score import (
-    component_metrics,
     components,
     counts,
     counts_by_kind,
     name,
-    name_metrics,
     set_counts,
 )
-from lm_eval_ext.stats import interval
-from lm_eval_ext.stats.intervals import UNIT
+from lm_eval_ext.stats.statistics import Figure
+from lm_eval_ext.stats.sums import f1_of_sums
 
 # Words of the embedded glossary: food 番茄=西红柿 鸡蛋=蛋 土豆=马铃薯 牛肉 茄子 豆腐 鸡肉=鸡
 # 鱼=鱼片 香菇=冬菇 粥 饭 鸡翅; action 炒=小炒 炖 烤 红烧; flavour 麻辣 糖醋.
@@ -72,13 +65,20 @@ def test_the_table(case: tuple[str, str, int, Fraction, int, Fraction]) -> None:
 def test_figures_over_documents() -> None:
     chosen = [CASES[0], CASES[1], CASES[10], CASES[13]]
     found = [counts(gold, prediction, mini.glossary()) for gold, prediction, *_ in chosen]
+    documents = [(str(place), one) for place, one in enumerate(found)]
     # TP 2+1+0+3 = 6; predicted 2+2+0+4.5 = 8.5; gold 2+2+2+3 = 9; 12/17.5 = 24/35.
-    assert micro_f1(found) == float(F(24, 35))
-    # (1 + 1/2 + 0 + 4/5) / 4 = 2.3/4.
-    assert mean_f1(found) == 0.575
-    assert micro_f1([]) is None
-    assert mean_f1([]) is None
-    assert micro_f1([Counts(0, F(0), 2)]) == 0.0
+    assert micro_f1(documents).value == pytest.approx(float(F(24, 35)))
+    assert micro_f1([]).value is None
+    assert micro_f1([("a", Counts(0, F(0), 2))]).value == 0.0
+
+
+def micro_f1(documents: list[tuple[str, Counts]]) -> Figure:
+    """Of dishes and counts."""
+    rows = (
+        (str(place), str(place), (dish,), [{"kind": "all", **one.row()}])
+        for place, (dish, one) in enumerate(documents)
+    )
+    return ask("diner", rows, "micro_f1")
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,8 @@ def test_kinds(gold: str, prediction: str, food: object, action: object, flavour
     ("prediction", "exact"), [("番茄炒蛋", 1.0), ("西红柿炒蛋", 0.0), ("番茄炒蛋 ", 0.0)]
 )
 def test_exact_match_knows_no_synonyms(prediction: str, exact: float) -> None:
-    scored = name("番茄炒蛋", "AddOne", prediction, mini.glossary(), ["AddOne", "CombTwo"])
-    assert scored["exact_match"] == scored["exact_match:AddOne"] == exact
-    assert scored["exact_match:CombTwo"] is None
+    (scored, *_) = name("番茄炒蛋", prediction, mini.glossary())
+    assert scored["exact_match"] == exact
 
 
 @pytest.mark.parametrize("gold", ["", "宫保虾仁", "红烧 牛肉"])
@@ -132,17 +131,17 @@ def test_a_gold_name_that_does_not_parse_is_refused(gold: str) -> None:
 def test_the_authors_mean_gives_nothing_to_what_does_not_parse(
     prediction: str, ours: float, authors: float
 ) -> None:
-    scored = name("番茄炒蛋", "AddOne", prediction, mini.glossary(), ["AddOne"])
-    assert (scored["mean_f1"], scored["mean_f1_authors"]) == (ours, authors)
+    (scored, *_) = name("番茄炒蛋", prediction, mini.glossary())
+    assert (scored["f1"], scored["f1_authors"]) == (ours, authors)
 
 
 def test_the_authors_mean_takes_the_answers_about_components_together() -> None:
     # Three are right, and one flavour is too many: 6/7. Each answer's F1 is 1, 0 and 1.
-    scored = components("番茄炒蛋", ["炒", "麻辣", "番茄、鸡蛋"], mini.glossary())
-    assert (scored["mean_f1"], scored["mean_f1_authors"]) == (2 / 3, 6 / 7)
+    (scored, *_) = components("番茄炒蛋", ["炒", "麻辣", "番茄、鸡蛋"], mini.glossary())
+    assert (scored["f1"], scored["f1_authors"]) == (2 / 3, 6 / 7)
     # It does not matter to them which question is answered: 番茄 counts, and once.
-    scored = components("番茄炒蛋", ["炒", "番茄", "番茄"], mini.glossary())
-    assert (scored["mean_f1"], scored["mean_f1_authors"]) == (pytest.approx(5 / 9), 0.8)
+    (scored, *_) = components("番茄炒蛋", ["炒", "番茄", "番茄"], mini.glossary())
+    assert (scored["f1"], scored["f1_authors"]) == (pytest.approx(5 / 9), 0.8)
 
 
 def test_sets_of_components() -> None:
@@ -220,37 +219,24 @@ def test_the_order_of_documents_changes_nothing(
 ) -> None:
     turned = list(documents)
     random.shuffle(turned)
-    for figure in (micro_f1, mean_f1):
-        assert figure(one for _, one in documents) == figure(one for _, one in turned)
-    assert micro_f1_estimate(documents) == micro_f1_estimate(turned)
+    assert micro_f1(documents) == micro_f1(turned)
 
 
 def test_the_spread_clusters_by_dish() -> None:
     right, wrong = Counts(2, F(2), 2), Counts(0, F(2), 2)
-    assert micro_f1_estimate([]) is None
-    assert micro_f1_estimate([("鱼", right), ("鱼", wrong)]) is None
-    same = micro_f1_estimate([("鱼", right), ("饭", right)])
-    assert same is not None
+    assert micro_f1([("鱼", right), ("鱼", wrong)]).stderr is None
+    same = micro_f1([("鱼", right), ("饭", right)])
     assert (same.value, same.stderr) == (1, 0)
     dishes = [(str(number), right if number % 2 else wrong) for number in range(40)]
-    alone, tenfold = micro_f1_estimate(dishes), micro_f1_estimate(dishes * 10)
-    assert alone is not None and tenfold is not None
+    alone, tenfold = micro_f1(dishes), micro_f1(dishes * 10)
     # Ten equal recipes of a dish tell no more than one.
     assert alone.stderr == pytest.approx(tenfold.stderr, abs=1e-12)
     # F1 is here the share of right dishes: sqrt(1/2 * 1/2 / 40).
     assert alone.stderr == pytest.approx((0.25 / 40) ** 0.5, rel=0.1)
-    found = interval(alone, UNIT)
-    assert found is not None
-    assert found.low < 0.5 < found.high
+    assert alone.low is not None and alone.high is not None
+    assert alone.low < 0.5 < alone.high
 
 
 def test_resampled_sums_have_the_same_f1() -> None:
     sums = np.array([[3, 4, 5], [0, 0, 1], [0, 0, 0]], dtype=float)
     assert f1_of_sums(sums) == pytest.approx([6 / 9, 0, np.nan], nan_ok=True)
-
-
-def test_the_direction_of_metrics() -> None:
-    lower = ("unparsed", "no_answer")
-    for entry in (*name_metrics(["AddOne"]), *component_metrics()):
-        metric = entry["metric"]
-        assert entry["higher_is_better"] == (not metric.endswith("_stderr") and metric not in lower)

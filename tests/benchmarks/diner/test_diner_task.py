@@ -3,27 +3,24 @@
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import json
-import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lm_eval.api.registry import get_aggregation
 from lm_eval.tasks import TaskManager
 from support import diner_own
+from support.old_names import Old
 
 from lm_eval_ext._autoload import tasks_folder
-from lm_eval_ext.benchmarks.diner import counts, load, mini, score
+from lm_eval_ext.benchmarks.diner import load, mini, score
 from lm_eval_ext.benchmarks.diner.files import REPORT
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 from lm_eval_ext.harness.names import NONE, NOT_SCORABLE, STDERR
-from lm_eval_ext.stats import clustered_standard_error
+from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
 
 GLOSSARY = Glossary.of(diner_own.GLOSSARY)
-COUNTED = (counts.TP, counts.PREDICTED, counts.GOLD)
-CATEGORIES = ["AddOne", "RecoTwo"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,18 +37,19 @@ def task(name: str, **metadata: Any) -> Any:
     return manager.load(name)["tasks"][name]
 
 
-def aggregated(task_list: list[dict[str, Any]], scored: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        entry["metric"]: get_aggregation(entry["aggregation"])(
-            [document[entry["metric"]] for document in scored]
-        )
-        for entry in task_list
-    }
-
-
-def names(answers: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
-    scored = [score.name(gold, kind, given, GLOSSARY, CATEGORIES) for gold, kind, given in answers]
-    return aggregated(score.name_metrics(CATEGORIES), scored)
+def names(answers: Sequence[tuple[str, str, str]]) -> Old:
+    return Old(
+        "diner",
+        (
+            (
+                str(place), str(place), (gold,),
+                score.by_glossary(
+                    {"answer": gold, "category": kind}, [given], glossary=GLOSSARY, asks_name=True
+                ),
+            )
+            for place, (gold, kind, given) in enumerate(answers)
+        ),
+    )  # fmt: skip
 
 
 def test_micro_and_mean_f1_differ_as_arithmetic_says() -> None:
@@ -93,21 +91,25 @@ def test_errors_are_clustered_by_dish() -> None:
     several = names([(gold, "RecoTwo", given) for gold, given in dishes])
     assert several["micro_f1" + STDERR] > 0
     values = [
-        score.name(gold, "RecoTwo", given, GLOSSARY, CATEGORIES)["mean_f1_stderr"]
-        for gold, given in dishes
+        ClusteredValue(score.counts(gold, given, GLOSSARY).f1, gold) for gold, given in dishes
     ]
     assert several["mean_f1" + STDERR] == clustered_standard_error(values)
 
 
 def test_a_category_without_documents_has_no_figure() -> None:
     found = names([("炒牛肉", "RecoTwo", "炒牛肉")])
-    assert found["micro_f1:AddOne"] == found["exact_match:AddOne"] == NONE
-    assert found["micro_f1:flavour"] == NONE
+    assert set(found.table["category"]) == {"RecoTwo"}
+    assert "flavour" not in set(found.table["kind"])
 
 
-def components(answers: Sequence[tuple[str, list[str]]]) -> dict[str, Any]:
-    scored = [score.components(gold, given, GLOSSARY) for gold, given in answers]
-    return aggregated(score.component_metrics(), scored)
+def components(answers: Sequence[tuple[str, list[str]]]) -> Old:
+    return Old(
+        "diner",
+        (
+            (str(place), str(place), (gold,), score.components(gold, given, GLOSSARY))
+            for place, (gold, given) in enumerate(answers)
+        ),
+    )
 
 
 def test_component_questions_by_hand() -> None:
@@ -139,13 +141,6 @@ def test_where_nothing_was_asked_for_nothing_is_right() -> None:
     assert found["mean_f1:action"] == found["exact_match"] == found["micro_f1"] == 1
 
 
-def test_counted_values_travel_between_ranks() -> None:
-    one = counts.Counted(score.counts("炒牛肉", "宫保牛肉", GLOSSARY), "炒牛肉")
-    sent = pickle.loads(pickle.dumps(one))
-    assert (sent, sent.counts, sent.cluster) == (one, one.counts, one.cluster)
-    assert json.loads(json.dumps(one)) == float(one)
-
-
 def gold_components(name: str, glossary: Glossary) -> list[str]:
     words = glossary.words_in(name) or ()
     by_kind: dict[str, list[str]] = {kind: [] for kind in ASKED_KINDS}
@@ -159,20 +154,16 @@ def gold_components(name: str, glossary: Glossary) -> list[str]:
 @pytest.mark.parametrize("kind", ["name", "name_random", "components", "cp", "icl", "icl_oracle"])
 def test_gold_answers_reach_one(kind: str) -> None:
     loaded = task(f"diner_mini_{kind}")
-    scored = []
     for doc in loaded.eval_docs:
         right = (
             gold_components(doc["answer"], mini.glossary())
             if kind == "components"
             else [doc["answer"]]
         )
-        scored.append(loaded.process_results(doc, right))
-    found = aggregated(loaded.config.metric_list, scored)
-    for metric, value in found.items():
-        if not metric.endswith(STDERR) and not metric.startswith(COUNTED):
-            assert value == (0 if metric in {"unparsed", "no_answer"} else 1), metric
-        elif metric.startswith("true_positives") and not metric.endswith(STDERR):
-            assert value == found[metric.replace("true_positives", "gold")], metric
+        for row in loaded.process_results(doc, right)["rows"]:
+            assert row["hits"] == row["predicted"] == row["gold"]
+            assert {row.get(name, 1) for name in ("f1", "f1_authors", "exact_match")} == {1}
+            assert {row.get(name, 0) for name in ("unparsed", "no_answer")} == {0}
 
 
 def test_in_context_prompts_hold_two_recipes_and_the_question() -> None:

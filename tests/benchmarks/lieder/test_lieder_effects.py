@@ -18,7 +18,7 @@ from lm_eval_ext.benchmarks.lieder.effects import (
 )
 from lm_eval_ext.benchmarks.lieder.records import FAMILIES
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.samples import Sample
+from lm_eval_ext.stats.table import Scored, frame
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ PAPERS = ("llama2_7B", "babbage-002")
 """Of the recorded runs those that are in the paper; gpt2 is in its repository only."""
 
 A_N = "affirmative_negation"
-Runs = dict[str, dict[str, list[Sample]]]
+Runs = dict[str, dict[str, Any]]
 
 
 def recorded(folder: Path, models: tuple[str, ...]) -> Runs:
@@ -36,32 +36,33 @@ def recorded(folder: Path, models: tuple[str, ...]) -> Runs:
             file = folder / f"lieder/recorded/{experiment}_{model}.responses.jsonl"
             rows = [json.loads(line) for line in file.read_text().splitlines()]
             stimuli = folder / f"lieder/stimuli/{experiment}_stimuli.jsonl"
-            samples = []
+            scored = []
             for place, group in enumerate(load.read(stimuli, experiment)):  # type: ignore[arg-type]
                 doc = load.to_document(group, experiment)  # type: ignore[arg-type]
                 answers = [row["response"] for row in rows[12 * place : 12 * place + 12]]
-                scores = score.process_results(doc, answers)
-                samples.append(Sample((str(place), 0), doc, "", "", scores))
-            runs.setdefault(model, {})[f"lieder_{experiment}"] = samples
+                made_of = score.process_results(doc, answers)
+                scored.append((str(place), str(place), (doc["item"],), made_of))
+            runs.setdefault(model, {})[f"lieder_{experiment}"] = frame(scored)
     return runs
 
 
 def made(right: Callable[[str, int, str], bool], models: int = 2) -> Runs:
     """Verdicts for 16 items in three families; ``right`` gets task, item and comparison."""
 
-    def sample(task: str, item: int, family: str) -> Sample:
-        doc: dict[str, Any] = {"item": f"{item}_noun", "family": family}
-        scores: dict[str, float | None] = {
-            f"{metric}/{one.name}": float(right(task, item, one.name))
+    def document(task: str, item: int, family: str) -> Scored:
+        rows = [
+            {
+                "metric": metric, "comparison": one.name, "family": family,
+                "correct": float(right(task, item, one.name)),
+            }
             for metric in ("direct", "relative")
             for one in score.SEVENTEEN
-        }
-        scores["direct/pos_neg_s>pos_pos_s:other"] = None
-        return Sample((f"{item} {family}", 0), doc, "", "", scores)
+        ]  # fmt: skip
+        return f"{item} {family}", "", (f"{item}_noun",), [*rows, {"undefined": 0.0}]
 
     return {
         f"model {number}": {
-            task: [sample(task, item, family) for item in range(16) for family in FAMILIES]
+            task: frame(document(task, item, family) for item in range(16) for family in FAMILIES)
             for task in ("lieder_base", "lieder_diff")
         }
         for number in range(models)
@@ -157,8 +158,7 @@ def test_distance_sets_the_second_clause_against_the_first() -> None:
 def test_the_order_of_samples_does_not_matter() -> None:
     runs = made(lambda task, item, name: (hash((task, item, name)) + item) % 3 > 0)
     turned: Runs = {
-        model: {task: samples[::-1] for task, samples in tasks.items()}
-        for model, tasks in runs.items()
+        model: {task: table[::-1] for task, table in tasks.items()} for model, tasks in runs.items()
     }
     for effect in EFFECTS.values():
         assert analyse(effect, runs, family=ALL, metric="direct") == analyse(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.asking import of_one, pick
 
 from lm_eval_ext.benchmarks.lieder import load, score
 from lm_eval_ext.benchmarks.lieder.records import FOUR_CONTEXTS, SIX_CONTEXTS
@@ -51,7 +52,7 @@ def test_every_recorded_accuracy(real_data: Path, experiment: str, model: str, m
         results = [answers[pair] for pair in zip(doc["context"], doc["continuation"], strict=True)]
         scored = score.process_results(doc, results)
         for name in expected:
-            correct[name] += int(scored[f"{metric}/{name}"])
+            correct[name] += int(pick(scored, "correct", metric=metric, comparison=name))
     assert correct == {name: figures["correct"] for name, figures in expected.items()}
     assert {figures["n"] for figures in expected.values()} == {len(groups)}
     names = {c.name for c in score.comparisons_of(experiment)}  # type: ignore[arg-type]
@@ -90,31 +91,32 @@ def test_a_model_that_knows_everything_and_one_that_knows_the_opposite() -> None
         scored = score.score(values, "base")
         for metric in ("direct", "relative"):
             for name in ("mean", *score.REQUIREMENTS):
-                assert scored[f"{metric}/{name}"] == expected, (metric, name)
+                where = {} if name == "mean" else {"requirement": name}
+                assert of_one("lieder", scored, metric, **where) == expected, (metric, name)
 
 
 def test_ties_and_undefined_probabilities_are_not_right() -> None:
     flat = score.score(dict.fromkeys(FOUR + NONREF, -3.0), "base")
-    assert {value for name, value in flat.items() if name != "undefined"} == {0.0}
-    assert flat["undefined"] == 0.0
+    assert {row["correct"] for row in flat if "correct" in row} == {0.0}
+    assert pick(flat, "undefined") == 0.0
     broken = score.score(
         dict.fromkeys(FOUR + NONREF, -3.0) | {"pos_neg_s": math.nan, "neg_neg_s": -math.inf}, "base"
     )
-    assert broken["undefined"] == pytest.approx(2 / 12)
-    assert broken["direct/pos_neg_s>neg_neg_s"] == 0.0
-    assert broken["direct/neg_pos_s>neg_neg_s"] == 1.0
+    assert pick(broken, "undefined") == pytest.approx(2 / 12)
+    verdicts = {
+        row["comparison"]: row["correct"] for row in broken if row.get("metric") == "direct"
+    }
+    assert verdicts["pos_neg_s>neg_neg_s"] == 0.0
+    assert verdicts["neg_pos_s>neg_neg_s"] == 1.0
 
 
-def test_results_are_named_and_clustered_and_every_sentence_is_needed() -> None:
+def test_rows_have_their_facets_and_every_sentence_is_needed() -> None:
     doc = {"condition": FOUR + NONREF, "experiment": "base", "item": "kite"}
     doc["family"] = "know_doubt"
     results = [(-1.0, False)] * len(FOUR + NONREF)
     scored = score.process_results(doc, results)
-    entries = score.metric_list("base")
-    assert [entry["metric"] for entry in entries] == list(scored)
-    assert {value.cluster for value in scored.values() if value is not None} == {"kite"}
-    better = {entry["metric"]: entry["higher_is_better"] for entry in entries}
-    assert better["direct/mean"] and not better["undefined"]
+    assert len(scored) == 2 * 17 + 1
+    assert {row["family"] for row in scored} == {"know_doubt"}
     with pytest.raises(ValueError, match="shorter"):
         score.process_results(doc, results[1:])
 
@@ -123,19 +125,18 @@ def test_means_are_means_of_the_comparisons() -> None:
     values = {condition: -float(i * i % 7) for i, condition in enumerate(FOUR + NONREF)}
     scored = score.score(values, "base")
     for metric in ("direct", "relative"):
-        fifteen = [scored[f"{metric}/{c.name}"] for c in score.FIFTEEN]
-        assert scored[f"{metric}/mean"] == pytest.approx(sum(fifteen) / 15)
+        right = {row["comparison"]: row["correct"] for row in scored if row.get("metric") == metric}
+        fifteen = [right[c.name] for c in score.FIFTEEN]
+        assert of_one("lieder", scored, metric) == pytest.approx(sum(fifteen) / 15)
         for requirement in (*score.REQUIREMENTS, score.DISTANCE):
-            own = [
-                scored[f"{metric}/{c.name}"]
-                for c in score.SEVENTEEN
-                if c.requirement == requirement
-            ]
-            assert scored[f"{metric}/{requirement}"] == pytest.approx(sum(own) / len(own))
+            own = [right[c.name] for c in score.SEVENTEEN if c.requirement == requirement]
+            found = of_one("lieder", scored, metric, requirement=requirement)
+            assert found == pytest.approx(sum(own) / len(own))
 
 
 def test_two_has_no_relative_metric_and_sixteen_numeral_comparisons() -> None:
     scored = score.score(dict.fromkeys(SIX, 0.0), "two")
-    assert not [name for name in scored if name.startswith("relative")]
-    assert "direct/numeral" in scored
+    assert {row.get("metric") for row in scored} == {"direct", None}
+    assert "numeral" in {row.get("requirement") for row in scored}
+    assert score.metric_list("two")[0] == "comparisons_with_two"
     assert sum(c.requirement == score.NUMERAL for c in score.THIRTY_THREE) == 16

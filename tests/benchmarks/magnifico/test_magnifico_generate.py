@@ -207,8 +207,8 @@ def scores(shop: Path, model: Any, **options: Any) -> tuple[Any, Any, Any]:
     )
     assert results is not None
     found = results["results"][task]
-    names = "execution_accuracy:base", "execution_accuracy:novel", "relative_performance"
-    return tuple(found[f"populated/{name},query"] for name in names)  # type: ignore[return-value]
+    names = "sql_execution_accuracy/base", "sql_execution_accuracy/novel", "relative_performance"
+    return tuple(found[f"{name},query"] for name in names)  # type: ignore[return-value]
 
 
 def test_the_task_file_is_evaluated(shop: Path, kept_cache: Path, tiny_models: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from support.asking import pick
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.magnifico import load
@@ -26,17 +27,14 @@ def check_own(database: str, folder: Path, engine: str) -> str:
     docs = list(made)
     assert len(docs) == 8
     task = own_task(database, folder)
-    metrics = [one["metric"] for one in task.metrics()]
-    assert metrics
-    assert not any(one.startswith("populated/") for one in metrics)
+    assert task.metrics()[0] == "relative_performance/original"
     signature = task.dump_config()["metadata"]["signature"]
     assert signature["engine"].startswith(f"{engine}:")
     assert "populated" not in signature
     scores = [task.process_results(doc, [doc["query"]]) for doc in docs]
-    assert {float(one["original/execution_accuracy:base"]) for one in scores if one[
-        "original/execution_accuracy:base"] is not None} == {1.0}  # fmt: skip
+    assert {pick(one["rows"], "correct", database="original") for one in scores} == {1.0}
     wrong = task.process_results(docs[0], ["SELECT 42"])
-    assert wrong["original/execution_accuracy:base"] == 0
+    assert pick(wrong["rows"], "correct", database="original") == 0
     return str(docs[1]["prompt"])
 
 

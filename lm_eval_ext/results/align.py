@@ -1,0 +1,135 @@
+"""Matches the documents of several runs, or says why they cannot be compared."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.table import rows
+from lm_eval_ext.stats.measures import DOCUMENT
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FILTER = "filter"
+
+FREE = frozenset({"docs", "samples", "lm-eval-ext", "lm-eval", "chat", "answers"})
+"""Parts of a signature that may differ: the number of documents (those that all runs have are
+compared), the programs' versions (docs/signatures.md), and a chat template (with how answers are
+read after it), which shows in the prompts."""
+
+SETTINGS = frozenset({"config", "system", "multiturn", "instruction", "stops"})
+"""Parts that may differ, and with them the prompts, under ``--across-settings``."""
+
+
+class RefusedError(DataError):
+    """Runs that cannot be compared, with their signatures by the run's name."""
+
+    def __init__(self, message: str, signatures: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.signatures = dict(signatures)
+
+
+def align(
+    task: str, runs: Mapping[str, ResultsFile], *, across_settings: bool = False
+) -> "dict[str, DataFrame]":
+    """The long table of each run on a task, once they are known to have measured the same.
+
+    Documents are matched by lm-eval's hashes; those that only some runs have stay. With
+    ``across_settings`` prompts may differ, and the parts of signatures in ``SETTINGS``.
+
+    Raises:
+        RefusedError: If the runs did not measure the same thing, or share no document.
+        DataError: If samples are missing or cannot be read.
+    """
+    signatures = {name: results.signature(task) for name, results in runs.items()}
+    _check_signatures(signatures, FREE | SETTINGS if across_settings else FREE)
+    read = {name: rows(results, task) for name, results in runs.items()}
+    asked = {
+        name: table.drop_duplicates([FILTER, DOCUMENT]).set_index([FILTER, DOCUMENT])
+        for name, table in read.items()
+    }
+    first, *others = asked
+    for name in others:
+        columns = ["prompt", "target"]
+        both = asked[first][columns].join(asked[name][columns].add_suffix("_2"), how="inner")
+        if not len(both):
+            raise RefusedError(f"{task}: {first} and {name} share no document", signatures)
+        for column, what in (("target", "right answers"), ("prompt", "prompts")):
+            differ = both[both[column] != both[f"{column}_2"]]
+            if len(differ) and not (across_settings and column == "prompt"):
+                document = differ.index[0][1]
+                raise RefusedError(
+                    f"{task}: {first} and {name} had different {what} for the same document "
+                    f"(doc_hash {document[:12]}…)",
+                    {first: signatures[first], name: signatures[name]},
+                )
+    return read
+
+
+def align_tasks(
+    first: tuple[str, ResultsFile], second: tuple[str, ResultsFile]
+) -> "dict[str, DataFrame]":
+    """The long tables of two tasks of one benchmark, whose ``document`` is the item asked about.
+
+    Prompts may differ: such a comparison is about that.
+
+    Raises:
+        RefusedError: If documents of the two cannot be matched one to one.
+    """
+    signatures = {task: run.signature(task) for task, run in (first, second)}
+    found = {}
+    for task, run in (first, second):
+        card = run.card(task)
+        read = rows(run, task, items=card.item if card else ())
+        counts = read.groupby(DOCUMENT)["doc_hash"].nunique() if len(read) else None
+        if counts is None or "" in counts or counts.max() > 1:
+            raise RefusedError(
+                f"{task}: the documents of {first[0]} and {second[0]} cannot be matched one to one "
+                "by their items",
+                signatures,
+            )
+        found[task] = read
+    one, two = found.values()
+    if not set(one[DOCUMENT]) & set(two[DOCUMENT]):
+        raise RefusedError(f"{first[0]} and {second[0]} are not about the same items", signatures)
+    return found
+
+
+def parts_of(signature: str) -> dict[str, str]:
+    """The parts of a signature; of the version only the number before the dot."""
+    parts = {key: value for key, _, value in (one.partition(":") for one in signature.split("|"))}
+    if "version" in parts:
+        parts["version"] = parts["version"].partition(".")[0]
+    return parts
+
+
+def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
+    """The runs whose signature and documents are those of most; of as many, those of the first."""
+    measured = {}
+    for name, run in runs.items():
+        parts = parts_of(run.signature(task))
+        kept = (f"{key}:{value}" for key, value in parts.items() if key not in FREE)
+        measured[name] = (*kept, str(run.documents(task)))
+    counts = Counter(measured.values())
+    most = max(measured.values(), key=lambda one: counts[one], default=())
+    return frozenset(name for name, one in measured.items() if one == most)
+
+
+def _check_signatures(signatures: Mapping[str, str], free: frozenset[str]) -> None:
+    (first, signature), *others = signatures.items()
+    one = parts_of(signature)
+    for name, other in others:
+        two = parts_of(other)
+        differ = [
+            f"{key} ({one.get(key, 'none')} / {two.get(key, 'none')})"
+            for key in dict.fromkeys([*one, *two])
+            if key not in free and one.get(key) != two.get(key)
+        ]
+        if differ:
+            raise RefusedError(
+                f"{one.get('task', '?')}: {first} and {name} did not measure the same; "
+                f"their signatures differ in {', '.join(differ)}",
+                {first: signature, name: other},
+            )

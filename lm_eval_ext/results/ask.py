@@ -1,0 +1,171 @@
+"""Questions to the table of scores: from a command's options to figures of models."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lm_eval_ext.cards import Card
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.table import rows
+from lm_eval_ext.stats.measures import Measure, Question
+from lm_eval_ext.stats.statistics import Figure, figure, parts
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FIGURES = ("value", "stderr", "low", "high", "method", "documents", "clusters", "level")
+"""Columns of figures."""
+
+
+def question_of(run: ResultsFile, task: str, metric: str = "") -> Question:
+    """The question behind a task's metric or measure; without one, its headline.
+
+    Of tasks that aren't ours, and of older files, a metric is the mean of documents' values.
+
+    Raises:
+        OptionError: The task has neither.
+    """
+    card = run.card(task)
+    name = metric or run.headline(task)
+    if card and (run.is_current(task) or not run.scores(task)):
+        if name in card.metrics or name in card.measures:
+            return card.question_of(name)
+        there = ", ".join(dict.fromkeys([*card.measures, *run.scores(task)]))
+        raise OptionError(f"{task} has no metric {name}; it has {there}")
+    if name not in run.scores(task):
+        there = ", ".join(list(run.scores(task))[:16])
+        raise OptionError(f"{task} has no metric {name}; it has {there}")
+    unit: Any = run.unit(task, name) or "number"
+    lower = run.lower_is_better(task, name)
+    column, _, filter_name = name.partition(",")
+    measure = Measure(name=name, title=name, value=(column,), unit=unit, lower_is_better=lower)
+    return Question(measure, {"filter": (filter_name,)} if filter_name else {})
+
+
+def asked(
+    question: Question, where: Sequence[str], by: str, value: str, card: Card | None
+) -> Question:
+    """The question with a command's options added.
+
+    Args:
+        question: From :func:`question_of`.
+        where: Each ``FACET=VALUE`` or ``FACET=VALUE,VALUE``.
+        by: Facets, separated by commas; "" for none.
+        value: Another column of values; "" for the measure's.
+        card: The benchmark's; None for a task that isn't ours, which has no facets.
+
+    Raises:
+        OptionError: An option cannot be read, or names no facet.
+    """
+    filters: dict[str, tuple[str, ...]] = {}
+    for one in where:
+        facet, sign, values = one.partition("=")
+        if not sign or not values:
+            raise OptionError(f"--where {one}: write FACET=VALUE, such as {_example(card)}")
+        filters[facet] = tuple(values.split(","))
+    split = tuple(name.strip() for name in by.split(",") if name.strip())
+    there = card.facets if card else {}
+    for name in (*filters, *split):
+        if name not in there:
+            known = ", ".join(there) if there else "no facets: it is not one of our tasks"
+            raise OptionError(f"no facet {name}; there is {known}")
+    measure = question.measure
+    if value:
+        measure = measure.model_copy(update={"value": (value,)})
+    return Question(measure, {**question.where, **filters}, split)
+
+
+def _example(card: Card | None) -> str:
+    return f"{next(iter(card.facets))}=..." if card else "form=foreign"
+
+
+def figures(
+    run: ResultsFile, task: str, question: Question, *, alpha: float = 0.05
+) -> list[tuple[dict[str, str], Figure]]:
+    """The figure of each part; one without parts that lm-eval has as a metric needs no samples.
+
+    Raises:
+        OptionError: The samples hold no part, or none of the values asked for.
+        DataError: Samples are needed, and were not logged or cannot be read.
+    """
+    known = _noted(run, task, question) if alpha == 0.05 else None  # noqa: PLR2004
+    if known is not None:
+        return [({}, known)]
+    table = rows(run, task)
+    found = [(part, figure(table, one, alpha=alpha)) for part, one in parts(table, question)]
+    if not any(one.documents for _, one in found):
+        raise OptionError(f"{task}: {_nothing(table, question)}")
+    return found
+
+
+def _noted(run: ResultsFile, task: str, question: Question) -> Figure | None:
+    card = run.card(task)
+    if question.by or card is None or not run.is_current(task):
+        return run.scores(task).get(question.measure.name) if not question.by else None
+    for name, one in run.scores(task).items():
+        plain = name.partition(",")[0]
+        if plain in card.metrics:
+            own = card.question_of(plain)
+            if own.measure == question.measure and own.filter == question.filter:
+                return one
+    return None
+
+
+def _nothing(table: "DataFrame", question: Question) -> str:
+    """Why there is nothing to show."""
+    measure = question.measure
+    if missing := [name for name in measure.value if name not in table]:
+        numbers = [str(name) for name in table if table[name].dtype == "float64"]
+        return f"no values {', '.join(missing)}; there are {', '.join(numbers)}"
+    for facet in (*question.filter, *question.by):
+        if facet not in table:
+            return f"its samples have no {facet}"
+        wanted = question.filter.get(facet)
+        there = sorted(set(table[facet].dropna()))
+        if wanted and not set(wanted) & set(there):
+            return f"no {facet} {', '.join(wanted)}; there is {', '.join(there)}"
+    return "no document has all that is asked for"
+
+
+def recomputes(run: ResultsFile, task: str, table: "DataFrame", question: Question) -> bool:
+    """Whether the samples give the value in the results file.
+
+    Those of ours do. A metric of other tasks, or of an older version, is taken for the mean of
+    documents' values, and need not be.
+    """
+    if run.is_current(task):
+        return True
+    reported = run.scores(task).get(question.measure.name)
+    found = figure(table, question).value
+    if reported is None or reported.value is None or found is None:
+        return False
+    return math.isclose(found, reported.value, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def ask(
+    runs: Mapping[str, ResultsFile], task: str, question: Question, *, alpha: float = 0.05
+) -> "DataFrame":
+    """Figures of models on a task, a row for each model and part.
+
+    Columns: ``model``, ``task``, ``metric``, the facets of ``question.by``, ``value``, ``stderr``,
+    ``low``, ``high``, ``method``, ``documents``, ``clusters`` and ``level``.
+
+    Args:
+        runs: By the model's label.
+        task: That all of them have.
+        question: As from :func:`asked`.
+        alpha: Intervals have the level 1 - alpha.
+
+    Raises:
+        OptionError: As :func:`figures`.
+        DataError: As :func:`figures`.
+    """
+    import pandas as pd
+
+    made: Iterable[dict[str, Any]] = (
+        {"model": model, "task": task, "metric": question.measure.name, **part, **vars(found)}
+        for model, run in runs.items()
+        for part, found in figures(run, task, question, alpha=alpha)
+    )
+    return pd.DataFrame(made, columns=["model", "task", "metric", *question.by, *FIGURES])

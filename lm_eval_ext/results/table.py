@@ -1,0 +1,164 @@
+"""Reads the samples that lm-eval logged into the long table of scores.
+
+Columns: ``run`` (the results file), ``model``, ``task``; ``filter``; ``document`` (lm-eval's hash
+of it, and how often the same one came before), ``id``, ``cluster`` (with ``cluster_1``, ... for
+finer ones), ``prompt``, ``target`` and ``doc_hash`` (digests); then facets and values of the rows.
+Samples of other tasks, and of versions without rows, have a row for each document, with lm-eval's
+metrics as values.
+"""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.harness.names import HIGH, LOW, ROWS, STDERR
+from lm_eval_ext.results.files import ResultsFile, label
+from lm_eval_ext.stats.table import Scored, frame
+from lm_eval_ext.text import one_line
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Sample = Mapping[str, Any]
+"""A line of lm-eval's file of samples."""
+
+
+def table(runs: Iterable[ResultsFile], tasks: Iterable[str] = ()) -> "DataFrame":
+    """The long table of many runs, of these tasks or of all.
+
+    Raises:
+        DataError: As :func:`rows`.
+    """
+    import pandas as pd
+
+    wanted = set(tasks)
+    found = [
+        rows(run, task).assign(run=str(run.path), model=label(run), task=task)
+        for run in runs
+        for task in run.tasks
+        if not wanted or task in wanted
+    ]
+    joined = pd.concat(found, ignore_index=True) if found else frame(())
+    first = [name for name in ("run", "model", "task") if name in joined]
+    return joined[[*first, *(name for name in joined if name not in first)]]
+
+
+def rows(
+    run: ResultsFile,
+    task: str,
+    logged: Iterable[Sample] | None = None,
+    *,
+    items: tuple[str, ...] = (),
+) -> "DataFrame":
+    """The long table of one run and task.
+
+    Args:
+        run: The results file.
+        task: One of its tasks.
+        logged: Its samples, if they lie in no file.
+        items: Columns of the documents that name a document instead of lm-eval's hash; "" where
+            one is missing.
+
+    Raises:
+        DataError: If samples were not logged, or one cannot be read; file and line are named.
+    """
+    card = run.card(task)
+    own = card is not None and card.asks_own(task)
+    seen: Counter[tuple[str, str]] = Counter()
+
+    def read(sample: Sample) -> Scored:
+        which = str(sample["filter"]), str(sample["doc_hash"])
+        doc = sample["doc"] if isinstance(sample["doc"], dict) else {}
+        document = f"{which[1]}#{seen[which]}"
+        seen[which] += 1
+        clusters = card.cluster.names(doc, own=own) if card else (document,)
+        always = {
+            "filter": which[0],
+            "prompt": _digest_of_prompts(sample),
+            "target": str(sample["target_hash"]),
+            "doc_hash": which[1],
+        }
+        if items:
+            known = all(name in doc for name in items)
+            document = "\n".join(str(doc[name]) for name in items) if known else ""
+        scored = sample[ROWS] if ROWS in sample["metrics"] else [_metrics(sample)]
+        id_ = str(doc.get("id", sample["doc_id"]))
+        return document, id_, clusters, [{**always, **row} for row in scored]
+
+    found = []
+    for place, sample in samples(run, task) if logged is None else (("", one) for one in logged):
+        try:
+            if sample["metrics"]:  # an answer was missing
+                found.append(read(sample))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            problem = one_line(f"{type(error).__name__}: {error}", limit=200)
+            raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
+    return frame(found)
+
+
+def _metrics(sample: Sample) -> dict[str, float | None]:
+    """lm-eval's metrics of a document."""
+    return {
+        name: finite(sample[name])
+        for name in sample["metrics"]
+        if not name.endswith((STDERR, LOW, HIGH))
+    }
+
+
+def finite(value: Any) -> float | None:
+    """A logged score as a number; None if it is no number, infinite or NaN."""
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def _digest_of_prompts(sample: Sample) -> str:
+    """lm-eval's ``prompt_hash`` is that of a document's first request; here all of them count."""
+    texts = [
+        text
+        for arguments in _values(sample["arguments"])
+        for text in _values(arguments)
+        if isinstance(text, str)
+    ]
+    together = json.dumps([sample["prompt_hash"], texts], ensure_ascii=True)
+    return hashlib.sha256(together.encode()).hexdigest()
+
+
+def _values(found: Any) -> Iterable[Any]:
+    """Of what lm-eval has as a sequence, and writes as an object."""
+    return found.values() if isinstance(found, Mapping) else found
+
+
+def samples_file(results: ResultsFile, task: str) -> Path:
+    """The file beside the results in which lm-eval logs a task's samples."""
+    date = results.path.stem.rpartition("_")[2]
+    name = f"samples_{task}_{date}.jsonl".replace("/", "_")  # a name from a file leads nowhere else
+    return results.path.with_name(name)
+
+
+def samples(results: ResultsFile, task: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields a task's samples as lm-eval wrote them, each with its place (file and line).
+
+    Raises:
+        DataError: If they were not logged, or a line cannot be read.
+    """
+    file = samples_file(results, task)
+    if not file.is_file():
+        raise DataError(
+            f"{results.path}: no {file.name} beside it; this needs the samples that lm_eval "
+            "writes with --log_samples"
+        )
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    if line.strip():
+                        yield f"{file}:{number}", json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    problem = one_line(str(error), limit=200)
+                    raise DataError(f"{file}:{number}: not JSON ({problem})") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: cannot be read ({one_line(str(error), limit=200)})") from None

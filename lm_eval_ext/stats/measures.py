@@ -1,0 +1,103 @@
+"""What can be asked of the long table of scores: measures, and questions about parts of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lm_eval_ext.stats.intervals import DIFFERENCE, NO_LIMITS, UNIT, Limits
+
+DOCUMENT, CLUSTER, ID = "document", "cluster", "id"
+
+Unit = Literal["share", "percent", "points", "change", "count", "number"]
+"""What values are: 0 to 1, 0 to 100, a difference of shares, a relative change, 0 upwards, any."""
+
+LIMITS: Mapping[str, Limits] = {
+    "share": UNIT,
+    "percent": (0.0, 100.0),
+    "points": DIFFERENCE,
+    "change": (-1.0, None),
+    "count": (0.0, None),
+    "number": NO_LIMITS,
+}
+
+Filter = Mapping[str, tuple[str, ...]]
+"""By facet, the values that rows may have."""
+
+
+class BestOf(BaseModel):
+    """Rows of one part only, the one with the highest mean: of prompt templates, the best."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    facet: str
+    value: str
+    where: dict[str, tuple[str, ...]] = {}
+
+
+class Measure(BaseModel):
+    """How rows become a figure.
+
+    Attributes:
+        name: As users ask for it.
+        title: The same in words.
+        statistic: ``mean`` of documents' values; ``contrast``, the mean of documents' weighted
+            sums; ``change`` of what is missing to 1, after against before; ``bootstrap``, the
+            median of the paper's draws; ``mean_of_groups``; ``relative`` performance in percent;
+            ``micro_f1``.
+        value: The column of values; of micro F1 those of hits, predicted and gold.
+        where: The rows it is about, unless a question says something else about these facets.
+        weights: Of a contrast, by the values of ``facet``.
+        facet: What a contrast weights, or over which performance is relative.
+        groups: Facets whose parts count the same, however many documents they have.
+        shared: By facet, the value whose rows belong to every part.
+        best_of: See there.
+        draws: Of the bootstrap: the same documents for every weight, or others.
+        undefined: When there is no value, to follow "N/A, since".
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = ""
+    title: str
+    statistic: Literal[
+        "mean", "contrast", "change", "bootstrap", "mean_of_groups", "relative", "micro_f1"
+    ] = "mean"
+    value: tuple[str, ...] = Field(min_length=1)
+    where: dict[str, tuple[str, ...]] = {}
+    weights: dict[str, float] = {}
+    facet: str = ""
+    groups: tuple[str, ...] = ()
+    shared: dict[str, str] = {}
+    best_of: BestOf | None = None
+    draws: Literal["paired", "independent"] = "paired"
+    unit: Unit = "share"
+    lower_is_better: bool = False
+    chance: float | None = None
+    undefined: str = "it is not defined"
+
+    @property
+    def limits(self) -> Limits:
+        """The least and the largest legal value."""
+        return LIMITS[self.unit]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A measure of some rows, for each of their parts.
+
+    Attributes:
+        where: What it says of a facet replaces what the measure says of it.
+        by: Facets; every combination of their values is a part. They also replace.
+    """
+
+    measure: Measure
+    where: Filter = field(default_factory=dict)
+    by: tuple[str, ...] = ()
+
+    @property
+    def filter(self) -> Filter:
+        """Of rows."""
+        own = {key: one for key, one in self.measure.where.items() if key not in self.by}
+        return {**own, **self.where}

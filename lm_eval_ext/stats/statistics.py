@@ -1,0 +1,334 @@
+"""Statistics over the long table of scores (docs/statistics.md): figures, differences, the best.
+
+A table has a row for each thing that was scored of a document. Columns are ``document``,
+``cluster`` (and ``cluster_1``, ... for finer clusters, used where all documents are in one coarser
+cluster), facets (text) and values (numbers; NaN where a row has none). A :class:`Measure` says how
+rows become a figure, and a :class:`Question` which rows are asked about.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from lm_eval_ext.stats.clustered import ClusteredValue
+from lm_eval_ext.stats.intervals import (
+    Estimate,
+    interval,
+    jackknife,
+    level_of,
+    mean_estimate,
+)
+from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, ID, Filter, Measure, Question
+from lm_eval_ext.stats.paired import (
+    Difference,
+    difference_limits,
+    holm,
+    paired_difference,
+    paired_statistic,
+)
+from lm_eval_ext.stats.randomisation import paired_tests
+from lm_eval_ext.stats.sums import SUMS, change_of_sums
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+PAPER_SAMPLES, PAPER_REPEATS = 100, 200
+"""Of the bootstrap in the conceptual few-shot paper (captions of its figures 2 to 4)."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A value with its interval; None for what there is none of.
+
+    ``level`` is that of the clusters that its error is clustered by, ``method`` the interval's.
+    """
+
+    value: float | None
+    stderr: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str | None = None
+    documents: int = 0
+    clusters: int = 0
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two systems and their difference, with the p-value that is adjusted for all pairs."""
+
+    first: str
+    second: str
+    difference: Difference
+    p_holm: float | None
+
+
+# Rows.
+
+
+def select(
+    rows: "DataFrame", where: Filter, shared: Mapping[str, str] | None = None
+) -> "DataFrame":
+    """The rows with these values; those with a ``shared`` one belong to every part."""
+    for facet, values in where.items():
+        if facet not in rows:
+            return rows.iloc[:0]
+        kept = (*values, shared[facet]) if shared and facet in shared else values
+        rows = rows[rows[facet].isin(kept)]
+    return rows
+
+
+def parts(rows: "DataFrame", question: Question) -> "Iterator[tuple[dict[str, str], Question]]":
+    """The question about each part, in the order in which the table has the parts."""
+    if not question.by:
+        yield {}, question
+        return
+    measure = question.measure
+    asked = select(rows, question.filter)
+    if any(facet not in asked for facet in question.by):
+        return
+    asked = asked[_has_value(asked, measure)].dropna(subset=list(question.by))
+    for values in asked[list(question.by)].drop_duplicates().itertuples(index=False, name=None):
+        part = dict(zip(question.by, map(str, values), strict=True))
+        if not any(measure.shared.get(facet) == one for facet, one in part.items()):
+            only = {facet: (one,) for facet, one in part.items()}
+            yield part, Question(measure, {**question.filter, **only})
+
+
+def _has_value(rows: "DataFrame", measure: Measure) -> "Series":
+    import pandas as pd
+
+    if any(column not in rows for column in measure.value):
+        return pd.Series([False] * len(rows), index=rows.index, dtype=bool)
+    return rows[list(measure.value)].notna().all(axis=1)
+
+
+def _asked(rows: "DataFrame", question: Question) -> "DataFrame":
+    measure, where = question.measure, question.filter
+    best = measure.best_of
+    if best is not None and best.facet not in where and best.facet in rows:
+        deciding = select(rows, {**where, **best.where})
+        means = deciding.groupby(best.facet, sort=False)[best.value].mean()
+        if len(means) > 1:
+            where = {**where, best.facet: (str(means.idxmax()),)}
+    rows = select(rows, where, measure.shared)
+    rows = rows[_has_value(rows, measure)]
+    if not len(rows):
+        return rows
+    if measure.statistic == "micro_f1":  # what has no component on either side changes nothing
+        _, predicted, gold = measure.value
+        rows = rows[(rows[predicted] > 0) | (rows[gold] > 0)]
+    if measure.weights:
+        own = rows[rows[measure.facet].isin(measure.weights)]
+        count = own.groupby(DOCUMENT)[measure.facet].transform("nunique")
+        rows = own[count == len(measure.weights)]
+    return rows
+
+
+def _levels(rows: "DataFrame") -> tuple[int, "Series"]:
+    """What a figure of these rows is clustered by: the level, and the cluster of each row."""
+    names = [CLUSTER, *sorted(name for name in rows if str(name).startswith(f"{CLUSTER}_"))]
+    if len(names) == 1 or not len(rows):
+        return 0, rows[CLUSTER]
+    per_document = rows.drop_duplicates(DOCUMENT)
+    level = level_of([per_document[name].tolist() for name in names])
+    return level, rows[names[level]]
+
+
+# Figures.
+
+
+def figure(rows: "DataFrame", question: Question, *, alpha: float = 0.05) -> Figure:
+    """The figure of one run's rows of a task; ``question.by`` is left aside."""
+    measure = question.measure
+    rows = _asked(rows, question)
+    documents = rows[DOCUMENT].nunique()
+    level, clusters = _levels(rows)
+    rows = rows.assign(**{CLUSTER: clusters})
+    counted = (documents, rows[CLUSTER].nunique(), level)
+    if not documents:
+        return Figure(None)
+    if measure.statistic == "bootstrap":
+        return _drawn(rows, measure, counted)
+    value, estimate = _estimate(rows, measure)
+    found = interval(estimate, measure.limits, alpha=alpha)
+    return Figure(
+        value,
+        estimate.stderr if estimate else None,
+        found.low if found else None,
+        found.high if found else None,
+        found.method if found else None,
+        *counted,
+    )
+
+
+def _estimate(rows: "DataFrame", measure: Measure) -> tuple[float | None, Estimate | None]:
+    if measure.statistic in SUMS:
+        sums = SUMS[measure.statistic]
+        totals = sums.totals(rows, measure)
+        found = jackknife(totals, sums.statistic, sizes(rows))
+        (value,) = sums.statistic(sum(totals.values())[None]) if totals else (math.nan,)  # type: ignore[index]
+        return (None if math.isnan(value) else float(value)), found
+    scores = document_values(rows, measure)
+    value = math.fsum(scores[measure.name]) / len(scores)
+    both = zip(scores[measure.name], scores[CLUSTER], strict=True)
+    return value, mean_estimate([ClusteredValue(score, cluster) for score, cluster in both])
+
+
+def sizes(rows: "DataFrame") -> dict[str, int]:
+    """By cluster, the number of documents."""
+    return dict(Counter(rows.drop_duplicates(DOCUMENT)[CLUSTER]))
+
+
+def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
+    """By document, its cluster and its value of a mean or a contrast, in the measure's column."""
+    import pandas as pd
+
+    (column,) = measure.value
+    first = rows.drop_duplicates(DOCUMENT).set_index(DOCUMENT)
+    if measure.weights:
+        # A weight belongs to all rows of a document with its value of the facet.
+        means = rows.groupby([DOCUMENT, measure.facet], sort=False)[column].mean().unstack()
+        parts = [weight * means[name] for name, weight in measure.weights.items()]
+        of_document = pd.Series(
+            [math.fsum(one) for one in zip(*parts, strict=True)], index=means.index
+        )
+    elif len(first) == len(rows):
+        of_document = first[column]
+    else:
+        of_document = rows.groupby(DOCUMENT, sort=False)[column].mean()
+    return pd.DataFrame({measure.name: of_document, CLUSTER: first[CLUSTER]})
+
+
+def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -> Figure:
+    """The paper's bootstrap: 200 times, the figure of 100 documents drawn with replacement.
+
+    Under ``paired`` the same documents are drawn for every weight; ``independent`` draws others,
+    as the authors' code does, so that a gain varies with the documents, too. Weights that sum to
+    2 or less than 0 do not occur: one is a mean, two a contrast, and a unit of ``change`` makes it
+    the change of what is missing to 1.
+    """
+    import numpy as np
+
+    (column,) = measure.value
+    means = rows.groupby([DOCUMENT, measure.facet], sort=False)[column].mean().unstack()
+    # Sorted, so that the draw does not depend on the order of lm-eval's processes.
+    ids = rows.drop_duplicates(DOCUMENT).set_index(DOCUMENT)[ID]
+    means = means.loc[ids.sort_values(kind="stable").index]
+    if len(means) < 2:  # noqa: PLR2004
+        return Figure(None, None, None, None, None, *counted)
+
+    def drawn(name: str) -> Any:
+        rng = np.random.default_rng(_SEEDS[name] if measure.draws == "independent" else 0)
+        places = rng.integers(len(means), size=(PAPER_REPEATS, PAPER_SAMPLES))
+        return means[name].to_numpy()[places]
+
+    if measure.unit == "change":
+        after, before = sorted(measure.weights, key=lambda name: -measure.weights[name])
+        missing = [(1 - drawn(name)).sum(axis=1) for name in (after, before)]
+        figures = change_of_sums(np.stack(missing, axis=1))
+    else:
+        weights = measure.weights.items()
+        figures = np.sum([weight * drawn(name).mean(axis=1) for name, weight in weights], axis=0)
+    figures = figures[~np.isnan(figures)]
+    if len(figures) < 2:  # noqa: PLR2004
+        return Figure(None, None, None, None, None, *counted)
+    middle, low, high = (float(np.quantile(figures, share)) for share in (0.5, 0.025, 0.975))
+    return Figure(middle, float(figures.std(ddof=1)), low, high, "own", *counted)
+
+
+_SEEDS = {"random": 0, "concept": 1, "same_labels": 2}
+
+
+# Systems on the same documents.
+
+
+def pairs(
+    systems: "Mapping[str, DataFrame]", question: Question, *, alpha: float = 0.05, seed: int = 0
+) -> list[Pair]:
+    """Compares every two systems on the documents that all of them have a value for.
+
+    P-values are adjusted for all pairs by Holm's method. ``question.by`` is left aside.
+    """
+    measure = question.measure
+    asked = shared_documents(systems, question)
+    both = list(combinations(asked, 2))
+    if not both or not len(next(iter(asked.values()))) or measure.statistic == "bootstrap":
+        return []
+    limits = difference_limits(measure.limits)
+    if measure.statistic in SUMS:
+        sums = SUMS[measure.statistic]
+        totals = {name: sums.totals(rows, measure) for name, rows in asked.items()}
+        documents = next(iter(asked.values())).drop_duplicates(DOCUMENT)[CLUSTER].tolist()
+        found = [
+            paired_statistic(
+                totals[one], totals[two], sums.statistic, documents,
+                limits=limits, alpha=alpha, seed=seed,
+            )
+            for one, two in both
+        ]  # fmt: skip
+    else:
+        scores = {name: document_values(rows, measure) for name, rows in asked.items()}
+        first = next(iter(scores.values()))
+        clusters = first[CLUSTER].tolist()
+        values = {name: own.loc[first.index, measure.name].tolist() for name, own in scores.items()}
+        tested = paired_tests(list(values.values()), clusters, seed=seed)
+        found = [
+            paired_difference(
+                values[one], values[two], clusters, tested=test, limits=limits, alpha=alpha
+            )
+            for (one, two), test in zip(both, tested, strict=True)
+        ]
+    known = iter(holm([one.p for one in found if one.p is not None]))
+    return [
+        Pair(one, two, difference, None if difference.p is None else next(known))
+        for (one, two), difference in zip(both, found, strict=True)
+    ]
+
+
+def shared_documents(
+    systems: "Mapping[str, DataFrame]", question: Question
+) -> "dict[str, DataFrame]":
+    """The rows asked about, of the documents that all systems have; clustered alike."""
+    asked = {name: _asked(rows, question) for name, rows in systems.items()}
+    common = set.intersection(*(set(rows[DOCUMENT]) for rows in asked.values()))
+    kept = {name: rows[rows[DOCUMENT].isin(common)] for name, rows in asked.items()}
+    return {name: rows.assign(**{CLUSTER: _levels(rows)[1]}) for name, rows in kept.items()}
+
+
+def best(
+    values: Mapping[str, float | None], found: Sequence[Pair], measure: Measure, alpha: float = 0.05
+) -> frozenset[str]:
+    """The systems that no other one beats significantly: what is bold, shaded or marked.
+
+    None of fewer than two systems, without tests, or at the worst legal value.
+    """
+    if len(values) < 2 or all(one.p_holm is None for one in found):  # noqa: PLR2004
+        return frozenset()
+    sign = -1 if measure.lower_is_better else 1
+    low, high = measure.limits
+    worst = high if measure.lower_is_better else low
+    beaten = {
+        one.second if sign * one.difference.value > 0 else one.first
+        for one in found
+        if one.p_holm is not None and one.p_holm < alpha
+    }
+    return frozenset(
+        name
+        for name, value in values.items()
+        if value is not None and value != worst and name not in beaten
+    )
+
+
+NONE = "N/A"
+
+
+def number(value: float | None, unit: str = "share", *, signed: bool = False) -> str:
+    """A value as text: percentages with one decimal, counts with two, all others with three."""
+    if value is None or math.isnan(value):
+        return NONE
+    decimals = {"percent": 1, "count": 2}.get(unit, 3)
+    return f"{value:{'+' if signed else ''}.{decimals}f}"

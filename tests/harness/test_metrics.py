@@ -1,0 +1,101 @@
+"""From rows to lm-eval's metrics: at most twelve, the headline first, in any order of documents."""
+
+import pickle
+import random
+from typing import Any
+
+from lm_eval.evaluator import simple_evaluate
+from support.made_answers import MadeAnswers
+from support.tasks import load_task
+
+from lm_eval_ext.cards import cards
+from lm_eval_ext.harness.metrics import Document, Metrics, Scored, questions_of
+from lm_eval_ext.harness.names import STDERR
+from lm_eval_ext.runs.tasks import own_manager
+
+EMBEDDED = [
+    task
+    for card in cards().values()
+    for task, facts in card.tasks.items()
+    if not facts.sources and not facts.asks_own and "fresh" not in task
+]
+
+
+def test_every_measure_and_metric_of_every_card_is_answered_by_rows() -> None:
+    """Values that a measure names are values that scoring gives; facets, too."""
+    seen: dict[str, set[str]] = {}
+    for task in EMBEDDED:
+        found = simple_evaluate(
+            model=MadeAnswers(), tasks=[task], limit=4, task_manager=own_manager()
+        )
+        name = next(card.name for card in cards().values() if task in card.tasks)
+        for sample in found["samples"][task]:
+            seen.setdefault(name, set()).update(*sample["rows"])
+    for name, card in cards().items():
+        for metric in (*card.metrics, *card.measures):
+            question = card.question_of(metric)
+            own = question.measure
+            needed = {*own.value, *own.groups, *filter(None, [own.facet]), *question.filter}
+            assert needed <= seen[name] | {"f1_authors"}, (name, metric)
+
+
+def documents() -> list[Document]:
+    rng = random.Random(0)
+    return [
+        Document(
+            f"id-{place}",
+            (f"item-{place % 8}",),
+            [
+                {
+                    "metric": "direct",
+                    "requirement": "existence",
+                    "comparison": str(number),
+                    "correct": float(rng.random() < 0.6),
+                }
+                for number in range(3)
+            ],
+        )
+        for place in range(40)
+    ]
+
+
+def aggregated(given: list[Document]) -> dict[str, Any]:
+    metrics = Metrics(questions_of(cards()["lieder"], ["direct", "direct/existence"]))
+    values = {name: function(given) for name, function in metrics.aggregation().items()}
+    return {**values, **metrics.noted(["none"])}
+
+
+def test_the_order_of_ranks_changes_no_digit() -> None:
+    given = documents()
+    first = aggregated(given)
+    assert first["direct"] == first["direct/existence"]
+    assert first["direct" + STDERR] > 0
+    assert first["direct,none"]["clusters"] == 8
+    for seed in range(5):
+        shuffled = given[:]
+        random.Random(seed).shuffle(shuffled)
+        assert aggregated(shuffled) == first
+
+
+def test_ranks_can_send_scored_documents() -> None:
+    sent = pickle.loads(pickle.dumps(documents()))
+    assert aggregated(sent) == aggregated(documents())
+
+
+def test_rows_are_logged_and_metrics_are_not() -> None:
+    (document, *_) = documents()
+    scored = Scored(document, ["direct"])
+    assert {**scored} == {"rows": document.rows}, "what lm-eval writes into the sample"
+    assert dict(scored.items()) == {"direct": document, "direct" + STDERR: document}
+
+
+def test_without_a_document_there_is_no_value() -> None:
+    found = aggregated([Document("a", ("x",), [{"undefined": 0.0}])])
+    assert found["direct"] == found["direct" + STDERR] == "N/A"
+    assert found["direct,none"] == {"documents": 0, "clusters": 0}
+
+
+def test_a_users_own_scoring_function_keeps_its_metrics() -> None:
+    task = load_task("lieder_mini")
+    task.config.process_results = lambda doc, results: {"acc": 1.0}
+    assert task.process_results({"id": "a"}, [(0.0, True)]) == {"acc": 1.0}

@@ -1,0 +1,195 @@
+"""Which run counts, and questions to samples: facets, units, errors, what is best."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from support.results_files import rows as made_rows
+from support.results_files import write_run
+
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.results.ask import ask, asked, question_of
+from lm_eval_ext.results.files import ResultsFile, find
+from lm_eval_ext.results.models import read_models
+from lm_eval_ext.results.overview import overview, representatives
+from lm_eval_ext.results.table import rows
+from lm_eval_ext.stats.measures import Measure, Question
+from lm_eval_ext.stats.statistics import best, figure, number, pairs, parts
+from lm_eval_ext.stats.table import frame
+
+
+def run_of(
+    folder: Path, model: str, date: str, *, version: str, right: int, count: int, limit: Any = None
+) -> None:
+    file = write_run(folder, model, "cogs_mini_gen", made_rows(count, right), date=date)
+    content = json.loads(file.read_text())
+    content["versions"]["cogs_mini_gen"] = version
+    content["config"]["limit"] = limit
+    file.write_text(json.dumps(content))
+
+
+def chosen(folder: Path) -> float | None:
+    (model,) = read_models([folder])
+    return model.runs["cogs_mini_gen"].scores("cogs_mini_gen")["exact_match"].value
+
+
+def test_the_newest_version_counts_even_with_fewer_documents(tmp_path: Path) -> None:
+    run_of(tmp_path, "m", "2026-01-02T00-00-00", version="1.1", right=100, count=200)
+    run_of(tmp_path, "m", "2026-01-01T00-00-00", version="2.0", right=19, count=190)
+    assert chosen(tmp_path) == 0.1
+    run_of(tmp_path, "m", "2026-01-03T00-00-00", version="10.0", right=38, count=190)
+    assert chosen(tmp_path) == 0.2, "10 is newer than 2"
+
+
+def test_a_trial_never_hides_a_whole_run_and_the_newest_run_counts(tmp_path: Path) -> None:
+    run_of(tmp_path, "m", "2026-01-01T00-00-00", version="1.1", right=100, count=200)
+    run_of(tmp_path, "m", "2026-01-05T00-00-00", version="2.0", right=5, count=5, limit=5)
+    assert chosen(tmp_path) == 0.5
+    run_of(tmp_path, "m", "2026-01-03T00-00-00", version="1.1", right=20, count=200)
+    assert chosen(tmp_path) == 0.1
+
+
+def test_rewritten_samples_are_read_again(tmp_path: Path) -> None:
+    run_of(tmp_path, "m", "2026-01-01T00-00-00", version="1.1", right=3, count=4)
+    (run,) = find(tmp_path)
+    assert rows(run, "cogs_mini_gen")["exact_match"].sum() == 3
+    run_of(tmp_path, "m", "2026-01-01T00-00-00", version="1.1", right=1, count=4)
+    assert rows(run, "cogs_mini_gen")["exact_match"].sum() == 1
+
+
+def a_run(tmp_path: Path) -> ResultsFile:
+    made = [
+        {**row, "facets": {"type": "ab"[number % 2], "kind": "lexical"}}
+        for number, row in enumerate(made_rows(20, 10))
+    ]
+    write_run(tmp_path, "m", "cogs_mini_gen", made)
+    (run,) = find(tmp_path)
+    return run
+
+
+def figures(
+    run: ResultsFile, *, metric: str = "", where: Any = (), by: str = "", value: str = ""
+) -> Any:
+    task = "cogs_mini_gen"
+    question = asked(question_of(run, task, metric), where, by, value, run.card(task))
+    return ask({"m": run}, task, question)
+
+
+def test_parts_by_a_facet(tmp_path: Path) -> None:
+    found = figures(a_run(tmp_path), by="type")
+    assert list(found["type"]) == ["a", "b"]
+    assert list(found["value"]) == [0.5, 0.5]
+    assert list(found["documents"]) == [10, 10]
+    only = figures(a_run(tmp_path), where=["type=b"])
+    assert list(only["value"]) == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"by": "tpye"}, "no facet tpye; there is type, kind, substitution"),
+        ({"where": ["type"]}, "--where type: write FACET=VALUE"),
+        ({"where": ["type=c"]}, "cogs_mini_gen: no type c; there is a, b"),
+        ({"by": "substitution"}, "cogs_mini_gen: its samples have no substitution"),
+        ({"metric": "f1"}, "cogs_mini_gen has no metric f1; it has difference, equivalent"),
+        ({"value": "length"}, "no values length; there are exact_match"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line_with_what_can(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(OptionError) as raised:
+        figures(a_run(tmp_path), **options)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_missing_and_broken_samples_name_the_file(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    assert list(figures(run)["value"]) == [0.5]
+    (samples,) = tmp_path.glob("samples_*.jsonl")
+    text = samples.read_text()
+    samples.write_text(text[: len(text) // 2])
+    with pytest.raises(DataError, match=r"samples_.*jsonl:\d+: not JSON"):
+        figures(run, by="type")
+    samples.write_text('{"filter": "none"}\n')
+    with pytest.raises(DataError, match=r"samples_.*jsonl:1: not a sample that lm_eval logged"):
+        figures(run, by="type")
+    samples.unlink()
+    with pytest.raises(DataError, match="--log_samples"):
+        figures(run, by="type")
+    assert list(figures(run)["value"]) == [0.5], "lm-eval's own metrics need no samples"
+
+
+def test_a_unit_is_declared_and_not_guessed_from_the_value() -> None:
+    """0.8 % of relative performance was printed as 0.800."""
+    assert [number(value, "percent") for value in (0.8, 53.4, None)] == ["0.8", "53.4", "N/A"]
+    assert [number(value, "share") for value in (0.008, 1.0)] == ["0.008", "1.000"]
+    assert number(0.25, "points", signed=True) == "+0.250"
+
+
+SHARE = Measure(name="m", title="M", value=("v",))
+
+
+def table(values: list[float]) -> pd.DataFrame:
+    return frame(
+        (str(place), str(place), (f"c{place % 10}",), [{"v": value}])
+        for place, value in enumerate(values)
+    )
+
+
+def test_best_is_whom_nobody_beats() -> None:
+    systems = {
+        "high": table([1.0] * 30 + [0.0] * 10),
+        "alike": table([1.0] * 29 + [0.0] * 11),
+        "low": table([1.0] * 5 + [0.0] * 35),
+    }
+    question = Question(SHARE)
+    found = pairs(systems, question)
+    values = {name: figure(own, question).value for name, own in systems.items()}
+    assert best(values, found, SHARE) == {"high", "alike"}
+    lower = SHARE.model_copy(update={"lower_is_better": True})
+    assert best(values, found, lower) == {"low"}
+
+
+def test_ties_at_zero_are_not_best() -> None:
+    systems = {name: table([0.0] * 40) for name in "ab"}
+    found = pairs(systems, Question(SHARE))
+    assert best({"a": 0.0, "b": 0.0}, found, SHARE) == frozenset()
+    ones = {name: table([0.5] * 40) for name in "ab"}
+    assert best({"a": 0.5, "b": 0.5}, pairs(ones, Question(SHARE)), SHARE) == {"a", "b"}
+    assert best({"a": 0.5}, [], SHARE) == frozenset()
+
+
+def test_a_shared_value_belongs_to_every_part_and_is_none_itself() -> None:
+    measure = SHARE.model_copy(update={"shared": {"form": "base"}})
+    made = frame(
+        (str(place), str(place), (str(place),), [{"form": form, "v": value}])
+        for place, (form, value) in enumerate([("base", 1.0), ("x", 0.0), ("y", 1.0)])
+    )
+    found = {
+        part["form"]: figure(made, one).value
+        for part, one in parts(made, Question(measure, by=("form",)))
+    }
+    assert found == {"x": 0.5, "y": 1.0}
+
+
+def test_gen_stands_for_cogs_and_a_foreign_task_for_itself(tmp_path: Path) -> None:
+    for model in "ab":
+        for task in ("cogs_mini_id", "cogs_mini_gen", "arc"):
+            right = 30 if model == "a" else 5
+            write_run(
+                tmp_path / model,
+                model,
+                task,
+                made_rows(40, right),
+                date=f"2026-01-01T00-00-{len(task):02}",
+            )
+    models = read_models([tmp_path])
+    assert representatives(models) == {"cogs": "cogs_mini_gen", "arc": "arc"}
+    found = overview(models)
+    assert list(found["task"]) == ["cogs_mini_gen"] * 2 + ["arc"] * 2
+    assert set(found[found["best"]]["model"]) == {"a"}
+    assert set(found["title"]) == {"Exact match", "exact_match"}

@@ -1,0 +1,102 @@
+"""Assigning results to models, labels of models, and selection of tasks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.results.files import find, find_all
+from lm_eval_ext.results.models import choose_tasks, read_models
+
+
+def a_run(
+    folder: Path,
+    task: str = "lieder_base",
+    date: str = "2026-01-01",
+    documents: int = 48,
+    **arguments: Any,
+) -> Path:
+    content = {
+        "results": {task: {"direct,none": 0.5}},
+        "configs": {task: {}},
+        "n-samples": {task: {"original": 48, "effective": documents}},
+        "config": {"model": "hf", "model_args": arguments},
+        "model_name": "org/model",
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"results_{date}.json"
+    file.write_text(json.dumps(content))
+    return file
+
+
+def labels(*paths: Path) -> list[str]:
+    return [model.label for model in read_models(paths)]
+
+
+def test_a_model_is_called_by_its_file(tmp_path: Path) -> None:
+    a_run(tmp_path / "a")
+    (tmp_path / "a" / "model.yaml").write_text("display_name: The first\n")
+    a_run(tmp_path / "b" / "org__model")
+    (tmp_path / "b" / "model.yaml").write_text('display_name: "The second\\a"\n')
+    a_run(tmp_path / "c")
+    (tmp_path / "c" / "model.yaml").write_text("[")
+    assert sorted(labels(tmp_path)) == ["The first", "The second", "org/model"]
+
+
+def test_what_lies_below_one_display_name_is_one_model(tmp_path: Path) -> None:
+    """Recorded answers of one model come from a file per task, and so with other arguments."""
+    for task in ("one", "two"):
+        a_run(tmp_path / "x" / task, task, path=f"{task}.jsonl")
+    (tmp_path / "x" / "model.yaml").write_text("display_name: X\n")
+    (model,) = read_models([tmp_path])
+    assert model.label == "X"
+    assert sorted(model.runs) == ["one", "two"]
+
+
+def test_models_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    one, two = a_run(tmp_path / "one").parent, a_run(tmp_path / "two").parent
+    assert labels(one, two) == [f"org/model · {one}", f"org/model · {two}"]
+    assert labels(one, one) == [f"org/model · {one}", f"org/model · {one} (2)"]
+    a_run(tmp_path / "two" / "other", pretrained="b")
+    together = labels(two)
+    assert len(set(together)) == 2
+
+
+def test_where_a_model_ran_makes_no_other_model(tmp_path: Path) -> None:
+    a_run(tmp_path, "lieder_base", "2026-01-01", model="m", base_url="http://127.0.0.1:1")
+    a_run(tmp_path, "lieder_diff", "2026-01-02", model="m", base_url="http://127.0.0.1:2")
+    (model,) = read_models([tmp_path])
+    assert set(model.runs) == {"lieder_base", "lieder_diff"}
+
+
+def test_the_newest_run_counts(tmp_path: Path) -> None:
+    """A document without an answer makes no run an older one; trials are in test_asking."""
+    a_run(tmp_path, date="2026-01-01")
+    newest = a_run(tmp_path, date="2026-01-03", documents=47)
+    a_run(tmp_path, date="2026-01-02")
+    (model,) = read_models([tmp_path])
+    assert model.runs["lieder_base"].path == newest
+
+
+def test_results_that_are_being_written_are_not_read(tmp_path: Path) -> None:
+    visible = a_run(tmp_path / "m")
+    a_run(tmp_path / "m" / ".part-1", date="2026-02-01")
+    assert [results.path for results in find(tmp_path)] == [visible]
+    hidden = a_run(tmp_path / ".demo")
+    assert [results.path for results in find_all(tmp_path / ".demo")] == [hidden]
+
+
+def test_tasks_are_those_that_two_models_have(tmp_path: Path) -> None:
+    for name, tasks in (("a", ["lieder_base", "lieder_two"]), ("b", ["lieder_base", "arc"])):
+        for day, task in enumerate(tasks, start=1):
+            a_run(tmp_path / name, task, f"2026-01-0{day}", pretrained=name)
+    models = read_models([tmp_path])
+    assert choose_tasks(models, []) == ["lieder_base"]
+    assert choose_tasks(models, ["lieder"]) == ["lieder_base"], "a group is its members"
+    assert choose_tasks(models, ["*base"]) == ["lieder_base"]
+    with pytest.raises(OptionError, match="lieder_base"):
+        choose_tasks(models, ["arc"])
+    with pytest.raises(OptionError, match="each has other tasks"):
+        choose_tasks(models[:1], [])

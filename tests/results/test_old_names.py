@@ -1,0 +1,128 @@
+"""Every name that a metric had before scores became a table, and the question that gives it.
+
+``docs/old_names.csv`` lists them. ``fixtures/old_figures`` holds what the metrics of version 0.x
+were, value and interval, for answers that are made again here or recorded in shared data.
+"""
+
+import gzip
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.made_answers import MadeAnswers
+from support.old_names import question_behind
+
+from lm_eval_ext.cards import cards
+from lm_eval_ext.stats.measures import Question
+from lm_eval_ext.stats.statistics import figure, parts
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = json.loads(
+    gzip.decompress((ROOT / "tests" / "fixtures" / "old_figures.json.gz").read_bytes())
+)
+"""By run, by metric: value, low, high."""
+
+
+def recorded(run: str, task: str) -> Any:
+    """The samples of a run, answered again."""
+    from lm_eval.evaluator import simple_evaluate
+
+    from lm_eval_ext.runs.tasks import own_manager
+
+    kind, _, name = run.partition("/")
+    metadata = {"conceptual_template": "all"} if kind == "templates" else {}
+    options: dict[str, Any] = {"model": MadeAnswers(int(name[-1]) if name[-1].isdigit() else 0)}
+    if kind == "lieder":
+        file = (
+            Path(os.environ["LM_EVAL_EXT_DATA"]) / "lieder" / "recorded" / f"{name}.responses.jsonl"
+        )
+        options = {"model": "recorded", "model_args": {"path": str(file)}}
+    if kind == "templates":
+        options["limit"] = 120
+    return simple_evaluate(
+        tasks=[task], task_manager=own_manager(metadata=metadata), metadata=metadata,
+        bootstrap_iters=0, log_samples=True, **options,
+    )  # fmt: skip
+
+
+def rows_of(run: str, task: str) -> Any:
+    """The long table of a run; of MAGNIFICo with the verdicts of then, which SQL gave."""
+    from support.tasks import load_task
+
+    from lm_eval_ext.benchmarks.magnifico import score
+    from lm_eval_ext.results.files import ResultsFile
+    from lm_eval_ext.results.table import rows
+    from lm_eval_ext.stats.table import frame
+
+    if "verdicts" not in FIGURES[run]:
+        content = recorded(run, task)
+        return rows(ResultsFile(Path(), content), task, content["samples"][task])
+    names: dict[str, Any] = {
+        "c": "correct",
+        "w": "wrong",
+        "e": "prediction_error",
+        "t": "prediction_timeout",
+        "l": "prediction_too_large",
+    }
+    verdicts = FIGURES[run]["verdicts"]
+    return frame(
+        (
+            doc["id"],
+            doc["id"],
+            (doc["db_id"].casefold(),),
+            score.rows(
+                doc,
+                {
+                    db: names[code]
+                    for db, code in zip(score.DATABASES, verdicts[doc["id"]], strict=False)
+                },
+                query_found=verdicts[doc["id"]][2] == "q",
+            ),
+        )
+        for doc in load_task(task).dataset["test"]
+        if doc["id"] in verdicts
+    )
+
+
+@pytest.mark.parametrize("run", FIGURES)
+def test_every_old_metric_is_a_question_with_the_same_value_and_interval(
+    run: str, request: pytest.FixtureRequest
+) -> None:
+    if not run.startswith("mini/"):
+        request.getfixturevalue("real_data")
+    task = FIGURES[run]["task"]
+    table = rows_of(run, task)
+    facets = {name: set(table[name].dropna()) for name in table if table[name].dtype == object}
+    benchmark = task.partition("_")[0]
+    wrong = []
+    for old, expected in FIGURES[run]["metrics"].items():
+        if old.startswith("is_best@"):
+            best_template(table, old.removeprefix("is_best@"), expected[0])
+            continue
+        found = figure(table, question_behind(benchmark, old, facets))
+        for what, one, other in zip(
+            ("value", "low", "high"), (found.value, found.low, found.high), expected, strict=True
+        ):
+            same = one is other is None or (
+                one is not None
+                and other is not None
+                and math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+            )
+            if not same:
+                wrong.append((old, what, one, other))
+    assert not wrong, f"{len(wrong)}: {wrong[:12]}"
+
+
+def best_template(table: Any, template: str, is_best: float) -> None:
+    """Which template is the best is seen by asking for each."""
+    card = cards()["conceptual"]
+    asked = Question(
+        card.question_of("score/concept").measure, {"demonstrations": ("concept",)}, ("template",)
+    )
+    values = {part["template"]: figure(table, one).value for part, one in parts(table, asked)}
+    assert (
+        values[template] == max(value for value in values.values() if value is not None)
+    ) == bool(is_best)

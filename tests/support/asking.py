@@ -1,0 +1,51 @@
+"""Questions to rows of scores that lie in no file."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lm_eval_ext.cards import cards
+from lm_eval_ext.stats.measures import Question
+from lm_eval_ext.stats.statistics import Figure, figure
+from lm_eval_ext.stats.table import Scored, frame
+
+Row = Mapping[str, Any]
+
+
+def ask(
+    benchmark: str, documents: Iterable[Scored], metric: str, *, value: str = "", **where: str
+) -> Figure:
+    """The figure of documents (name, id, clusters, rows) for a question of a card."""
+    question = cards()[benchmark].question_of(metric)
+    measure = question.measure
+    if value:
+        measure = measure.model_copy(update={"value": (value,)})
+    filters = {**question.where, **{facet: (one,) for facet, one in where.items()}}
+    return figure(frame(documents), Question(measure, filters))
+
+
+def of_one(benchmark: str, rows: Iterable[Row], metric: str, **where: str) -> float | None:
+    """The value of one document's rows."""
+    return ask(benchmark, [("a", "a", ("a",), list(rows))], metric, **where).value
+
+
+def pick(rows: Iterable[Row], value: str, **facets: str) -> Any:
+    """The value of the one row with these facets."""
+    (found,) = [row[value] for row in rows if facets.items() <= row.items() and value in row]
+    return found
+
+
+def of_file(folder: Path, task: str, metric: str, *, value: str = "", **where: str) -> Any:
+    """The value of a question to the samples of the only run of a task in a folder."""
+    from lm_eval_ext.results.files import find
+    from lm_eval_ext.results.table import rows
+
+    (run,) = (one for one in find(folder) if task in one.tasks)
+    card = run.card(task)
+    assert card is not None
+    question = card.question_of(metric)
+    measure = question.measure
+    if value:
+        measure = measure.model_copy(update={"value": (value,)})
+    filters = {**question.where, **{facet: (one,) for facet, one in where.items()}}
+    return figure(rows(run, task), Question(measure, filters)).value
