@@ -6,7 +6,7 @@ A page opened from a disk may not fetch files, but it may add scripts: each file
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -149,8 +149,13 @@ class SampleFiles:
     count: int
 
 
-def write(task: str, card: Card | None, logged: Mapping[str, Logged], folder: Path) -> SampleFiles:
-    """Writes the samples of a task into a folder; the first model's hold the documents."""
+def write(
+    task: str, card: Card | None, logged: Mapping[str, Logged], folder: Path, lower: Collection[str]
+) -> SampleFiles:
+    """Writes the samples of a task into a folder; the first model's hold the documents.
+
+    Of the values whose names are ``lower``, 0 is right.
+    """
     name = f"{folder.parent.name}/{folder.name}"
     folder.mkdir(parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -171,9 +176,7 @@ def write(task: str, card: Card | None, logged: Mapping[str, Logged], folder: Pa
     for place, of_model in enumerate(logged.values()):
         content = _answers(of_model, list(asked), docs, metrics, views)
         _write(folder / f"answers-{place}.js", f"{name}/answers-{place}", content)
-    measures = card.measures.values() if card else ()
-    less = {value for one in measures for value in one.value if one.lower_is_better}
-    kinds = tuple("less" if metric in less else "more" for metric in metrics)
+    kinds = tuple("less" if metric in lower else "more" for metric in metrics)
     return SampleFiles(name, tuple(metrics), kinds, tuple(logged), len(asked))
 
 

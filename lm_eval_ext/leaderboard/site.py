@@ -196,9 +196,14 @@ def _samples(
             except DataError as error:
                 _log.warning("%s; its samples are not shown", error)
         if logged:
-            card = next(iter(runs.values())).card(task)
+            some = next(iter(runs.values()))
+            card = some.card(task)
             slug = re.sub(r"[^A-Za-z0-9_-]+", "-", task)[:60]
-            yield task, write(task, card, logged, site / "samples" / f"{place:02d}-{slug}")
+            own = card.measures.values() if card else ()
+            lower = {value for one in own for value in one.value if one.lower_is_better}
+            lower |= {name for name in some.scores(task) if some.lower_is_better(task, name)}
+            folder = site / "samples" / f"{place:02d}-{slug}"
+            yield task, write(task, card, logged, folder, lower)
 
 
 def _runs(models: Sequence[Model], task: str) -> dict[str, ResultsFile]:

@@ -24,6 +24,8 @@ POINTS_PER_INCH = 72
 
 LIMITS = {"width": (1.0, 60.0), "font_size": (3.0, 60.0), "ppi": (36.0, 1200.0)}
 
+_ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
+"""Vega's, of groups without a name: the whole has one."""
 _WIDTH = re.compile(r'<svg[^>]*? width="([0-9.]+)"')
 
 
@@ -69,7 +71,7 @@ def draw(
         return str(vl_convert.vegalite_to_html(spec, vl_version=VERSION, bundle=True)).encode()
     label = escape(figure.alt, quote=True)
     drawn: str = vl_convert.vegalite_to_svg(spec, vl_version=VERSION)
-    drawn = drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    drawn = _ROLES.sub("", drawn).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
     if format_ == "pdf":
         return bytes(vl_convert.svg_to_pdf(drawn))
     return bytes(vl_convert.svg_to_png(drawn, ppi=size.ppi)) if format_ == "png" else drawn.encode()

@@ -28,13 +28,12 @@ def question_of(run: ResultsFile, task: str, metric: str = "") -> Question:
     """
     card = run.card(task)
     name = metric or run.headline(task)
-    if card and (run.is_current(task) or not run.scores(task)):
-        if name in card.metrics or name in card.measures:
-            return card.question_of(name)
-        there = ", ".join(dict.fromkeys([*card.measures, *run.scores(task)]))
-        raise OptionError(f"{task} has no metric {name}; it has {there}")
+    own = card if run.is_current(task) or not run.scores(task) else None
+    if own and (name in own.metrics or name in own.measures):
+        return own.question_of(name)
     if name not in run.scores(task):
-        there = ", ".join(list(run.scores(task))[:16])
+        known = [*(own.measures if own else ()), *run.scores(task)]
+        there = ", ".join(list(dict.fromkeys(known))[:16])
         raise OptionError(f"{task} has no metric {name}; it has {there}")
     unit: Any = run.unit(task, name) or "number"
     lower = run.lower_is_better(task, name)

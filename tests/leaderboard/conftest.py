@@ -44,12 +44,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_run(folder / "b" / "1", f"model B {HOSTILE}", "some_task", rows(set(range(20, 40))))
     write_run(folder / "a" / "2", "model A", "other_task", rows(set(range(10))), metric="acc")
     for name, model, right in (("a", "model A", 30), ("b", f"model B {HOSTILE}", 5)):
-        more = {
-            f"direct/{one}:plain_negated,none": right / 40 + place / 50
-            for place, one in enumerate(COMPARISONS)
-        }
-        write_run(folder / name / "3", model, "lieder_mini", answered(40, right),
-                  metric="direct/mean", more=more)  # fmt: skip
+        scored = [
+            {**row, "facets": {"metric": "direct", "requirement": "existence", "family": "f",
+                               "comparison": COMPARISONS[place % 3]}}
+            for place, row in enumerate(answered(40, right))
+        ]  # fmt: skip
+        write_run(folder / name / "3", model, "lieder_mini", scored, metric="direct")
     a = FACTS.format(family="Hill", size="7B", weights="open", licence="MIT")
     b = FACTS.format(family="Lake", size="350M", weights="closed", licence=HOSTILE.replace("'", ""))
     for name, facts in (("a", a), ("b", b)):
