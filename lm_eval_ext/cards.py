@@ -121,9 +121,10 @@ class TaskFacts(_Strict):
 
     ``documents`` are what ``--limit`` counts, ``sources`` those of ``data/sources.yaml`` that it
     needs; ``cites`` are works on other data, in their form of citation. A task that asks about the
-    user's own documents has no numbers.
+    user's own documents has no numbers. ``title`` is for a column's head, within its benchmark.
     """
 
+    title: str = ""
     description: str
     documents: int = Field(0, ge=0)
     requests: int = Field(0, ge=0)
@@ -253,7 +254,20 @@ class Card(_Strict):
         name, _, part = metric.partition(PART)
         if entry.title or not part:
             return entry.title or self.measures[name].title
-        return f"{self.measures[name].title}, {self.words.get(part, part)}"
+        return f"{self.measures[name].title}, {self.word(part)}"
+
+    @property
+    def short_title(self) -> str:
+        """The benchmark's name alone."""
+        return self.title.partition(":")[0]
+
+    def title_of_task(self, task: str) -> str:
+        """A task in words, within its benchmark; a user's own task keeps its name."""
+        return (self.tasks[task].title if task in self.tasks else "") or task
+
+    def word(self, value: str) -> str:
+        """A facet's value in words."""
+        return self.words.get(value) or value.replace("_", " ")
 
     def published(self, task: str, question: Question) -> dict[str, float]:
         """Published values of a question about a task, by label."""

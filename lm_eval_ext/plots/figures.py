@@ -375,7 +375,7 @@ def _rows(cell: _Cell, model: Model, missing: list[str]) -> Iterator[dict[str, A
             missing.append(f"{model.label}, {task}: {undefined}")
             continue
         family = str(model_file(run).get("family") or "these models")
-        shown = ", ".join(card.words.get(value, value) for value in part.values())
+        shown = ", ".join(map(card.word, part.values()))
         yield {
             **cell.headings, **({"line": family} if about.x else {}), "model": model.label,
             "part": shown, "value": one.value, "low": one.low, "high": one.high,
@@ -387,7 +387,7 @@ def _published(cell: _Cell, there: Collection[str]) -> Iterator[dict[str, Any]]:
     about, task, question, card = cell.about, cell.task, cell.question, cell.card
     for value in about.values or ("",):
         part = {about.by: (value,)} if value else {}
-        shown = card.words.get(value, value)
+        shown = card.word(value)
         if shown not in there:
             continue
         own = Question(question.measure, {**question.where, **part})
