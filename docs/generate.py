@@ -5,11 +5,9 @@ A page marks such a part with ``<!-- generated: KIND ARGUMENTS -->`` and ``<!-- 
 * ``paper NAME``: the publication of a benchmark;
 * ``tasks NAME [FIELD=VALUE,VALUE...]``: its tasks and groups; tasks whose names differ only in
   one of the values make one row, with ``<FIELD>`` in the place of the value;
-* ``facts NAME``: headline, first metrics, chance, and what standard errors are clustered by;
+* ``facts NAME``: metrics, facets, and what standard errors are clustered by;
 * ``sources [NAME...]``: declared data sources, all if none is named;
 * ``effort TASK...``: requests, tokens (counted by ``docs/sizes.py``) and estimated minutes.
-
-``results.schema.json`` is that of the leaderboard's ``results.json``.
 
 ``python docs/generate.py`` rewrites the pages. With ``--check`` it changes nothing and exits
 with status 1 if a page is out of date.
@@ -24,7 +22,6 @@ from pathlib import Path
 
 from lm_eval_ext.cards import TaskFacts, cards
 from lm_eval_ext.data import sources
-from lm_eval_ext.leaderboard import exchange
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = "python docs/generate.py"
@@ -220,8 +217,8 @@ def main() -> None:
         page: filled(page.read_text(encoding="utf-8"), page.relative_to(ROOT))
         for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     }
-    for page, new in {**pages, ROOT / "docs" / exchange.SCHEMA: exchange.schema()}.items():
-        text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    for page, new in pages.items():
+        text = page.read_text(encoding="utf-8")
         if new != text:
             stale.append(str(page.relative_to(ROOT)))
             if not check:

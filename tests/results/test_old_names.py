@@ -25,6 +25,9 @@ FIGURES = json.loads(
 )
 """By run, by metric: value, low, high."""
 
+CONCEPT_HAD_TO_HAVE = 10
+"""Samples, or its old metrics were N/A. Now each concept has a figure, with its interval."""
+
 
 def recorded(run: str, task: str) -> Any:
     """The samples of a run, answered again."""
@@ -103,6 +106,9 @@ def test_every_old_metric_is_a_question_with_the_same_value_and_interval(
             best_template(table, old.removeprefix("is_best@"), expected[0])
             continue
         found = figure(table, question_behind(benchmark, old, facets))
+        if benchmark == "conceptual" and ":" in old and expected[0] is None:
+            assert found.documents < CONCEPT_HAD_TO_HAVE, old
+            continue
         for what, one, other in zip(
             ("value", "low", "high"), (found.value, found.low, found.high), expected, strict=True
         ):
