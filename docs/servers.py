@@ -1,4 +1,4 @@
-"""Asks one tiny model in several ways, for the tables of docs/suites.md.
+"""Asks one tiny model in several ways, for the tables of docs/runs.md#servers.
 
     python -m venv SERVERS          # what serves: not in the environment of lm-eval
     SERVERS/bin/pip install 'transformers[serving]' gguf 'llama-cpp-python[server]'
@@ -35,7 +35,7 @@ from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.runs.servers import ServerError, be_patient
 from lm_eval_ext.runs.tasks import own_manager
 
-PAGE = Path(__file__).with_name("suites.md")
+PAGE = Path(__file__).with_name("runs.md")
 GENERATED = ("magnifico_mini", "conceptual_mini", "diner_mini_name", "cogs_mini_id")
 SCORED = "lieder_mini"
 LIMIT = 24

@@ -35,13 +35,6 @@ def run(
     metadata: Annotated[
         str, typer.Option(help="For the tasks, as lm_eval takes it: '{\"fresh\": 7}'.")
     ] = "",
-    shard: Annotated[
-        str,
-        typer.Option(
-            metavar="K/N",
-            help="Keep answers to this part of each task's documents; a run without it uses them.",
-        ),
-    ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what is missing, and evaluate nothing.")
     ] = False,
@@ -52,60 +45,26 @@ def run(
         ),
     ] = False,
     executor: Annotated[
-        str, typer.Option(help="Where evaluations run: here, slurm or ray.")
+        str, typer.Option(help="Where evaluations run: here, or as jobs of slurm.")
     ] = "here",
-    address: Annotated[
-        str, typer.Option(help="With ray: the cluster, such as HOST:PORT.")
-    ] = "auto",
-    shards: Annotated[
-        int, typer.Option(min=1, help="With slurm: jobs per model, and one that merges them.")
-    ] = 1,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="With slurm: return when all jobs have ended.")
-    ] = False,
-    status: Annotated[
-        bool, typer.Option("--status", help="With slurm: say what has become of the jobs.")
-    ] = False,
 ) -> None:
     """Evaluate models on the tasks that they have no results of yet."""
     from lm_eval_ext.runs.run import Work, plan, prepare
     from lm_eval_ext.runs.run import run as run_here
-    from lm_eval_ext.runs.shards import Shard
 
-    part = Shard.read(shard) if shard else None
-    work = Work([*models, *(more or [])], tasks, output, limit, metadata, part)
-    if executor not in {"here", "slurm", "ray"}:
-        raise OptionError(f"no executor {executor!r}; use here, slurm or ray")
-    if executor != "slurm" and (wait or status or shards > 1):
-        raise OptionError("--shards, --wait and --status are about jobs; add --executor slurm")
-    if executor != "ray" and address != "auto":
-        raise OptionError("--address is about a Ray cluster; add --executor ray")
-    if executor == "slurm" and part:
-        raise OptionError("--shard is one job's part; with --executor slurm use --shards N")
-    if shards > 1 and limit is not None:
-        raise OptionError("--shards and --limit exclude each other: a trial needs no shards")
+    work = Work([*models, *(more or [])], tasks, output, limit, metadata)
+    if executor not in {"here", "slurm"}:
+        raise OptionError(f"no executor {executor!r}; use here or slurm")
     if dry_run or list_:
         _print_plan(plan(work), as_json=list_)
         return
     with reporting() as reporter:
         if executor == "here":
             run_here(work, reporter)
-            return
-        if executor == "ray":
-            from lm_eval_ext.runs.ray_cluster import run_on
-
-            run_on(work, address, reporter)
-            return
-        from lm_eval_ext.runs import slurm
-
-        jobs = prepare(work)
-        if not status:
-            slurm.submit(work, jobs, shards, reporter)
-        if wait:
-            slurm.wait(lambda: slurm.states(jobs, output), reporter)
         else:
-            for state in slurm.states(jobs, output):
-                typer.echo(slurm.line(state))
+            from lm_eval_ext.runs.slurm import submit
+
+            submit(work, prepare(work), reporter)
 
 
 @contextmanager

@@ -300,7 +300,7 @@ def _read(file: Path) -> ResultsFile:
 
 
 WHERE_NOT_WHAT = frozenset(
-    ("base_url", "num_concurrent", "max_retries", "retry_wait", "timeout", "device",
+    ("base_url", "num_concurrent", "max_retries", "timeout", "device",
      "device_map_option", "parallelize", "max_memory_per_gpu", "max_cpu_memory", "offload_folder",
      "batch_size", "max_batch_size", "gpu_memory_utilization", "tensor_parallel_size",
      "data_parallel_size", "trust_remote_code")

@@ -1,58 +1,35 @@
 """Models' files: read, with every key and value checked before anything runs.
 
-The keys are lm-eval's own options and some of ours. Names and types of options come from
-lm-eval itself (its configuration class and its argument parser), so a newer lm-eval brings its
-own.
+The keys are lm-eval's own options and some of ours. lm-eval's come from its configuration class,
+so a newer lm-eval brings its own.
 """
 
-import argparse
 import functools
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    create_model,
+)
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results import about
-from lm_eval_ext.results.files import UNLEARNED
 from lm_eval_ext.text import one_line, quantity
 
-OWN: Mapping[str, str] = MappingProxyType(
-    {
-        "display_name": "what tables call the model",
-        "notes": "anything worth knowing",
-        "launcher": "a command that starts several processes, such as accelerate launch",
-        "pretraining_tokens": "how many tokens it was pretrained on, such as 100M or 0",
-        "training_share": "the share of a training set that it was fine-tuned on, 0 to 1",
-        UNLEARNED: "why training did not reach its gates; reports then leave the model out",
-        "resources": "what a scheduler has to give: gpus, memory, time and the like",
-        **about.KEYS,
-    }
-)
-"""Keys of ours."""
-
-QUANTITIES: Mapping[str, float] = MappingProxyType(
-    {"pretraining_tokens": 1e18, "training_share": 1.0}
-)
-"""Keys of ours that are numbers from 0, with the largest; figures show them (docs/plots.md)."""
-
-RESOURCES: Mapping[str, tuple[type, ...]] = MappingProxyType(
-    {
-        "gpus": (int,),
-        "cpus": (int,),
-        "memory": (str,),
-        "time": (str, int),
-        "partition": (str,),
-        "account": (str,),
-        "extra": (dict,),
-    }
-)
-"""Keys of ``resources`` and their types."""
+SUFFIXES = (".yaml", ".yml")
 
 SET_BY_RUN = frozenset(
     ("config", "tasks", "limit", "samples", "output_path", "log_samples", "use_cache",
@@ -60,159 +37,47 @@ SET_BY_RUN = frozenset(
 )  # fmt: skip
 """lm-eval's options that a run sets itself, or under which it would have no results."""
 
-
-@dataclass(frozen=True)
-class Option:
-    """An lm-eval option: its type, and what converts it from text, if anything."""
-
-    hint: Any
-    parse: Any
+STRICT = ConfigDict(extra="forbid", strict=True)
+_BATCH_SIZE = re.compile(r"auto|(auto:)?0*[1-9][0-9]*")
 
 
-@functools.cache
-def options() -> Mapping[str, Option]:
-    """lm-eval's options that a model's file may set, by name."""
-    from typing import get_type_hints
-
-    from lm_eval._cli.run import Run
-    from lm_eval.config.evaluate_config import EvaluatorConfig
-
-    parser = argparse.ArgumentParser()
-    run = Run(parser.add_subparsers())
-    parsers = {action.dest: action.type for action in run._parser._actions}
-    return MappingProxyType(
-        {
-            name: Option(hint, parsers.get(name))
-            for name, hint in get_type_hints(EvaluatorConfig).items()
-            if name not in SET_BY_RUN
-        }
-    )
+def _command(text: str) -> str:
+    if text and not shlex.split(text):
+        raise ValueError("it is empty")
+    return text
 
 
-@functools.cache
-def model_types() -> tuple[str, ...]:
-    """The values of ``model``: every model type that is registered."""
-    from lm_eval_ext._autoload import install
-
-    install()
-    import lm_eval.models  # noqa: F401 (registers them)
-    from lm_eval.api.registry import model_registry
-
-    return tuple(sorted(model_registry.keys()))
+def _number(value: Any) -> float:
+    found = quantity(value)
+    if found is None or found < 0:
+        raise ValueError("it must be a number from 0, such as 350M or 0.5")
+    return found
 
 
-def problem_with_key(key: Any) -> str | None:
-    """What is wrong with a key, or None."""
-    if key in OWN or key in options():
-        return None
-    if key in SET_BY_RUN:
-        return f"{key} is set by the run; leave it out"
-    known = ", ".join(sorted([*OWN, *options()]))
-    return f"unknown key {one_line(str(key), limit=80)!r}; use one of {known}"
+class Resources(BaseModel):
+    """What a scheduler has to give; ``time`` is in minutes."""
+
+    model_config = STRICT
+    gpus: NonNegativeInt = 0
+    cpus: NonNegativeInt = 0
+    memory: str = ""
+    time: PositiveInt = 24 * 60
+    partition: str = ""
+    account: str = ""
+    extra: dict[str, Any] = {}
 
 
-def problem_with_value(key: str, value: Any) -> str | None:
-    """What is wrong with the value of a valid key, or None."""
-    if key in OWN:
-        return _problem_with_own(key, value)
-    if key == "model":
-        if value in model_types():
-            return None
-        return f"no model type {_shown(value)}; use one of {', '.join(model_types())}"
-    if key == "batch_size" and not _is_batch_size(value):
-        return f"batch_size must be a number from 1, auto or auto:N, not {_shown(value)}"
-    if key == "include_path" and isinstance(value, str) and not Path(value).is_dir():
-        return f"include_path must be an existing folder, not {_shown(value)}"
-    option = options()[key]
-    fits = _fits(option, value)
-    return None if fits else f"{key} must be {_described(option.hint)}, not {_shown(value)}"
+class Own(BaseModel):
+    """Keys of ours; :mod:`lm_eval_ext.results.about` has those that describe the model."""
 
-
-def _problem_with_own(key: str, value: Any) -> str | None:
-    if key == "resources":
-        return _problem_with_resources(value)
-    if key in QUANTITIES:
-        fits = (number := quantity(value)) is not None and 0 <= number <= QUANTITIES[key]
-        return None if fits else f"{key} must be {OWN[key]}, not {_shown(value)}"
-    if key in about.KEYS:
-        return about.problem(key, value)
-    if not isinstance(value, str):
-        return f"{key} must be text, not {_shown(value)}"
-    if key == "launcher" and not _is_command(value):
-        return f"launcher must be a command with closed quotes, not {_shown(value)}"
-    return None
-
-
-def _problem_with_resources(value: Any) -> str | None:
-    known = ", ".join(RESOURCES)
-    if not isinstance(value, dict):
-        return f"resources must be a mapping with keys of {known}, not {_shown(value)}"
-    for key, one in value.items():
-        if key not in RESOURCES:
-            return f"resources: unknown key {_shown(key)}; use {known}"
-        if isinstance(one, bool) or not isinstance(one, RESOURCES[key]):
-            hint = " or ".join(_described(kind) for kind in RESOURCES[key])
-            return f"resources: {key} must be {hint}, not {_shown(one)}"
-        if isinstance(one, int) and one < 0:
-            return f"resources: {key} must be 0 or more, not {one}"
-    return None
-
-
-def _fits(option: Option, value: Any) -> bool:
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
-
-    strict = ConfigDict(strict=True)
-    try:
-        TypeAdapter(option.hint, config=strict).validate_python(value)
-    except ValidationError:
-        pass
-    else:
-        return True
-    if not isinstance(value, str) or option.hint is bool:
-        return False
-    if option.hint is dict:  # key=value pairs, as on the command line
-        return all("=" in part for part in value.split(",") if part)
-    if option.parse is None:
-        return False
-    try:
-        option.parse(value)
-    except (ValueError, TypeError, argparse.ArgumentTypeError):
-        return False
-    return True
-
-
-def _is_batch_size(value: Any) -> bool:
-    if isinstance(value, bool):
-        return False
-    return re.fullmatch(r"auto|(auto:)?0*[1-9][0-9]*", str(value)) is not None
-
-
-def _is_command(text: str) -> bool:
-    try:
-        return bool(shlex.split(text)) or not text
-    except ValueError:
-        return False
-
-
-def _described(hint: Any) -> str:
-    names = {
-        "dict": "a mapping of names to values",
-        "bool": "true or false",
-        "int": "a whole number",
-        "str": "text",
-        "float": "a number",
-        "list": "a list",
-        "NoneType": "null",
-    }
-    parts = getattr(hint, "__args__", None) or (hint,)
-    return " or ".join(names.get(getattr(part, "__name__", ""), str(part)) for part in parts)
-
-
-def _shown(value: Any) -> str:
-    return one_line(repr(value), limit=80)
-
-
-SUFFIXES = (".yaml", ".yml")
+    model_config = ConfigDict(extra="allow", strict=True)
+    display_name: str = ""
+    notes: str = ""
+    launcher: Annotated[str, AfterValidator(_command)] = ""
+    pretraining_tokens: Annotated[Any, AfterValidator(_number)] = 0
+    training_share: Annotated[Any, AfterValidator(_number), Field(le=1)] = 0
+    did_not_learn: str = ""
+    resources: Resources = Resources()
 
 
 @dataclass(frozen=True)
@@ -222,10 +87,10 @@ class ModelFile:
     path: Path
     text: str
     name: str
+    settings: dict[str, Any]
     display_name: str
     launcher: str
-    resources: dict[str, Any]
-    settings: dict[str, Any]
+    resources: Resources
 
 
 def read_model_files(paths: Sequence[Path]) -> list[ModelFile]:
@@ -236,8 +101,6 @@ def read_model_files(paths: Sequence[Path]) -> list[ModelFile]:
             value; file, line and the valid ones are named.
     """
     files = list(dict.fromkeys(file for path in paths for file in _files(path)))
-    if not files:
-        raise OptionError("--models names no file")
     models = [_read(file) for file in files]
     for what in ("name", "display_name"):
         counts = Counter(getattr(model, what).casefold() for model in models)
@@ -246,6 +109,27 @@ def read_model_files(paths: Sequence[Path]) -> list[ModelFile]:
             remedy = "rename one" if what == "name" else "change one display_name"
             raise OptionError(f"{' and '.join(same)} are both called {twice!r}; {remedy}")
     return models
+
+
+@functools.cache
+def own_keys() -> frozenset[str]:
+    """The keys that are no options of lm-eval."""
+    return frozenset({*Own.model_fields, *about.KEYS})
+
+
+def lm_eval_config(settings: Mapping[str, Any]) -> Any:
+    """lm-eval's ``EvaluatorConfig`` of these options: checked, texts parsed, defaults filled in.
+
+    Raises:
+        ValueError: If lm-eval does not accept a value, or two together.
+    """
+    import yaml
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.yaml"  # from_config takes nothing but a file
+        file.write_text(yaml.safe_dump(dict(settings)), encoding="utf-8")
+        return EvaluatorConfig.from_config(file)
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -273,48 +157,98 @@ def _read(file: Path) -> ModelFile:
         raise OptionError(f"{file}: cannot be read ({one_line(str(error), limit=200)})") from None
     if not isinstance(node, yaml.MappingNode) or not isinstance(content, dict):
         raise OptionError(f"{file}:1: must be a mapping, such as `model: hf`")
-    seen = set()
-    for key_node, value_node in node.value:
-        place = f"{file}:{key_node.start_mark.line + 1}"
-        key = key_node.value
-        problem = problem_with_key(key)
-        if problem is None and key in seen:
-            problem = f"{key} is given a second time"
-        if problem is None:
-            place = f"{file}:{value_node.start_mark.line + 1}"
-            problem = problem_with_value(key, content.get(key))
-        if problem:
-            raise OptionError(f"{place}: {problem}")
-        seen.add(key)
-    if "model" not in seen:
-        raise OptionError(f"{file}:1: no model; name a model type, such as `model: hf`")
-    settings = {key: value for key, value in content.items() if key not in OWN}
-    try:
-        lm_eval_config(settings)
-    except (ValueError, TypeError) as error:
-        raise OptionError(f"{file}: {one_line(str(error), limit=300)}") from None
+    lines: dict[str, int] = {}
+    for key, _ in node.value:
+        line = key.start_mark.line + 1
+        if key.value in lines:
+            raise OptionError(f"{file}:{line}: {key.value} is given a second time")
+        lines[key.value] = line
+    settings = {key: value for key, value in content.items() if key not in own_keys()}
+    for key, problem in _problems(lines, content, settings):
+        raise OptionError(f"{file}:{lines.get(key, 1)}: {problem}")
+    own = Own.model_validate(content)
     return ModelFile(
         path=file,
         text=text,
         name=file.stem,
-        display_name=one_line(content.get("display_name") or file.stem),
-        launcher=content.get("launcher") or "",
-        resources=content.get("resources") or {},
         settings=settings,
+        display_name=one_line(own.display_name or file.stem),
+        launcher=own.launcher,
+        resources=own.resources,
     )
 
 
-def lm_eval_config(settings: Mapping[str, Any]) -> Any:
-    """lm-eval's ``EvaluatorConfig`` of these options: checked, texts parsed, defaults filled in.
-
-    Raises:
-        ValueError: If lm-eval does not accept a value, or two together.
-        TypeError: Likewise.
-    """
-    import yaml
+def _problems(
+    keys: Iterable[str], content: Mapping[str, Any], settings: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Yields keys, each with what is wrong with it."""
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "model.yaml"  # from_config takes nothing but a file
-        file.write_text(yaml.safe_dump(dict(settings)), encoding="utf-8")
-        return EvaluatorConfig.from_config(file)
+    known = {*own_keys(), *(one.name for one in fields(EvaluatorConfig))} - SET_BY_RUN
+    for key in keys:
+        if key in SET_BY_RUN:
+            yield key, f"{key} is set by the run; leave it out"
+        elif key not in known:
+            yield key, f"unknown key {_shown(key)}; use one of {', '.join(sorted(known))}"
+    types, model = model_types(), content.get("model")
+    if model not in types:
+        said = f"no model type {_shown(model)}" if model else "no model"
+        yield "model", f"{said}; use one of {', '.join(types)}"
+    size = content.get("batch_size", 1)
+    if isinstance(size, bool) or not _BATCH_SIZE.fullmatch(str(size)):
+        yield (
+            "batch_size",
+            f"batch_size must be a number from 1, auto or auto:N, not {_shown(size)}",
+        )
+    path = content.get("include_path")
+    if isinstance(path, str) and not Path(path).is_dir():
+        yield "include_path", f"include_path must be an existing folder, not {_shown(path)}"
+    for key in content.keys() & about.KEYS.keys():
+        if problem := about.problem(key, content[key]):
+            yield key, problem
+    yield from _wrong_types(content, settings)
+
+
+def _wrong_types(
+    content: Mapping[str, Any], settings: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    from typing import get_type_hints
+
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+    hints = get_type_hints(EvaluatorConfig)
+    for key, value in settings.items():
+        pairs = isinstance(value, str) and all("=" in one for one in value.split(",") if one)
+        if hints.get(key) is dict and not (isinstance(value, dict) or pairs):
+            yield key, f"{key} must be a mapping or key=value pairs, not {_shown(value)}"
+    try:
+        Own.model_validate(content)
+        config = asdict(lm_eval_config(settings))  # texts are parsed by lm-eval
+        given = {key: config[key] for key in settings if key != "batch_size"}
+        types_of: dict[str, Any] = {key: (hints[key], ...) for key in given}
+        create_model("Options", __config__=STRICT, **types_of).model_validate(given)
+    except ValidationError as error:
+        for one in error.errors():
+            where = [str(part) for part in one["loc"]]
+            said = one["msg"].removeprefix("Value error, ")
+            if one["type"] == "extra_forbidden":
+                said = f"unknown key; use one of {', '.join(Resources.model_fields)}"
+            yield where[0], one_line(f"{'.'.join(where)}: {said}, not {_shown(one['input'])}")
+    except (ValueError, TypeError) as error:
+        yield "", one_line(str(error), limit=300)
+
+
+@functools.cache
+def model_types() -> tuple[str, ...]:
+    """The values of ``model``: every model type that is registered."""
+    from lm_eval_ext._autoload import install
+
+    install()
+    import lm_eval.models  # noqa: F401 (registers them)
+    from lm_eval.api.registry import model_registry
+
+    return tuple(sorted(model_registry.keys()))
+
+
+def _shown(value: Any) -> str:
+    return one_line(repr(value), limit=80)

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -28,6 +29,16 @@ _REASONS = (
     re.compile(r"lm-eval-ext: error: |[\w.]*(Error|Exception|Exit|Interrupt)\b"),
     re.compile(r"[\w-]+: error: "),  # of a scheduler, which comes last and says less
 )
+
+_KILLED = {-signal.SIGKILL, 128 + signal.SIGKILL}
+"""Statuses of a killed process, and of a launcher whose process was killed."""
+
+_REMEDIES = {
+    r"\b(401|403)\b.*url": "put a valid key into the environment variable OPENAI_API_KEY",
+    r"\b404\b.*url": "correct base_url, or model (its name at the server)",
+    r"\b429\b.*url": "wait, or lower num_concurrent",
+}
+"""What to do about a server's status, by the line in which its client says it."""
 
 
 def evaluate(
@@ -77,11 +88,15 @@ def evaluate(
             _end(process)
 
 
-def reason(log: Path) -> str:
-    """The last line of a log that looks like an error; without one, the last line."""
+def reason(log: Path, status: int) -> str:
+    """Why an evaluation failed: the last line of its log that looks like an error."""
+    if status in _KILLED:
+        return f"killed by signal {signal.SIGKILL:d}, perhaps out of memory"
     lines = _lines(log)
     errors = (line for one in _REASONS for line in reversed(lines) if one.match(line))
-    return one_line(next(errors, lines[-1] if lines else "no output"), limit=400)
+    found = one_line(next(errors, f"it ended with status {status}"), limit=400)
+    remedies = (remedy for code, remedy in _REMEDIES.items() if re.search(code, found))
+    return "; ".join([found, *remedies])
 
 
 def last_line(log: Path) -> str:

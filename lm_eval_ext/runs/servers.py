@@ -1,192 +1,130 @@
 """How an evaluation that ``run`` starts asks a server: patiently, and with a look at the answers.
 
-lm-eval 0.4.13 asks a server three times, a second apart, whatever went wrong, and ends with a
-traceback. It takes log-probabilities for those of the prompt even if the server left the prompt
-out or counts its tokens otherwise, and a chat server's reply without an answer for an empty one.
-Here a request is repeated after growing pauses, as long as the server may recover; what it sends
-is checked (:mod:`.server_answers`); and what ends the evaluation is one line. Answers until then
-lie in lm-eval's cache. Requests, and how answers are read, are lm-eval's.
+lm-eval 0.4.13 asks three times, a second apart, whatever went wrong. It takes log-probabilities
+for those of the prompt even if the server left the prompt out or counts its tokens otherwise.
+Here a request is repeated for minutes where the server may recover, and not at all where it
+refuses; answers that lack something end the evaluation; and texts end before a stop string.
+lm-eval's cache has the answers until then. Requests, and how answers are read, are lm-eval's.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import urlsplit
-
-from lm_eval_ext.errors import LmEvalExtError
-from lm_eval_ext.log import get_logger
-from lm_eval_ext.runs.server_answers import AnswerError, check, problem, refusal
-
-_log = get_logger(__name__)
 
 MODULE = "lm_eval.models.api_models"
 """The module of lm-eval's that asks servers."""
 
-ATTEMPTS, OF_DOUBTFUL = 10, 4
-"""Of a request, where ``max_retries`` says nothing else: four minutes of pauses. At most so many
-where the request itself may be the cause, after a time-out or status 500."""
+ATTEMPTS = 10
+"""Of a request, unless the model's ``max_retries`` says another number."""
 
-FIRST_PAUSE_S, LONGEST = 1.0, 60
-"""The first pause (``retry_wait``), and the longest one as a multiple of it; each is twice the one
-before."""
+LONGEST_S = 60.0
+"""The pauses start with a second and double up to this: four minutes in all."""
 
-MOST_ASKED_S = 600.0
-"""After which a server may ask to be asked again; where it asks for more, its quota is used up."""
+_AGAIN = frozenset({408, 409, 425, 429})
+"""Statuses below 500 after which the same request may be answered."""
+
+_BAD_REQUEST, _INTERNAL_ERROR = 400, 500
 
 
-class ServerError(LmEvalExtError):
-    """A server does not give the answers that it is asked for."""
+class AnswerError(Exception):
+    """The server answers something else than it was asked for; asking again does not help."""
 
 
 def be_patient(api_models: Any) -> None:
-    """Replaces how lm-eval repeats requests, in this process."""
+    """Changes how lm-eval repeats requests and reads log-probabilities, in this process."""
+    import tenacity
+    from lm_eval.models.openai_completions import LocalCompletionsAPI
+
     begin = api_models.TemplateAPI.__init__
 
-    def __init__(  # noqa: N807 (it takes the place of one)
-        self: Any, *args: Any, retry_wait: float = FIRST_PAUSE_S, **kwargs: Any
-    ) -> None:
-        kwargs.setdefault("max_retries", ATTEMPTS)
-        self.retry_wait = float(retry_wait)
-        begin(self, *args, **kwargs)
-        self._create_payload = _without_empty_stop(self._create_payload)
+    def __init__(self: Any, *args: Any, max_retries: int = ATTEMPTS, **kwargs: Any) -> None:  # noqa: N807
+        begin(self, *args, max_retries=max_retries, **kwargs)
+        _cut_at_stop_strings(self)
+        if type(self).parse_logprobs is LocalCompletionsAPI.parse_logprobs:
+            self.parse_logprobs = _checked(self.parse_logprobs)
 
-    def retry(**_: Any) -> Callable[[Any], Any]:
-        return lambda call: (_one_of_several if asyncio.iscoroutinefunction(call) else _plain)(call)
+    def retry(**options: Any) -> Any:
+        pauses = tenacity.wait_random_exponential(max=LONGEST_S)
+        helps = tenacity.retry_if_exception(may_recover)
+        return tenacity.retry(**options | {"wait": pauses, "retry": helps})
 
     api_models.TemplateAPI.__init__ = __init__
     api_models.retry = retry
 
 
-def _without_empty_stop(payload: Any) -> Any:
-    """A request without stop strings has no list of them: transformers' server fails on one."""
+def may_recover(error: BaseException) -> bool:
+    """Whether the same request may be answered later."""
+    status = getattr(error, "status", None) or getattr(
+        getattr(error, "response", None), "status_code", None
+    )
+    if status is not None and status >= _BAD_REQUEST:
+        return status >= _INTERNAL_ERROR or status in _AGAIN
+    wrong_address = type(error).__name__ in {"InvalidURL", "MissingSchema", "InvalidSchema"}
+    return isinstance(error, Exception) and not isinstance(error, AnswerError) and not wrong_address
 
-    def without(*args: Any, **kwargs: Any) -> Any:
-        made = payload(*args, **kwargs)
+
+def _cut_at_stop_strings(model: Any) -> None:
+    """Has texts end before a stop string, as those of ``hf`` do; some servers send it along.
+
+    A request without stop strings gets no list of them: transformers' server fails on one.
+    """
+    from lm_eval.models.utils import postprocess_generated_text
+
+    payload, parse = model._create_payload, model.parse_generations
+    until: Any = None  # lm-eval asks all requests with the same options before the next ones
+
+    def create(*args: Any, gen_kwargs: Any = None, **kwargs: Any) -> dict[str, Any]:
+        nonlocal until
+        until = (gen_kwargs or {}).get("until")
+        made = payload(*args, gen_kwargs=gen_kwargs, **kwargs)
         return {key: value for key, value in made.items() if key != "stop" or value != []}
 
-    return without
+    def cut(*args: Any, **kwargs: Any) -> list[str | None]:
+        thought = getattr(model, "think_end_token", None)
+        return [
+            text if text is None else postprocess_generated_text(text, until, thought)
+            for text in parse(*args, **kwargs)
+        ]
+
+    model._create_payload, model.parse_generations = create, cut
 
 
-def _plain(call: Any) -> Any:
-    """Repeats ``model_call``, which gives what the server said."""
-    import requests
+def _checked(parse: Callable[..., Any]) -> Any:
+    def checked(outputs: Any, tokens: Sequence[Sequence[int]], **kwargs: Any) -> Any:
+        choices = [one for said in _listed(outputs) for one in said["choices"]]
+        if len(choices) != len(tokens):
+            raise AnswerError(f"the server sent {len(choices)} of {len(tokens)} answers")
+        for one in choices:
+            check_log_probabilities(one, tokens[one["index"]], _listed(outputs)[0].get("usage"))
+        return parse(outputs=outputs, tokens=tokens, **kwargs)
 
-    model = call.__self__
-
-    def ask(**request: Any) -> Any:
-        try:
-            said = call(**request)
-            check(model, said, request["messages"], request)
-        except requests.HTTPError as error:
-            found = error.response
-            raise refusal(found.status_code, found.reason, found.headers, found.text) from None
-        except Exception as error:  # noqa: BLE001 (raised again)
-            raise problem(error, model.timeout) from None
-        return said
-
-    return _retrying(model)(ask)
+    return checked
 
 
-def _one_of_several(call: Any) -> Any:
-    """Repeats ``amodel_call``, which reads the answers: from a session that checks them.
+def _listed(outputs: Any) -> list[Any]:
+    return outputs if isinstance(outputs, list) else [outputs]
 
-    All requests of a task have one. When one of them gives up, the others do nothing more.
+
+def check_log_probabilities(choice: Any, prompt: Sequence[int], usage: Any) -> None:
+    """They must be those of the prompt's tokens and of one more, as lm-eval counts on it.
+
+    A server that generated no token, since it found the text complete, gets one added.
+
+    Raises:
+        AnswerError: They are not.
     """
-    model, over = call.__self__, asyncio.Event()
-
-    async def ask(*, session: Any, sem: Any, **request: Any) -> Any:
-        @asynccontextmanager
-        async def post(*args: Any, **kwargs: Any) -> AsyncIterator[_Response]:
-            async with session.post(*args, **kwargs) as found:
-                if not found.ok:
-                    text = await found.text()
-                    raise refusal(found.status, found.reason, found.headers, text)
-                said = await found.json(content_type=None)
-            check(model, said, request["messages"], request)
-            yield _Response(said)
-
-        try:
-            return await call(session=_Session(post), sem=sem, **request)
-        except Exception as error:  # noqa: BLE001 (raised again)
-            raise problem(error, model.timeout) from None
-
-    repeated = _retrying(model)(ask)
-
-    async def in_turn(*, sem: asyncio.Semaphore, **request: Any) -> Any:
-        async with sem:  # also while it pauses: a busy server would get all others meanwhile
-            try:
-                if not over.is_set():
-                    return await repeated(sem=asyncio.Semaphore(), **request)
-            except Exception:
-                if not over.is_set():
-                    over.set()
-                    raise
-            return await asyncio.Event().wait()  # until asyncio ends it: the first one has failed
-
-    return in_turn
-
-
-@dataclass(frozen=True)
-class _Session:
-    """What ``amodel_call`` uses of one."""
-
-    post: Any
-
-
-@dataclass(frozen=True)
-class _Response:
-    """What ``amodel_call`` uses of one, with what the server said."""
-
-    said: Any
-    ok = True
-
-    def raise_for_status(self) -> None:
-        """It was looked at before."""
-
-    async def json(self) -> Any:
-        return self.said
-
-
-def _retrying(model: Any) -> Any:
-    """A decorator that repeats what raises an AnswerError; for functions of both kinds."""
-    import tenacity
-
-    grow = tenacity.wait_exponential(model.retry_wait, max=LONGEST * model.retry_wait)
-    wait = grow + tenacity.wait_random(0, model.retry_wait / 4)
-    parts = urlsplit(str(model.base_url))  # it may hold a password, or a key behind "?"
-    address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-    def most(state: Any) -> int:
-        doubtful = state.outcome.exception().doubtful
-        return min(model.max_retries, OF_DOUBTFUL) if doubtful else int(model.max_retries)
-
-    def stop(state: Any) -> bool:
-        found = state.outcome.exception()
-        over = state.attempt_number >= most(state) or found.after_s > MOST_ASKED_S
-        return over or not found.again
-
-    def pause(state: Any) -> float:
-        return max(float(state.outcome.exception().after_s), wait(state))
-
-    def tell(state: Any) -> None:
-        found, number = state.outcome.exception(), state.attempt_number
-        _log.warning(
-            "%s %s; attempt %d of %d, the next one in %.2g s",
-            address, found.text, number, most(state), state.upcoming_sleep,
-        )  # fmt: skip
-
-    def give_up(state: Any) -> None:
-        found, number = state.outcome.exception(), state.attempt_number
-        often = f" {number} times in {state.seconds_since_start:.0f} s" if number > 1 else ""
-        asked = f", and to ask again after {found.after_s:.0f} s" * (found.after_s > MOST_ASKED_S)
-        raise ServerError(
-            f"{address} {found.text}{often}{asked}; {found.remedy}; answers so far are kept, and "
-            "the same command continues with them"
+    found = choice.get("logprobs") or {}
+    values, tops = found.get("token_logprobs") or [], found.get("top_logprobs") or []
+    if len(values) <= 1 or not tops:
+        raise AnswerError("the server sends no log-probabilities of prompts: see docs/runs.md#servers")
+    if (usage or {}).get("completion_tokens") == 0 and len(values) == len(tops) == len(prompt):
+        values.append(0.0)
+        tops.append({"": 0.0})
+    if len(values) != len(prompt) + 1 or len(tops) != len(values):
+        raise AnswerError(
+            f"the server sent log-probabilities of {len(values)} tokens for a prompt of "
+            f"{len(prompt)} and one more; its tokens must be those of the argument tokenizer, "
+            "special ones included: see add_bos_token and tokenized_requests in docs/runs.md#servers"
         )
-
-    return tenacity.retry(
-        retry=tenacity.retry_if_exception_type(AnswerError), stop=stop, wait=pause,
-        before_sleep=tell, retry_error_callback=give_up,
-    )  # fmt: skip
+    if not all(isinstance(one, (int, float)) and math.isfinite(one) for one in values[1:-1]):
+        raise AnswerError("the server sent log-probabilities that are no numbers")

@@ -6,11 +6,9 @@ any task, so it is resolved with the whole index.
 """
 
 import copy
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 from lm_eval_ext._autoload import install, tasks_folder
@@ -53,9 +51,9 @@ class Selection:
     def facts(self, metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """What is known of each task before it is run, as JSON-like values.
 
-        ``config``: a digest of its configuration files. ``num_fewshot``: its own. ``signature``:
-        of a task of ours, the part that it knows itself; of another one, its version. Only tasks
-        of ours are loaded, with the documents that :meth:`check` has loaded.
+        ``num_fewshot``: its own. ``signature``: of a task of ours, the part that it knows itself;
+        of another one, its version. Only tasks of ours are loaded, with the documents that
+        :meth:`check` has loaded.
         """
         found: dict[str, dict[str, Any]] = {}
         ours = []
@@ -63,7 +61,6 @@ class Selection:
             for task, config in _configs(self.manager.task_index, name):
                 own = config.get("metadata")
                 found[task] = {
-                    "config": signature.digest(config),
                     "num_fewshot": config.get("num_fewshot"),
                     "signature": {"version": own.get("version") if isinstance(own, dict) else None},
                 }
@@ -75,11 +72,6 @@ class Selection:
             if signed and task in found:
                 found[task]["signature"] = signed
         return found
-
-    def sizes(self, names: Iterable[str], metadata: Mapping[str, Any]) -> dict[str, int]:
-        """The number of documents of each task of the requested names."""
-        loaded = self._with(metadata).load(list(names))["tasks"]
-        return {task: len(one.eval_docs) for task, one in loaded.items()}
 
     def _with(self, metadata: Mapping[str, Any]) -> Any:
         """The manager with other metadata, without a new index."""
@@ -159,7 +151,6 @@ def _configs(
     """Yields the tasks that a name stands for, each with its configuration.
 
     Groups and tags are opened, files read; a group's changes to its members are applied.
-    Functions are named relative to the task's file.
     """
     entry = index.get(name)
     if entry is None and not name.endswith(FILE):
@@ -176,9 +167,7 @@ def _configs(
             under = str(member.get("group", member.get("task")))
             yield from _configs(index, under, {**(changes or {}), **own})
         return
-    folder = Path(name if entry is None else entry.yaml_path or "").parent
-    text = json.dumps(config | dict(changes or {}), default=str).replace(f"{folder}/", "")
-    yield (str(members) if entry is None else name), json.loads(text)
+    yield (str(members) if entry is None else name), config | dict(changes or {})
 
 
 def _read_task(path: str) -> dict[str, Any]:

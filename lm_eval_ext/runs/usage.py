@@ -35,13 +35,18 @@ def counting(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _count(samples: list[Mapping[str, Any]], encode: Callable[[str], list[int]]) -> dict[str, int]:
-    """Tokens of the requests and of the answers; each document once, whatever its filters."""
+    """Tokens of the requests and of the answers; each document once, whatever its filters.
+
+    A context and its continuation are one request, which has one BOS where the tokenizer adds it.
+    An answer has none.
+    """
+    bos = len(encode(""))
     asked = answered = 0
     for sample in samples:
         if sample["filter"] != samples[0]["filter"]:
             continue
         for request in sample["arguments"]:
-            asked += sum(len(encode(text)) for text in request if isinstance(text, str))
+            asked += len(encode("".join(text for text in request if isinstance(text, str))))
         for answers in sample["resps"]:
-            answered += sum(len(encode(text)) for text in answers if isinstance(text, str))
+            answered += sum(len(encode(text)) - bos for text in answers if isinstance(text, str))
     return {"input": asked, "output": answered}

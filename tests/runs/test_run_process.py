@@ -49,8 +49,37 @@ def test_a_full_disk_is_the_reason_whatever_the_log_says_last(
     monkeypatch.setattr(job, "evaluate", failing)
     work = run.Work([tmp_path / "m.yaml"], "lieder_mini", tmp_path / "out", 2)
     free = shutil.disk_usage(tmp_path)
-    for left, said in ((free.total, r"m: \|lieder_mini\|"), (4096, "m: no space is left on")):
+    for left, said in ((free.total, "it ended with status 1"), (4096, "no space is left on")):
         found = free._replace(free=left)
         monkeypatch.setattr(shutil, "disk_usage", lambda _, found=found: found)
-        with pytest.raises(run.FailedError, match=said):
+        with pytest.raises(run.FailedError) as caught:
             run.run(work, job.SILENT)
+        assert caught.value.reasons["m"].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("log", "command", "said"),
+    [
+        ("Running generate_until requests:   4%|          | 2/48", "kill -9 $$",
+         "killed by signal 9, perhaps out of memory"),
+        ("ValueError: an old warning\n", "kill -9 $$", "killed by signal 9"),
+        ("ValueError: no such file\nRunning: 4%", "exit 3", "ValueError: no such file"),
+        ("Running: 4%|", "exit 3", "it ended with status 3"),
+        ("requests.exceptions.HTTPError: 401 Client Error for url: http://a\n", "exit 1",
+         "OPENAI_API_KEY"),
+        ("ValueError: 401 is no label\n", "exit 1", "ValueError: 401 is no label"),
+    ],
+)  # fmt: skip
+def test_the_reason_is_an_error_or_how_the_process_ended(
+    tmp_path: Path, log: str, command: str, said: str
+) -> None:
+    file, script = tmp_path / "log", tmp_path / "evaluation.sh"
+    (tmp_path / "text").write_text(log)
+    script.write_text(f"cat {tmp_path / 'text'}; {command}\n")
+    status = process.evaluate(
+        tmp_path / "none", file, launcher=f"sh {script}", own_only=True, on_progress=lambda _: None
+    )
+    found = process.reason(file, status)
+    assert said in found
+    assert "%" not in found
+    assert ("API_KEY" in found) is ("API_KEY" in said)

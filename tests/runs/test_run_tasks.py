@@ -12,8 +12,9 @@ from support import logged
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
-from lm_eval_ext.results.files import find_all, identity
-from lm_eval_ext.runs.key import missing, run_key, write_key
+from lm_eval_ext.results.files import identity
+from lm_eval_ext.runs.model_files import ModelFile, Resources
+from lm_eval_ext.runs.present import missing
 from lm_eval_ext.runs.run import check_same_model
 from lm_eval_ext.runs.tasks import Selection, select
 
@@ -163,105 +164,48 @@ def evaluated(folder: Path, task: str, tasks: list[str], **options: Any) -> None
         ({}, {"model_args": {"num_concurrent": 3}}, None, True),
         ({}, {"model_args": {"pretrained": "other"}}, None, False),
         ({}, {"apply_chat_template": True}, None, False),
+        ({}, {"seed": 5}, None, False),
     ],
 )
-@pytest.mark.parametrize("keyed", [True, False])
 def test_results_count_if_what_was_asked_is_the_same(
     *,
     stock: Selection,
     made_once: Callable[[dict[str, Any]], Path],
-    tmp_path: Path,
     made: dict[str, Any],
     asked: dict[str, Any],
     limit: float | None,
     there: bool,
-    keyed: bool,
 ) -> None:
-    """By the key beside them, or, of plain lm_eval, by what the results file says."""
-    folder, selection = made_once(made), stock
-    if keyed:
-        folder = copied(folder, tmp_path / "keyed")
-        settings = {name: value for name, value in made.items() if name != "limit"}
-        keep_key(folder, selection, **settings)
-    assert lacking(folder, selection, limit, **asked) == ([] if there else ["stock_sums"])
+    """By what lm-eval's results file says."""
+    found = lacking(made_once(made), stock, limit, **asked)
+    assert found == ([] if there else ["stock_sums"])
 
 
 def copied(folder: Path, to: Path) -> Path:
     return Path(shutil.copytree(folder, to))
 
 
-def keep_key(folder: Path, selection: Selection, **settings: Any) -> None:
-    key = run_key({"model": "dummy", **settings}, selection)
-    for results in find_all(folder):
-        write_key(key, results)
-
-
 def lacking(
     folder: Path, selection: Selection, limit: float | None = None, **settings: Any
 ) -> list[str]:
-    return missing(folder, run_key({"model": "dummy", **settings}, selection), selection, limit)
+    return missing(folder, {"model": "dummy", **settings}, selection, limit)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ({}, {"seed": 5}),
-        ({"seed": [1, 2, 3, 4]}, {"seed": [1, 2, 3, 5]}),
-        ({}, {"metadata": {"depth": 3}}),
-        ({"gen_kwargs": "temperature=0.5"}, {"gen_kwargs": "temperature=0.7"}),
-        ({"apply_chat_template": True}, {"apply_chat_template": "other"}),
-    ],
-)
-def test_a_changed_setting_is_another_key(
-    stock: Selection,
-    made_once: Callable[[dict[str, Any]], Path],
-    tmp_path: Path,
-    before: dict[str, Any],
-    after: dict[str, Any],
+def test_another_version_of_a_task_is_asked_again(
+    own_tasks: Path, made_once: Callable[[dict[str, Any]], Path], tmp_path: Path
 ) -> None:
-    folder, selection = copied(made_once({}), tmp_path / "a"), stock
-    keep_key(folder, selection, **before)
-    assert lacking(folder, selection, **before) == []
-    assert lacking(folder, selection, **after) == ["stock_sums"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("version: 1.0", "version: 1.1"), ("{{question}}", "Q: {{question}}"), ('"\\n"', '"."')],
-)
-def test_a_changed_task_is_asked_again(
-    own_tasks: Path, made_once: Callable[[dict[str, Any]], Path], tmp_path: Path, old: str, new: str
-) -> None:
-    folder, tasks = copied(made_once({}), tmp_path / "m"), copied(own_tasks, tmp_path / "tasks")
-    keep_key(folder, select("stock_sums", [str(own_tasks)]))
+    folder, tasks = made_once({}), copied(own_tasks, tmp_path / "tasks")
     assert lacking(folder, select("stock_sums", [str(tasks)])) == [], "the same task elsewhere"
     file = tasks / "stock_sums.yaml"
-    assert old in file.read_text()
-    file.write_text(file.read_text().replace(old, new))
+    file.write_text(file.read_text().replace("version: 1.0", "version: 1.1"))
     assert lacking(folder, select("stock_sums", [str(tasks)])) == ["stock_sums"]
 
 
-@pytest.mark.parametrize("broken", ["", "{", "[]", "{}", '{"tasks": []}', "[" * 100_000])
-def test_results_with_a_broken_key_are_made_again(
-    stock: Selection, made_once: Callable[[dict[str, Any]], Path], tmp_path: Path, broken: str
-) -> None:
-    folder, selection = copied(made_once({}), tmp_path / "a"), stock
-    keep_key(folder, selection)
-    (file,) = folder.rglob("run_*.json")
-    file.write_text(broken)
-    assert lacking(folder, selection) == ["stock_sums"]
-
-
-@pytest.mark.parametrize("keyed", [True, False])
-def test_our_tasks_options_and_data_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, keyed: bool
-) -> None:
+def test_our_tasks_options_and_data_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "model"
     settings = {"metadata": {"cogs_seed": 5}}
     evaluated(folder, "cogs_mini_fresh_gen", [], limit=2, **settings)
     selection = select("cogs_mini_fresh_gen")
-    if keyed:
-        keep_key(folder, selection, **settings)
     assert lacking(folder, selection, 2, **settings) == []
     assert lacking(folder, selection, 3, **settings) == ["cogs_mini_fresh_gen"]
     other = {"metadata": {"cogs_seed": 6}}
@@ -272,11 +216,11 @@ def test_our_tasks_options_and_data_count(
     assert lacking(folder, selection, 2, **settings) == ["cogs_mini_fresh_gen"], "other data"
 
 
-def test_a_group_and_its_members_have_the_same_keys() -> None:
+def test_a_group_and_its_members_have_the_same_facts() -> None:
     group, member = select("cogs_mini"), select("cogs_mini_gen")
-    of_group = run_key({"model": "dummy"}, group)["tasks"]
+    of_group = group.facts({})
     assert set(of_group) == {"cogs_mini_id", "cogs_mini_testlex", "cogs_mini_gen"}
-    of_member = run_key({"model": "dummy"}, member)["tasks"]
+    of_member = member.facts({})
     assert of_member["cogs_mini_gen"] == of_group["cogs_mini_gen"]
     assert of_member["cogs_mini_gen"]["signature"]["task"] == "cogs_mini_gen"
 
@@ -291,20 +235,23 @@ def test_results_without_samples_do_not_count(own_tasks: Path, tmp_path: Path) -
     assert lacking(tmp_path / "nothing", selection) == ["stock_sums"]
 
 
-@pytest.mark.parametrize("held", ["results_1.json", "a__b/results_1.json", "cache/answers.db"])
+@pytest.mark.parametrize("held", ["results_1.json", "a__b/results_1.json", "cache/a_rank0.db"])
 def test_another_model_in_the_same_folder_is_refused(tmp_path: Path, held: str) -> None:
+    def check(arguments: dict[str, Any]) -> None:
+        settings = {"model": "hf", "model_args": arguments}
+        file = ModelFile(Path("m"), "", "m", settings, "m", "", Resources())
+        check_same_model(tmp_path, file)
+
     (tmp_path / "model.yaml").write_text("model: hf\nmodel_args: pretrained=a\ndisplay_name: x\n")
-    same = {"model": "hf", "model_args": {"pretrained": "a", "num_concurrent": 2}}
-    other = {"model": "hf", "model_args": {"pretrained": "b"}}
-    check_same_model(tmp_path, other, Path("m"))  # it never started: an argument was misspelt
+    check({"pretrained": "b"})  # it never started: an argument was misspelt
     (tmp_path / held).parent.mkdir(exist_ok=True)
     (tmp_path / held).touch()
-    check_same_model(tmp_path, same, Path("m.yaml"))
+    check({"pretrained": "a", "num_concurrent": 2})
     with pytest.raises(DataError, match="rename the file, or remove"):
-        check_same_model(tmp_path, other, Path("m"))
+        check({"pretrained": "b"})
     (tmp_path / "model.yaml").write_text("[")
     with pytest.raises(DataError, match="cannot be read"):
-        check_same_model(tmp_path, same, Path("m.yaml"))
+        check({"pretrained": "a"})
 
 
 def test_where_a_model_runs_is_not_which_it_is() -> None:

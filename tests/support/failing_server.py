@@ -95,7 +95,8 @@ def serving(port: int = 0) -> Iterator[Failing]:
 
         def send(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
             self.send_response(status)
-            for name, value in {"Content-Length": str(len(text)), **(headers or {})}.items():
+            kind = {"Content-Type": "application/json", "Content-Length": str(len(text))}
+            for name, value in {**kind, **(headers or {})}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(text.encode())
