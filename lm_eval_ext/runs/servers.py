@@ -116,7 +116,7 @@ def check_log_probabilities(choice: Any, prompt: Sequence[int], usage: Any) -> N
     found = choice.get("logprobs") or {}
     values, tops = found.get("token_logprobs") or [], found.get("top_logprobs") or []
     if len(values) <= 1 or not tops:
-        raise AnswerError("the server sends no log-probabilities of prompts: see docs/runs.md#servers")
+        raise AnswerError("the server sends no log-probabilities of prompts: see docs/runs.md")
     if (usage or {}).get("completion_tokens") == 0 and len(values) == len(tops) == len(prompt):
         values.append(0.0)
         tops.append({"": 0.0})
@@ -124,7 +124,7 @@ def check_log_probabilities(choice: Any, prompt: Sequence[int], usage: Any) -> N
         raise AnswerError(
             f"the server sent log-probabilities of {len(values)} tokens for a prompt of "
             f"{len(prompt)} and one more; its tokens must be those of the argument tokenizer, "
-            "special ones included: see add_bos_token and tokenized_requests in docs/runs.md#servers"
+            "special ones included: see add_bos_token and tokenized_requests in docs/runs.md"
         )
     if not all(isinstance(one, (int, float)) and math.isfinite(one) for one in values[1:-1]):
         raise AnswerError("the server sent log-probabilities that are no numbers")
