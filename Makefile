@@ -4,7 +4,6 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-# The models of examples/demo lie here.
 DEMO := .demo
 DEMO_TASKS := lieder_mini,magnifico_mini,cogs_mini,conceptual_mini,diner_mini
 
@@ -34,18 +33,20 @@ install: $(VENV)/installed ## Create .venv and install the project with everythi
 # Two commands at once, one thread each: what the first one prints is shown if it fails.
 BESIDE = { wait $$! || { cat $(DEMO)/short.log; exit 1; }; }
 
+DEMO_TRAIN := OMP_NUM_THREADS=1 $(BIN)/lm-eval-ext train demo -o $(DEMO) --only
+
 demo-model: $(VENV)/installed
 	@echo "== Training two tiny models, one on each core (two minutes, once)"
 	@mkdir -p $(DEMO)
-	@$(BIN)/lm-eval-ext demo-model --out $(DEMO)/short --steps 150 >$(DEMO)/short.log 2>&1 & \
-	$(BIN)/lm-eval-ext demo-model --out $(DEMO)/model && $(BESIDE)
+	@$(DEMO_TRAIN) short >$(DEMO)/short.log 2>&1 & \
+	$(DEMO_TRAIN) long && $(BESIDE)
 
 DEMO_RUN := OMP_NUM_THREADS=1 $(BIN)/lm-eval-ext run --tasks $(DEMO_TASKS) --output $(DEMO)/results --models
 
 demo: demo-model ## Train two tiny models, evaluate them on what is embedded, make a page of it.
 	@echo "== Evaluating both on all five benchmarks (what is there already is not asked again)"
-	@$(DEMO_RUN) examples/demo/short.yaml >$(DEMO)/short.log 2>&1 & \
-	$(DEMO_RUN) examples/demo/long.yaml && $(BESIDE)
+	@$(DEMO_RUN) $(DEMO)/models/short.yaml >$(DEMO)/short.log 2>&1 & \
+	$(DEMO_RUN) $(DEMO)/models/long.yaml && $(BESIDE)
 	@echo "== LIEDER, and what the longer training has changed in all five"
 	$(BIN)/lm-eval-ext show --tasks lieder_mini $(DEMO)/results/long
 	$(BIN)/lm-eval-ext compare $(DEMO)/results

@@ -203,23 +203,23 @@ def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session")
 def demonstration_model() -> Path:
-    """What ``demo-model`` trains by default: two minutes, once."""
+    """What `make demo` trains for longer: two minutes, once."""
     from support import kept
 
     tool = str(Path(sys.executable).parent / "lm-eval-ext")
     recipes = ("mini", "mini.py", "generated.py", "glossary.py", "prompt.py")
     trained_on = ("lieder", "cogs/mini", *(f"diner/{name}" for name in recipes), "magnifico/mini")
     trained_on += ("magnifico/prompt.py",)
-    names = ("demo_model", "lexicon", *(f"benchmarks/{name}" for name in trained_on))
+    names = ("demo", "training", "lexicon", *(f"benchmarks/{name}" for name in trained_on))
     sources = [kept.PACKAGE / name for name in names]
     key = kept.key(sources, ["torch", "transformers", "tokenizers"])
 
     def make(folder: Path) -> None:
-        command = [tool, "demo-model", "--out", str(folder / "model")]
+        command = [tool, "train", "demo", "-o", str(folder), "--only", "long"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
 
-    return kept.made("demonstration-model", key, make) / "model"
+    return kept.made("demonstration-model", key, make) / "long"
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,7 @@ from lm_eval_ext.cli import (
     cite,
     cogs,
     data,
-    demo_model,
     diner,
-    experiment,
     lieder,
     magnifico,
     plots,
@@ -64,5 +62,3 @@ app.command("signature")(results.signature)
 app.command("cite")(cite.cite)
 app.command("sql-score")(sql_score.sql_score)
 app.command("train")(train.train)
-app.command("experiment")(experiment.experiment)
-app.command("demo-model")(demo_model.demo_model)

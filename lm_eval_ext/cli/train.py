@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lm_eval_ext.cli import resumable
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import LmEvalExtError, OptionError
 
 EXTRA = ("accelerate", "torch", "transformers")
 
@@ -19,30 +19,33 @@ def train(
     ] = "",
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the model, or for all seeds.")
+        Path | None, typer.Option("--output", "-o", help="Folder for the model, or for all.")
     ] = None,
     seeds: Annotated[
-        str, typer.Option(help="Train a model for each: 0-4, or 0,2,7; default: the recipe's one.")
+        str, typer.Option(help="Train a model for each: 0-4, or 0,2,7; default: the recipe's.")
     ] = "",
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the recipe."),
     ] = None,
-    launcher: Annotated[
-        str, typer.Option(help="Starts several processes: 'accelerate launch --num_processes 4'.")
+    only: Annotated[
+        str, typer.Option(help="Only models whose names fit a pattern, such as '*-seed-0'.")
     ] = "",
     list_: Annotated[bool, typer.Option("--list", help="List the recipes that ship.")] = False,
     show: Annotated[
         bool, typer.Option("--show", help="Print the recipe with all its values, train nothing.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say which models are trained, and train nothing.")
+    ] = False,
 ) -> None:
-    """Train a model by a recipe; what is there already is not trained again."""
-    from lm_eval_ext.training.options import parse_seeds, parse_settings
-    from lm_eval_ext.training.recipe import read_recipe, shipped
+    """Train a model by a recipe, or several; what is there already is not trained again."""
+    from lm_eval_ext.training.recipe import filled, parse_settings, planned, read_recipe, shipped
 
     if list_:
         for name in shipped():
-            typer.echo(f"{name}: {read_recipe(name).title}")
+            found = read_recipe(name)
+            typer.echo(f"{name}: {filled(found.title, found.data)}")
         return
     if not recipe:
         raise OptionError("name a recipe; lm-eval-ext train --list shows those that ship")
@@ -53,18 +56,42 @@ def train(
         content = read_recipe(recipe, settings).model_dump()
         typer.echo(yaml.safe_dump(content, allow_unicode=True, sort_keys=False), nl=False)
         return
+    models = planned(recipe, settings, seeds, only)
     if out is None:
         raise OptionError("name a folder for the model with -o")
-    wanted = parse_seeds(seeds)
-    read_recipe(recipe, settings)
     check_extra()
+    tasks = [filled(one.recipe.tasks, one.recipe.data) for one in models]
+    _check_tasks(set(filter(None, tasks)))
     from lm_eval_ext.training import command, records
 
+    if dry_run:
+        for one in models:
+            there = records.finished(out / one.folder)
+            typer.echo(f"{one.name}: {there.summary() if there else 'not trained yet'}")
+        return
     with resumable():
-        found = command.train(recipe, out, seeds=wanted, settings=settings, launcher=launcher)
-    for one in found:
-        typer.echo(records.summary(one))
-    typer.echo(f"evaluate with: lm-eval-ext run --models {out / records.MODELS} --tasks ...")
+        trained = command.train(recipe, out, seeds=seeds, settings=settings, only=only)
+    for done in trained:
+        typer.echo(done.summary())
+    if failed := [done for done in trained if not done.learned]:
+        raise LmEvalExtError(
+            f"{len(failed)} of {len(trained)} models did not learn (gates in {records.RECORD}); "
+            "reports leave them out"
+        )
+    wanted = ",".join(dict.fromkeys(filter(None, tasks))) or "..."
+    files = out / records.MODELS
+    typer.echo(f"evaluate with: lm-eval-ext run --models {files} --tasks {wanted} --output results")
+
+
+def _check_tasks(names: set[str]) -> None:
+    """Refuses tasks that do not exist before hours of training."""
+    from lm_eval_ext.runs.tasks import select
+
+    for one in sorted(names):
+        try:
+            select(one, [])
+        except LmEvalExtError as error:
+            raise OptionError(f"the recipe's tasks: {error}") from None
 
 
 def check_extra() -> None:

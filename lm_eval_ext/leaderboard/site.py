@@ -124,7 +124,7 @@ def build(
     a folder with a page is complete.
 
     Args:
-        paths: As lm_eval, ``lm-eval-ext run`` or ``lm-eval-ext experiment`` left them.
+        paths: As lm_eval or ``lm-eval-ext run`` left them.
         site: What the page is written to.
         title: Of the page.
         with_samples: Whether to write the samples, too.

@@ -1,7 +1,8 @@
 """From texts to token ids: examples with answers, and blocks of corrupted text."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ from lm_eval_ext.training.material import Pair
 from lm_eval_ext.training.recipe import Spans, Training
 
 IGNORED = -100
-"""Marks what no loss is computed on: padding, and a causal model's prompt."""
+"""Marks what no loss is computed on: a causal model's prompt, and padding."""
 
 Row = dict[str, list[int]]
 """``input_ids`` and ``labels`` of an example."""
@@ -31,6 +32,7 @@ def encode(
         The rows, and how many of them were cut to the recipe's lengths.
     """
     rows, cut = [], 0
+    longest, most = training.max_source_length, training.max_target_length
     for place in range(0, len(pairs), _BATCH):
         part = pairs[place : place + _BATCH]
         sources = tokenizer([source for source, _ in part])["input_ids"]
@@ -40,38 +42,16 @@ def encode(
         for source, target in zip(sources, targets, strict=True):
             ended = target[-1:] == [tokenizer.eos_token_id]
             answer = target if ended else [*target, tokenizer.eos_token_id]
-            cut += len(source) > training.max_source or len(answer) > training.max_target
-            answer = answer[: training.max_target]
+            cut += len(source) > longest or len(answer) > most
+            answer = answer[:most]
             # lm-eval cuts from the left, too.
-            prompt = source[-training.max_source :]
+            prompt = source[-longest:]
             if encoder_decoder:
                 rows.append({"input_ids": prompt, "labels": answer})
             else:
                 labels = [IGNORED] * len(prompt) + answer
                 rows.append({"input_ids": prompt + answer, "labels": labels})
     return rows, cut
-
-
-def padded(members: Iterable[list[int]], value: int) -> Any:
-    """A tensor of rows that are filled up with a value to the longest, on the right."""
-    import torch
-
-    members = list(members)
-    width = max(map(len, members))
-    return torch.tensor([ids + [value] * (width - len(ids)) for ids in members])
-
-
-def collator(tokenizer: Any) -> Callable[[Sequence[Row]], dict[str, Any]]:
-    """Pads rows to the longest, on the right."""
-
-    def collate(rows: Sequence[Row]) -> dict[str, Any]:
-        return {
-            "input_ids": padded((row["input_ids"] for row in rows), tokenizer.pad_token_id),
-            "attention_mask": padded(([1] * len(row["input_ids"]) for row in rows), 0),
-            "labels": padded((row["labels"] for row in rows), IGNORED),
-        }
-
-    return collate
 
 
 def corrupted(
@@ -113,42 +93,34 @@ def corrupted(
             f"a block of {spans.block} tokens needs {most} sentinels (<extra_id_0> ...), and the "
             f"tokenizer has {len(sentinels)}: choose a smaller training.spans.block"
         )
-    use: dict[str, Any] = {
-        "spans": spans, "sentinels": sentinels, "eos": tokenizer.eos_token_id, "seed": seed
-    }  # fmt: skip
     kept = blocks[held:]
     passes = -(-examples // len(kept)) if kept else 0
-    return Corrupted(kept, passes, **use), Corrupted(blocks[:held], 1, **use)
+    end = tokenizer.eos_token_id
+    return (
+        Corrupted(kept * passes, spans, sentinels, end, seed),
+        Corrupted(blocks[:held], spans, sentinels, end, seed),
+    )
 
 
+@dataclass(frozen=True)
 class Corrupted(Sequence[Row]):
-    """Blocks, each as often as there are passes, and corrupted differently each time.
+    """Blocks, each corrupted anew wherever it comes again.
 
     What is corrupted depends on the place alone, so that a training that resumes sees the same.
     """
 
-    def __init__(
-        self,
-        blocks: Sequence[list[int]],
-        passes: int,
-        *,
-        spans: Spans,
-        sentinels: Sequence[int],
-        eos: int,
-        seed: int,
-    ) -> None:
-        self._blocks, self._passes, self._spans = blocks, passes, spans
-        self._sentinels, self._eos, self._seed = sentinels, eos, seed
+    blocks: Sequence[list[int]]
+    spans: Spans
+    sentinels: Sequence[int]
+    eos: int
+    seed: int
 
     def __len__(self) -> int:
-        return len(self._blocks) * self._passes
+        return len(self.blocks)
 
     def __getitem__(self, place: Any) -> Any:
-        if not 0 <= place < len(self):
-            raise IndexError(place)  # what ends an iteration
-        rng = random.Random(f"{self._seed} {place}")
-        block = self._blocks[place % len(self._blocks)]
-        return corrupt(block, self._spans, self._sentinels, self._eos, rng)
+        rng = random.Random(f"{self.seed} {place}")
+        return corrupt(self.blocks[place], self.spans, self.sentinels, self.eos, rng)
 
 
 def corrupt(
@@ -175,13 +147,8 @@ def _parts(total: int, count: int, rng: random.Random) -> list[int]:
     return [after - before for before, after in pairwise(cuts)]
 
 
-def problem_with(tokenizer: Any, pairs: Iterable[Pair]) -> str:
-    """What a tokenizer does wrong with examples: an answer that does not come back, or ""."""
-    return next(problems(tokenizer, pairs), "")
-
-
 def problems(tokenizer: Any, pairs: Iterable[Pair]) -> Iterator[str]:
-    """All that a tokenizer does wrong with examples."""
+    """What a tokenizer does wrong: answers that do not come back, prompts with unknown tokens."""
     pairs = list(pairs)
     for place in range(0, len(pairs), _BATCH):
         part = pairs[place : place + _BATCH]

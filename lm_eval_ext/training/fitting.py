@@ -1,30 +1,46 @@
 """Training by transformers' Trainer: checkpoints that are whole or not there, and resuming."""
 
+import errno
 import json
 import shutil
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+import typing
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.log import get_logger
+from lm_eval_ext.text import one_line
 from lm_eval_ext.training.answers import processes
-from lm_eval_ext.training.batches import Row, collator
-from lm_eval_ext.training.optimizers import with_embedding_rate, with_muon
-from lm_eval_ext.training.recipe import Training
+from lm_eval_ext.training.batches import Row
+from lm_eval_ext.training.optimizers import muon
+from lm_eval_ext.training.recipe import Training, nearest
 
-_log = get_logger(__name__)
-
-WHOLE = "whole.json"
-"""In a checkpoint: sizes of its files, written when all others are."""
+WHOLE, ORDER = "whole.json", "order.pt"
+"""In a checkpoint: sizes of its files, written when all others are; and torch's random state from
+which the order of the pass was drawn."""
 
 _KEPT = 2
 """Checkpoints at a time: while one is written, the one before is whole."""
 
-_LOGS = (5, 4, 3, 2, 1)
-"""Points of the training curve between two evaluations: the first that divides the steps."""
+TOLD_S, SAVED_S = 10.0, 30.0
+"""Seconds between lines about the progress, and between checkpoints."""
+
+_SAVING = 0.05
+"""The largest share of the time that checkpoints take."""
+
+
+def tell(line: str) -> None:
+    """Prints a line to stderr, once for all processes, and above a progress bar."""
+    from tqdm import tqdm
+
+    if processes().is_main_process:
+        tqdm.write(line, file=sys.stderr)
 
 
 def fit(
@@ -36,7 +52,6 @@ def fit(
     training: Training,
     folder: Path,
     seed: int,
-    ask: Callable[[Any], Mapping[str, float]],
 ) -> tuple[Any, list[dict[str, float]]]:
     """Trains a model, from the newest whole checkpoint if there is one.
 
@@ -51,181 +66,251 @@ def fit(
         training: How.
         folder: For checkpoints.
         seed: Of the order of examples and of dropout.
-        ask: Computes further scores at each evaluation, by name.
 
     Returns:
         The model, without wrappers, and the curve: a record for each point.
 
     Raises:
         OptionError: The batch cannot be shared out, the disk is full, or memory is.
+        SystemExit: SIGTERM came; there is a checkpoint of the last step.
     """
     import torch
-    from transformers import EarlyStoppingCallback
+    from transformers import DataCollatorForSeq2Seq, EarlyStoppingCallback
     from transformers.trainer_callback import PrinterCallback
 
-    if not dev and (training.patience is not None or training.keep == "best"):
-        raise OptionError("patience and keep: best need a development set, and there is none")
-    patience = [EarlyStoppingCallback(training.patience)] if training.patience is not None else []
-    trainer = _trainer_class(training, ask)(
-        model=model,
-        args=_arguments(training, folder, seed, evaluates=bool(dev)),
-        train_dataset=rows,
-        eval_dataset=dev or None,
-        data_collator=collator(tokenizer),
-        callbacks=[*patience, _progress()],
-    )
-    # T5 takes the number of tokens that a loss is to be divided by, and does not divide by it:
-    # the Trainer would leave accumulated batches and processes added up.
-    trainer.model_accepts_loss_kwargs = False
-    trainer.remove_callback(PrinterCallback)
-    _check_space(folder, model)
-    newest = newest_checkpoint(folder)
-    if newest is not None:
-        _log.info("resuming at %s", newest)
-    try:
-        trainer.train(resume_from_checkpoint=str(newest) if newest else None)
-    except torch.OutOfMemoryError:
+    arguments = arguments_of(training, folder, seed, evaluates=bool(dev))
+    patience = training.early_stopping_patience
+    if not dev and (patience is not None or arguments.load_best_model_at_end):
         raise OptionError(
-            "the accelerator's memory is too small: raise training.accumulate, which hardly "
-            "changes the result, or take precision bf16"
-        ) from None
-    except (OSError, RuntimeError) as error:
-        raise _full(folder, error) or error from None
-    curve = [dict(point) for point in trainer.state.log_history if "train_runtime" not in point]
+            "early_stopping_patience and load_best_model_at_end need a development set, and there "
+            "is none"
+        )
+    newest = newest_checkpoint(folder)
+    _check_space(folder, model)
+    with _stopping() as stop:
+        trainer = _trainer_class(newest)(
+            model=model,
+            args=arguments,
+            train_dataset=rows,
+            eval_dataset=dev or None,
+            data_collator=DataCollatorForSeq2Seq(tokenizer),
+            callbacks=[] if patience is None else [EarlyStoppingCallback(patience)],
+            optimizer_cls_and_kwargs=_optimizer(training, arguments),
+        )
+        # T5 takes the number of tokens that a loss is to be divided by, and does not divide by it:
+        # the Trainer would leave accumulated batches and processes added up.
+        trainer.model_accepts_loss_kwargs = False
+        trainer.remove_callback(PrinterCallback)
+        trainer.add_callback(_progress(trainer, stop))
+        try:
+            trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+        except torch.OutOfMemoryError:
+            raise OptionError(
+                "the accelerator's memory is too small: raise gradient_accumulation_steps and "
+                "lower per_device_train_batch_size, which hardly changes the result, or take bf16"
+            ) from None
+        except (OSError, RuntimeError) as error:
+            raise _full(folder, error) or error from None
+    state = trainer.state
+    if stop.is_set() and state.global_step < state.max_steps:
+        tell(f"stopped at step {state.global_step:,}; the same command continues there")
+        raise SystemExit(128 + signal.SIGTERM)
+    curve = [dict(point) for point in state.log_history if "train_runtime" not in point]
     return trainer.accelerator.unwrap_model(trainer.model), curve
 
 
-def _arguments(training: Training, folder: Path, seed: int, *, evaluates: bool) -> Any:
-    """A recipe's values in transformers' words."""
+def arguments_of(training: Training, folder: Path, seed: int, *, evaluates: bool = True) -> Any:
+    """A recipe's values as transformers' ``TrainingArguments``.
+
+    Raises:
+        OptionError: A key or value is none of theirs, or processes cannot share the batch.
+    """
     import torch
+    from pydantic import TypeAdapter, ValidationError
     from transformers import TrainingArguments
 
-    count = processes().num_processes
-    share, rest = divmod(training.batch_size, training.accumulate * count)
-    if rest:
+    own = {"optim", "embedding_learning_rate", "early_stopping_patience", "max_source_length",
+           "max_target_length", "spans"}  # fmt: skip
+    given = training.model_dump(exclude=own, exclude_none=True)
+    if training.optim != "muon":
+        given["optim"] = training.optim
+    known = typing.get_type_hints(TrainingArguments)
+    for key, value in given.items():
+        if key not in known:
+            legal = [*known, *Training.model_fields]
+            raise OptionError(f"training.{key}: unknown key{nearest(key, legal)}")
+        try:
+            TypeAdapter(known[key]).validate_python(value)
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"]
+            raise OptionError(f"training.{key}: {problem}, got {value!r}") from None
+    for key in ("gradient_accumulation_steps", "per_device_train_batch_size"):
+        share, rest = divmod(given[key], processes().num_processes)
+        if not rest:
+            given[key] = share
+            break
+    else:
         raise OptionError(
-            f"training.batch_size is {training.batch_size}: {count} processes and accumulate "
-            f"{training.accumulate} cannot share it equally"
+            f"{processes().num_processes} processes cannot share {given[key]} examples, nor "
+            f"{given['gradient_accumulation_steps']} gradient_accumulation_steps, equally"
         )
-    every = training.evaluate_every
-    arguments = TrainingArguments(
-        output_dir=str(folder),
-        max_steps=training.steps or -1,
-        num_train_epochs=training.epochs or 1,
-        per_device_train_batch_size=share,
-        per_device_eval_batch_size=share,
-        gradient_accumulation_steps=training.accumulate,
-        learning_rate=training.learning_rate,
-        lr_scheduler_type=training.schedule,
-        warmup_steps=training.warmup_steps,
-        weight_decay=training.weight_decay,
-        adam_beta2=training.beta2,
-        max_grad_norm=training.clip,
-        bf16=training.precision == "bf16",
-        train_sampling_strategy="group_by_length" if training.by_length else "random",
-        eval_strategy="steps" if evaluates else "no",
-        eval_steps=every,
-        save_strategy="steps",
-        save_steps=every,
-        save_total_limit=_KEPT,
-        logging_steps=every // next(n for n in _LOGS if every % n == 0),
-        load_best_model_at_end=training.keep == "best",
-        metric_for_best_model=f"eval_{training.watch}" if evaluates else None,
-        greater_is_better=training.watch != "loss",
-        restore_callback_states_from_checkpoint=training.patience is not None,
-        remove_unused_columns=False,
-        report_to=[],
-        disable_tqdm=True,
-        seed=seed,
-        data_seed=seed,
-        use_cpu=not torch.accelerator.is_available(),
-    )
-    # Several GPUs are for a launcher: DataParallel would multiply the batch in silence.
-    arguments._n_gpu = min(1, arguments.n_gpu)
-
-    return arguments
+    usual = {
+        "output_dir": str(folder),
+        "per_device_eval_batch_size": given["per_device_train_batch_size"],
+        "eval_strategy": "steps" if evaluates else "no",
+        "save_steps": training.eval_steps,
+        "save_total_limit": _KEPT,
+        "logging_steps": max(1, training.eval_steps // 5),
+        "metric_for_best_model": "eval_loss" if evaluates else None,
+        "greater_is_better": False,
+        "restore_callback_states_from_checkpoint": training.early_stopping_patience is not None,
+        "remove_unused_columns": False,
+        "report_to": [],
+        "disable_tqdm": True,
+        "seed": seed,
+        "data_seed": seed,
+        "use_cpu": not torch.accelerator.is_available(),
+    }
+    try:
+        found = TrainingArguments(**{**usual, **given})
+    except (TypeError, ValueError, ImportError) as error:
+        raise OptionError(f"training: {one_line(str(error), limit=300)}") from None
+    # Several GPUs are for accelerate launch: DataParallel would multiply the batch in silence.
+    found._n_gpu = min(1, found.n_gpu)
+    return found
 
 
-def _trainer_class(training: Training, ask: Callable[[Any], Mapping[str, float]]) -> Any:
+def _optimizer(training: Training, arguments: Any) -> Any:
+    """What makes Muon, as the Trainer takes it; None for an optimizer of transformers."""
+    if training.optim != "muon":
+        return None
+
+    def make(model: Any) -> Any:
+        from transformers import Trainer
+
+        _, others = Trainer.get_optimizer_cls_and_kwargs(arguments, model)
+        rate = arguments.learning_rate
+        others["lr"] = training.embedding_learning_rate or rate
+        return muon(model, rate=rate, others=others, weight_decay=arguments.weight_decay)
+
+    return (lambda: make), {}
+
+
+class _Order:
+    """The orders that transformers' sampler draws, and torch's random state before the last.
+
+    The Trainer restores the random state of the checkpoint only when the order of the pass has
+    been drawn again, which is right for orders that depend on the seed alone.
+    """
+
+    def __init__(self, sampler: Any, resumed: Path | None) -> None:
+        self.sampler, self.resumed, self.state = sampler, resumed, None
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+    def __iter__(self) -> Iterator[int]:
+        import torch
+
+        if self.resumed and (self.resumed / ORDER).is_file():
+            torch.set_rng_state(torch.load(self.resumed / ORDER, weights_only=True))
+        self.resumed = None
+        self.state = torch.get_rng_state()
+        return iter(self.sampler)
+
+
+def _trainer_class(resumed: Path | None) -> Any:
+    import torch
     from transformers import Trainer
 
     class Own(Trainer):  # type: ignore[misc]
-        optimizer: Any
+        loss: Any = float("nan")
+        order: _Order | None = None
+        saved, saving = time.monotonic(), 0.0
 
-        def create_optimizer(self, *args: Any, **kwargs: Any) -> Any:
-            if self.optimizer is None:
-                made = super().create_optimizer(*args, **kwargs)
-                self.optimizer = _with_choices(made, self.model, training)
-            return self.optimizer
+        def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
+            found = super()._get_train_sampler(*args, **kwargs)
+            if self.args.train_sampling_strategy == "group_by_length":
+                found = self.order = _Order(found, resumed)
+            return found
 
-        def create_scheduler(self, num_training_steps: int, *args: Any, **kwargs: Any) -> Any:
-            longer = round(num_training_steps * training.schedule_length)
-            return super().create_scheduler(longer, *args, **kwargs)
-
-        def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
-            output = super().evaluation_loop(*args, **kwargs)
-            prefix = kwargs.get("metric_key_prefix", "eval")
-            found = ask(self.accelerator.unwrap_model(self.model))
-            output.metrics.update({f"{prefix}_{name}": value for name, value in found.items()})
-            return output
+        def training_step(self, *args: Any, **kwargs: Any) -> Any:
+            self.loss = super().training_step(*args, **kwargs)
+            return self.loss
 
         def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+            started = time.monotonic()
             super()._save_checkpoint(*args, **kwargs)
             self.accelerator.wait_for_everyone()
             if self.args.should_save:
-                mark_whole(Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}")
+                place = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
+                # At the end of a pass the next order is drawn from the checkpoint's own state.
+                if self.order and not float(self.state.epoch).is_integer():
+                    torch.save(self.order.state, place / ORDER)
+                mark_whole(place)
+            self.saved = time.monotonic()
+            self.saving = self.saved - started
 
     return Own
 
 
-def _with_choices(adamw: Any, model: Any, training: Training) -> Any:
-    """The optimizer that the recipe asks for, from the AdamW that the Trainer makes."""
-    if training.embedding_rate is not None:
-        adamw = with_embedding_rate(adamw, model, training.embedding_rate)
-    if training.optimizer == "muon":
-        return with_muon(adamw, model, training.learning_rate, training.weight_decay)
-    return adamw
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """An event that SIGTERM sets; where signals are for another thread, nothing does."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
-def _progress() -> Any:
-    """A bar on a terminal, and a line for each evaluation."""
+def _progress(trainer: Any, stop: threading.Event) -> Any:
+    """Says how far the training is, and asks for checkpoints by time and by SIGTERM."""
+    from accelerate.utils import broadcast_object_list
     from tqdm import tqdm
     from transformers import TrainerCallback
 
     class Progress(TrainerCallback):  # type: ignore[misc]
-        bar: Any = None
-
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if state.is_world_process_zero:
-                self.bar = tqdm(
-                    total=state.max_steps, initial=state.global_step, unit="step",
-                    disable=not sys.stderr.isatty(), dynamic_ncols=True,
-                )  # fmt: skip
+            self.first, self.started, self.told = state.global_step, time.monotonic(), 0.0
+            hidden = not (sys.stderr.isatty() and state.is_world_process_zero)
+            self.bar = tqdm(total=state.max_steps, initial=self.first, unit="step", disable=hidden)
+            trainer.saved = self.started
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if self.bar is not None:
-                self.bar.update(state.global_step - self.bar.n)
-
-        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-            if self.bar is not None and logs and "loss" in logs:
-                self.bar.set_postfix(loss=f"{float(logs['loss']):.3f}")
+            now = time.monotonic()
+            late = now - trainer.saved > max(SAVED_S, trainer.saving / _SAVING)
+            asked = [stop.is_set(), late]
+            if processes().num_processes > 1:  # all must do the same
+                broadcast_object_list(asked)
+            if asked[0]:
+                stop.set()
+                control.should_training_stop = True
+            control.should_save |= any(asked)
+            self.bar.update()
+            if now - self.told < TOLD_S:
+                return
+            self.told = now
+            loss = f"{float(trainer.loss) * args.gradient_accumulation_steps:.3f}"
+            self.bar.set_postfix(loss=loss)
+            if self.bar.disable:
+                step = state.global_step
+                left = (now - self.started) / (step - self.first) * (state.max_steps - step)
+                left_ = f"{left:.0f} s" if left < 100 else f"{left / 60:,.0f} min"  # noqa: PLR2004
+                tell(f"step {step:,} of {state.max_steps:,}, loss {loss}, {left_} left")
 
         def on_evaluate(
             self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any
         ) -> None:
-            if self.bar is None or not metrics:
-                return
-            told = ", ".join(
-                f"{name.removeprefix('eval_')} {value:.3f}"
-                for name, value in metrics.items()
-                if isinstance(value, float) and "_per_second" not in name and "runtime" not in name
-            )
-            line = f"step {state.global_step:,} of {state.max_steps:,}: {told}"
-            self.bar.write(line, file=sys.stderr)
+            loss = (metrics or {}).get("eval_loss", float("nan"))
+            tell(f"step {state.global_step:,} of {state.max_steps:,}: development loss {loss:.3f}")
 
         def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if self.bar is not None:
-                self.bar.close()
+            self.bar.close()
 
     return Progress()
 
@@ -241,43 +326,35 @@ def newest_checkpoint(folder: Path) -> Path | None:
     """The newest whole checkpoint; those that were cut off are removed."""
     steps: dict[int, Path] = {}
     for checkpoint in folder.glob("checkpoint-*"):
-        number = checkpoint.name.rpartition("-")[2]
-        if _is_whole(checkpoint) and number.isdecimal():
-            steps[int(number)] = checkpoint
-        else:
+        try:
+            sizes = json.loads((checkpoint / WHOLE).read_text(encoding="utf-8"))
+            if any((checkpoint / name).stat().st_size != size for name, size in sizes.items()):
+                raise ValueError
+            steps[int(checkpoint.name.rpartition("-")[2])] = checkpoint
+        except (OSError, ValueError, AttributeError):
             shutil.rmtree(checkpoint, ignore_errors=True)
     return steps[max(steps)] if steps else None
-
-
-def _is_whole(checkpoint: Path) -> bool:
-    try:
-        sizes = json.loads((checkpoint / WHOLE).read_text(encoding="utf-8"))
-        return bool(sizes) and all(
-            (checkpoint / name).stat().st_size == size for name, size in sizes.items()
-        )
-    except (OSError, ValueError, AttributeError):
-        return False
 
 
 def _check_space(folder: Path, model: Any) -> None:
     """Refuses to begin what the disk cannot hold: checkpoints, each with the optimizer's state."""
     bytes_ = sum(one.numel() * one.element_size() for one in model.parameters())
-    needed = bytes_ * (3 * (_KEPT + 1) + 1)
-    free = shutil.disk_usage(folder).free
+    held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    needed = bytes_ * (3 * (_KEPT + 1) + 1) - held
+    free = shutil.disk_usage(folder.parent).free
     if free < needed:
         raise OptionError(
-            f"{folder}: checkpoints need {needed / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free"
+            f"{folder}: checkpoints need {needed / 1e6:,.0f} MB more, and {free / 1e6:,.0f} MB are "
+            "free"
         )
 
 
 def _full(folder: Path, error: Exception) -> OptionError | None:
     """One line where the disk is full; torch reports that in its own words."""
-    import errno
-
-    number = getattr(error, "errno", None)
-    words = str(error)
-    written = any(sign in words for sign in ("file write failed", "unexpected pos", "No space"))
-    if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or written:
+    words = ("file write failed", "unexpected pos", "No space")
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or any(
+        sign in str(error) for sign in words
+    ):
         return OptionError(
             f"{folder}: the disk is full; make room, and the same command continues where the "
             "last whole checkpoint ended"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.training.recipe import BENCHMARKS, Strict, checked
+from lm_eval_ext.training.recipe import PACKAGE, Strict, checked
 
 Pair = tuple[str, str]
 """A prompt, exactly as the task asks it, and its answer."""
@@ -34,6 +34,7 @@ class Material:
         facts: What the examples come from, such as checksums of files; for the record.
         score: Of an answer, by its text and the target's: 0 to 1.
         vocabulary: Texts that a new tokenizer is made from; without any, those to train on.
+        whole: Texts that are one token each of a new tokenizer.
         problem_with: Looks at a tokenizer, which was loaded from its folder; returns what it
             does wrong with this material, or "".
         grow: Writes a copy of a model's folder with further tokens into a new folder.
@@ -48,6 +49,7 @@ class Material:
     facts: Mapping[str, Any] = field(default_factory=dict)
     score: Callable[[str, str], float] = exact
     vocabulary: Sequence[str] = ()
+    whole: Sequence[str] = ()
     problem_with: Callable[[Any], str] = lambda tokenizer: ""
     grow: Callable[[Path, Path], None] | None = None
     model_file: Mapping[str, Any] = field(default_factory=dict)
@@ -74,17 +76,19 @@ def prepare(source: str, data: Mapping[str, Any], seed: int) -> Material:
         OptionError: There is no such source, or an option of it is wrong.
         DataError: Data are missing or broken.
     """
+    if source not in (known := sources()):
+        raise OptionError(f"no source {source!r}; use {', '.join(known)}")
     if source == TEXT:
-        return prepare_text(data, seed)
-    if source not in sources():
-        raise OptionError(f"no source {source!r}; use {', '.join(sources())}")
-    found: Material = import_module(f"lm_eval_ext.benchmarks.{source}.training").prepare(data, seed)
+        return _prepare_text(data, seed)
+    found: Material = import_module(known[source]).prepare(data, seed)
     return found
 
 
-def sources() -> list[str]:
-    """The sources that there are."""
-    return [*sorted(file.parent.name for file in BENCHMARKS.glob("*/training.py")), TEXT]
+def sources() -> dict[str, str]:
+    """What prepares examples, with its module ``training``."""
+    files = [file.relative_to(PACKAGE).with_suffix("") for file in PACKAGE.glob("**/training.py")]
+    found = {file.parent.name: ".".join([PACKAGE.name, *file.parts]) for file in sorted(files)}
+    return {**found, TEXT: ""}
 
 
 class TextOptions(Strict):
@@ -97,7 +101,7 @@ class TextOptions(Strict):
     folder: str
 
 
-def prepare_text(data: Mapping[str, Any], seed: int) -> Material:
+def _prepare_text(data: Mapping[str, Any], seed: int) -> Material:
     """Running text: its documents, in an order that the seed decides.
 
     Raises:

@@ -20,29 +20,18 @@ def hidden_matrices(model: Any) -> list[Any]:
     return [one for one in matrices if id(one) not in others]
 
 
-def with_embedding_rate(adamw: Any, model: Any, rate: float) -> Any:
-    """Gives all weights that are no hidden matrices a learning rate of their own."""
-    hidden = set(map(id, hidden_matrices(model)))
-    for group in list(adamw.param_groups):
-        others = [one for one in group["params"] if id(one) not in hidden]
-        group["params"] = [one for one in group["params"] if id(one) in hidden]
-        if others:
-            adamw.add_param_group({**group, "params": others, "lr": rate})
-    return adamw
-
-
-def with_muon(adamw: Any, model: Any, rate: float, weight_decay: float = 0.0) -> Any:
-    """Takes the hidden matrices from an AdamW, which has no state yet, and gives them to Muon.
+def muon(model: Any, *, rate: float, others: dict[str, Any], weight_decay: float = 0.0) -> Any:
+    """Muon for the hidden matrices, and AdamW for all other weights, which do not decay.
 
     Args:
-        adamw: Keeps the other weights with their groups' settings.
         model: Whose weights these are.
         rate: Muon's learning rate; a step of it moves a matrix further than one of AdamW.
+        others: AdamW's arguments.
         weight_decay: Muon's.
 
     Returns:
-        An optimizer that steps both. Its groups begin with Muon's, and are those of the two, so
-        that a schedule reaches them.
+        An optimizer that steps both. Its groups are those of the two, so that a schedule reaches
+        them.
 
     Raises:
         OptionError: This torch has no Muon, or the model no matrices for it.
@@ -55,14 +44,15 @@ def with_muon(adamw: Any, model: Any, rate: float, weight_decay: float = 0.0) ->
     if not hidden:
         raise OptionError("Muon is for matrices, and the model has none but embeddings")
     taken = set(map(id, hidden))
-    for group in adamw.param_groups:
-        group["params"] = [one for one in group["params"] if id(one) not in taken]
-    adamw.param_groups = [group for group in adamw.param_groups if group["params"]]
-    parts = (torch.optim.Muon(hidden, rate, weight_decay=weight_decay), adamw)
+    rest = [one for one in model.parameters() if id(one) not in taken]
+    parts = (
+        torch.optim.Muon(hidden, rate, weight_decay=weight_decay),
+        torch.optim.AdamW(rest, **others, weight_decay=0.0),
+    )
 
     class Both(torch.optim.Optimizer):  # type: ignore[misc]
         def __init__(self) -> None:
-            super().__init__([weight for part in parts for weight in _weights(part)], {})
+            super().__init__([*hidden, *rest], {})
             self._take_groups()
 
         def _take_groups(self) -> None:
@@ -81,7 +71,3 @@ def with_muon(adamw: Any, model: Any, rate: float, weight_decay: float = 0.0) ->
             self._take_groups()
 
     return Both()
-
-
-def _weights(optimizer: Any) -> list[Any]:
-    return [weight for group in optimizer.param_groups for weight in group["params"]]

@@ -1,20 +1,22 @@
 """Recipes: YAML files with every choice of a training, checked before anything runs."""
 
+import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from lm_eval_ext.errors import OptionError, first_problem
 from lm_eval_ext.text import one_line, quantity
 
-SUFFIX = ".yaml"
-EXTENDS = "extends"
-"""The key by which a recipe names another one, whose values it takes where it has none."""
+PACKAGE = Path(__file__).parents[1]
 
 
 class Strict(BaseModel):
@@ -28,15 +30,15 @@ class NewTokenizer(Strict):
 
     Attributes:
         kind: ``words``, whole words (decoding joins them by single spaces); ``unigram``, T5's
-            kind; ``bpe``, GPT-2's; or ``byte_fallback``, Llama's.
+            kind; or ``bpe``, GPT-2's.
         size: Most tokens of all kinds but ``words``; bytes are further ones.
         pattern: A regular expression that matches one token of ``words``, or what may become one
-            piece of ``unigram``.
+            piece of the others; "" is GPT-2's, for ``bpe``, and otherwise what has no spaces.
     """
 
-    kind: Literal["words", "unigram", "bpe", "byte_fallback"] = "words"
+    kind: Literal["words", "unigram", "bpe"] = "words"
     size: int = Field(1000, ge=100)
-    pattern: str = r"\S+"
+    pattern: str = ""
 
 
 class Start(Strict):
@@ -89,67 +91,47 @@ class Spans(Strict):
         return found
 
 
-class Training(Strict):
-    """How the weights are trained; values that a recipe leaves out are the Trainer's.
+class Training(BaseModel):
+    """How the weights are trained: keys of transformers' ``TrainingArguments``, and these.
 
     Attributes:
-        steps: Optimizer steps; or ``epochs`` instead.
-        batch_size: Examples of an optimizer step, over all processes and accumulated batches.
-        accumulate: Batches that the examples of a step are split into.
-        optimizer: ``adamw``, or ``muon``: Muon for the hidden matrices, AdamW for the rest.
-        embedding_rate: The learning rate of the rest, that is of embeddings, the output, biases
-            and norms; None: ``learning_rate``, which is also meant where nothing else is said.
-        schedule: Of the learning rates, as transformers names them; it reaches its end at the
-            last step.
-        schedule_length: In trainings: a longer schedule than 1 is cut off at the last step.
-        clip: Largest norm of the gradient; 0 for any.
-        precision: ``fp32``, or ``bf16``: autocast, with weights in fp32.
-        max_source: Most tokens of a prompt, the special ones included; so ``max_target``.
-        by_length: Whether batches have examples of similar length.
-        evaluate_every: Steps between evaluations, each with a checkpoint.
-        evaluate_answers: Examples of each gate that evaluations on the way ask for answers.
-        watch: What ``patience`` and ``keep: best`` go by: ``loss`` on the development set, or a
-            gate's name.
-        patience: Evaluations without an improvement after which training stops; None: never.
-        keep: The weights of the ``last`` step, or the ``best`` at an evaluation.
+        optim: As transformers names optimizers; or ``muon``: Muon for the hidden matrices, AdamW
+            for embeddings, the output, biases and norms.
+        embedding_learning_rate: With ``muon``, that of AdamW; None: ``learning_rate``.
+        early_stopping_patience: Evaluations without a lower loss after which training stops.
+        max_source_length: Most tokens of a prompt, the special ones included.
+        max_target_length: Most tokens of an answer.
+        eval_steps: Steps between evaluations, each with a checkpoint.
         spans: For pretraining, instead of examples with answers.
     """
 
-    steps: int | None = Field(None, ge=1)
-    epochs: float | None = Field(None, gt=0)
-    batch_size: int = Field(32, ge=1)
-    accumulate: int = Field(1, ge=1)
-    optimizer: Literal["adamw", "muon"] = "adamw"
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    optim: str = "adamw_torch_fused"
+    embedding_learning_rate: float | None = Field(None, gt=0)
+    early_stopping_patience: int | None = Field(None, ge=1)
+    max_source_length: int = Field(1024, ge=8)
+    max_target_length: int = Field(1024, ge=8)
     learning_rate: float = Field(gt=0)
-    embedding_rate: float | None = Field(None, gt=0)
-    schedule: Literal["linear", "constant", "constant_with_warmup", "cosine"] = "linear"
-    schedule_length: float = Field(1.0, ge=1)
-    warmup_steps: int = Field(0, ge=0)
-    weight_decay: float = Field(0.0, ge=0)
-    beta2: float = Field(0.999, gt=0, lt=1)
-    clip: float = Field(1.0, ge=0)
-    precision: Literal["fp32", "bf16"] = "fp32"
-    max_source: int = Field(1024, ge=8)
-    max_target: int = Field(1024, ge=8)
-    by_length: bool = False
-    evaluate_every: int = Field(ge=1)
-    evaluate_answers: int = Field(0, ge=0)
-    watch: str = "loss"
-    patience: int | None = Field(None, ge=1)
-    keep: Literal["last", "best"] = "last"
+    eval_steps: int = Field(ge=1)
+    max_steps: int | None = Field(None, ge=1)
+    num_train_epochs: float | None = Field(None, gt=0)
+    per_device_train_batch_size: int = Field(8, ge=1)
+    gradient_accumulation_steps: int = Field(1, ge=1)
     spans: Spans | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> "Training":
-        if (self.steps is None) == (self.epochs is None):
-            raise ValueError("give steps or epochs, one of both")
-        if self.spans and self.steps is None:
-            raise ValueError("with spans, give steps: corrupted text has no epochs")
-        if self.batch_size % self.accumulate:
-            raise ValueError(f"batch_size {self.batch_size} is not {self.accumulate} equal parts")
-        if self.watch != "loss" and not self.evaluate_answers:
-            raise ValueError(f"to watch {self.watch}, evaluate_answers must be at least 1")
+        if (self.max_steps is None) == (self.num_train_epochs is None):
+            raise ValueError("give max_steps or num_train_epochs, one of both")
+        if self.spans and self.max_steps is None:
+            raise ValueError("with spans, give max_steps: corrupted text has no epochs")
         return self
+
+    @property
+    def batch(self) -> int:
+        """Examples of an optimizer step, over all processes."""
+        return self.per_device_train_batch_size * self.gradient_accumulation_steps
 
 
 class First(Strict):
@@ -165,7 +147,7 @@ class First(Strict):
 
 
 class Recipe(Strict):
-    """One training.
+    """One training, or with ``vary`` several.
 
     Attributes:
         title: What it trains, in a line. Options of ``data`` in braces stand for their values,
@@ -179,8 +161,10 @@ class Recipe(Strict):
             below which the training counts as "did not learn".
         tasks: What the model is for, as ``lm-eval-ext run --tasks`` takes it.
         model_file: More keys of the model file.
-        launcher: A command that starts several processes, such as ``accelerate launch``.
-        seed: Of weights, order of examples and dropout, if ``--seeds`` names none.
+        vary: By factor, its levels with their settings, as ``--set`` takes them. There is a
+            training for every combination of levels.
+        seeds: As ``--seeds`` takes them, if that is not given.
+        seed: Of weights, order of examples and dropout, if there are no seeds.
     """
 
     title: str
@@ -191,18 +175,104 @@ class Recipe(Strict):
     first: dict[str, First] = {}
     model: Start
     training: Training
-    gates: dict[str, float] = {}
+    gates: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}
     tasks: str = ""
     model_file: dict[str, Any] = {}
-    launcher: str = ""
+    vary: dict[str, Annotated[dict[str, dict[str, Any]], Field(min_length=1)]] = {}
+    seeds: str = ""
     seed: int = Field(0, ge=0, lt=2**32)
 
-    @model_validator(mode="after")
-    def _watched(self) -> "Recipe":
-        if self.training.watch not in ("loss", *self.gates):
-            names = ", ".join(("loss", *self.gates))
-            raise ValueError(f"training.watch {self.training.watch!r} is none of {names}")
-        return self
+
+@dataclass(frozen=True)
+class Planned:
+    """A model that a recipe trains.
+
+    Attributes:
+        recipe: With the settings of its levels.
+        seed: Of this model.
+        name: Of its model file.
+        title: Its name in tables.
+        folder: Below the output folder.
+    """
+
+    recipe: Recipe
+    seed: int
+    name: str
+    title: str
+    folder: Path
+
+
+def planned(
+    name: str, settings: Mapping[str, Any] | None = None, seeds: str = "", only: str = ""
+) -> list[Planned]:
+    """The models of a recipe, all of a seed first.
+
+    Args:
+        name: As :func:`read_recipe`.
+        settings: As :func:`read_recipe`; they replace those of levels, too.
+        seeds: ``0-4`` or ``0,2,7``; without any, the recipe's.
+        only: A pattern of names, such as ``*-seed-0``.
+
+    Raises:
+        OptionError: As :func:`read_recipe`; or two levels have one name, or no name fits.
+    """
+    whole = read_recipe(name, settings)
+    several = _seeds(seeds or whole.seeds)
+    found: dict[str, Planned] = {}
+    for seed in several or [whole.seed]:
+        for levels in product(*(factor.items() for factor in whole.vary.values())):
+            own: dict[str, Any] = {}
+            for _, level in levels:
+                own |= level
+            recipe = read_recipe(name, own | dict(settings or {})) if levels else whole
+            title = ", ".join(level for level, _ in levels)
+            slug = re.sub(r"[^A-Za-z0-9.]+", "-", title).strip("-.")
+            parts = [f"seed-{seed}"] if several else []
+            one = Planned(
+                recipe, seed, "-".join([slug or Path(name).stem, *parts]),
+                ", ".join([title or filled(recipe.title, recipe.data),
+                           *(part.replace("-", " ") for part in parts)]),
+                Path(*filter(None, [slug]), *parts),
+            )  # fmt: skip
+            if one.name in found:
+                raise OptionError(f"recipe {name}: two of its levels would both be {slug!r}")
+            found[one.name] = one
+    fitting = [one for one in found.values() if fnmatchcase(one.name, only or "*")]
+    if not fitting:
+        raise OptionError(f"--only {only}: no such model; there are {', '.join(found)}")
+    return fitting
+
+
+def _seeds(text: str) -> list[int]:
+    found: list[int] = []
+    for part in filter(None, text.replace(" ", "").split(",")):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise OptionError(f"--seeds {text}: write numbers and ranges, such as 0-4 or 0,2,7")
+        found += range(int(first), int(last or first) + 1)
+    if text and not found:
+        raise OptionError(f"--seeds {text}: there is no seed in it")
+    return list(dict.fromkeys(found))
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """``key=value`` texts as keys and values; values are YAML.
+
+    Raises:
+        OptionError: A text has no ``=``, or the value is not YAML.
+    """
+    import yaml
+
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise OptionError(f"--set {pair}: write key=value, such as training.max_steps=100")
+        try:
+            found[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise OptionError(f"--set {pair}: the value is not YAML; quote it") from None
+    return found
 
 
 Checked = TypeVar("Checked", bound=BaseModel)
@@ -219,15 +289,19 @@ def checked(schema: type[Checked], content: Mapping[str, Any], place: str) -> Ch
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         where = problem["loc"]
-        legal = _keys(schema, where[:-1]) if problem["type"] == "extra_forbidden" else []
         text = first_problem(error)
         if problem["type"] == "value_error":  # of a group of keys: its input is long, and no help
             path = ".".join(map(str, where))
             text = f"{path}{': ' if path else ''}{problem['ctx']['error']}"
-        if legal:
-            near = get_close_matches(str(where[-1]), legal, n=1, cutoff=0)
-            text += f"; nearest is {near[0]}, of {', '.join(legal)}"
+        if problem["type"] == "extra_forbidden":
+            text += nearest(str(where[-1]), _keys(schema, where[:-1]))
         raise OptionError(f"{place}: {one_line(text, limit=600)}") from None
+
+
+def nearest(key: str, legal: Sequence[str]) -> str:
+    """What ends a line about a key that is unknown."""
+    near = get_close_matches(key, legal, n=1, cutoff=0)
+    return f"; nearest is {near[0]}" if near else ""
 
 
 def _keys(schema: type[BaseModel], where: Sequence[int | str]) -> list[str]:
@@ -245,12 +319,9 @@ def _keys(schema: type[BaseModel], where: Sequence[int | str]) -> list[str]:
     return list(schema.model_fields)
 
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-
-
 def shipped() -> dict[str, Path]:
     """The recipes that ship, by name: ``recipes/*.yaml`` of every benchmark."""
-    return {file.stem: file for file in sorted(BENCHMARKS.glob(f"*/recipes/*{SUFFIX}"))}
+    return {file.stem: file for file in sorted(PACKAGE.glob("**/recipes/*.yaml"))}
 
 
 def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:
@@ -258,7 +329,7 @@ def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:
 
     Args:
         name: The path or the name.
-        settings: Values to replace, by key; a dot leads into a mapping: ``training.steps``.
+        settings: Values to replace, by key; a dot leads into a mapping: ``training.max_steps``.
 
     Raises:
         OptionError: There is no such recipe, or a key or value is wrong.
@@ -281,43 +352,23 @@ def filled(value: Any, names: Mapping[str, Any]) -> Any:
     return value
 
 
-def read_mapping(
-    kind: str, name: str, known: Mapping[str, Path], hint: str
-) -> tuple[Path, dict[str, Any]]:
-    """Reads a YAML file of a user's, or one that ships: its place and its keys.
-
-    Args:
-        kind: What the file describes, for errors: ``recipe``.
-        name: The path, or a key of ``known``.
-        known: Those that ship.
-        hint: Ends the line about a name that is not known.
-
-    Raises:
-        OptionError: There is no such file, or it is no mapping in YAML.
-    """
+def _content(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
+    """A recipe's keys, with those of the recipe that it extends."""
     import yaml
 
-    place = Path(name) if Path(name).is_file() else known.get(name)
+    if name in seen:
+        raise OptionError(f"recipe {name} extends itself")
+    place = Path(name) if Path(name).is_file() else shipped().get(name)
     if place is None:
-        near = get_close_matches(name, known, n=1, cutoff=0.5)
-        nearest = f"; the nearest name is {near[0]}" if near else ""
-        raise OptionError(f"no {kind} {name}{nearest}; {hint}")
+        told = nearest(name, list(shipped()))
+        raise OptionError(f"no recipe {name}{told}; lm-eval-ext train --list has all")
     try:
         found = yaml.safe_load(place.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise OptionError(f"{kind} {name}: not YAML ({one_line(str(error), limit=200)})") from None
+        raise OptionError(f"recipe {name}: not YAML ({one_line(str(error), limit=200)})") from None
     if not isinstance(found, dict):
-        raise OptionError(f"{kind} {name}: must be a mapping, such as `title: ...`")
-    return place, found
-
-
-def _content(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
-    """A recipe's keys, with those of the recipe that it extends."""
-    if name in seen:
-        raise OptionError(f"recipe {name} extends itself")
-    hint = "lm-eval-ext train --list shows those that ship"
-    place, found = read_mapping("recipe", name, shipped(), hint)
-    base = found.pop(EXTENDS, None)
+        raise OptionError(f"recipe {name}: must be a mapping, such as `title: ...`")
+    base = found.pop("extends", None)
     if base is None:
         return found
     beside = place.parent / str(base)

@@ -14,16 +14,16 @@ from lm_eval_ext.results.files import UNLEARNED
 from lm_eval_ext.text import one_line
 from lm_eval_ext.training.answers import processes
 from lm_eval_ext.training.material import Material
-from lm_eval_ext.training.recipe import Recipe, filled
+from lm_eval_ext.training.recipe import Planned, Recipe
 from lm_eval_ext.training.starting import OLD_WEIGHTS
 
 RECORD = "training.json"
 WORK, FIRST, MODELS = ".training", "first", "models"
 CHECKPOINTS, FINAL = "checkpoints", "final"
-FORMAT = 1
+FORMAT = 2
 """Of the record; larger when the same recipe would train differently."""
 
-_WORDS_ONLY = ("title", "paper", "departures", "launcher", "tasks", "model_file", "seed")
+_WORDS_ONLY = {"title", "paper", "departures", "tasks", "model_file", "vary", "seed", "seeds"}
 """Keys of a recipe that change no weight."""
 
 
@@ -43,7 +43,7 @@ class Gate:
     examples: int
     score: float
     bar: float
-    wrong: tuple[str, ...]
+    wrong: list[str]
 
     @property
     def passed(self) -> bool:
@@ -66,37 +66,47 @@ class Trained:
     folder: Path
     gates: tuple[Gate, ...]
     record: Mapping[str, Any]
-    model_file: Path | None
-    reused: bool
+    model_file: Path | None = None
+    reused: bool = False
 
     @property
     def learned(self) -> bool:
         """Whether every gate is passed."""
         return all(gate.passed for gate in self.gates)
 
+    def told(self) -> str:
+        """The gates and what they reached."""
+        return ", ".join(
+            f"{gate.name} {100 * gate.score:.1f} % of {gate.examples:,}"
+            f"{'' if gate.passed else f' (at least {100 * gate.bar:g} %)'}"
+            for gate in self.gates
+        )
+
+    def summary(self) -> str:
+        """A line about it."""
+        state = "learned" if self.learned else "DID NOT LEARN"
+        steps = max((int(point.get("step", 0)) for point in self.record["curve"]), default=0)
+        was = "was there" if self.reused else "trained"
+        took = f"{steps:,} steps in {self.record['seconds']:.0f} s"
+        return f"{self.folder}: {was}, {took}; {state}: {self.told() or 'no gates'}"
+
 
 def key_of(
     recipe: Recipe, seed: int, material: Material, first: Mapping[str, Path]
 ) -> dict[str, Any]:
     """All that decides about the weights, as JSON has it; ``first`` are trainings before this."""
-    own = _deciding(recipe)
-    before = {name: (_record(folder / RECORD) or {}).get("key") for name, folder in first.items()}
+    before = {name: (_json(folder / RECORD) or {}).get("key") for name, folder in first.items()}
     facts = {
-        "format": FORMAT, "recipe": own, "seed": seed, "examples": material.digest(),
-        "first": before,
+        "format": FORMAT, "recipe": recipe.model_dump(exclude=_WORDS_ONLY), "seed": seed,
+        "examples": material.digest(), "first": before,
     }  # fmt: skip
     found: dict[str, Any] = json.loads(json.dumps(facts))
     return found
 
 
-def _deciding(recipe: Recipe) -> dict[str, Any]:
-    """The keys of a recipe that decide about the weights."""
-    return {k: v for k, v in recipe.model_dump().items() if k not in _WORDS_ONLY}
-
-
 def recipe_digest(recipe: Recipe, seed: int) -> str:
     """A short name of a recipe with a seed: trainings that differ have different ones."""
-    facts = json.dumps([_deciding(recipe), seed], sort_keys=True)
+    facts = json.dumps([recipe.model_dump(exclude=_WORDS_ONLY), seed], sort_keys=True)
     return hashlib.sha256(facts.encode()).hexdigest()[:12]
 
 
@@ -106,7 +116,7 @@ def begin(work: Path, key: Mapping[str, Any]) -> None:
     What another one made before its first checkpoint, such as one that was refused, is removed.
     """
     file = work / "key.json"
-    if (before := _record(file)) is not None and before != key:
+    if (before := _json(file)) is not None and before != key:
         if (work / FINAL).is_dir() or any(work.glob(f"{CHECKPOINTS}/checkpoint-*")):
             check_same(file, before, key)
         for made in work.iterdir():
@@ -135,7 +145,7 @@ def pretraining_tokens(recipe: Recipe, source: str) -> float | None:
         return recipe.training.spans.tokens
     if recipe.model.config or recipe.model.weights == "new":
         return 0.0
-    before = _record(Path(source) / RECORD)
+    before = _json(Path(source) / RECORD)
     found = before.get("pretraining_tokens") if before else None
     return float(found) if isinstance(found, (int, float)) else None
 
@@ -157,7 +167,7 @@ def machine() -> dict[str, Any]:
 
     state = processes()
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else state.device.type
-    libraries = ("accelerate", "tokenizers", "torch", "transformers")
+    libraries = ("accelerate", "lm_eval", "tokenizers", "torch", "transformers")
     return {
         "lm_eval_ext": __version__,
         "python": platform.python_version(),
@@ -168,7 +178,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _record(file: Path) -> dict[str, Any] | None:
+def _json(file: Path) -> dict[str, Any] | None:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -177,59 +187,39 @@ def _record(file: Path) -> dict[str, Any] | None:
 
 
 def finished(folder: Path) -> Trained | None:
-    """A training that is done; None if there is none."""
+    """A training that is done; None if there is none.
+
+    Raises:
+        DataError: Its record is broken.
+    """
     if not (folder / RECORD).is_file():
         return None
-    record = _record(folder / RECORD)
+    record = _json(folder / RECORD) or {}
     try:
-        if record is None:
-            raise TypeError
-        gates = tuple(Gate(**{**one, "wrong": tuple(one["wrong"])}) for one in record["gates"])
         record["key"], record["recipe"]
+        return Trained(folder, tuple(Gate(**one) for one in record["gates"]), record)
     except (KeyError, TypeError):
         raise DataError(f"{folder / RECORD}: not a record of a training; remove it") from None
-    return Trained(folder, gates, record, None, reused=False)
 
 
-def told(trained: Trained) -> str:
-    """The gates and what they reached."""
-    return ", ".join(
-        f"{gate.name} {100 * gate.score:.1f} % of {gate.examples:,}"
-        f"{'' if gate.passed else f' (at least {100 * gate.bar:g} %)'}"
-        for gate in trained.gates
-    )
-
-
-def summary(trained: Trained) -> str:
-    """A line about a finished training."""
-    scored = told(trained) or "no gates"
-    state = "learned" if trained.learned else "DID NOT LEARN"
-    steps = max((int(point.get("step", 0)) for point in trained.record["curve"]), default=0)
-    seconds = trained.record["seconds"]
-    was = "was there" if trained.reused else "trained"
-    return f"{trained.folder}: {was}, {steps:,} steps in {seconds:.0f} s; {state}: {scored}"
-
-
-def write_model_file(file: Path, recipe: Recipe, trained: Trained, seed: int | None) -> None:
+def write_model_file(file: Path, planned: Planned, trained: Trained) -> None:
     """A model file for ``lm-eval-ext run``."""
     import yaml
 
-    title, tasks = (filled(text, recipe.data) for text in (recipe.title, recipe.tasks))
-    named = title if seed is None else f"{title}, seed {seed}"
     content: dict[str, Any] = {
         "model": "hf",
         "model_args": {"pretrained": str(trained.folder)},
-        "display_name": named,
+        "display_name": planned.title,
         "size": trained.record["parameters"],
-        "batch_size": recipe.training.batch_size // recipe.training.accumulate,
+        "batch_size": planned.recipe.training.per_device_train_batch_size,
     }
+    if (longest := trained.record["max_length"]) is not None:
+        content["model_args"]["max_length"] = longest
     if (tokens := trained.record["pretraining_tokens"]) is not None:
         content["pretraining_tokens"] = int(tokens)
-    content |= {**trained.record["model_file"], **recipe.model_file}
+    content |= {**trained.record["model_file"], **planned.recipe.model_file}
     if not trained.learned:
-        content[UNLEARNED] = told(trained)
+        content[UNLEARNED] = trained.told()
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_text(file) as out:
-        if tasks:
-            out.write(f"# lm-eval-ext run --models {file} --tasks {tasks} --output results\n")
         yaml.safe_dump(content, out, allow_unicode=True, sort_keys=False)

@@ -1,11 +1,10 @@
 """The model that training starts from, and its tokenizer: on disk, made, or fetched."""
 
-import json
 import re
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from difflib import get_close_matches
+from functools import partial
 from math import log
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.text import one_line
 from lm_eval_ext.training.material import Material
-from lm_eval_ext.training.recipe import NewTokenizer, Start
+from lm_eval_ext.training.recipe import NewTokenizer, Start, nearest
 
 PAD, EOS, UNKNOWN = "<pad>", "</s>", "<unk>"
 PAD_ID, EOS_ID = 0, 1
@@ -43,23 +42,17 @@ def start_folder(start: Start, material: Material, work: Path, seed: int) -> Pat
     Raises:
         OptionError: There is no such model, or one cannot be made as asked.
     """
-    folder = _fetched(start) if start.start else work / "new"
-    if start.config:
-        _once(folder, lambda out: _make(start, material, out, seed))
-    elif start.weights == "new":
+    folder = _fetched(start) if start.start else Path()
+    if start.config or start.weights == "new":
         source, folder = folder, work / "new"
-        _once(folder, lambda out: _renew(source, out, seed))
+        if not folder.is_dir():
+            with atomic_folder(folder) as part:
+                _make(start, source, material, part, seed)
     if material.grow is not None:
         source, folder = folder, work / "grown"
         if not folder.is_dir():
             material.grow(source, folder)
     return folder
-
-
-def _once(folder: Path, make: Any) -> None:
-    if not folder.is_dir():
-        with atomic_folder(folder) as part:
-            make(part)
 
 
 def _fetched(start: Start) -> Path:
@@ -68,14 +61,11 @@ def _fetched(start: Start) -> Path:
         return folder
     from huggingface_hub import snapshot_download
 
-    def fetch(*patterns: str) -> Path:
-        revision = start.revision or None
-        return Path(snapshot_download(start.start, revision=revision, allow_patterns=patterns))
-
+    fetch = partial(snapshot_download, start.start, revision=start.revision or None)
     try:
-        found = fetch(*_FETCHED)
+        found = Path(fetch(allow_patterns=_FETCHED))
         if not any(found.glob("*.safetensors")):
-            found = fetch(*_FETCHED, OLD_WEIGHTS)
+            found = Path(fetch(allow_patterns=(*_FETCHED, OLD_WEIGHTS)))
     except Exception as error:  # noqa: BLE001 - the hub raises many types
         raise OptionError(
             f"model.start {start.start}: no such folder, and not fetched from the hub "
@@ -127,43 +117,43 @@ def copy_tokenizer(source: Path, target: Path) -> None:
             shutil.copyfile(file, target / file.name)
 
 
-def _renew(source: Path, out: Path, seed: int) -> None:
-    """The same sizes and tokenizer with random weights."""
+def _make(start: Start, source: Path, material: Material, out: Path, seed: int) -> None:
+    """A model with random weights, and its tokenizer.
+
+    Both as the recipe describes them, or with another model's sizes and tokenizer.
+    """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
     try:
-        config = AutoConfig.from_pretrained(source, local_files_only=True)
+        if start.config:
+            config, tokenizer = _new(start, material)
+            tokenizer.save_pretrained(out)
+        else:
+            config = AutoConfig.from_pretrained(source, local_files_only=True)
+            copy_tokenizer(source, out)
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             kind.from_config(config, dtype=torch.float32).save_pretrained(out)
-    except (OSError, ValueError) as error:
-        raise OptionError(f"{source}: no model's configuration ({_summary(error)})") from None
-    copy_tokenizer(source, out)
+    except OptionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - sizes that do not fit fail anywhere
+        raise OptionError(f"model: none can be made like this ({_summary(error)})") from None
 
 
-def _make(start: Start, material: Material, out: Path, seed: int) -> None:
-    """A model of the given sizes with random weights, and a tokenizer made from the texts."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
-
+def _new(start: Start, material: Material) -> tuple[Any, Any]:
+    """The configuration and the tokenizer of a model that the recipe describes."""
+    assert start.tokenizer is not None
     encoder_decoder = _config({"model_type": start.config.get("model_type")}).is_encoder_decoder
     texts = material.vocabulary or [text for pair in material.train for text in pair]
-    assert start.tokenizer is not None
-    tokenizer = new_tokenizer(start.tokenizer, texts, encoder_decoder=encoder_decoder)
+    tokenizer = new_tokenizer(
+        start.tokenizer, texts, encoder_decoder=encoder_decoder, whole=material.whole
+    )
     rows = max(len(tokenizer), int(start.config.get("vocab_size") or 0))
     own = {"vocab_size": rows, "pad_token_id": PAD_ID, "eos_token_id": EOS_ID}
     own |= {"decoder_start_token_id": PAD_ID} if encoder_decoder else {"bos_token_id": EOS_ID}
-    config = _config({**start.config, **own})
-    kind = AutoModelForSeq2SeqLM if encoder_decoder else AutoModelForCausalLM
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            kind.from_config(config).save_pretrained(out)
-    except Exception as error:  # noqa: BLE001 - sizes that do not fit fail anywhere
-        raise OptionError(f"model.config: no model has these sizes ({_summary(error)})") from None
-    tokenizer.save_pretrained(out)
+    return _config({**start.config, **own}), tokenizer
 
 
 def _config(settings: dict[str, Any]) -> Any:
@@ -180,42 +170,61 @@ def _config(settings: dict[str, Any]) -> Any:
     own = ("decoder_start_token_id", "vocab_size", "pad_token_id", "eos_token_id", "bos_token_id")
     for key in rest:
         if not hasattr(usual, key) and key not in own:
-            near = get_close_matches(key, usual.to_dict(), n=1, cutoff=0)
-            raise OptionError(f"model.config: {kind} has no {key!r}; nearest is {near[0]}")
+            raise OptionError(
+                f"model.config: {kind} has no {key!r}{nearest(key, [*usual.to_dict()])}"
+            )
     try:
         return AutoConfig.for_model(kind, **settings)
     except Exception as error:  # noqa: BLE001 - wrong types of values fail anywhere
         raise OptionError(f"model.config: {_summary(error)}") from None
 
 
-def new_tokenizer(wanted: NewTokenizer, texts: Sequence[str], *, encoder_decoder: bool) -> Any:
+def new_tokenizer(
+    wanted: NewTokenizer,
+    texts: Sequence[str],
+    *,
+    encoder_decoder: bool,
+    whole: Sequence[str] = (),
+) -> Any:
     """A tokenizer made from texts, with T5's special tokens; the same for the same texts.
 
-    For an encoder-decoder it ends every text with EOS.
+    For an encoder-decoder it ends every text with EOS. Texts of ``whole`` are one token each.
 
     Raises:
         OptionError: The pattern is not a regular expression.
     """
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from tokenizers import (
+        AddedToken,
+        Regex,
+        Tokenizer,
+        decoders,
+        models,
+        pre_tokenizers,
+        processors,
+        trainers,
+    )
+    from transformers import PreTrainedTokenizerFast
 
     special = [PAD, EOS, UNKNOWN]
-    sentinels = [f"<extra_id_{number}>" for number in range(SENTINELS)]
+    pattern = wanted.pattern or ("" if wanted.kind == "bpe" else r"\S+")
     try:
-        re.compile(wanted.pattern)
+        re.compile(pattern)
     except re.error as error:
         raise OptionError(f"model.tokenizer.pattern: {error}") from None
     if wanted.kind == "words":
-        words = {word for text in texts for word in re.findall(wanted.pattern, text)}
+        words = {word for text in texts for word in re.findall(pattern, text)}
         ids = {token: number for number, token in enumerate([*special, *sorted(words)])}
         core = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
-        core.pre_tokenizer = pre_tokenizers.Split(Regex(wanted.pattern), "removed", invert=True)
+        core.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
     elif wanted.kind == "unigram":
-        core = _unigram(wanted, texts, special)
-    elif wanted.kind == "byte_fallback":
-        core = _byte_fallback(wanted.size, texts, special)
+        core = _unigram(wanted.size, pattern, texts, special)
     else:
         core = Tokenizer(models.BPE())
-        core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        cut = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not pattern)
+        core.pre_tokenizer = cut
+        if pattern:
+            split = pre_tokenizers.Split(Regex(pattern), "isolated")
+            core.pre_tokenizer = pre_tokenizers.Sequence([split, cut])
         core.decoder = decoders.ByteLevel()
         core.train_from_iterator(
             texts,
@@ -224,59 +233,23 @@ def new_tokenizer(wanted: NewTokenizer, texts: Sequence[str], *, encoder_decoder
                 initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
             ),
         )  # fmt: skip
-    core.add_special_tokens(sentinels)
+    core.add_tokens([AddedToken(text, normalized=False) for text in whole])
+    core.add_special_tokens([f"<extra_id_{number}>" for number in range(SENTINELS)])
     if encoder_decoder:
         core.post_processor = processors.TemplateProcessing(
             single=f"$A {EOS}", special_tokens=[(EOS, EOS_ID)]
         )
-    return as_pretrained(core, LONGEST, pad_token=PAD, eos_token=EOS, unk_token=UNKNOWN)
-
-
-def as_pretrained(core: Any, longest: int, **special: str) -> Any:
-    """Wraps a ``tokenizers.Tokenizer`` as transformers saves and loads it."""
-    from transformers import PreTrainedTokenizerFast
-
     return PreTrainedTokenizerFast(
         tokenizer_object=core,
-        model_max_length=longest,
+        model_max_length=LONGEST,
         clean_up_tokenization_spaces=False,
-        **special,
+        pad_token=PAD,
+        eos_token=EOS,
+        unk_token=UNKNOWN,
     )
 
 
-def _byte_fallback(size: int, texts: Sequence[str], special: list[str]) -> Any:
-    """Llama's kind: BPE of words with their space, and bytes for unknown characters."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    words = pre_tokenizers.Metaspace(prepend_scheme="first")
-    first = Tokenizer(models.BPE())
-    first.pre_tokenizer = words
-    pieces = [f"<0x{number:02X}>" for number in range(256)]
-    trainer = trainers.BpeTrainer(
-        vocab_size=size + len(pieces), special_tokens=[*special, *pieces],
-        show_progress=False,
-    )  # fmt: skip
-    first.train_from_iterator(texts, trainer)
-    # A trainer takes the bytes as special tokens only, which decoding would leave out.
-    made = json.loads(first.to_str())["model"]
-    merges = [tuple(merge) for merge in made["merges"]]
-    core = Tokenizer(
-        models.BPE(made["vocab"], merges, unk_token=UNKNOWN, fuse_unk=True, byte_fallback=True)
-    )
-    core.pre_tokenizer = words
-    core.decoder = decoders.Sequence(
-        [
-            decoders.Replace("▁", " "),
-            decoders.ByteFallback(),
-            decoders.Fuse(),
-            decoders.Strip(" ", 1, 0),
-        ]
-    )
-    core.add_special_tokens(special)
-    return core
-
-
-def _unigram(wanted: NewTokenizer, texts: Sequence[str], special: Sequence[str]) -> Any:
+def _unigram(size: int, pattern: str, texts: Sequence[str], special: Sequence[str]) -> Any:
     """T5's kind: of all ways to cut a text into pieces, the most probable one.
 
     Which pieces there are is found by merging frequent pairs. The library's own trainer looks at
@@ -287,7 +260,7 @@ def _unigram(wanted: NewTokenizer, texts: Sequence[str], special: Sequence[str])
     spaces: dict[str, Any] = {"replacement": "▁", "prepend_scheme": "always"}
     cut = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(wanted.pattern), "removed", invert=True),
+            pre_tokenizers.Split(Regex(pattern), "removed", invert=True),
             pre_tokenizers.Metaspace(split=False, **spaces),
         ]
     )
@@ -295,9 +268,7 @@ def _unigram(wanted: NewTokenizer, texts: Sequence[str], special: Sequence[str])
     pairs.pre_tokenizer = cut
     pairs.train_from_iterator(
         texts,
-        trainers.BpeTrainer(
-            vocab_size=wanted.size, special_tokens=list(special), show_progress=False
-        ),
+        trainers.BpeTrainer(vocab_size=size, special_tokens=list(special), show_progress=False),
     )
     counts = Counter(
         token for encoding in pairs.encode_batch_fast(list(texts)) for token in encoding.tokens

@@ -1,14 +1,15 @@
 """Training by recipe: schema, resuming, gates, tokenizers, records. Everything is tiny."""
 
 import json
+import os
 import random
-import time
-from collections import Counter
+import re
+import shutil
+import signal
+from collections import namedtuple
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -18,14 +19,13 @@ from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
-from lm_eval_ext.training import batches, command, fitting, material, recipe, records
+from lm_eval_ext.training import batches, command, fitting, material, recipe
 from lm_eval_ext.training.material import Material
-from lm_eval_ext.training.options import parse_seeds
-from lm_eval_ext.training.recipe import NewTokenizer, Spans, Training, read_recipe
+from lm_eval_ext.training.recipe import NewTokenizer, Spans, Training, planned, read_recipe
 from lm_eval_ext.training.starting import new_tokenizer
 
 WORDS = ("red", "blue", "green", "dog", "cat", "bird")
-PAIRS = [(f"{a} {b}", f"{b} {a}") for a in WORDS for b in WORDS]
+PAIRS = [(" ".join([a] * n), f"{b} {a}") for n, a in enumerate(WORDS, 1) for b in WORDS]
 
 
 def tiny(model: str) -> dict[str, Any]:
@@ -43,8 +43,8 @@ def tiny(model: str) -> dict[str, Any]:
         "source": "pairs",
         "model": {"config": {"model_type": model, **sizes}, "tokenizer": {"kind": "words"}},
         "training": {
-            "steps": 6, "batch_size": 8, "optimizer": "muon", "learning_rate": 0.01,
-            "embedding_rate": 0.02, "evaluate_every": 2, "evaluate_answers": 2,
+            "max_steps": 6, "per_device_train_batch_size": 8, "optim": "muon",
+            "learning_rate": 0.01, "embedding_learning_rate": 0.02, "eval_steps": 2,
         },
         "gates": {"all": 0.0},
     }  # fmt: skip
@@ -67,7 +67,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]
         content = tiny(kind) | {
             name: changes.pop(name) for name in ("model", "gates") if name in changes
         }
-        file.write_text(yaml.safe_dump(recipe._merged(content, changes)))
+        file.write_text(yaml.safe_dump(recipe._merged(content, changes), sort_keys=False))
         return str(file)
 
     return write
@@ -77,49 +77,176 @@ def last(curve: list[dict[str, float]], name: str) -> float:
     return [point[name] for point in curve if name in point][-1]
 
 
-def test_a_training_that_was_cut_off_ends_like_one_that_was_not(
-    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = command.train(write(), tmp_path / "whole", seeds=[3])[0]
-    marked = fitting.mark_whole
+def in_a_process(work: Callable[[], object]) -> int:
+    """Does something in a forked process; returns its exit status, or minus the signal."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except SystemExit as error:
+            status = int(error.code or 0)
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
+
+def stopping(step: int, number: int) -> None:
+    """From now on this process gets a signal when it has done so many steps."""
+    tell = fitting.tell
+
+    def stop(line: str) -> None:
+        tell(line)
+        if line.startswith(f"step {step:,} of"):
+            os.kill(os.getpid(), number)
+
+    fitting.tell = stop
+    fitting.TOLD_S = -1.0
+
+
+def killed(train: Callable[[], object], steps: list[int], number: int = signal.SIGKILL) -> None:
+    """Trains in processes that are killed after these steps, each where the last one ended."""
+    for step in steps:
+
+        def work(step: int = step) -> None:
+            stopping(step, number)
+            train()
+
+        ended = in_a_process(work)
+        assert ended == (-signal.SIGKILL if number == signal.SIGKILL else 128 + number)
+
+
+def same_weights(*folders: Path) -> None:
+    contents = {(folder / "model.safetensors").read_bytes() for folder in folders}
+    assert len(contents) == 1
+
+
+@pytest.mark.parametrize("sampling", ["group_by_length", "random"])
+def test_a_training_that_was_killed_in_any_pass_ends_like_one_that_was_not(
+    sampling: str, write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """36 examples are 5 steps a pass; killed inside of passes, and at the end of one."""
+    name = write(training={"max_steps": 19, "train_sampling_strategy": sampling, "eval_steps": 7})
+    whole = command.train(name, tmp_path / "whole")[0]
+    monkeypatch.setattr(fitting, "SAVED_S", 0.0)  # a checkpoint after each step, by time
+    killed(lambda: command.train(name, tmp_path / "cut"), [3, 6, 8, 14])
+    resumed = command.train(name, tmp_path / "cut")[0]
+    same_weights(whole.folder, resumed.folder)
+    assert last(resumed.record["curve"], "eval_loss") == last(whole.record["curve"], "eval_loss")
+
+
+def test_sigterm_leaves_a_checkpoint(write: Any, tmp_path: Path) -> None:
+    name = write(training={"eval_steps": 100})
+    killed(lambda: command.train(name, tmp_path / "cut"), [3], signal.SIGTERM)
+    kept = fitting.newest_checkpoint(tmp_path / "cut" / ".training" / "checkpoints")
+    assert kept is not None
+    assert kept.name == "checkpoint-4", "the step that was under way"
+    same_weights(
+        command.train(name, tmp_path / "whole")[0].folder,
+        command.train(name, tmp_path / "cut")[0].folder,
+    )
+
+
+TINY = {"cogs_tiny": 24, "cogs_tiny_causal": 24, "cogs_tiny_pretrained": 24, "diner_tiny": 16,
+        "tkqa_tiny": 16}  # fmt: skip
+"""Recipes with their batches."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TINY)
+def test_tiny_recipes_resume_in_every_pass(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the recipe's model and optimizer, and four steps a pass."""
+    real = material.prepare
+
+    def few(source: str, data: Any, seed: int) -> Material:
+        made = real(source, data, seed)
+        if "sentences" in data:
+            return made
+        vocabulary = made.vocabulary or [text for pair in made.train for text in pair]
+        return replace(made, train=made.train[: 4 * TINY[name]], dev=[], vocabulary=vocabulary)
+
+    monkeypatch.setattr(command, "prepare", few)
+    monkeypatch.setattr(fitting, "SAVED_S", 0.0)
+    settings: dict[str, Any] = {"training.max_steps": 13, "gates": {}}
+    if "pretrained" in name:
+        settings["first.pretrained.set.training.max_steps"] = 2
+    whole, cut = (
+        lambda out=out: command.train(name, tmp_path / out, settings=settings)
+        for out in ("whole", "cut")
+    )
+    killed(cut, [2, 7, 11])
+    same_weights(whole()[0].folder, cut()[0].folder)
+
+
+def test_a_checkpoint_that_was_cut_off_is_none_and_another_recipe_is_refused(
+    write: Any, tmp_path: Path
+) -> None:
     def cut_off(checkpoint: Path) -> None:
         """The process ends while the second checkpoint is written."""
         if checkpoint.name == "checkpoint-4":
             (checkpoint / "optimizer.pt").write_bytes(b"half")
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGKILL)
         marked(checkpoint)
 
-    monkeypatch.setattr(fitting, "mark_whole", cut_off)
-    with pytest.raises(KeyboardInterrupt):
-        command.train(write(), tmp_path / "cut", seeds=[3])
-    monkeypatch.setattr(fitting, "mark_whole", marked)
-    seen: list[Path | None] = []
-    newest = fitting.newest_checkpoint
-    monkeypatch.setattr(
-        fitting, "newest_checkpoint", lambda folder: seen.append(newest(folder)) or seen[-1]
-    )
-    with pytest.raises(OptionError, match=r"recipe\.training\.batch_size 8 instead of 4"):
-        command.train(write(training={"batch_size": 4}), tmp_path / "cut", seeds=[3])
-    resumed = command.train(write(), tmp_path / "cut", seeds=[3])[0]
-    assert [one.name for one in seen if one] == ["checkpoint-2"]
-    for name in ("loss", "eval_loss", "eval_all"):
-        assert last(resumed.record["curve"], name) == last(whole.record["curve"], name)
-    weights = [one.folder / "model.safetensors" for one in (whole, resumed)]
-    assert weights[0].read_bytes() == weights[1].read_bytes()
+    def work() -> None:
+        fitting.mark_whole = cut_off
+        command.train(write(), tmp_path / "cut", seeds="3")
+
+    marked = fitting.mark_whole
+    assert in_a_process(work) == -signal.SIGKILL
+    (work_folder,) = tmp_path.glob("cut/seed-3/.training/checkpoints")
+    assert len(list(work_folder.iterdir())) == 2
+    kept = fitting.newest_checkpoint(work_folder)
+    assert kept is not None
+    assert kept.name == "checkpoint-2"
+    other = {"per_device_train_batch_size": 4}
+    with pytest.raises(OptionError, match=r"per_device_train_batch_size 8 instead of 4"):
+        command.train(write(training=other), tmp_path / "cut", seeds="3")
+    resumed = command.train(write(), tmp_path / "cut", seeds="3")[0]
+    whole = command.train(write(), tmp_path / "whole", seeds="3")[0]
+    same_weights(resumed.folder, whole.folder)
 
     assert {path.name for path in whole.folder.iterdir()} >= {"config.json", "tokenizer.json"}
     assert not (whole.folder / ".training").exists()
     file = whole.model_file
     assert file == tmp_path / "whole" / "models" / "tiny-seed-3.yaml"
     assert yaml.safe_load(file.read_text())["batch_size"] == 4
-    again = command.train(write(), tmp_path / "whole", seeds=[3])[0]
+    again = command.train(write(), tmp_path / "whole", seeds="3")[0]
     assert again.reused
     assert again.gates == whole.gates
     with pytest.raises(
-        OptionError, match=r"another training lies here, with recipe\.training\.steps"
+        OptionError, match=r"another training lies here, with recipe\.training\.max_steps"
     ):
-        command.train(write(training={"steps": 7}), tmp_path / "whole", seeds=[3])
+        command.train(write(training={"max_steps": 7}), tmp_path / "whole", seeds="3")
+
+
+def test_progress_is_told_at_once(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command.train(write(training={"eval_steps": 100}), tmp_path / "out")
+    assert re.match(r"step 1 of 6, loss \d\.\d{3}, \d+ s left\n", capsys.readouterr().err)
+
+
+def test_free_space_is_counted_with_what_checkpoints_hold(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def free(bytes_: int) -> None:
+        usage = namedtuple("usage", "free")
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(bytes_))
+
+    name = write(training={"eval_steps": 100})
+    free(0)
+    with pytest.raises(OptionError, match="and 0 MB are free"):
+        command.train(name, tmp_path / "out")
+    free(10**9)
+    killed(lambda: command.train(name, tmp_path / "out"), [3], signal.SIGTERM)
+    held = sum(one.stat().st_size for one in tmp_path.glob("out/.training/checkpoints/*/*"))
+    weights = next(tmp_path.glob("out/.training/new/model.safetensors")).stat().st_size
+    free(10 * weights - held // 2)
+    command.train(name, tmp_path / "out")
 
 
 def test_accumulated_batches_are_one_batch(write: Any, tmp_path: Path) -> None:
@@ -127,8 +254,9 @@ def test_accumulated_batches_are_one_batch(write: Any, tmp_path: Path) -> None:
     losses = []
     for parts in (1, 2):
         name = write(
-            training={"accumulate": parts, "steps": 3, "evaluate_every": 3, "clip": 0,
-                      "evaluate_answers": 0},
+            training={"gradient_accumulation_steps": parts, "max_steps": 3, "eval_steps": 3,
+                      "per_device_train_batch_size": 8 // parts, "max_grad_norm": 0,
+                      "logging_steps": 1},
         )  # fmt: skip
         (trained,) = command.train(
             name, tmp_path / str(parts), settings={"model.config.dropout_rate": 0.0}
@@ -140,20 +268,20 @@ def test_accumulated_batches_are_one_batch(write: Any, tmp_path: Path) -> None:
     assert losses[1] == pytest.approx(losses[3], rel=1e-3)
 
 
-def test_a_longer_schedule_is_cut_off_and_lossy_texts_are_counted(
+def test_lossy_texts_are_counted(
     write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Material(
         PAIRS, PAIRS[:8], {"all": PAIRS[:4]}, vocabulary=["red blue green dog cat"], lossy=True
     )
     monkeypatch.setattr(command, "prepare", lambda *_: made)
-    name = write(training={"steps": 4, "schedule_length": 4, "evaluate_answers": 0})
+    name = write(training={"max_steps": 2})
     (trained,) = command.train(name, tmp_path / "out")
-    rates = [one["learning_rate"] for one in trained.record["curve"] if "learning_rate" in one]
-    assert 0.75 * 0.01 <= rates[-1] < rates[0]
     lost = trained.record["not_kept"]
-    # Eleven pairs to train on and one of development have the word, in prompt and answer.
-    assert lost["texts"] == 2 * 12
+    # In ten answers and, with one that has both, six prompts to train on; and in one of either
+    # eight for development and four of the gate there is none in the prompt.
+    words = [part for pair in (*PAIRS, *PAIRS[:8], *PAIRS[:4]) for part in pair]
+    assert lost["texts"] == sum("bird" in text for text in words) > 10
     assert "bird" in lost["such as"][0]
     # Paths in a model file may have changed since.
     moved = replace(made, model_file={"metadata": {"place": "new"}})
@@ -170,32 +298,6 @@ def test_a_longer_schedule_is_cut_off_and_lossy_texts_are_counted(
         command.train(name, tmp_path / "nothing")
 
 
-def test_what_several_models_start_from_is_waited_for(
-    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Commands of ``experiment --list`` that run at once; nothing is trained here."""
-    name = write("after", first={"words": {"recipe": write("before")}}, model={"start": "{words}"})
-    inside, both = Counter[Path](), Barrier(2, timeout=300)
-
-    def train_here(_recipe: Any, folder: Path, *_: Any) -> records.Trained:
-        if folder.parent.name == "first":
-            inside[folder] += 1
-            assert inside[folder] == 1
-            time.sleep(0.1)
-            inside[folder] -= 1
-        return records.Trained(folder, (), {}, None, False)
-
-    def train(out: str) -> None:
-        both.wait()
-        command.train(name, tmp_path / out, shared=command.Shared(tmp_path / "first"))
-
-    monkeypatch.setattr(command, "train_here", train_here)
-    monkeypatch.setattr(command, "write_model_file", lambda *_: None)
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(train, ("one", "other")))
-    assert len(inside) == 1
-
-
 def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(
     write: Any, tmp_path: Path
 ) -> None:
@@ -203,12 +305,13 @@ def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(
     from lm_eval_ext.results.models import read_models
     from lm_eval_ext.runs.model_files import read_model_files
 
-    name = write(kind="gpt2", gates={"all": 1.0}, training={"steps": 1, "evaluate_answers": 0})
-    (trained,) = command.train(name, tmp_path / "out")
-    assert not trained.learned
-    assert "DID NOT LEARN: all 0.0 % of 4 (at least 100 %)" in records.summary(trained)
-    file = trained.model_file
-    assert file is not None
+    name = write(kind="gpt2", gates={"all": 1.0}, training={"max_steps": 1})
+    result = CliRunner().invoke(app, ["train", name, "-o", str(tmp_path / "out")])
+    assert isinstance(result.exception, LmEvalExtError)
+    assert "1 of 1 models did not learn" in str(result.exception)
+    assert "DID NOT LEARN: all 0.0 % of 4 (at least 100 %)" in result.stdout
+    assert "evaluate with" not in result.stdout
+    file = tmp_path / "out" / "models" / "tiny.yaml"
     (read,) = read_model_files([file])
     assert "all 0.0 % of 4" in yaml.safe_load(read.text)["did_not_learn"]
 
@@ -221,6 +324,90 @@ def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(
         find(tmp_path / "results" / "bad")
 
 
+def test_gates_ask_what_lm_eval_will_ask(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Prompts that are longer than the training saw are cut on the left, and that is told."""
+    from lm_eval.models.huggingface import HFLM
+
+    seen: list[list[int]] = []
+    asked = HFLM._model_generate
+
+    def generate(self: Any, context: Any, **kwargs: Any) -> Any:
+        seen.extend(context.tolist())
+        return asked(self, context, **kwargs)
+
+    monkeypatch.setattr(HFLM, "_model_generate", generate)
+    long = [(f"{' '.join(['red'] * 9)} {word} cat", word) for word in WORDS]
+    made = Material(long, long[:2], {"all": long})
+    monkeypatch.setattr(command, "prepare", lambda *_: made)
+    name = write(training={"max_steps": 1, "max_source_length": 8})
+    (trained,) = command.train(name, tmp_path / "out")
+    assert "6 of 6 examples are longer than max_source_length 8" in capsys.readouterr().err
+    arguments = yaml.safe_load(trained.model_file.read_text())["model_args"]  # type: ignore[union-attr]
+    model = HFLM(**arguments, device="cpu")
+    gate, seen = sorted(seen), []
+    assert {len(ids) for ids in gate} == {8}
+    from lm_eval.api.instance import Instance
+
+    requests = [
+        Instance("generate_until", {}, (prompt, {"until": [], "max_gen_toks": 3}), place)
+        for place, (prompt, _) in enumerate(long)
+    ]
+    monkeypatch.setattr(
+        HFLM, "_model_generate", lambda self, context, **k: seen.extend(context.tolist()) or context
+    )
+    model.generate_until(requests, disable_tqdm=True)
+    assert sorted(seen) == gate
+
+
+def test_levels_and_seeds_are_trained_once_and_compared_by_seed(write: Any, tmp_path: Path) -> None:
+    before = write("before", gates={})
+    name = write(
+        "after", first={"start": {"recipe": before}}, model={"start": "{start}"}, seeds="0-1",
+        training={"max_steps": 1},
+        vary={"rate": {"low": {"training.learning_rate": 0.001}, "high, 1": {}},
+              "length": {"short": {"first.start.set.training.max_steps": 1}, "long": {}}},
+    )  # fmt: skip
+    out = tmp_path / "out"
+    models = planned(name)
+    assert [one.name for one in models[:4]] == [
+        "low-short-seed-0", "low-long-seed-0", "high-1-short-seed-0", "high-1-long-seed-0",
+    ]  # fmt: skip
+    assert models[1].title == "low, long, seed 0"
+    with pytest.raises(OptionError, match="no such model; there are low-short-seed-0, "):
+        planned(name, only="mid*")
+    assert len(planned(name, seeds="4", only="low-*")) == 2
+    dry = ["train", name, "-o", str(out), "--dry-run"]
+    assert CliRunner().invoke(app, dry).stdout.count(": not trained yet\n") == 8
+    done = command.train(name, out)
+    assert len(done) == len({one.record["key"]["recipe"]["training"]["learning_rate"] * 10
+                             + one.record["key"]["seed"] for one in done}) * 2  # fmt: skip
+    assert len(list((out / "first").glob("start-*"))) == 4, "two lengths, two seeds"
+    said = CliRunner().invoke(app, dry).stdout
+    assert "trained yet" not in said
+    assert "low-short-seed-1: " in said
+    (again,) = command.train(name, out, seeds="1", only="low-long*")
+    assert again.reused
+    assert len(list((out / "models").iterdir())) == 8, "a single seed changes no other"
+
+    for place, one in enumerate(done):
+        assert one.model_file is not None
+        folder = tmp_path / "results" / one.model_file.stem
+        write_run(folder, one.model_file.stem, "made", rows(10, place + 1))
+        shutil.copyfile(one.model_file, folder / "model.yaml")
+    table = CliRunner().invoke(
+        app, ["compare", str(tmp_path / "results"), "--by-seed", "--format", "csv"]
+    )
+    assert table.exception is None
+    assert "low, long" in table.stdout
+    means = {line.split(",task")[0]: line for line in table.stdout.splitlines()[1:]}
+    # Seeds 0 and 1 of a condition have 1 and 5 right of ten, 2 and 6, and so on.
+    assert sorted(float(line.split(",")[-4]) for line in means.values()) == pytest.approx(
+        [0.3, 0.4, 0.5, 0.6]
+    )
+
+
 def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) -> None:
     """Span corruption on a folder of text, then fine-tuning of what came out."""
     rng = random.Random(0)
@@ -228,21 +415,24 @@ def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) 
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "a.txt").write_text("\n\n".join(lines))
     spans = {"tokens": 200, "block": 32, "held_out": 0.3}
-    stops = {"patience": 1, "keep": "best", "learning_rate": 1.0, "evaluate_every": 1}
+    stops = {"early_stopping_patience": 1, "load_best_model_at_end": True, "learning_rate": 1.0,
+             "eval_steps": 1}  # fmt: skip
     before = write(
         "before", source="text", data={"folder": str(tmp_path / "text")}, gates={},
-        training={"steps": 20, "by_length": True, "spans": spans, "evaluate_answers": 0, **stops},
+        training={"max_steps": 20, "train_sampling_strategy": "group_by_length", "spans": spans,
+                  **stops},
     )  # fmt: skip
     after = write(
-        "after", first={"words": {"recipe": before}}, training={"steps": 2},
+        "after", first={"words": {"recipe": before}}, training={"max_steps": 2},
         model={"start": "{words}"},
     )  # fmt: skip
     (trained,) = command.train(after, tmp_path / "out")
     start = trained.record["start"]["model.safetensors"]
-    first = json.loads((tmp_path / "out" / "first" / "words" / "training.json").read_text())
+    (folder,) = (tmp_path / "out" / "first").glob("words-*")
+    first = json.loads((folder / "training.json").read_text())
     from lm_eval_ext.atomic import sha256_of
 
-    assert start == sha256_of(tmp_path / "out" / "first" / "words" / "model.safetensors")
+    assert start == sha256_of(folder / "model.safetensors")
     losses = [point["eval_loss"] for point in first["curve"] if "eval_loss" in point]
     assert losses[-1] >= min(losses)
     assert len(losses) < 20, "it stopped early"
@@ -265,10 +455,11 @@ def test_what_cannot_work_is_refused_in_a_line(write: Any, tmp_path: Path) -> No
         assert not (out / "config.json").exists()
 
     refused("unknown key; nearest is learning_rate", training={"lerning_rate": 1})
-    refused("nearest is batch_size", training={"btach_size": 1})
-    refused(r"training\.optimizer.*'adamw' or 'muon'", training={"optimizer": "sgd"})
-    refused("give steps or epochs", training={"epochs": 2})
-    refused("training.watch 'gate' is none of loss, all", training={"watch": "gate"})
+    refused("nearest is max_grad_norm", training={"max_gard_norm": 1})
+    refused(r"training\.weight_decay: .*valid number", training={"weight_decay": "much"})
+    refused(r"training.*sgdd", training={"optim": "sgdd"})
+    refused("give max_steps or num_train_epochs", training={"num_train_epochs": 2})
+    refused(r"gates\.all.*less than or equal to 1", gates={"all": 1.5})
     refused("no model_type 'tt5'", settings={"model.config.model_type": "tt5"})
     refused("t5 has no 'd_modle'; nearest is d_model", settings={"model.config.d_modle": 3})
     refused("expected int, got str", settings={"model.config.num_heads": "many"})
@@ -303,9 +494,9 @@ def _raises(error: Exception) -> Any:
 
 def test_answers_that_a_tokenizer_corrupts_are_named() -> None:
     tokenizer = new_tokenizer(NewTokenizer(kind="unigram"), ["a b", "b a"], encoder_decoder=True)
-    assert batches.problem_with(tokenizer, [("a b", "b a")]) == ""
-    assert "comes back as 'a b'" in batches.problem_with(tokenizer, [("a", "a  b")])
-    assert "unknown" in batches.problem_with(tokenizer, [("a c", "a")])
+    assert list(batches.problems(tokenizer, [("a b", "b a")])) == []
+    assert "comes back as 'a b'" in next(batches.problems(tokenizer, [("a", "a  b")]))
+    assert "unknown" in next(batches.problems(tokenizer, [("a c", "a")]))
 
 
 def test_spans_lose_nothing() -> None:
@@ -333,7 +524,7 @@ def test_spans_lose_nothing() -> None:
 
 def test_a_causal_prompt_has_no_loss() -> None:
     tokenizer = new_tokenizer(NewTokenizer(), ["a b c"], encoder_decoder=False)
-    training = Training(steps=1, learning_rate=1, evaluate_every=1, max_target=8)
+    training = Training(max_steps=1, learning_rate=1, eval_steps=1, max_target_length=8)
     ([row], cut) = batches.encode([("a b", "c")], tokenizer, training, encoder_decoder=False)
     vocabulary = tokenizer.get_vocab()
     end = tokenizer.eos_token_id
@@ -345,7 +536,7 @@ def test_a_causal_prompt_has_no_loss() -> None:
 def test_every_recipe_that_ships_is_legal_and_says_where_its_values_are_from() -> None:
     assert {"cogs_t5_base", "cogs_tiny"} <= set(recipe.shipped())
     for name in recipe.shipped():
-        found = read_recipe(name)
+        found = planned(name)[0].recipe
         assert len(found.paper) > 40, name
         assert found.departures, name
         assert found.source in material.sources(), name
@@ -356,12 +547,14 @@ def test_every_recipe_that_ships_is_legal_and_says_where_its_values_are_from() -
 
 def test_the_command_line(write: Any, tmp_path: Path) -> None:
     run = CliRunner().invoke
-    assert "cogs_tiny: " in run(app, ["train", "--list"]).output
-    shown = run(app, ["train", write(), "--show", "--set", "training.steps=9"]).output
-    assert yaml.safe_load(shown)["training"]["steps"] == 9
+    listed = run(app, ["train", "--list"]).output
+    assert "cogs_tiny: " in listed
+    assert "{" not in listed
+    shown = run(app, ["train", write(), "--show", "--set", "training.max_steps=9"]).output
+    assert yaml.safe_load(shown)["training"]["max_steps"] == 9
     for arguments, said in (
-        (["nosuch"], "name a folder"),
-        (["cogs_tny", "-o", str(tmp_path / "x")], "nearest name is cogs_tiny"),
+        (["nosuch"], "no recipe nosuch"),
+        (["cogs_tny", "-o", str(tmp_path / "x")], "nearest is cogs_tiny"),
         (["cogs_tiny", "-o", str(tmp_path / "x"), "--set", "steps"], "write key=value"),
         (["cogs_tiny", "-o", str(tmp_path / "x"), "--seeds", "a"], "0-4 or 0,2,7"),
     ):
@@ -369,4 +562,16 @@ def test_the_command_line(write: Any, tmp_path: Path) -> None:
         assert isinstance(result.exception, OptionError)
         assert said in str(result.exception)
     assert not (tmp_path / "x").exists()
-    assert parse_seeds("0-2, 7") == [0, 1, 2, 7]
+    assert [one.seed for one in planned("cogs_tiny", seeds="0-2, 7")] == [0, 1, 2, 7]
+
+
+@pytest.mark.usefixtures("small_index")
+def test_tasks_are_looked_at_before_anything_is_trained(write: Any, tmp_path: Path) -> None:
+    call = ["train", write(tasks="cogs_mini_gem"), "-o", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, call)
+    assert isinstance(result.exception, OptionError)
+    assert "cogs_mini_gem" in str(result.exception)
+    assert not (tmp_path / "out").exists()
+    result = CliRunner().invoke(app, [*call[:-2], "--set", "tasks=cogs_mini_gen", *call[-2:]])
+    assert result.exception is None
+    assert "--tasks cogs_mini_gen --output results" in result.stdout

@@ -36,7 +36,7 @@ from lm_eval_ext.benchmarks.cogs.tokens import add_tokens
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.lexicon import SHAPES, draw_words
-from lm_eval_ext.training.batches import problem_with
+from lm_eval_ext.training.batches import problems
 from lm_eval_ext.training.material import Material, Pair
 from lm_eval_ext.training.recipe import Strict, checked
 
@@ -112,7 +112,7 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
             facts=facts,
             vocabulary=[*notation, *vocabulary, options.prefix, options.separator, *made],
         )
-    style = {
+    style: dict[str, Any] = {
         "prefix": options.prefix,
         "separator": options.separator,
         "leading_space": options.leading_space,
@@ -122,16 +122,14 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
     exposed = dict.fromkeys(pair(one) for one in train if _has_key_word(one, options.corpus))
     pairs += [one for one in exposed for _ in range(options.copies)]
     dev = [pair(one) for one in _dev(options.corpus)]
-    asked = dict(style)
-    own_tasks = options.corpus != "mini" and options.lexicon not in UNPUBLISHED
-    if not own_tasks and options.lexicon != UNMODIFIED:
-        asked |= {name: getattr(options, name) for name in ("lexicon", "seed", "shape")}
-        asked |= {"fresh": options.fresh}
-    metadata = {
-        name if name == "fresh" else f"cogs_{name}": value
-        for name, value in asked.items()
-        if value not in {"", False, None}
-    }
+    metadata = {f"cogs_{name}": value for name, value in style.items() if value}
+    # The other tasks of COGS have their lexicon in their names.
+    if options.lexicon != UNMODIFIED and (
+        options.corpus == "mini" or options.lexicon in UNPUBLISHED
+    ):
+        metadata["cogs_lexicon"] = options.lexicon
+    words_by = {"cogs_seed": options.seed, "cogs_shape": options.shape, "fresh": options.fresh}
+    metadata |= {name: value for name, value in words_by.items() if value is not None}
     return Material(
         pairs,
         dev,
@@ -185,7 +183,7 @@ def _problem_with(tokenizer: Any, *, pair: Any, options: Options) -> str:
         return failure
     splits = [split for split in SPLITS if split != "gen_small"]
     asked = [pair(one) for split in splits for one in examples(options.corpus, split)[0]]
-    return problem_with(tokenizer, asked)
+    return next(problems(tokenizer, asked), "")
 
 
 def sentences(count: int, seed: int, *, rare: float = 0.0) -> Iterator[str]:

@@ -2,13 +2,11 @@
 
 An auxiliary model answers the three component questions; its answers stand before the question for
 the name. The authors' answers its own training recipes, too, so that prompts are cleaner in
-training than in the test. Cross-fitted predictions come from models that were not trained on the
-recipe, nor, on a TMCD split, on its dish, as it is in the test.
+training than in the test.
 """
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
@@ -26,12 +24,6 @@ MOST_TOKENS = 16
 
 Predicted = Mapping[str, Mapping[str, Sequence[str]]]
 """Components by the id of a recipe and their kind."""
-
-
-def fold_of(recipe: Recipe, folds: int, *, by_dish: bool) -> int:
-    """Which fold a recipe is in: that of its dish, or its own."""
-    text = recipe.name if by_dish else recipe.instruction
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % folds
 
 
 def predictions(model: Path, recipes: Sequence[Recipe]) -> Predicted:
@@ -68,15 +60,3 @@ def _kept(file: Path, recipes: Sequence[Recipe]) -> Predicted | None:
     except (DataError, OptionError):
         return None
     return found if len(found) == len(recipes) else None
-
-
-def cross_fitted(models: Sequence[Path], recipes: Iterable[Recipe], *, by_dish: bool) -> Predicted:
-    """Asks, about each recipe, the model whose training left out its fold."""
-    folds: list[list[Recipe]] = [[] for _ in models]
-    for one in recipes:
-        folds[fold_of(one, len(models), by_dish=by_dish)].append(one)
-    found: dict[str, Mapping[str, Sequence[str]]] = {}
-    for model, members in zip(models, folds, strict=True):
-        if members:
-            found |= predictions(model, members)
-    return found

@@ -58,11 +58,6 @@ class Options(Strict):
         ask: For the ``name``; for the ``components``, as an auxiliary model is asked; ``cp``,
             for the name after an auxiliary model's components; or ``text``, running text.
         auxiliary: For ``cp``: the folder of the auxiliary model.
-        predictions: What stands before the question in training: what that model predicts for
-            its own training recipes, as the ``authors`` do, or ``cross_fitted``: what
-            ``fold_models`` predict, each for the fold that its training left out.
-        fold_models: Their folders, by fold.
-        fold: For ``components``: leaves one of ``folds`` parts of the training recipes out.
         title_token: Whether the authors' token is added.
     """
 
@@ -75,22 +70,12 @@ class Options(Strict):
     generated: int = Field(0, ge=0)
     ask: Literal["name", "components", "cp", "text"] = "name"
     auxiliary: str = ""
-    predictions: Literal["authors", "cross_fitted"] = "authors"
-    fold_models: dict[int, str] = Field(default_factory=dict)
-    fold: int | None = Field(None, ge=0)
-    folds: int = Field(5, ge=2)
     title_token: bool = False
 
     @model_validator(mode="after")
     def _fit(self) -> "Options":
         if (self.ask == "cp") != bool(self.auxiliary):
             raise ValueError("auxiliary is for ask: cp, which needs it")
-        if (self.predictions == "cross_fitted") != bool(self.fold_models):
-            raise ValueError("fold_models are for predictions: cross_fitted, which need them")
-        if sorted(self.fold_models) != list(range(len(self.fold_models))):
-            raise ValueError("fold_models must have the folds 0, 1 and so on")
-        if self.fold is not None and (self.ask != "components" or self.fold >= self.folds):
-            raise ValueError("fold is for ask: components, and below folds")
         if self.generated and self.corpus != "mini":
             raise ValueError("generated recipes go with corpus: mini")
         if self.divergence is not None and self.dir is None:
@@ -120,8 +105,6 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
         texts = [("", text) for text in found]
         return Material(texts, facts={"documents": len(found)}, grow=grow)
     train, dev = _parts(options, split, seed)
-    if options.fold is not None:
-        train, dev = ([one for one in some if not _left_out(one, options)] for some in (train, dev))
     asked = {DEV: [one for one in dev if split.glossary.parse(one.name)]}
     if options.generated:
         kinds = {DEV: DEV, WRITTEN: VALID}
@@ -176,11 +159,6 @@ def _numbered(kind: str, pairs: Iterable[tuple[str, str]]) -> list[Recipe]:
     return [Recipe(f"{kind}-{number}", *pair) for number, pair in enumerate(pairs)]
 
 
-def _left_out(one: Recipe, options: Options) -> bool:
-    by_dish = options.split == load.TMCD
-    return auxiliary.fold_of(one, options.folds, by_dish=by_dish) == options.fold
-
-
 def _given(
     options: Options, split: Split, trained_on: Sequence[Recipe]
 ) -> auxiliary.Predicted | None:
@@ -188,17 +166,11 @@ def _given(
     if options.ask != "cp":
         return None
     model = Path(options.auxiliary)
-    _check_auxiliary(model, options, fold=None)
-    if options.predictions == "authors":
-        return auxiliary.predictions(model, [*trained_on, *split.test])
-    models = [Path(options.fold_models[fold]) for fold in range(len(options.fold_models))]
-    for fold, one in enumerate(models):
-        _check_auxiliary(one, options, fold=fold)
-    auxiliary.predictions(model, split.test)
-    return auxiliary.cross_fitted(models, trained_on, by_dish=options.split == load.TMCD)
+    _check_auxiliary(model, options)
+    return auxiliary.predictions(model, [*trained_on, *split.test])
 
 
-def _check_auxiliary(model: Path, options: Options, fold: int | None) -> None:
+def _check_auxiliary(model: Path, options: Options) -> None:
     """Refuses a model that answers other questions, or was trained on other recipes."""
     try:
         record = json.loads((model / RECORD).read_text(encoding="utf-8"))["recipe"]
@@ -207,9 +179,7 @@ def _check_auxiliary(model: Path, options: Options, fold: int | None) -> None:
     own = record["data"] if record["source"] == "diner" else {}
     its = checked(Options, own, f"{model}, data")
     same = ("corpus", "split", "dir", "divergence", "share", "generated")
-    wanted = {name: getattr(options, name) for name in same} | {"ask": "components", "fold": fold}
-    if fold is not None:
-        wanted["folds"] = len(options.fold_models)
+    wanted = {name: getattr(options, name) for name in same} | {"ask": "components"}
     for name, value in wanted.items():
         if (found := getattr(its, name)) != value:
             raise OptionError(

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 import yaml
 from support import families
+from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.cogs import mini, training
 from lm_eval_ext.benchmarks.cogs.lexicons import replacements
+from lm_eval_ext.benchmarks.cogs.load import words_of
 from lm_eval_ext.benchmarks.cogs.tokenizer_files import find_failure, find_novel_failure
 from lm_eval_ext.benchmarks.cogs.training import prepare, sentences
 from lm_eval_ext.errors import OptionError
@@ -29,6 +31,44 @@ def test_the_gates_are_the_exposure_examples_and_the_development_set() -> None:
     assert made.score("f ( x )", " f (  x ) ") == 1.0
     assert made.score("f ( y )", "f ( x )") == 0.0
     assert made.digest() != prepare({"corpus": "mini", "separator": " ="}, 0).digest()
+
+
+@pytest.mark.parametrize(
+    ("data", "asked"),
+    [
+        ({"lexicon": "fresh", "seed": 7, "shape": "cvcv_long"}, "cogs_fresh_gen"),
+        ({"lexicon": "fresh", "seed": 0, "shape": "random_short"}, "cogs_fresh_gen"),
+        ({"lexicon": "fresh", "fresh": 7, "shape": "cvcv_short"}, "cogs_fresh_gen"),
+        ({"lexicon": "fresh", "fresh": 0, "shape": "cvcv_short"}, "cogs_fresh_gen"),
+        ({"lexicon": "cvcv_short"}, "cogs_cvcv_short_gen"),
+        ({"lexicon": "tokens"}, "cogs_tokens_gen"),
+        ({}, "cogs_unmodified_gen"),
+    ],
+)
+@pytest.mark.parametrize("corpus", ["mini", "cogs"])
+def test_the_tasks_ask_the_words_that_were_trained(
+    corpus: str, data: dict[str, Any], asked: str, monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
+    """The model file has all that the words depend on, a seed of 0 too."""
+    if corpus == "cogs":
+        monkeypatch.setenv("LM_EVAL_EXT_DATA", str(request.getfixturevalue("shared_data")))
+    options = {"lexicon": "unmodified", **data}
+    wanted = set(
+        words_of(corpus, *map(options.get, ("lexicon", "seed", "shape", "fresh"))).values()
+    )  # type: ignore[arg-type]
+    made = prepare({"corpus": corpus, **data}, 0)
+    trained = {word for _, form in made.gates["exposure"] for word in form.split()}
+
+    def words(**metadata: Any) -> set[str]:
+        own = "cogs_mini_fresh_gen" if "shape" in data else "cogs_mini_gen"
+        task = load_task(asked if corpus == "cogs" else own, **metadata)
+        return {word for doc in task.test_docs() for word in task.doc_to_target(doc).split()}
+
+    assert len(wanted & trained) > 3
+    assert wanted & trained <= words(**made.model_file.get("metadata", {}))
+    if "shape" in data:
+        assert not wanted & words(), "those of the task's own seed"
 
 
 def test_the_real_gate_has_the_published_examples(
@@ -105,7 +145,7 @@ def test_novel_tokens_come_back_after_training_and_loading(
         "source": "cogs",
         "data": {"corpus": "mini", "lexicon": "tokens", "embeddings": "average"},
         "model": {"start": str(tmp_path / "model")},
-        "training": {"steps": 1, "batch_size": 8, "learning_rate": 1e-3, "evaluate_every": 1},
+        "training": {"max_steps": 1, "learning_rate": 1e-3, "eval_steps": 1},
         "gates": {"exposure": 0.0},
     }
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))

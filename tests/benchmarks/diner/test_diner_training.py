@@ -15,7 +15,6 @@ from support.tasks import load_task
 from lm_eval_ext.benchmarks.diner import auxiliary, generated, mini
 from lm_eval_ext.benchmarks.diner.build import folder as built_folder
 from lm_eval_ext.benchmarks.diner.build.text import documents
-from lm_eval_ext.benchmarks.diner.records import Recipe
 from lm_eval_ext.benchmarks.diner.training import TITLE, prepare
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.training.starting import load
@@ -106,31 +105,8 @@ def test_predictions_stand_before_the_question_in_training_and_in_the_task(
     assert prepare(data, 0).digest() == made.digest()
 
 
-def test_cross_fitted_predictions_are_of_models_that_did_not_see_the_dish(trained: Any) -> None:
-    folds = {n: trained(f"fold{n}", fold=n, folds=3) for n in range(3)}
-    data = {"ask": "cp", "auxiliary": trained("aux"), "predictions": "cross_fitted"}
-    made = prepare(MINI | data | {"fold_models": folds}, 0)
-    by_dish: dict[str, set[str]] = {}
-    for prompt, name in (*made.train, *made.dev):
-        by_dish.setdefault(name, set()).update(re.findall(r"操作是(fold\d)", prompt))
-    assert {len(models) for models in by_dish.values()} == {1}
-    assert set.union(*by_dish.values()) == {"fold0", "fold1", "fold2"}
-    for number in range(3):
-        fold = prepare(MINI | {"ask": "components", "fold": number, "folds": 3}, 0)
-        texts = {prompt.split("”")[0] for prompt, _ in (*fold.train, *fold.dev)}
-        own = {p.split("”")[0] for p, _ in (*made.train, *made.dev) if f"fold{number}" in p}
-        assert own
-        assert not own & texts
-    task = load_task("diner_mini_cp", **made.model_file["metadata"])
-    assert all("操作是aux" in task.doc_to_text(doc) for doc in task.test_docs())
-    of_a_dish = [Recipe("a", f"做法{number}", "菜") for number in range(20)]
-    folds_of = [{auxiliary.fold_of(a, 5, by_dish=by) for a in of_a_dish} for by in (True, False)]
-    assert [len(some) for some in folds_of] == [1, 5]
-
-
 def test_what_does_not_fit_is_refused(trained: Any, tmp_path: Path) -> None:
     names = trained("names", ask="name")
-    fold = trained("fold", fold=0)
     less = trained("less", share=0.5)
     for data, said in (
         ({"ask": "cp"}, "auxiliary is for ask: cp"),
@@ -139,10 +115,8 @@ def test_what_does_not_fit_is_refused(trained: Any, tmp_path: Path) -> None:
             {"ask": "cp", "auxiliary": names},
             "data.ask 'name', and here an auxiliary model with 'components'",
         ),
-        ({"ask": "cp", "auxiliary": fold}, "data.fold 0, and here"),
         ({"ask": "cp", "auxiliary": less}, "data.share 0.5, and here"),
-        ({"fold": 1}, "fold is for ask: components"),
-        ({"predictions": "cross_fitted"}, "fold_models are for"),
+        ({"fold": 1}, "unknown key"),
         ({"divergence": 0.8}, "divergence is of a split in dir"),
         ({"ask": "text"}, "needs recipes"),
         ({"shar": 0.5}, "nearest is share"),

@@ -17,13 +17,15 @@ from lm_eval_ext.benchmarks.lieder import mini as lieder_mini
 from lm_eval_ext.benchmarks.lieder.fresh import draw as fresh
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico_mini
 from lm_eval_ext.benchmarks.magnifico.prompt import INSTRUCTION
-from lm_eval_ext.demo_model import corpus, discourses, model
-from lm_eval_ext.demo_model import queries as generated
-from lm_eval_ext.demo_model.training import Settings
+from lm_eval_ext.demo import discourses, training
+from lm_eval_ext.demo import queries as generated
+from lm_eval_ext.training.recipe import read_recipe
+from lm_eval_ext.training.starting import new_tokenizer
 
-SIZE = Settings(seed=0, steps=1, corpus_sha256="").batch_size
-TRAINED = list(islice(corpus.texts(0), model.DEFAULT_STEPS * SIZE))
-"""All that `make demo` trains on (its longer training; the shorter one takes the first of them)."""
+RECIPE = read_recipe("demo")
+MATERIAL = training.prepare(RECIPE.data, 0)
+TRAINED = MATERIAL.train
+"""All that `make demo` trains on."""
 
 EXAMPLES = magnifico_mini.content(magnifico_mini.embedded())
 ASKED = [
@@ -125,10 +127,10 @@ def test_no_dish_of_the_test_of_new_combinations_is_an_answer() -> None:
 
 
 def test_a_seed_gives_its_texts_and_no_others() -> None:
-    assert list(islice(corpus.texts(0), 500)) == TRAINED[:500]
-    # random.Random(2) and random.Random(2 + 2**32) are the same sequence.
-    for seed in (1, model.HELD_OUT_SEED_OFFSET):
-        assert set(islice(corpus.texts(seed), 500)) != set(TRAINED[:500])
+    assert list(islice(training.texts("0"), 500)) == TRAINED[:500]
+    assert set(islice(training.texts("1"), 500)) != set(TRAINED[:500])
+    assert set(MATERIAL.dev) - set(TRAINED), "most are new"
+    assert RECIPE.training.max_steps * RECIPE.training.batch == len(TRAINED), "each once"
 
 
 def test_shares_of_the_kinds() -> None:
@@ -139,7 +141,7 @@ def test_shares_of_the_kinds() -> None:
         "query": sum(prompt.endswith("SELECT") for prompt, _ in TRAINED),
     }
     for kind, count in found.items():
-        assert count / len(TRAINED) == pytest.approx(corpus.SHARES[kind], abs=0.02), kind
+        assert count / len(TRAINED) == pytest.approx(training.SHARES[kind], abs=0.02), kind
 
 
 def test_queries_run_on_their_databases() -> None:
@@ -184,10 +186,13 @@ def test_one_of_them_is_singular_and_two_are_plural() -> None:
 
 
 def test_the_tokenizer_gives_every_text_back() -> None:
-    tokenizer = corpus.train_tokenizer(Settings(seed=0, steps=1, corpus_sha256="").vocabulary)
+    assert RECIPE.model.tokenizer is not None
+    tokenizer = new_tokenizer(
+        RECIPE.model.tokenizer, MATERIAL.vocabulary, encoder_decoder=True, whole=MATERIAL.whole
+    )
     others = ["Zwölf Boxkämpfer: 漢字 🐐\n\tSELECT * FROM t;"]
     trained = [part for text in TRAINED[:200] for part in text]
     for one in [*others, *ANSWERS[::40], *trained]:
-        assert tokenizer.decode(tokenizer.encode(one, add_special_tokens=False).ids) == one
-    lengths = [len(tokenizer.encode(prompt).ids) for prompt, _ in TRAINED[:500]]
-    assert max(lengths) < model.LONGEST / 2, "tables are one token each"
+        assert tokenizer.decode(tokenizer.encode(one, add_special_tokens=False)) == one
+    longest = max(len(tokenizer.encode(prompt)) for prompt, _ in TRAINED[:500])
+    assert longest < RECIPE.training.max_source_length / 2, "tables are one token each"

@@ -13,7 +13,8 @@ from lm_eval_ext.benchmarks.lieder import mini
 from lm_eval_ext.benchmarks.lieder.fresh import draw as fresh
 from lm_eval_ext.benchmarks.lieder.mini import Item
 from lm_eval_ext.benchmarks.lieder.records import PLURAL, SINGULAR, Experiment, Group
-from lm_eval_ext.demo_model.text import Text, lexicon, runs
+from lm_eval_ext.demo.queries import lexicon, runs
+from lm_eval_ext.training.material import Pair
 
 FRESH, ONE_CLAUSE = 0.8, 0.15
 """How often a text is of lieder_fresh's grammar, and of the others one of a single clause."""
@@ -65,7 +66,7 @@ def _fresh(items: int, seed: str) -> Sequence[Group]:
     return [group for one in EXPERIMENTS for group in fresh.groups(items, seed, one)]
 
 
-def texts(seed: int, rng: random.Random) -> Iterator[Text]:
+def texts(seed: str, rng: random.Random) -> Iterator[Pair]:
     """Yields contexts with continuations, without end."""
     groups = _fresh(DRAWN_ITEMS, f"demonstration {seed}")
     while True:
@@ -74,7 +75,7 @@ def texts(seed: int, rng: random.Random) -> Iterator[Text]:
             yield text
 
 
-def _of_fresh(group: Group, rng: random.Random) -> Text:
+def _of_fresh(group: Group, rng: random.Random) -> Pair:
     context = rng.choice(group.sentences).context
     fits = [
         one.continuation for one in group.sentences if one.context == context and one.felicitous
@@ -82,7 +83,7 @@ def _of_fresh(group: Group, rng: random.Random) -> Text:
     return context, _either(fits, rng)
 
 
-def _of_mini(rng: random.Random) -> Text:
+def _of_mini(rng: random.Random) -> Pair:
     item = rng.choice(items())
     first, second = rng.sample(_names(), 2)
     if rng.random() < ONE_CLAUSE:

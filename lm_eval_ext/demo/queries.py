@@ -7,18 +7,24 @@ magnifico_mini's own.
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from importlib import resources
 from typing import Any, NamedTuple
 
+import yaml
+
 from lm_eval_ext.benchmarks.magnifico import mini, prompt
-from lm_eval_ext.demo_model.text import Text, lexicon, runs, words
 from lm_eval_ext.lexicon.words import WORDLIKE
 from lm_eval_ext.lexicon.words import draw as invent
+from lm_eval_ext.training.material import Pair
 
 BASE, VALUE, JOINED, FURTHER = 0.35, 0.4, 0.2, 0.35
 """How often a question states its meaning itself, a meaning is a value, rows are asked about
 through another table, and have a condition that is no meaning."""
+
+RUN = 13
+"""So many words in a row that are an item's, too, make a text unfit for training (as for GPT-3)."""
 
 Condition = tuple[str, str]
 """What stands behind the noun (before it with "^"), and its SQL, which begins with a column."""
@@ -30,6 +36,28 @@ class Meaning(NamedTuple):
     stated: Condition
     said: str
     text: str
+
+
+@cache
+def lexicon(name: str) -> Any:
+    """The content of a YAML file beside this module, which says itself what is in it."""
+    text = resources.files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
+
+
+def words(text: str) -> list[str]:
+    """Words and Chinese characters, in lower case."""
+    return re.findall(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text.lower())
+
+
+def runs(texts: Iterable[str]) -> set[tuple[str, ...]]:
+    """All runs of :data:`RUN` words; of a shorter text, the whole of it."""
+    found = set()
+    for text in texts:
+        of_text = words(text)
+        for start in range(max(1, len(of_text) - RUN + 1)):
+            found.add(tuple(of_text[start : start + RUN]))
+    return found
 
 
 @cache
@@ -46,7 +74,7 @@ def _tested() -> tuple[set[tuple[str, ...]], set[str]]:
     return runs(one.question for one in found), {" ".join(words(one.query)) for one in found}
 
 
-def draw(rng: random.Random) -> Text:
+def draw(rng: random.Random) -> Pair:
     """A prompt and its query."""
     while True:
         db, question, meaning, query = _draw(rng)

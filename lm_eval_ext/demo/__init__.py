@@ -1,0 +1,1 @@
+"""The corpus of the demonstration: what the recipe ``demo`` trains on."""

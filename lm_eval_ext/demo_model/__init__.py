@@ -1,1 +1,0 @@
-"""A tiny model, trained in about two minutes, for the demonstration on what is embedded."""
