@@ -1,4 +1,4 @@
-"""``lm-eval-ext data``: list, fetch, verify and locate the data files."""
+"""``lm-eval-ext data``: list, fetch and verify the data files."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from lm_eval_ext.data import Source
 from lm_eval_ext.data.sources import find_source
 from lm_eval_ext.errors import DataError
 
-app = typer.Typer(help="List, fetch, verify and locate the data files.", no_args_is_help=True)
+app = typer.Typer(help="List, fetch and verify the data files.", no_args_is_help=True)
 
 _COMMIT = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{6,}\b")
 """A commit is shown by its first ten digits."""
@@ -25,7 +25,9 @@ _Names = Annotated[
 
 @app.command("list")
 def list_sources(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with every detail.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON with paths, addresses and checksums.")
+    ] = False,
 ) -> None:
     """List the sources of data and whether their files are available locally."""
     if as_json:
@@ -51,6 +53,7 @@ def list_sources(
             "yes" if data.available(name) else "no",
         )
     Console(markup=False, emoji=False, highlight=False).print(table)
+    typer.echo(f"They are in {data.data_folder()}; --json has the path of each file.")
 
 
 @app.command("fetch")
@@ -95,23 +98,6 @@ def verify_files(names: _Names = None) -> None:
         count = sum(bad.values())
         what = "1 file is" if count == 1 else f"{count:,} files are"
         raise DataError(f"{what} missing or broken; {_remedy(list(bad))}")
-
-
-@app.command("path")
-def print_paths(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="A source; default: the folder of all."),
-    ] = None,
-) -> None:
-    """Print the folder of all data, or the paths of one source's files."""
-    if name is None:
-        typer.echo(data.data_folder())
-    elif find_source(name).manifest:
-        typer.echo(data.folder_of(name))
-    else:
-        for file in find_source(name).files:
-            typer.echo(data.path_of(name, file))
 
 
 def human_size(size: int) -> str:
@@ -164,7 +150,11 @@ def _details(name: str) -> dict[str, Any]:
     """All that is declared of a source, with the full URLs of its files."""
     source = data.sources()[name]
     files = {
-        file: {**spec.model_dump(), "url": source.url_of(spec)}
+        file: {
+            **spec.model_dump(),
+            "url": source.url_of(spec),
+            "local": str(data.path_of(name, file)),
+        }
         for file, spec in source.files.items()
     }
     declared = source.model_dump(exclude={"url", "files"})

@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="DiNeR: build its dataset from a corpus of recipes, and compare splits.",
+    help="DiNeR: build its dataset from a corpus of recipes.",
     no_args_is_help=True,
 )
 
 
 @app.callback()
 def _group() -> None:
-    """DiNeR: build its dataset from a corpus of recipes, and compare splits."""
+    """DiNeR: build its dataset from a corpus of recipes."""
 
 
 @app.command("build")
@@ -59,20 +59,3 @@ def build(
         f"{out}: {report['kept']['recipes']:,} recipes of {report['kept']['dishes']:,} dishes. "
         f"{verdict(report['options'], report['course'])} See {out / 'report.md'}"
     )
-
-
-@app.command("report")
-def report_(
-    folder: Annotated[
-        Path | None, typer.Argument(help="Made by diner build; without it, the published split.")
-    ] = None,
-) -> None:
-    """Show a split's sizes, divergence and categories beside the paper's."""
-    from lm_eval_ext.benchmarks.diner import load
-    from lm_eval_ext.benchmarks.diner.build import comparison
-    from lm_eval_ext.benchmarks.diner.build.report import described
-
-    named = None if folder is None else str(folder)
-    shown = [load.TMCD] if folder is None else load.SPLITS
-    splits = {one: described(load.read(load.PUBLISHED, one, named)[0]) for one in shown}
-    typer.echo(comparison.table(splits))

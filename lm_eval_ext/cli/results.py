@@ -1,4 +1,4 @@
-"""``lm-eval-ext show``, ``signature`` and ``tasks``."""
+"""``lm-eval-ext show`` and ``tasks``."""
 
 import json
 from dataclasses import asdict
@@ -52,22 +52,6 @@ def show(
     asked = Asked(only, metric, value, where or (), by, everything, signatures)
     for table in tables(read_joined(paths), asked, console.width):
         console.print(table, soft_wrap=isinstance(table, Text) and bool(table.no_wrap))
-
-
-def signature(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH", help="A results_*.json, or a folder given as --output_path."
-        ),
-    ],
-) -> None:
-    """Print a line for each task that names everything its scores depend on."""
-    from lm_eval_ext.results.files import find
-
-    for results in find(path):
-        for task in results.tasks:
-            typer.echo(results.signature(task))
 
 
 def tasks(

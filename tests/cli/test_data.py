@@ -119,19 +119,22 @@ def test_verify_of_a_local_copy(
     assert "unset LM_EVAL_EXT_DATA" in error
 
 
-def test_path(upstream: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_says_where_files_are(
+    upstream: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = tmp_path / "cache/data"
-    assert run("path").lines == [str(cache)]
-    assert run("path", "toy").lines == [f"{cache}/toy/alpha.txt", f"{cache}/toy/deep/beta.txt"]
+    assert f"They are in {cache};" in " ".join(run("list").lines)
+    (entry,) = json.loads("\n".join(run("list", "--json").lines))
+    local = [file["local"] for file in entry["files"].values()]
+    assert local == [f"{cache}/toy/alpha.txt", f"{cache}/toy/deep/beta.txt"]
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path / "copy"))
-    assert run("path").lines == [str(tmp_path / "copy")]
+    assert f"They are in {tmp_path / 'copy'};" in " ".join(run("list").lines)
     assert not cache.exists()
 
 
-@pytest.mark.parametrize("command", ["fetch", "verify", "path"])
+@pytest.mark.parametrize("command", ["fetch", "verify"])
 def test_unknown_names_are_refused_before_any_work(upstream: Upstream, command: str) -> None:
-    names = ("tyo",) if command == "path" else ("toy", "tyo")
-    done = run(command, *names)
+    done = run(command, "toy", "tyo")
     assert done.lines == []
     assert done.error == "no data source 'tyo'; the sources are: toy"
     assert upstream.requests == []

@@ -114,8 +114,3 @@ def test_verify_of_what_cannot_be_had(upstream: Upstream, tmp_path: Path) -> Non
         f"toy/alpha: ok ({tmp_path}/cache/data/toy/alpha.txt)",
         f"toy/beta: ok ({tmp_path}/cache/data/toy/deep/beta.txt)",
     ]
-
-
-def test_path_of_many_files_is_the_folder(upstream: Upstream, tmp_path: Path) -> None:
-    assert run("path", "many") == ([str(tmp_path / "cache/data/many")], "")
-    assert len(run("path", "toy")[0]) == 2

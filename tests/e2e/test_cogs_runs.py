@@ -47,7 +47,7 @@ def test_recorded_answers_on_the_command_line(
     shown = cli("show", str(done.output)).stdout
     assert "1,050 of 1,050 documents" in shown
     assert "structural" in shown
-    assert "seed:3" in cli("signature", str(done.output)).stdout
+    assert "seed:3" in cli("show", str(done.output), "--signatures").stdout
 
 
 def test_a_trained_model_is_far_better_in_distribution(

@@ -101,7 +101,7 @@ def test_all_of_mini_runs_with_a_tiny_model(
     shown = cli("show", str(done.output))
     assert shown.returncode == 0, shown.stderr
     assert "micro_f1" in shown.stdout
-    assert "|glossary:" in cli("signature", str(done.output)).stdout
+    assert "|glossary:" in cli("show", str(done.output), "--signatures").stdout
 
 
 def test_gold_answers_reach_one_everywhere(lm_eval: Callable[..., Any], tmp_path: Path) -> None:

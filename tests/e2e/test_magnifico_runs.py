@@ -187,7 +187,7 @@ def test_a_seed_draws_new_foreign_words_and_is_signed(
     assert done.returncode == 0, done.stderr[-3000:]
     results = done.results()["results"]["magnifico_mini"]
     assert results["relative_performance,query"] == 100
-    signature = cli("signature", str(done.output)).stdout
+    signature = cli("show", str(done.output), "--signatures").stdout
     assert "|seed:5|" in signature
     assert "semantics:reference-v1" in signature
     assert "|overlap:keep|" in signature

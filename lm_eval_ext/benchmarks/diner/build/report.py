@@ -9,7 +9,7 @@ from lm_eval_ext.benchmarks.diner.build.comparison import NO_CATEGORY, markdown_
 from lm_eval_ext.benchmarks.diner.build.divergence import PAIRS
 from lm_eval_ext.benchmarks.diner.build.tmcd import Names
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component
-from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories, Split
+from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories
 
 
 def forms(names: Names, recipes: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -35,21 +35,6 @@ def categories(names: Names, train: Iterable[str], test: Iterable[str]) -> dict[
     known = Categories(names[name] for name in train)
     found = Counter(known.of(names[name]) or NO_CATEGORY for name in test)
     return {category: found[category] for category in (*CATEGORIES, NO_CATEGORY)}
-
-
-def described(split: Split) -> dict[str, Any]:
-    """What the table of :mod:`.comparison` shows, of a split that was read from its files.
-
-    Names that do not parse count for nothing but their recipes.
-    """
-    used = sorted({recipe.name for recipe in (*split.train, *split.test)})
-    names = {name: found for name in used if (found := split.glossary.parse(name))}
-    sides = [{one.name for one in side} & names.keys() for side in (split.train, split.test)]
-    return {
-        **split_statistics(names, *sides),
-        "recipes": {"train": len(split.train), "valid": 0, "test": len(split.test)},
-        "categories": categories(names, *sides),
-    }
 
 
 def split_statistics(names: Names, train: Iterable[str], test: Iterable[str]) -> dict[str, Any]:

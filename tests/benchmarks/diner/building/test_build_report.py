@@ -2,10 +2,8 @@
 
 import pytest
 
-from lm_eval_ext.benchmarks.diner import load
 from lm_eval_ext.benchmarks.diner.build import comparison, divergence, report
 from lm_eval_ext.benchmarks.diner.glossary import Component
-from lm_eval_ext.benchmarks.diner.records import CATEGORIES
 
 BEEF, EGG, TOFU = (Component("food", name) for name in ("beef", "egg", "tofu"))
 FRY, STEW = Component("action", "fry"), Component("action", "stew")
@@ -155,13 +153,3 @@ def test_the_distance_of_a_mix() -> None:
     assert comparison.distance({"none": 7}) == 1
     # 43/694 and 11/694 are missing and 54/694 too many are RecoThree.
     assert comparison.distance({"RecoTwo": 619, "RecoThree": 75}) == pytest.approx(54 / 694)
-
-
-def test_a_split_that_is_read_has_the_figures_of_its_build() -> None:
-    """The embedded split has all four categories, and every test component in training."""
-    split, _ = load.read(load.MINI, load.TMCD, None)
-    found = report.described(split)
-    assert found["recipes"] == {"train": len(split.train), "valid": 0, "test": len(split.test)}
-    assert found["dishes"][1] == len({one.name for one in split.test})
-    assert found["missing"] == []
-    assert all(found["categories"][one] for one in CATEGORIES)
