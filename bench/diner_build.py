@@ -31,7 +31,7 @@ def measured(corpus: Path, out: Path, glossary: Path) -> tuple[float, float, flo
     """Returns seconds, processor seconds and peak MiB of one build; exits if it fails."""
     command = [
         *(str(Path(sys.executable).parent / "lm-eval-ext"), "diner", "build"),
-        *("--corpus", str(corpus), "--out", str(out), "--glossary", str(glossary)),
+        *("--corpus", str(corpus), "--output", str(out), "--glossary", str(glossary)),
     ]
     began = time.perf_counter()
     child = subprocess.Popen(command, preexec_fn=_two_processors)  # noqa: PLW1509 - no threads

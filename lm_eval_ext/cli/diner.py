@@ -23,7 +23,10 @@ def build(
         Path,
         typer.Option(metavar="FILE", help="Recipes, one JSON object per line; may be gzipped."),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the dataset and a report.")],
+    out: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="Folder for the dataset and a report."),
+    ],
     glossary: Annotated[
         Path | None, typer.Option(metavar="FILE", help="glossary.json: words and their classes.")
     ] = None,

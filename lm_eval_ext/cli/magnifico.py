@@ -34,7 +34,9 @@ Workers = Annotated[int, typer.Option(help="Number of processes.")]
 def populate(
     *,
     databases: Source,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for test suites.")],
+    out: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for test suites.")
+    ],
     golds: Golds = None,
     check: Annotated[
         bool, typer.Option("--check", help="Report which mutants the suites miss, and the rest.")
@@ -74,7 +76,7 @@ def populate(
 def generate(
     database: Annotated[Path, typer.Argument(metavar="DB", help="A SQLite file.")],
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
+    out: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A new folder.")],
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same files.")] = 0,
     questions: Annotated[int, typer.Option(help="Questions, each in all of its forms.")] = 100,
     lexicon: Annotated[

@@ -23,7 +23,7 @@ def run(
         str,
         typer.Option(help="Names of tasks or groups, or patterns, separated by commas."),
     ],
-    output: Annotated[Path, typer.Option(help="Folder for the results.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")],
     more: Annotated[
         list[Path] | None, typer.Argument(metavar="FILE", help="More files, as for --models.")
     ] = None,
@@ -38,10 +38,10 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what is missing, and evaluate nothing.")
     ] = False,
-    list_: Annotated[
+    as_json: Annotated[
         bool,
         typer.Option(
-            "--list", help="The same as JSON lines, each with the command that evaluates a model."
+            "--json", help="The same as JSON lines, each with the command that evaluates a model."
         ),
     ] = False,
     executor: Annotated[
@@ -55,8 +55,8 @@ def run(
     work = Work([*models, *(more or [])], tasks, output, limit, metadata)
     if executor not in {"here", "slurm"}:
         raise OptionError(f"no executor {executor!r}; use here or slurm")
-    if dry_run or list_:
-        _print_plan(plan(work), as_json=list_)
+    if dry_run or as_json:
+        _print_plan(plan(work), as_json=as_json)
         return
     with reporting() as reporter:
         if executor == "here":
@@ -145,7 +145,7 @@ def compare(
         str, typer.Option("--format", help="Output format: text, markdown, csv, json or latex.")
     ] = "text",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write to this file, not to stdout.")
+        Path | None, typer.Option("--output", "-o", help="Write to this file, not to stdout.")
     ] = None,
     alpha: Annotated[
         float, typer.Option(help="Significance level; intervals have 1 - alpha.")

@@ -24,7 +24,7 @@ def sql_score(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", help="The file to write, .tsv or .jsonl: the rows with their status."
+            "--output", "-o", help="The file to write, .tsv or .jsonl: the rows with their status."
         ),
     ],
     semantics: Annotated[

@@ -45,7 +45,7 @@ def run(yard: Path, *options: str) -> tuple[int, str]:
     done = CliRunner().invoke(
         app,
         [
-            "magnifico", "populate", "--databases", str(yard / "databases"), "--out",
+            "magnifico", "populate", "--databases", str(yard / "databases"), "--output",
             str(yard / "out"), "--golds", str(yard / "golds.tsv"), "--workers", "1", *options,
         ],
     )  # fmt: skip

@@ -104,12 +104,12 @@ def build(corpus: Path, out: Path, glossary: Path | None, options: Options) -> R
             return _build(corpus, out, given, options)
     except filelock.Timeout:
         raise OptionError(
-            f"--out {out}: another build is writing there; wait until it ends"
+            f"--output {out}: another build is writing there; wait until it ends"
         ) from None
     except OSError as error:
-        raise OptionError(f"--out {out}: cannot write there: {error.strerror}") from error
+        raise OptionError(f"--output {out}: cannot write there: {error.strerror}") from error
     except duckdb.IOException as error:
-        raise OptionError(f"--out {out}: cannot write there: {first_line(error)}") from error
+        raise OptionError(f"--output {out}: cannot write there: {first_line(error)}") from error
 
 
 def _build(corpus: Path, out: Path, given: Glossary | None, options: Options) -> Report:

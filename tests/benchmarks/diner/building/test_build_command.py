@@ -28,7 +28,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 
 
 def test_a_build(cli: Cli, given: tuple[str, ...], tmp_path: Path) -> None:
-    done = cli(*given, "--out", str(tmp_path / "out"), "--divergence", "0.8", "--seed", "3",
+    done = cli(*given, "--output", str(tmp_path / "out"), "--divergence", "0.8", "--seed", "3",
         "--compounds", "pairs")  # fmt: skip
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def test_a_build(cli: Cli, given: tuple[str, ...], tmp_path: Path) -> None:
 def test_one_line_for_what_is_wrong(
     cli: Cli, given: tuple[str, ...], tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
-    done = cli(*given, "--out", str(tmp_path / "out"), *options)
+    done = cli(*given, "--output", str(tmp_path / "out"), *options)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert message in done.stderr
@@ -66,7 +66,7 @@ def test_one_line_for_what_is_wrong(
 def test_neither_glossary_nor_wish_to_derive_one(
     cli: Cli, given: tuple[str, ...], tmp_path: Path
 ) -> None:
-    done = cli(*given[:4], "--out", str(tmp_path / "out"))
+    done = cli(*given[:4], "--output", str(tmp_path / "out"))
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "lm-eval-ext: error: name one of --glossary FILE and --derive-glossary"
@@ -76,7 +76,7 @@ def test_neither_glossary_nor_wish_to_derive_one(
 def test_a_line_that_is_no_json(cli: Cli, given: tuple[str, ...], tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text('{"name": "汤"}\n{"name"\n', encoding="utf-8")
-    done = cli(*given, "--corpus", str(corpus), "--out", str(tmp_path / "out"))
+    done = cli(*given, "--corpus", str(corpus), "--output", str(tmp_path / "out"))
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "corpus.jsonl, line 2: it is not JSON" in done.stderr
@@ -84,7 +84,7 @@ def test_a_line_that_is_no_json(cli: Cli, given: tuple[str, ...], tmp_path: Path
 
 def test_a_place_that_cannot_be_written(cli: Cli, given: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    done = cli(*given, "--out", str(tmp_path / "file" / "out"))
+    done = cli(*given, "--output", str(tmp_path / "file" / "out"))
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "cannot write there" in done.stderr
@@ -93,7 +93,7 @@ def test_a_place_that_cannot_be_written(cli: Cli, given: tuple[str, ...], tmp_pa
 def test_two_builds_in_one_place(cli: Cli, given: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "out" / ".work").mkdir(parents=True)
     with filelock.FileLock(tmp_path / "out" / ".work" / "lock"):
-        done = cli(*given, "--out", str(tmp_path / "out"))
+        done = cli(*given, "--output", str(tmp_path / "out"))
     assert done.returncode == 1
     assert "another build is writing there" in done.stderr.splitlines()[-1]
 
@@ -116,7 +116,7 @@ def test_an_interruption_leaves_nothing_half_written(
     small.write(corpus, small.recipes() * 25)
     command = [str(Path(sys.executable).parent / "lm-eval-ext"), *given]
     child = subprocess.Popen(
-        [*command, "--corpus", str(corpus), "--out", str(out)],
+        [*command, "--corpus", str(corpus), "--output", str(out)],
         env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     until = time.monotonic() + 600
@@ -135,6 +135,6 @@ def test_an_interruption_leaves_nothing_half_written(
         assert "Traceback" not in stderr
         assert files == set()
         assert unexpected(out) == []
-    assert cli(*given, "--corpus", str(corpus), "--out", str(out)).returncode == 0
+    assert cli(*given, "--corpus", str(corpus), "--output", str(out)).returncode == 0
     assert {path.name for path in out.iterdir() if path.name != ".work"} == FILES
     assert unexpected(out) == []
