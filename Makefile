@@ -64,7 +64,6 @@ test-fast: $(VENV)/installed ## Run the tests that take no process of their own 
 docs-update: $(VENV)/installed ## Write anew what the documentation takes from cards, imports, data and code.
 	$(BIN)/python docs/sizes.py
 	$(BIN)/python docs/generate.py
-	$(BIN)/python docs/figure.py
 	$(BIN)/python docs/execute.py
 
 bench: $(VENV)/installed ## Measure what is claimed to be fast (50 minutes, nothing else running).
@@ -82,7 +81,6 @@ format: $(VENV)/installed ## Format the code.
 
 docs: $(VENV)/installed ## Build the documentation into site/.
 	$(BIN)/python docs/generate.py --check
-	$(BIN)/python docs/figure.py --check
 	$(BIN)/python docs/execute.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"

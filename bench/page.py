@@ -61,11 +61,9 @@ def render(record: Mapping[str, Any]) -> str:
 
 def machine(found: Mapping[str, Any], rounds: int) -> str:
     """Returns a sentence about the machine."""
-    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     return (
-        f"*{found['date']}, {rounds} rounds or more, all on the processor: {found['processor']}, "
-        f"{found['cores']} cores, {found['threads']} threads for torch; "
-        f"Python {found['python']}, {versions}.*"
+        f"*{found['date']}, {rounds} rounds or more: {found['processor']}, {found['cores']} cores, "
+        f"{found['threads']} threads for torch; bench/last.json has the versions.*"
     )
 
 
@@ -99,13 +97,11 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def remarks(rows: Sequence[Row]) -> list[str]:
-    """Returns what was compared, by work, and the notes."""
-    compared = dict.fromkeys(f"{row.work}: {row.same}" for row in rows if row.same)
-    found = [f"Compared. {'; '.join(compared)}."] if compared else []
-    for work, same_work in groupby((row for row in rows if row.note), key=lambda row: row.work):
-        notes = dict.fromkeys(row.note for row in same_work)
-        found.append(f"Of {work}: {'; '.join(notes)}.")
-    return found
+    """Returns how results were compared, and the notes on each work."""
+    compared = dict.fromkeys(row.same for row in rows if row.same)
+    found = [f"Both ways agree: {'; '.join(compared)}."] if compared else []
+    notes = dict.fromkeys(f"{row.work}: {row.note}." for row in rows if row.note)
+    return [*found, *notes]
 
 
 def number(value: float) -> str:

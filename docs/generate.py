@@ -7,6 +7,7 @@ A page marks such a part with ``<!-- generated: KIND ARGUMENTS -->`` and ``<!-- 
   one of the values make one row, with ``<FIELD>`` in the place of the value;
 * ``facts NAME``: metrics, facets, and what standard errors are clustered by;
 * ``sources [NAME...]``: declared data sources, all if none is named;
+* ``layers``: the packages and what may import what, by the import contract in pyproject.toml;
 * ``effort TASK...``: requests, tokens (counted by ``docs/sizes.py``) and estimated minutes.
 
 ``python docs/generate.py`` rewrites the pages. With ``--check`` it changes nothing and exits
@@ -20,6 +21,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import tomllib
+
 from lm_eval_ext.cards import TaskFacts, cards
 from lm_eval_ext.data import sources
 
@@ -31,7 +34,7 @@ CODE_OR_PART = re.compile(f"{CODE}|{PART}", re.DOTALL | re.MULTILINE)
 COMMIT = re.compile(r"[0-9a-f]{40}")
 FEW_FILES = 4
 READ_PER_S, WRITTEN_PER_S = 10_000, 500
-"""Tokens that the estimates' machine reads and writes in a second; paper.md says which that is."""
+"""Tokens that the estimates' machine reads and writes in a second; index.md says which that is."""
 KILO = 1000
 
 
@@ -173,13 +176,21 @@ def effort(*names: str) -> str:
     return table(head, rows)
 
 
+def layers() -> str:
+    """The packages from the top down, by the import contract."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (found,) = (one for one in contracts["tool"]["importlinter"]["contracts"] if "layers" in one)
+    names = [one.replace("lm_eval_ext.", "").split(" | ") for one in found["layers"]]
+    return "".join(f"1. {', '.join(f'`{name}`' for name in layer)}\n" for layer in names)
+
+
 def _minutes(value: float) -> str:
     return "under 1" if value < 1 else f"{value:,.0f}"
 
 
 KINDS: Mapping[str, Callable[..., str]] = {
     "paper": paper, "facts": facts, "tasks": tasks, "sources": declared,
-    "effort": effort,
+    "effort": effort, "layers": layers,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Counts what the tasks' prompts and right answers hold, for the tables of docs/paper.md.
+"""Counts what the tasks' prompts and right answers hold, for the tables of docs/index.md.
 
 ``python docs/sizes.py`` counts those of the tasks below whose data are at hand, keeps the figures
 of the others, and writes ``docs/sizes.json``; ``docs/generate.py`` makes tables of it. With
@@ -35,7 +35,7 @@ TASKS = (
     "conceptual_mini", "conceptual_glue", "conceptual_hotpotqa",
     "diner_mini_name", "diner_mini_components", "diner_mini_icl", "diner_name_tmcd", "diner_icl",
 )  # fmt: skip
-"""What paper.md recommends; others that differ in lexicon or form are like one of these."""
+"""What index.md recommends; others that differ in lexicon or form are like one of these."""
 
 
 def tokens(text: str) -> int:

@@ -16,7 +16,7 @@ FILTER = "filter"
 
 FREE = frozenset({"docs", "samples", "lm-eval-ext", "lm-eval", "chat", "answers"})
 """Parts of a signature that may differ: the number of documents (those that all runs have are
-compared), the programs' versions (docs/signatures.md), and a chat template (with how answers are
+compared), the programs' versions (docs/discovery.md), and a chat template (with how answers are
 read after it), which shows in the prompts."""
 
 SETTINGS = frozenset({"config", "system", "multiturn", "instruction", "stops"})

@@ -26,7 +26,12 @@ def checkout(tmp_path: Path) -> Path:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
     files = dict(FILE.findall((ROOT / "docs" / "adding.md").read_text(encoding="utf-8")))
-    assert {Path(name).name for name in files} >= {"card.yaml", "load.py", "score.py", "_plurals"}
+    assert {Path(name).name for name in files} >= {
+        "card.yaml",
+        "load.py",
+        "score.py",
+        "plurals_mini.yaml",
+    }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")

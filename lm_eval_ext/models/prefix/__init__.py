@@ -1,4 +1,4 @@
-"""``--model hf-prefix``: lm-eval's ``hf`` with every shared prefix computed once (docs/prefix.md).
+"""``--model hf-prefix``: lm-eval's ``hf`` with every shared prefix computed once.
 
 :mod:`.model` is the model type. It asks :mod:`.sharing` whether sharing pays and how much memory
 it may take; :mod:`.plan` builds the tree of token sequences, cuts it into groups and lays each
