@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 DATA = Path(os.environ.setdefault("LM_EVAL_EXT_DATA", str(ROOT.parent / "shared" / "data")))
 
-from support.generated import built, lexicon_of, natural  # noqa: E402
+from support.generated import built, lexicon_of  # noqa: E402
 
 from lm_eval_ext.benchmarks.magnifico.generate import folder  # noqa: E402
 from lm_eval_ext.benchmarks.magnifico.generate.make import refused  # noqa: E402
@@ -133,8 +133,6 @@ def main() -> None:
     if not options.names:
         table = [line(list(HEAD)), line(["---"] * len(HEAD)), *(line(row.cells) for row in rows)]
         written("databases", table)
-        head, rule, *_, total = natural.as_text(natural.compare()).splitlines()
-        written("natural", [head, rule, total])
 
 
 if __name__ == "__main__":

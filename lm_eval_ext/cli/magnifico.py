@@ -51,18 +51,20 @@ def populate(
     DIR gets a folder per database with its small databases and suite.json, which lists those that
     judge each gold query; and a populated copy where rows ship with the package.
     """
-    from lm_eval_ext.benchmarks.magnifico import corpora, gold_files, populating
+    from dataclasses import asdict
+
+    from lm_eval_ext.benchmarks.magnifico import corpora, populating
     from lm_eval_ext.errors import OptionError
     from lm_eval_ext.sql import suite
 
     if as_json and not check:
         raise OptionError("--json is for the report of --check; add --check")
-    _, found = gold_files.wanted(databases, golds)
+    found = populating.wanted(databases, golds)
     shipped = suite.read_shipped(corpora.SHIPPED.with_name(populating.ROWS), corpora.SHIPPED)
     made = suite.populate_all(found, out, shipped, workers=workers)
     if check:
         report = populating.examine(found, made)
-        typer.echo(json.dumps(report.as_dict(), indent=2) if as_json else report.as_text())
+        typer.echo(json.dumps(asdict(report), indent=2) if as_json else report.as_text())
         return
     files = sum(len(one.databases) for one in made.values())
     alone = sum(not names for one in made.values() for names in one.judges.values())

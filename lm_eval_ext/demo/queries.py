@@ -69,7 +69,7 @@ def blocks() -> dict[str, list[str]]:
 @cache
 def _tested() -> tuple[set[tuple[str, ...]], set[str]]:
     """Runs of words of magnifico_mini's questions, and its queries; support examples too."""
-    content = mini.content(mini.embedded())
+    content = mini.content()
     found = (*content.examples, *content.combinations, *content.solved)
     return runs(one.question for one in found), {" ".join(words(one.query)) for one in found}
 

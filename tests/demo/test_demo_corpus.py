@@ -27,7 +27,7 @@ MATERIAL = training.prepare(RECIPE.data, 0)
 TRAINED = MATERIAL.train
 """All that `make demo` trains on."""
 
-EXAMPLES = magnifico_mini.content(magnifico_mini.embedded())
+EXAMPLES = magnifico_mini.content()
 ASKED = [
     *EXAMPLES.examples,
     *EXAMPLES.combinations,

@@ -69,11 +69,8 @@ DIALOGUE_FORMS: Mapping[Form, str] = {
 COMBINED = "combination"
 
 
-class Sourced(NamedTuple):
-    """A corpus and the description of its data for signatures."""
-
-    corpus: Corpus
-    info: "DatasetInfo"
+Sourced: TypeAlias = tuple[Corpus, "DatasetInfo"]
+"""A corpus and the description of its data for signatures."""
 
 
 def find(
@@ -106,7 +103,7 @@ def find(
                 "magnifico_mini has its own databases and examples; leave out magnifico_databases "
                 "and magnifico_file"
             )
-        return Sourced(mini.corpus(), provenance.describe_embedded("magnifico_mini", mini.digest()))
+        return mini.corpus(), provenance.describe_embedded("magnifico_mini", mini.digest())
     if name == "own":
         if not (databases and examples):
             raise OptionError(
@@ -118,7 +115,7 @@ def find(
         digests = {"examples": sha256_of(place), "databases": own.digest(corpus.databases)}
         if corpus.dialogues:
             digests["dialogues"] = own.digest_of_dialogues(corpus)
-        return Sourced(corpus, provenance.describe_many([], own=digests))
+        return corpus, provenance.describe_many([], own=digests)
     raise OptionError(f"magnifico_corpus is {name!r}; use {', '.join(get_args(CorpusName))}")
 
 
@@ -133,10 +130,10 @@ def _published(databases: str | None, *, dialogues: bool, descriptions: bool) ->
     if databases is None:
         folders.append(data.require_all(DATABASES))
         found = _in_folder(folders[-1].path, corpus)
-        return Sourced(replace(corpus, databases=found), provenance.describe_many(folders))
+        return replace(corpus, databases=found), provenance.describe_many(folders)
     found = _in_folder(Path(databases).expanduser(), corpus)
     info = provenance.describe_many(folders, own={"databases": own.digest(found)})
-    return Sourced(replace(corpus, databases=found), info)
+    return replace(corpus, databases=found), info
 
 
 def _in_folder(folder: Path, corpus: Corpus) -> Mapping[str, Database]:

@@ -91,9 +91,7 @@ _WRAPPED = re.compile(r"""\s*(?:'([^']+)'|"([^"]+)"|`([^`]+)`)[\s;.]*""")
 _FENCE = re.compile(r"`{3,}[ \t]*(?:(?:sqlite3?|sql)\b|[\w+-]*[ \t\r]*(?=\n))?", re.IGNORECASE)
 _BEGIN = re.compile(r"\b(?:select|with)\b", re.IGNORECASE)
 _BEGINS = re.compile(r"[\s(]*(?:select|with)\b", re.IGNORECASE)
-_TABLE_EXPRESSION = re.compile(
-    r"with\s+(?:recursive\s+)?\w+\s*(?:\([^()]{0,500}\)\s*)?as\s*\(\s*select\b", re.IGNORECASE
-)
+_TABLE_EXPRESSION = re.compile(r"with\s+\w+\s+as\s*\(", re.IGNORECASE)
 _IN_CAPITALS = re.compile(r"\s*(?:SELECT|WITH)\b")
 _INSIDE_QUERY = re.compile(r"(?:\(|\b(?:union(?:\s+all)?|except|intersect))\s*\Z", re.IGNORECASE)
 _INSIDE_ENGLISH = re.compile(r"[\w,][ \t]*\Z")
@@ -149,25 +147,26 @@ def _find(answer: str) -> str | None:
 
 def _unquoted(text: str) -> str:
     """Rule 3."""
-    if (decoded := _string_of(text)) is not None:
-        return decoded
     wrapped = _WRAPPED.fullmatch(text)
-    return wrapped[wrapped.lastindex or 0] if wrapped else text
+    if wrapped:
+        return wrapped[wrapped.lastindex or 0]
+    try:
+        found = _DECODER.decode(text) if text[:1] == '"' else None
+    except ValueError:
+        return text
+    return found if isinstance(found, str) else text
 
 
 def _places(text: str, level: int = 0) -> Iterator[Place]:
     """Rule 4, (a) to (d); ``level`` counts the strings of JSON that the text stands in."""
     if not level or _BEGINS.match(text):
         yield Place(text, 0, len(text))
-    whole = _JSON.match(text)
-    if whole:
-        yield from _json_places(text, level)
+    yield from _json_places(text, 0, level)
     for block in islice(_FENCE.finditer(text), 0, None, 2):  # every other fence closes a block
         yield Place(text, block.end(), len(text))
-        if _JSON.match(text, block.end()):
-            yield from _json_places(text[block.end() :].partition("```")[0], level)
-    if not whole and (found := _OBJECT.search(text)):
-        yield from _json_places(text[found.start() :], level)
+        yield from _json_places(text, block.end(), level)
+    if found := _OBJECT.search(text):
+        yield from _json_places(text, found.start(), level)
     for begin in _BEGIN.finditer(text):
         start = begin.start()
         before = text[max(0, start - 50) : start]
@@ -178,8 +177,8 @@ def _places(text: str, level: int = 0) -> Iterator[Place]:
             yield Place(text, start, _closing(text, start, before[-1:]), prose=True)
 
 
-def _json_places(text: str, level: int) -> Iterator[Place]:
-    for string in _strings_of(text) if level < _JSON_LEVELS else ():
+def _json_places(text: str, start: int, level: int) -> Iterator[Place]:
+    for string in _strings_of(text, start) if level < _JSON_LEVELS else ():
         yield from _places(string, level + 1)
 
 
@@ -264,47 +263,38 @@ def _among_english(place: Place) -> str | None:
 
 # --- JSON (rule 4c) ---
 
-_JSON = re.compile(r'(?:\s*\[)?\s*\{\s*"|\s*\[\s*"')
+_JSON = re.compile(r'\s*(?=[\[{][\s\[{]*")')
 """How JSON with strings begins."""
 
 _OBJECT = re.compile(r'\{\s*"[^"\\\n]{0,60}"\s*:')
-_STRING = r'([^"\\]*(?:\\.[^"\\]*)*)'
-_ALONE = re.compile(rf'\s*"{_STRING}(?:"\s*|\\?)\Z', re.DOTALL)
-_VALUE = re.compile(
-    rf'(?:"([^"\\\n]{{0,60}})"\s*:\s*(?:\[\s*)?|[\[,]\s*)"{_STRING}(?:"\s*(?=[,}}\]]|\Z)|\\?\Z)',
-    re.DOTALL,
-)
 _NAMES_QUERY = re.compile(r"sql|query|answer|result|output|response|code|final", re.IGNORECASE)
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-_PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
-_PLAIN["'"] = "'"  # not JSON, but models write it
+_APOSTROPHE = re.compile(r"(\\\\)|\\'")
+_DECODER = json.JSONDecoder(strict=False)
 
 
-def _strings_of(text: str) -> list[str]:
-    """The string values of JSON in a text, decoded, those of keys like "sql" first.
-
-    The JSON may be cut off. A string in which a quotation mark is not escaped is left to the rules
-    for prose.
-    """
-    found = sorted(_VALUE.findall(text), key=lambda member: not _NAMES_QUERY.search(member[0]))
-    return [_decoded(value) for _, value in found]
-
-
-def _string_of(text: str) -> str | None:
-    """The text of an answer that is nothing but one JSON string with escapes."""
-    string = _ALONE.match(text)
-    return _decoded(string[1]) if string and "\\" in string[1] else None
-
-
-def _decoded(string: str) -> str:
+def _strings_of(text: str, start: int) -> list[str]:
+    """The strings of JSON at a place, those of keys like "sql" first."""
+    if not (begin := _JSON.match(text, start)):
+        return []
     try:
-        return str(json.loads(f'"{string}"', strict=False))
-    except ValueError:
-        return _ESCAPE.sub(_plain, string)
+        # "\\'" is not JSON, but models write it.
+        plain = _APOSTROPHE.sub(lambda found: found[1] or "'", text[begin.end() :])
+        found, _ = _DECODER.raw_decode(plain)
+    except (ValueError, RecursionError):
+        return []  # left to the rules for prose
+    members = sorted(_members("", found), key=lambda one: not _NAMES_QUERY.search(one[0]))
+    return [string for _, string in members]
 
 
-def _plain(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16)) if escape[1] else _PLAIN.get(escape[2], escape[0])
+def _members(key: str, value: object) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _members(name, inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _members(key, inner)
 
 
 # --- parentheses (rule 4e) ---

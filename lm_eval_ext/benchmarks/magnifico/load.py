@@ -4,13 +4,15 @@ Every answer is executed on the original database, and while it is right on thos
 that distinguish gold queries from similar wrong ones (Zhong et al. 2020).
 """
 
+import hashlib
+import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, prompt
@@ -18,24 +20,24 @@ from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
 from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.populating import ROWS, ROWS_V2
 from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, NOVEL, Corpus
-from lm_eval_ext.benchmarks.magnifico.scoring_databases import (
-    V3,
-    Rows,
-    ScoringDatabases,
-    cached_copies,
-    on_engine,
-)
+from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.sql import Executor, QueryError, find_semantics
-from lm_eval_ext.sql.suite import Suite, name_of, populate_all, read_shipped
+from lm_eval_ext.sql import Executor, Place, QueryError, Semantics, find_semantics
+from lm_eval_ext.sql.suite import SUITE_VERSION, Suite, name_of, populate_all, read_shipped
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
 
 _log = get_logger(__name__)
+
+Rows = Literal["v3", "v2"]
+"""What ``populated/...`` metrics rest on: v3, the whole suite; v2, only the populated copy that was
+published with version 2."""
+
+V3: Rows = "v3"
 
 
 @loader(prefix="magnifico_")
@@ -80,19 +82,11 @@ def dataset(
         OptionError: A value is illegal.
         DataError: Data are unavailable or invalid.
     """
+    options = dict(locals())
+    find_semantics(magnifico_semantics)
     from datasets import Dataset, DatasetDict
 
-    find_semantics(magnifico_semantics)
-    setting = Setting.of_options(locals())
-    ready = prepare(
-        magnifico_corpus,
-        setting,
-        seed=magnifico_seed,
-        fresh=fresh,
-        databases=magnifico_databases,
-        populated=magnifico_populated,
-        file=magnifico_file,
-    )
+    setting, ready = Setting.of_options(options), prepared(options)
     made, left_out = documents(
         ready.corpus, setting, ready.blocks.__getitem__, ready.scoring.broken
     )
@@ -101,17 +95,12 @@ def dataset(
             "fresh draws new foreign words, and a chosen MAGNIFICo task asks none; leave it out, "
             "or choose tasks with foreign words"
         )
-    problems = []
+    hint, problems = "check the databases (lm-eval-ext data fetch magnifico)", []
     if magnifico_corpus == "own":
         problems = own.problems(ready.corpus, ready.scoring.broken, left_out, made)
+        hint = f"the file has no rows for magnifico_subset={magnifico_subset}"
     if not made:
-        hint = "check the databases (lm-eval-ext data fetch magnifico)"
-        if magnifico_corpus == "own":
-            hint = (
-                problems[0]
-                if problems
-                else f"the file has no rows for magnifico_subset={magnifico_subset}"
-            )
+        hint = (*problems, hint)[0]
         raise DataError(f"MAGNIFICo: no example can be scored ({_counted(left_out)}); {hint}")
     for problem in problems[: own.MOST_PROBLEMS]:
         _log.warning("MAGNIFICo: %s", problem)
@@ -131,6 +120,51 @@ def _counted(left_out: Mapping[str, Sequence[str]]) -> str:
 
 
 @dataclass(frozen=True)
+class ScoringDatabases:
+    """The databases that answers are executed on.
+
+    Attributes:
+        original: By database id in lower case.
+        suites: By the same ids; none on other engines than SQLite.
+        broken: The errors of gold queries that fail, by database id and query.
+        engine: What signatures say of another engine than SQLite.
+        rows: Which populated rows.
+    """
+
+    original: Mapping[str, Place]
+    suites: Mapping[str, Suite] = field(default_factory=dict)
+    broken: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    engine: str | None = None
+    rows: Rows = V3
+
+    def named(self) -> dict[str, Path | Place]:
+        """All databases by the names that :meth:`asked` gives."""
+        made = {
+            f"{name}/{db_id}": suite.path(name)
+            for db_id, suite in self.suites.items()
+            for name in suite.databases
+        }
+        return {**{f"original/{db_id}": place for db_id, place in self.original.items()}, **made}
+
+    def asked(self, db_id: str, gold: str) -> list[str]:
+        """The names of the databases that judge answers to a gold query, the original first."""
+        suite = self.suites.get(db_id)
+        made = () if suite is None else suite.judging(gold)
+        return [f"{name}/{db_id}" for name in ("original", *made)]
+
+    def rule(self, named: Semantics) -> str:
+        """The semantics on the suites' databases, if the user names these for the originals."""
+        return named.made if self.rows == V3 else named.name
+
+    @property
+    def signature(self) -> str:
+        """Which rows, and a hash of all suites."""
+        parts = [[db_id, suite.content] for db_id, suite in sorted(self.suites.items())]
+        total = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return f"{self.rows},{total[:12]}"
+
+
+@dataclass(frozen=True)
 class Prepared:
     """Everything that a task needs.
 
@@ -147,71 +181,79 @@ class Prepared:
     blocks: Mapping[str, Sequence[str]]
 
 
-def prepare(
-    name: corpora.CorpusName,
-    setting: Setting = Setting(),  # noqa: B008 (frozen)
-    *,
-    seed: int | None = None,
-    fresh: int | None = None,
-    databases: str | None = None,
-    populated: Rows = V3,
-    file: str | None = None,
-) -> Prepared:
+def prepared(options: Mapping[str, Any]) -> Prepared:
     """Loads a corpus, makes its test suites, and reads the schemas; once per process.
+
+    Args:
+        options: As :func:`dataset` takes them.
 
     Raises:
         LmEvalExtError: As :func:`dataset`.
     """
+    setting, populated = Setting.of_options(options), options["magnifico_populated"]
     if populated not in get_args(Rows):
         raise OptionError(f"magnifico_populated is {populated!r}; use {', '.join(get_args(Rows))}")
     # Part of the cache's key, because they name the folders of data.
-    environment = tuple(
-        sorted((key, value) for key, value in os.environ.items() if key.startswith("LM_EVAL_EXT_"))
-    )
-    wanted = (setting.wants_dialogues, setting.wants_theirs)
-    return _prepare(environment, name, wanted, (seed, fresh), databases, populated, file)
-
-
-def prepared(options: Mapping[str, Any]) -> Prepared:
-    """What :func:`dataset` uses under these options."""
-    return prepare(
-        options["magnifico_corpus"],
-        Setting.of_options(options),
-        seed=options["magnifico_seed"],
-        fresh=options.get("fresh"),
-        databases=options["magnifico_databases"],
-        populated=options["magnifico_populated"],
-        file=options["magnifico_file"],
+    environment = frozenset(one for one in os.environ.items() if one[0].startswith("LM_EVAL_EXT_"))
+    return _prepared(
+        (environment, populated),
+        *(options[f"magnifico_{name}"] for name in ("corpus", "databases", "file")),
+        (setting.wants_dialogues, setting.wants_theirs),
+        (options["magnifico_seed"], options.get("fresh")),
     )
 
 
-_known: dict[tuple[object, ...], ScoringDatabases] = {}
+_known: dict[object, ScoringDatabases] = {}
 """By what decides about the databases, which prompts do not."""
 
 
 @lru_cache(maxsize=8)
-def _prepare(  # noqa: PLR0917 (lru_cache)
-    environment: tuple[tuple[str, str], ...],
+def _prepared(  # noqa: PLR0917 (lru_cache)
+    about: tuple[object, Rows],
     name: corpora.CorpusName,
+    databases: str | None,
+    file: str | None,
     wanted: tuple[bool, bool],
     seeds: tuple[int | None, int | None],
-    databases: str | None,
-    populated: Rows,
-    file: str | None,
 ) -> Prepared:
-    dialogues, descriptions = wanted
-    found = corpora.find(
-        name, dialogues=dialogues, descriptions=descriptions, databases=databases, examples=file
+    corpus, info = corpora.find(
+        name, dialogues=wanted[0], descriptions=wanted[1], databases=databases, examples=file
     )
-    corpus = found.corpus
     # Before new words are drawn, since they change no gold query.
-    key = (environment, name, databases, populated, file)
-    scoring = _known.get(key) or _known.setdefault(key, _scoring_databases(corpus, name, populated))
+    key = (about, name, databases, file)
+    scoring = _known.get(key) or _known.setdefault(key, _scoring_databases(corpus, name, about[1]))
     blocks = {db_id: prompt.schema(database) for db_id, database in corpus.databases.items()}
     if seeds != (None, None):
         shown = (block for several in blocks.values() for block in several)
         corpus = with_fresh_words(corpus, seeds[0], shown, fresh=seeds[1])
-    return Prepared(corpus, found.info, scoring, blocks)
+    return Prepared(corpus, info, scoring, blocks)
+
+
+@contextmanager
+def _cached(name: str, key: object) -> Iterator[Path]:
+    """The cache's folder for the populated copies of a corpus, for one process at a time.
+
+    Args:
+        name: Of the corpus.
+        key: JSON that decides about the copies.
+
+    Raises:
+        DataError: It cannot be written.
+    """
+    import filelock
+
+    total = hashlib.sha256(json.dumps([SUITE_VERSION, key]).encode()).hexdigest()
+    folder = cache_dir() / "populated" / f"{name}-v{SUITE_VERSION}-{total[:12]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Ranks of one run and concurrent runs share the copies.
+        with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
+            yield folder
+    except OSError as error:
+        raise DataError(
+            f"cannot write the populated databases to {folder}: {error.strerror}. Set "
+            "LM_EVAL_EXT_CACHE to a writable folder."
+        ) from error
 
 
 def _scoring_databases(
@@ -236,38 +278,37 @@ def _scoring_databases(
     }
     places = {db_id: corpus.databases[db_id].place for db_id in golds}
     if any(place.engine != "sqlite" for place in places.values()):
-        return on_engine(places, golds)
+        with Executor(workers=1) as executor:
+            engine = executor.engine_at(next(iter(places.values())))
+        return ScoringDatabases(places, broken=_broken(places, golds, {}), engine=engine)
     original = {db_id: corpus.databases[db_id].path for db_id in golds}
     files = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
     key = [populated, shipped and sha256_of(shipped), files]
     rows = shipped and shipped.with_name(ROWS if populated == V3 else ROWS_V2)
-    with cached_copies(name, key) as folder:
+    with _cached(name, key) as folder:
         suites = populate_all(
             {db_id: (path, golds[db_id]) for db_id, path in original.items()},
             folder,
             read_shipped(rows, shipped),
             only_copies=populated != V3,
         )
-    return ScoringDatabases(
-        original=MappingProxyType(places),
-        suites=MappingProxyType(suites),
-        broken=MappingProxyType(_broken(original, golds, suites)),
-        rows=populated,
-    )
+    return ScoringDatabases(places, suites, _broken(places, golds, suites), rows=populated)
 
 
 def _broken(
-    original: Mapping[str, Path], golds: Mapping[str, Sequence[str]], suites: Mapping[str, Suite]
+    places: Mapping[str, Place],
+    golds: Mapping[str, Sequence[str]],
+    suites: Mapping[str, Suite],
 ) -> dict[tuple[str, str], str]:
-    """Runs the gold queries that suites did not take; only some of them are broken."""
+    """Runs the gold queries that no suite took; only some of them are broken."""
     broken = {}
     with Executor(workers=1) as executor:
         for db_id, queries in golds.items():
             for query in queries:
-                if name_of(query) in suites[db_id].judges:
+                if db_id in suites and name_of(query) in suites[db_id].judges:
                     continue
                 try:
-                    executor.query(original[db_id], query)
+                    executor.query(places[db_id], query)
                 except QueryError as error:
                     broken[db_id, query] = str(error)
     return broken

@@ -40,14 +40,11 @@ from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.sql import Executor, OneDatabase, Place, databases_at
 from lm_eval_ext.sql.described import digest_text
 
-SHIPPED = "populated.json"
-"""A file of added rows beside the examples; they are used for the same databases and queries."""
-
 GENERATED = "generated.json"
 """What ``magnifico generate`` says about the examples that it wrote beside it."""
 
 CATEGORY = "own"
-"""The category of words; that of phrases (of two words or more) is "phrase"."""
+"""The category of words without one; that of phrases (of two words or more) is "phrase"."""
 
 MOST_PROBLEMS = 20
 """Problems that are named one by one."""
@@ -68,6 +65,7 @@ class Row(BaseModel):
     base_question: str
     query: str
     db_id: str = ""
+    category: str = ""
     form: Annotated[NovelForm, BeforeValidator(lambda text: text.casefold() or "plausible")] = (
         "plausible"
     )
@@ -97,17 +95,17 @@ REQUIRED = tuple(name for name, field in Row.model_fields.items() if field.is_re
 OPTIONAL = tuple(name for name, field in Row.model_fields.items() if not field.is_required())
 
 
-def read(examples: Path, databases: str | Path) -> Corpus:
+def read(examples: Path, databases: str | Path | None) -> Corpus:
     """Reads a file with the columns :data:`REQUIRED` and any of :data:`OPTIONAL`.
 
     ``databases`` is a database, or a folder of them if there is a column ``db_id``
-    (:data:`~lm_eval_ext.sql.engines.places.LEGAL`).
+    (:data:`~lm_eval_ext.sql.engines.places.LEGAL`); None: they are not looked for.
 
     Raises:
         OptionError: A path does not exist.
         DataError: A row, a dialogue or a database is invalid; the line is named.
     """
-    known = databases_at(databases, cache_dir(), option="magnifico_databases")
+    known = databases and databases_at(databases, cache_dir(), option="magnifico_databases")
     only = known.db_id if isinstance(known, OneDatabase) else ""
     rows = list(_rows(examples))
     words = _interpretations(rows)
@@ -128,7 +126,7 @@ def read(examples: Path, databases: str | Path) -> Corpus:
                 "magnifico_databases"
             )
         folded = db_id.casefold()
-        if folded not in found and (place := known.find(db_id)):
+        if folded not in found and known and (place := known.find(db_id)):
             found[folded] = Database.at(place)
         _add(solved if row.support else asked, firsts, index, row, db_id)
         if row.dialogue and talks.setdefault((row.names[0], folded), row.dialogue) != row.dialogue:
@@ -179,29 +177,23 @@ def _rows(path: Path) -> Iterator[Row]:
 
 
 def _interpretations(rows: Sequence[Row]) -> dict[str, Interpretation]:
-    meanings: dict[str, str] = {}
-    forms: dict[str, dict[Form, str]] = {}
+    found: dict[str, Interpretation] = {}
     for row in rows:
-        if not row.word:
-            continue
-        name = row.interpretation
-        before = forms.setdefault(name, {}).setdefault(row.form, row.word)
-        if before.casefold() != row.word.casefold() or (
-            meanings.setdefault(name, row.meaning) != row.meaning
-        ):
-            raise DataError(
-                f"{row.place}: {name} has another word or meaning above; give each "
-                "interpretation one meaning and one word per form"
-            )
-    return {
-        name: Interpretation(
-            name,
-            PHRASE if all(" " in word for word in words.values()) else CATEGORY,
-            meanings[name],
-            words,
-        )
-        for name, words in forms.items()
-    }
+        if row.word:
+            new = Interpretation(row.interpretation, row.category, row.meaning, {})
+            old = found.setdefault(row.interpretation, new)
+            word = old.forms.get(row.form, row.word)
+            if (word.casefold(), old.meaning) != (row.word.casefold(), row.meaning):
+                raise DataError(
+                    f"{row.place}: {old.name} has another word or meaning above; give each "
+                    "interpretation one meaning and one word per form"
+                )
+            found[old.name] = replace(old, forms={**old.forms, row.form: word})
+    for name, one in found.items():
+        phrase = all(" " in word for word in one.forms.values())
+        category = one.category or (PHRASE if phrase else CATEGORY)
+        found[name] = replace(one, category=category)
+    return found
 
 
 def _check(row: Row, words: Mapping[str, Interpretation]) -> None:
@@ -233,9 +225,9 @@ def _add(
 
     The base question pairs rows, since different questions can have the same gold query.
     """
-    prefix = "support-" if row.support else ""
-    new = f"{_AND.join(row.names)}/{prefix}{index}"
-    key = (prefix, *row.names, db_id.casefold(), _plain(row.base_question).casefold())
+    start = f"{_AND.join(row.names)}/{'support-' if row.support else ''}"
+    new = f"{start}{index}"
+    key = (start, db_id.casefold(), _plain(row.base_question).casefold())
     template, first = firsts.setdefault(key, (new, row))
     if _plain(first.query) != _plain(row.query):
         raise DataError(

@@ -1,4 +1,4 @@
-"""``lm-eval-ext magnifico populate --check``: how well test suites judge right and wrong queries.
+"""``lm-eval-ext magnifico populate``: the databases it is asked about, and how well suites judge.
 
 A mutant is a wrong query that differs from the gold by one mistake. It is missed if no database of
 the suite distinguishes it from the gold. A rewrite is a right query that is written otherwise.
@@ -10,32 +10,78 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Literal
 
+from lm_eval_ext import data
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.magnifico import corpora, mini
-from lm_eval_ext.benchmarks.magnifico.gold_files import Wanted
+from lm_eval_ext.benchmarks.magnifico.records import rows_of
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql import OneDatabase, databases_at, sqlite_path
+from lm_eval_ext.sql.engines.places import check_id
 from lm_eval_ext.sql.equivalence import equivalent
-from lm_eval_ext.sql.suite import COPY, Judge, Original, Suite, name_of, populate_all, read_shipped
+from lm_eval_ext.sql.suite import Judge, Original, Suite, name_of, populate_all, read_shipped
 from lm_eval_ext.sql.suite import pack as pack_seeds
 from lm_eval_ext.sql.suite.build import mutants_of
 from lm_eval_ext.sql.suite.checks import rewrites
-from lm_eval_ext.sql.suite.columns import Domain
-from lm_eval_ext.sql.values import Value, quoted
 
 ROWS, ROWS_V2 = "populated.json", "populated-v2.json"
 """Beside the shipped seeds: the rows of populated copies, and those of version 2."""
 
-VALUES = {
-    "own": "a value of the column",
-    "named": "a constant of a gold, or what stands beside it",
-    "of its kind": "another value of the same kind, with no more decimals",
-    "null": "NULL, where the original has some",
-    "first null": "NULL, where the original has none",
-    "run of letters": "a text with three equal letters in a row, where no text has any",
-    "other kind": "anything else, such as a day that does not exist",
-}
-"""Kinds of values in added rows; the last three are faults."""
+Wanted = dict[str, tuple[Path, tuple[str, ...]]]
+"""SQLite files with their gold queries, by the database's id."""
+
+
+def wanted(source: str | Path, golds: Path | None = None) -> Wanted:
+    """The databases that are asked about, with their gold queries.
+
+    Args:
+        source: A SQLite database or a folder of them.
+        golds: A file of gold queries; None: MAGNIFICo's.
+
+    Raises:
+        OptionError: There is no such database, it is of another engine, or a gold query's is not
+            named by a plain name.
+        DataError: A file cannot be read, or there is none of the databases.
+    """
+    known = databases_at(source, data.cache_dir(), option="--databases")
+    one = known if isinstance(known, OneDatabase) else None
+    if golds is None:
+        asked = corpora.read(data.require_all(corpora.SOURCE).path, dialogues=False).golds()
+    else:
+        asked = _golds_in(golds, one.db_id if one else "")
+    for db_id in asked:
+        check_id(db_id)  # copies and reports are named by it
+    # A single database, such as a copy, may have any name.
+    only = one.place if one and len(asked) == 1 else None
+    places = {db_id: known.find(db_id) or only for db_id in asked}
+    found = {db_id: (sqlite_path(place), asked[db_id]) for db_id, place in places.items() if place}
+    if not found:
+        raise DataError(
+            f"{source} has none of the {len(asked)} databases that are asked about; it must have "
+            "<db_id>/<db_id>.sqlite, like Spider's folder `database`"
+        )
+    return found
+
+
+def _golds_in(file: Path, only: str) -> dict[str, tuple[str, ...]]:
+    """Reads gold queries: a table with the columns ``query`` and, unless there is one, ``db_id``.
+
+    Where there is an ``only`` database, rows without a query define words (:mod:`.own`).
+    """
+    found: dict[str, set[str]] = {}
+    for place, row in rows_of(file):
+        db_id, query = (row.get(one) if isinstance(row, dict) else "" for one in ("db_id", "query"))
+        db_id = db_id or only
+        if query and db_id and isinstance(query, str) and isinstance(db_id, str):
+            found.setdefault(db_id.casefold(), set()).add(query)
+        elif query or not only:
+            raise DataError(f"{place}: needs a db_id and a query")
+    if not found:
+        raise DataError(
+            f"{file}: no gold queries; it needs a header with db_id and query, and rows"
+        )
+    return {db_id: tuple(sorted(queries)) for db_id, queries in sorted(found.items())}
 
 
 @dataclass
@@ -45,47 +91,37 @@ class Report:
     Attributes:
         golds: Golds that run.
         broken: Golds that do not.
+        not_judged: Golds that no database but the original judges.
         mutants: Mutants of all golds.
         missed: Golds with a mutant that no database distinguishes and that is not proven
             equivalent; the mutants by kind are in ``kinds``.
         equivalent: Missed mutants that are proven equivalent.
-        not_judged: Golds that no database but the original judges.
         rewrites: Right rewrites of the gate.
         rewrites_wrong: Those that would be judged wrong.
-        values: Values of added rows by :data:`VALUES`.
         kinds: Golds with a missed mutant by its kind.
         listed: The missed mutants.
     """
 
     golds: int = 0
     broken: int = 0
+    not_judged: int = 0
     mutants: int = 0
     missed: int = 0
     equivalent: int = 0
-    not_judged: int = 0
     rewrites: int = 0
     rewrites_wrong: int = 0
-    values: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     listed: list[dict[str, str]] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return dict(vars(self))
 
     def as_text(self) -> str:
         """In some lines for a reader."""
         kinds = ", ".join(f"{kind} {count}" for kind, count in self.kinds.most_common())
-        values = ", ".join(f"{kind} {self.values[kind]:,}" for kind in VALUES)
-        return "\n".join(
-            [
-                f"{self.golds:,} golds ({self.broken:,} more do not run), "
-                f"{self.not_judged:,} of them judged by the original alone",
-                f"{self.missed:,} golds with a mutant that is missed ({kinds or 'none'}), of "
-                f"{self.mutants:,} mutants; {self.equivalent:,} missed ones are proven equivalent",
-                f"{self.rewrites_wrong:,} of {self.rewrites:,} right rewrites judged wrong",
-                f"added values: {values}",
-            ]
+        return (
+            f"{self.golds:,} golds ({self.broken:,} more do not run), "
+            f"{self.not_judged:,} of them judged by the original alone\n"
+            f"{self.missed:,} golds with a mutant that is missed ({kinds or 'none'}), of "
+            f"{self.mutants:,} mutants; {self.equivalent:,} missed ones are proven equivalent\n"
+            f"{self.rewrites_wrong:,} of {self.rewrites:,} right rewrites judged wrong"
         )
 
 
@@ -95,9 +131,9 @@ def pack(name: Literal["published", "mini"], workers: int = 2) -> None:
     For whoever changes rows, golds or the generator; run it from a program with a main guard.
     """
     shipped = {"published": corpora.SHIPPED, "mini": mini.SHIPPED}[name]
-    found = corpora.find(
+    found, _ = corpora.find(
         name, dialogues=False, descriptions=False, databases=None, examples=None
-    ).corpus
+    )
     jobs = {
         db_id: (found.databases[db_id].path, golds)
         for db_id, golds in found.golds().items()
@@ -127,11 +163,6 @@ def examine(found: Wanted, suites: Mapping[str, Suite]) -> Report:
                     _examine(db_id, gold, original, judge, report)
                 else:
                     report.broken += 1
-            for (table, column), domain in original.source.domains.items():
-                name = original.schema[table].name
-                stored = original.schema[table][column].name
-                for value in _added(judge, suite, original, name, stored):
-                    report.values[_kind(value, domain)] += 1
     return report
 
 
@@ -156,26 +187,3 @@ def _examine(db_id: str, gold: str, original: Original, judge: Judge, report: Re
     report.rewrites_wrong += sum(
         judge.wrong_on(gold, sql) not in (None, "original") for sql in right
     )
-
-
-def _added(judge: Judge, suite: Suite, original: Original, table: str, column: str) -> list[Value]:
-    """The values of added rows; of the copy, those that it has more often than the original."""
-    query = f"SELECT {quoted(column)} FROM {quoted(table)}"
-    values: list[Value] = []
-    before = Counter(value for (value,) in original.connection.execute(query))
-    for name in suite.databases:
-        now = Counter(value for (value,) in judge.runners[name].connection.execute(query))
-        values += (now - before if name == COPY else now).elements()
-    return values
-
-
-def _kind(value: Value, domain: Domain) -> str:
-    if value is None:
-        return "null" if domain.nulls else "first null"
-    if value in domain.constants:
-        return "named"
-    if value in domain.own or value in domain.sample:
-        return "own"
-    if isinstance(value, str) and domain.odd(value):
-        return "run of letters"
-    return "of its kind" if domain.fits(value) else "other kind"

@@ -7,7 +7,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import islice, pairwise
+from itertools import islice
 from typing import NamedTuple
 
 OPENING_CHARS = 20_000
@@ -36,12 +36,27 @@ _FULL_STOP = re.compile(r"\.[ \t\r]*(?:\n|\Z)")
 
 COMPOUND = frozenset(("UNION", "ALL", "EXCEPT", "INTERSECT"))
 
+_KEYWORD = (
+    "(?:SELECT|FROM|WHERE|GROUP|ORDER|HAVING|LIMIT|OFFSET|UNION|EXCEPT|INTERSECT|JOIN|LEFT|RIGHT"
+    r"|FULL|INNER|OUTER|CROSS|NATURAL|AND|OR|ON|USING|ASC|DESC|BETWEEN|LIKE|GLOB|COLLATE)\b"
+)
+"""Words that no sentence begins with, since a query goes on with them; one in capitals ends a run
+of words, but for what a sentence calls it: "the WHERE clause"."""
+
+_WORD = r"[^\W\d_]+(?:['\u2019][a-z]{1,2}\b)?"
 _RUN = re.compile(
-    r"[^\W\d_]+(?:['\u2019][a-z]{1,2}\b)?(?:,?[ \t]{1,3}[^\W\d_]+(?:['\u2019][a-z]{1,2}\b)?){0,7}"
+    rf"(?!(?i:{_KEYWORD})){_WORD}(?:,?[ \t]{{1,3}}"
+    rf"(?!{_KEYWORD}(?!\s(?:clause|condition|part|statement|keyword)\b)){_WORD}){{0,7}}"
 )
 _LABEL = re.compile(r"[A-Z]\w*(?:[ \t]\w+){0,3}:(?=\s)")
-_END_OF_LINE = re.compile(r"[.!][ \t\r]*(?:\n|\Z)")
+_END_OF_LINE = re.compile(r"[.!][ \t\r]*(?:\n|\Z|</)")
 _NEXT_SENTENCE = re.compile(r"\.[ \t\r\n]+(?=[A-Z])")
+_QUALIFIER = re.compile(r"(?:[=<>]|\b(?:on|where|and|or))\s*[^\W\d]\w*\Z", re.IGNORECASE)
+"""A table's name in a condition: behind it, a full stop was followed by a column."""
+
+_NAME = 80
+"""Characters of it that are looked at."""
+
 _MARK = re.compile(r"[-*>(/,]{1,3}[ \t]{0,3}(?=[^\W\d_])")
 _ENGLISH = frozenset(
     re.findall(
@@ -51,18 +66,6 @@ _ENGLISH = frozenset(
         show lists selects finds means me""",
     )
 )
-_CONTINUES = frozenset(
-    re.findall(
-        r"\w+",
-        """SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET UNION EXCEPT INTERSECT JOIN LEFT RIGHT
-        FULL INNER OUTER CROSS NATURAL AND OR ON USING ASC DESC BETWEEN LIKE GLOB COLLATE""",
-    )
-)
-"""Words that no sentence begins with, since a query goes on with them."""
-
-_CLAUSE = frozenset(("clause", "condition", "part", "statement", "keyword"))
-"""What a sentence calls a keyword: "the WHERE clause"."""
-
 _OPENERS = frozenset(("which", "this", "these", "it"))
 """Words that begin a sentence or a clause behind a query even in lower case."""
 
@@ -146,68 +149,34 @@ def before_prose(place: Place) -> Place | None:
 
 
 def _prose_begins(place: Place) -> Iterator[int]:
-    """Yields positions outside parentheses at which a sentence or a label may begin.
-
-    A full stop behind a table's name is none, but where the name is introduced: "ON a.x = b." was
-    cut off.
-    """
-    text, depth, behind, last = place.text, 0, place.start, ""
-    tables: set[str] = set()
-    introduced = False  # between FROM or JOIN and the next keyword
-    stop: int | None = None
+    """Yields positions outside parentheses at which a sentence, label or full stop may be."""
+    text, depth, behind = place.text, 0, place.start
     for token in tokens(place):
-        start, piece, word = token.start(), token[0], token[0].upper()
-        new_line = "\n" in text[behind:start]
+        start, piece = token.start(), token[0]
+        if depth <= 0 and is_prose(text, start, new_line="\n" in text[behind:start]):
+            yield start
         behind = token.end()
-        stop = None
-        if piece == ".":
-            stop = start if depth <= 0 and (introduced or last not in tables) else None
-            tables.add(last)
-        if depth <= 0 and is_prose(text, start, new_line=new_line):
-            if piece != "." or stop is not None or not _END_OF_LINE.match(text, start):
-                yield start
-        elif len(piece) > 1 and piece[-1] == "." and is_prose(text, behind - 1):
+        if len(piece) > 1 and piece[-1] == "." and is_prose(text, behind - 1):
             yield behind - 1  # "1." ends a sentence, too
-        introduced = word in ("FROM", "JOIN") or (introduced and word not in _CONTINUES)
-        if introduced:
-            tables.add(word)
         depth += (piece == "(") - (piece == ")")
-        last = word
-    if last == "." and stop is not None:
-        yield stop
 
 
 def is_prose(text: str, start: int, *, new_line: bool = False) -> bool:
-    """Whether a sentence, a label or a full stop that ends a line is at a position (rule 7)."""
+    """Whether a sentence, a label or a full stop that ends one is at a position (rule 7)."""
     if text[start] == ".":
         following = _NEXT_SENTENCE.match(text, start)
-        return bool(_END_OF_LINE.match(text, start)) or (
-            following is not None and _opening_words(text, following.end()) != []
-        )
-    mark = _MARK.match(text, start)
-    new_line = new_line or (mark is not None and mark[0].startswith(("(", "//")))
-    start = mark.end() if mark else start
-    words = _opening_words(text, start)
-    if not words:
+        if following:
+            return _RUN.match(text, following.end()) is not None
+        cut_off = _QUALIFIER.search(text[max(0, start - _NAME) : start])
+        return not cut_off and _END_OF_LINE.match(text, start) is not None
+    if mark := _MARK.match(text, start):
+        new_line, start = new_line or mark[0].startswith(("(", "//")), mark.end()
+    if not (run := _RUN.match(text, start)):
         return False
+    words = run[0].split()
     capital = words[0][0].isupper() and (len(words[0]) == 1 or not words[0].isupper())
-    if capital and _LABEL.match(text, start):
+    if capital and (_LABEL.match(text, start) or _END_OF_LINE.match(text, run.end())):
         return True
-    english = not _ENGLISH.isdisjoint(re.split(r"\W", " ".join(words).lower()))
+    english = not _ENGLISH.isdisjoint(re.split(r"\W", run[0].lower()))
     begins = capital or new_line or words[0].lower() in _OPENERS
-    if begins and english and len(words) >= _LEAST_WORDS:
-        return True
-    run = _RUN.match(text, start)
-    return capital and run is not None and _END_OF_LINE.match(text, run.end()) is not None
-
-
-def _opening_words(text: str, start: int) -> list[str]:
-    """Up to eight words in a row before the next keyword; none where a query can go on."""
-    run = _RUN.match(text, start)
-    words = re.split(r"[, \t]+", run[0]) if run else []
-    if not words or words[0].upper() in _CONTINUES:
-        return []
-    for index, (word, following) in enumerate(pairwise((*words, ""))):
-        if index and word in _CONTINUES and following not in _CLAUSE:
-            return words[:index]
-    return words
+    return begins and english and len(words) >= _LEAST_WORDS

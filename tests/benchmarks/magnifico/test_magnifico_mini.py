@@ -18,7 +18,7 @@ from lm_eval_ext.sql import SEMANTICS, Executor
 from lm_eval_ext.sql.mutants import mutants
 from lm_eval_ext.sql.schema import read_schema
 
-CONTENT = mini.content(mini.embedded())
+CONTENT = mini.content()
 HELD_OUT = [example for examples in CONTENT.support.values() for example in examples]
 EVERY = [*CONTENT.examples, *HELD_OUT, *CONTENT.combinations]
 FORMS = {form: name for name, one in CONTENT.interpretations.items() for form in one.forms.values()}
@@ -187,7 +187,7 @@ def test_dialogues_are_those_of_two_interpretations() -> None:
     }
     assert len({name for name, _ in asked}) == 2
     assert set(CONTENT.dialogues) == {
-        (name, form, db) for name, db in asked for form in (BASE, *mini.DIALOGUE_FORMS)
+        (name, form, db) for name, db in asked for form in (BASE, *NOVEL)
     }
 
 

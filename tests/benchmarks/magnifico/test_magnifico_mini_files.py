@@ -2,8 +2,6 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -16,10 +14,6 @@ from lm_eval_ext.benchmarks.magnifico.populating import ROWS
 from lm_eval_ext.errors import DataError
 
 pytestmark = pytest.mark.slow
-
-
-DIGEST = "2c1cca55008aaeae8d8dceeffc2321426647ccabe2d27bb2078bba3773fef201"
-"""A change here makes scores incomparable: raise the tasks' version, then renew this."""
 
 
 def _dump(path: Path) -> list[str]:
@@ -63,37 +57,6 @@ def test_a_cache_that_cannot_be_written_is_named(
         mini.databases()
 
 
-def test_digest_is_pinned() -> None:
-    assert mini.digest() == DIGEST
-
-
-@pytest.mark.parametrize("name", mini.embedded())
-def test_digest_shows_a_change_of_a_file(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, texts = mini.digest(), mini.embedded()
-    comment = "--\n" if name.endswith(".sql") else "#\n"
-    monkeypatch.setattr(mini, "embedded", lambda: {**texts, name: texts[name] + comment})
-    assert mini.digest() != before
-
-
-def test_digest_shows_a_change_of_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = mini.digest()
-    monkeypatch.setattr(mini, "PLACEHOLDER", "thatword")
-    assert mini.digest() != before
-
-
-def test_import_reads_no_data() -> None:
-    script = (
-        "import sys\n"
-        "opened = []\n"
-        "sys.addaudithook(lambda e, a: opened.append(str(a[0])) if e == 'open' else None)\n"
-        "from lm_eval_ext.benchmarks.magnifico import mini\n"
-        "assert not any(name.endswith(('.sql', '.yaml')) for name in opened), opened\n"
-        "mini.digest()\n"
-        "assert any(name.endswith('combinations.yaml') for name in opened)\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
 @pytest.mark.usefixtures("kept_cache")
 def test_what_ships_belongs_to_these_databases_and_golds() -> None:
     """Otherwise: ``populating.pack("mini")``."""
@@ -102,7 +65,8 @@ def test_what_ships_belongs_to_these_databases_and_golds() -> None:
         sha256_of(database.path): db_id for db_id, database in mini.databases().items()
     }
     seeds = json.loads(mini.SHIPPED.read_text(encoding="utf-8"))["databases"]
-    suites = load.prepare("mini").scoring.suites
+    options = load.dataset.options({"magnifico_corpus": "mini"})
+    suites = load.prepared(options).scoring.suites
     assert {key: entry["database"] for key, entry in seeds.items()} == {
         suite.key: db_id for db_id, suite in suites.items()
     }

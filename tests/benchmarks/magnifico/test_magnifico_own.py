@@ -199,10 +199,10 @@ def test_the_signature_sees_the_dialogue(tmp_path: Path, database: Path) -> None
     found = set()
     for text in (TALK, TALK.replace("Hello", "Hi"), TALK):
         (tmp_path / "talk.txt").write_text(text, encoding="utf-8")
-        sourced = corpora.find(
+        _, info = corpora.find(
             "own", dialogues=False, descriptions=False, databases=str(database), examples=str(file)
         )
-        found.add(sourced.info.download_checksums["own dialogues"]["checksum"])
+        found.add(info.download_checksums["own dialogues"]["checksum"])
     assert len(found) == 2
 
 

@@ -7,31 +7,17 @@ judged wrong there.
 
 import random
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lm_eval_ext.benchmarks.magnifico.generate import profile as profiles
-from lm_eval_ext.benchmarks.magnifico.generate.draw import (
-    COUNT,
-    Drawer,
-    Impossible,
-    Meaning,
-    meanings_of,
-)
-from lm_eval_ext.benchmarks.magnifico.generate.english import known
+from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer, Impossible, Meaning, meanings_of
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
-from lm_eval_ext.benchmarks.magnifico.generate.tree import (
-    FUNCTIONS,
-    Aggregate,
-    Plain,
-    Question,
-    Top,
-    kind_of,
-)
-from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Form
+from lm_eval_ext.benchmarks.magnifico.generate.tree import COUNT, Question, Top
+from lm_eval_ext.benchmarks.magnifico.records import BASE, Form
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.compare import among
 from lm_eval_ext.sql.equivalence import equivalent
@@ -45,9 +31,8 @@ SUPPORT = 5
 MOST_ROWS = 60
 """Rows of a result that a person would ask for."""
 
-_FEWEST, _PER_WORD, _TWO_WORDS, _SPARE = 2, 4, 10, 3
-"""Questions that a word needs; those that it has where few are wanted; one question in so many has
-two words; so many of these are drawn in addition, since some are refused."""
+_FEWEST, _PER_WORD = 2, 4
+"""Questions that a word needs, and those that it has where few are wanted."""
 
 _DRAWS, _ROUNDS = 150, 8
 """Draws for one question, and rounds of draws and checks."""
@@ -62,14 +47,14 @@ class Asked:
     """One question in all of its forms.
 
     Attributes:
-        words: The names of its meanings: one, or two.
+        kind: The name of its meaning.
         question: Its tree.
         gold: The query.
-        texts: The base question, and those with the words of a form.
+        texts: The base question, and those with the word of a form.
         support: Whether it is a solved example instead.
     """
 
-    words: tuple[str, ...]
+    kind: str
     question: Question
     gold: str
     texts: Mapping[Form, str]
@@ -82,7 +67,7 @@ class Made:
 
     Attributes:
         profile: What it holds.
-        meanings: The interpretations by name.
+        meanings: The interpretations by kind.
         asked: The examples, in the order in which they were drawn.
         drawn: How many questions were drawn.
         dropped: Those that were not kept, by reason.
@@ -90,7 +75,7 @@ class Made:
 
     profile: Profile
     meanings: Mapping[str, Meaning]
-    asked: tuple[Asked, ...]
+    asked: Sequence[Asked]
     drawn: int
     dropped: Mapping[str, int]
 
@@ -113,20 +98,15 @@ def make(
         )
     with closing(open_guarded(str(database), Limits())) as connection:
         maker = Maker(profile, seed, connection)
-        maker.choose(questions)
-        kept: list[Asked] = []
-        for _ in range(_ROUNDS):
+        for attempt in range(_ROUNDS):
             # More than are missing, since the suite refuses some.
-            spare = max(6, (questions - len(asked_only(kept))) // 2)
-            maker.fill(questions, spare, lambda n: progress(int(n <= questions)))
+            maker.fill(questions, max(6, questions // 2) * (attempt + 1), progress)
             maker.judge(database, maker.asked)
-            kept = maker.best(questions)
-            if len(asked_only(kept)) == questions and not maker.judge(database, kept):
-                words = {name for one in kept for name in one.words}
-                meanings = {name: m for name, m in maker.meanings.items() if name in words}
-                drawn = len(maker.golds)
-                return Made(profile, meanings, tuple(kept), drawn, dict(maker.dropped))
-    count = len(asked_only(kept))
+            while _count(kept := maker.best(questions)) == questions:
+                if not maker.judge(database, kept):
+                    meanings = {one: maker.meanings[one] for one in sorted({k.kind for k in kept})}
+                    return Made(profile, meanings, kept, len(maker.golds), dict(maker.dropped))
+    count = _count(kept)
     possible = f"{count} questions are possible, not {questions}; use --questions {count} or less"
     raise DataError(
         f"{database}: {possible if count else 'no question is possible'}, or name more columns in "
@@ -138,84 +118,44 @@ class Maker:
     """Draws and checks on one database; ``connection`` reads it."""
 
     def __init__(self, profile: Profile, seed: int, connection: sqlite3.Connection) -> None:
-        self.profile, self.seed, self.connection = profile, seed, connection
-        self.meanings = {one.name: one for one in meanings_of(profile, seed)}
-        kinds = known()["meanings"]
-        self.drawers = {name: self._drawer(f"{name} questions") for name in self.meanings}
-        self.both = self._drawer("two words")
-        # Questions with two words have a measure and a condition, whose words have all forms.
-        self.pairs = [
-            [
-                n
-                for n in self.meanings
-                if kinds[kind_of(n)]["as"][0] in hows and len(self.meanings[n].words) > 1
-            ]
-            for hows in ((*FUNCTIONS, "COUNT"), known()["conditions"])
-        ]
+        self.connection = connection
+        self.meanings = meanings_of(profile, seed)
+        self.drawers = {
+            kind: Drawer(profile, random.Random(f"{seed} {kind} questions"))
+            for kind in self.meanings
+        }
         self.asked: list[Asked] = []
         self.golds: set[str] = set()
         self.dropped = Counter[str]()
+        # A word that has no question left is followed by the next one.
+        self.rest = random.Random(f"{seed} kinds").sample([*self.meanings], len(self.meanings))
         self.open: list[str] = []
-        self.rest: list[str] = []
-
-    def _drawer(self, what: str) -> Drawer:
-        return Drawer(self.profile, random.Random(f"{self.seed} {what}"))
-
-    def choose(self, questions: int) -> None:
-        """Draws the words."""
-        kinds = [name for name in self.meanings if name == kind_of(name)]
-        count = max(_FEWEST, questions // _PER_WORD)
-        if count < len(kinds):
-            random.Random(f"{self.seed} kinds").shuffle(kinds)
-            first = [[k for k in kinds if k in names][:1] for names in self.pairs]
-            kinds = list(dict.fromkeys([*first[0], *first[1], *kinds]))
-        # The rest follows when a word has no question left, further words with a meaning last.
-        self.open, self.rest = kinds[:count], kinds[count:]
-        self.rest += [name for name in self.meanings if name not in kinds]
 
     def fill(self, questions: int, spare: int, progress: Callable[[int], object]) -> None:
         """Draws for one word after the other, until there are enough or no word has any left."""
-        count = questions // _TWO_WORDS
-        missing = count and count + _SPARE - sum(len(one.words) > 1 for one in self.asked)
-        both = [[name for name in self.open if name in names] for names in self.pairs]
-        for _ in range(missing if all(both) else 0):
-            self._draw(self.both, *both)
-        count = len(asked_only(self.asked))
-        drawn = Counter((one.words[0], one.support) for one in self.asked if len(one.words) == 1)
-        while self.open and (
-            count < questions + spare or any(drawn[name, True] <= SUPPORT for name in self.open)
-        ):
-            for name in list(self.open):
-                enough = count >= questions + spare
-                support = drawn[name, True] <= SUPPORT and (
-                    enough or drawn[name, True] < drawn[name, False]
-                )
-                if enough and not support:
-                    continue
-                if not self._draw(self.drawers[name], [name], support=support):
-                    self.open.remove(name)
+        words = max(_FEWEST, questions // _PER_WORD)
+        new = words - len(self.open)
+        self.open, self.rest = self.open + self.rest[:new], self.rest[new:]
+        while self.open and len(self.asked) < questions + words * SUPPORT + spare:
+            for kind in list(self.open):
+                if self._draw(kind):
+                    progress(int(len(self.asked) <= questions))
+                else:
+                    self.open.remove(kind)
                     self.open += self.rest[:1]
-                    self.rest = self.rest[1:]
-                    continue
-                drawn[name, support] += 1
-                if not support:
-                    count += 1
-                    progress(count)
+                    del self.rest[:1]
 
-    def _draw(self, drawer: Drawer, *choices: Sequence[str], support: bool = False) -> bool:
-        """Draws one question with a word of each choice and keeps it; whether there was one."""
+    def _draw(self, kind: str) -> bool:
+        """Draws one question with a word and keeps it; whether there was one."""
+        meaning = self.meanings[kind]
         for _ in range(_DRAWS):
-            words = tuple(drawer.rng.choice(names) for names in choices)
-            meanings = [self.meanings[name] for name in words]
             try:
-                question = drawer.both(*meanings) if len(words) > 1 else drawer.question(*meanings)
+                question = self.drawers[kind].question(kind, meaning)
             except Impossible:
                 continue
             texts: dict[Form, str] = {BASE: question.words({})}
-            for form in NOVEL:
-                if all(form in one.words for one in meanings):
-                    texts[form] = question.words({one.name: one.words[form] for one in meanings})
-            new = Asked(words, question, question.sql(), texts, support)
+            texts |= {form: question.words({kind: word}) for form, word in meaning.words.items()}
+            new = Asked(kind, question, question.sql(), texts)
             if new.gold in self.golds:
                 continue
             self.golds.add(new.gold)
@@ -226,37 +166,29 @@ class Maker:
             self.dropped[reason] += 1
         return False
 
-    def problem(self, new: Asked) -> str | None:  # noqa: PLR0911
+    def problem(self, new: Asked) -> str | None:
         """Why a question is not asked, by the database as it is; None if it can be."""
         question, rows = new.question, self._rows(new.gold)
         if rows is None:
             return "fails or takes too long"
-        if not rows or all(value in (None, 0) for row in rows for value in row):
-            return "empty"
-        if any(value is None for row in rows for value in row):
-            return "shows NULL"
-        if len(rows) > MOST_ROWS:
-            return "too many rows"
-        if question.by and question.show and len(rows) == 1:
-            return "one group"
-        less = [replace(question, having=None)] if question.having else []
-        for one in question.where:
-            less.append(replace(question, where=tuple(o for o in question.where if o is not one)))
-        if any(self._same(rows, other) for other in less):
-            return "a condition changes nothing"
-        term = question.show[0] if question.show else None
-        if isinstance(term, Aggregate) and term.of:
-            others = [replace(term, function=one) for one in FUNCTIONS]
-            others.remove(term)
-            if any(self._same(rows, replace(question, show=(other,))) for other in others):
-                return "another function gives the same"
-        if any(self._ties(one) for one in (question, *_modes(question))):
-            return "a tie at the top"
+        less = (
+            replace(question, where=tuple(one for one in question.where if one is not left))
+            for left in question.where
+        )
         # Such as "the average bonus", where "average" is also a word for the sum.
         said = {text.casefold() for one in self.asked for text in one.texts.values()}
-        if said & {text.casefold() for text in new.texts.values()}:
-            return "another question has the same text"
-        return None
+        problems: dict[str, Callable[[], object]] = {
+            "empty": lambda: all(value in (None, 0) for row in rows for value in row),
+            "shows NULL": lambda: any(value is None for row in rows for value in row),
+            "too many rows": lambda: len(rows) > MOST_ROWS,
+            "one group": lambda: question.by and question.show and len(rows) == 1,
+            "a condition changes nothing": lambda: any(self._same(rows, one) for one in less),
+            "a tie at the top": lambda: any(map(self._ties, (question, *_modes(question)))),
+            "another question has the same text": lambda: said.intersection(
+                text.casefold() for text in new.texts.values()
+            ),
+        }
+        return next((reason for reason, holds in problems.items() if holds()), None)
 
     def _same(self, rows: list[Row], other: Question) -> bool:
         """Whether another question has these rows, in any order."""
@@ -288,19 +220,20 @@ class Maker:
         return bool(lost)
 
     def best(self, questions: int) -> list[Asked]:
-        """At most so many questions on words with enough of them, and the solved examples."""
-        single = Counter(one.words for one in asked_only(self.asked))
-        shown = {one.words for one in self.asked if one.support}
-        good = {name for name in self.meanings if single[name,] >= _FEWEST and (name,) in shown}
-        asked = [one for one in asked_only(self.asked) if good.issuperset(one.words)]
-        two = [one for one in asked if len(one.words) > 1][: questions // _TWO_WORDS]
-        asked = [*two, *(one for one in asked if len(one.words) == 1)][:questions]
-        used = {name for one in asked for name in one.words}
-        solved = [
-            one for name in used
-            for one in [s for s in self.asked if s.support and s.words == (name,)][:SUPPORT]
-        ]  # fmt: skip
-        return [one for one in self.asked if one in asked or one in solved]
+        """At most so many questions on words with enough of them, and their solved examples."""
+        by_kind: dict[str, list[Asked]] = defaultdict(list)
+        for one in self.asked:
+            by_kind[one.kind].append(one)
+        solved = {
+            one.gold for several in by_kind.values()
+            for one in several[max(_FEWEST, len(several) - SUPPORT) :]
+        }  # fmt: skip
+        good = [one for one in self.asked if len(by_kind[one.kind]) > _FEWEST]
+        asked = [one for one in good if one.gold not in solved][:questions]
+        kinds = {one.kind for one in asked}
+        shown = [replace(one, support=True) for one in good
+                 if one.gold in solved and one.kind in kinds]  # fmt: skip
+        return [*asked, *shown]
 
 
 def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
@@ -315,13 +248,12 @@ def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
     return dict.fromkeys((gold for gold in golds if gold not in good), "ties with a mutant")
 
 
-def asked_only(asked: Sequence[Asked]) -> list[Asked]:
-    """Without solved examples."""
-    return [one for one in asked if not one.support]
+def _count(asked: Sequence[Asked]) -> int:
+    return sum(not one.support for one in asked)
 
 
 def _modes(question: Question) -> Iterator[Question]:
     """What the most common values are, where conditions mention them."""
     for one in question.where:
-        if one.rule == "mode" and isinstance(one.of, Plain):
+        if one.rule == "mode":
             yield Question(question.entity, (), by=one.of, top=Top(COUNT))

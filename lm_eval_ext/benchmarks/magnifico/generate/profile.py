@@ -165,8 +165,8 @@ class Profile:
         return [link for link in links if nouns[link.noun] == 1]
 
 
-def read(path: Path, lexicon: Path | None = None, *, strict: bool = True) -> Profile:
-    """Reads a SQLite database; ``strict`` leaves out what is not said well.
+def read(path: Path, lexicon: Path | None = None) -> Profile:
+    """Reads a SQLite database.
 
     Raises:
         OptionError: There is no such lexicon, or it is a database of another engine.
@@ -177,10 +177,11 @@ def read(path: Path, lexicon: Path | None = None, *, strict: bool = True) -> Pro
         raise DataError(f"{path}: there is no such file; name a SQLite database")
     place = sqlite_path(place_of(path)).absolute()
     with closing(sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         try:
             schema = schema_of(connection)
-            found = _lexicon(lexicon, schema) if lexicon else {}
-            return _Reader(connection, schema, found, strict=strict).read(path)
+            entries = _lexicon(lexicon, schema) if lexicon else {}
+            return _Reader(connection, schema, entries).read(path)
         except sqlite3.Error as error:
             raise DataError(
                 f"{path}: cannot be read as a SQLite database ({error}); close the program that "
@@ -211,16 +212,14 @@ def _lexicon(path: Path, schema: Schema) -> dict[str, TableEntry]:
     return entries
 
 
-@dataclass
 class _Reader:
-    connection: sqlite3.Connection
-    schema: Schema
-    lexicon: Mapping[str, TableEntry]
-    strict: bool
+    def __init__(
+        self, connection: sqlite3.Connection, schema: Schema, lexicon: Mapping[str, TableEntry]
+    ) -> None:
+        self.connection, self.schema, self.lexicon = connection, schema, lexicon
+        self.unsaid = Counter[str]()
 
     def read(self, path: Path) -> Profile:
-        self.connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-        self.unsaid = Counter[str]()
         tables = {table.name: table for table in self.schema.values() if not table.view}
         sizes = {name: self._rows(f"SELECT count(*) FROM {quoted(name)}")[0][0] for name in tables}
         if not any(sizes.values()):
@@ -228,10 +227,13 @@ class _Reader:
         links = [link for table in tables.values() for link in self._links(table)]
         entities: dict[str, Entity] = {}
         for name, rows in sizes.items():
-            if self.strict and rows < FEWEST_ROWS:
+            one, many = self._nouns(tables[name])
+            if rows < FEWEST_ROWS:
                 self.unsaid["table with too few rows"] += 1
-            elif entity := self._entity(tables[name], rows, links):
-                entities[name] = entity
+            elif not one:
+                self.unsaid["table whose name says nothing"] += 1
+            else:
+                entities[name] = self._entity(tables[name], one, many, rows, links)
         usable = tuple(k for k in links if k.child in entities and k.parent in entities)
         return Profile(entities, usable, self.unsaid)
 
@@ -244,16 +246,11 @@ class _Reader:
     def _links(self, table: Table) -> Iterator[Link]:
         for key in table.foreign_keys:
             parent = self.schema.get(key.parent)
-            if (
-                parent is None
-                or parent.view
-                or not len(key.columns) == len(key.parent_columns) == 1
-            ):
-                continue
-            column, target = table.column(key.columns[0]), parent.column(key.parent_columns[0])
-            if column is not None and target is not None:
-                noun = self._link_noun(table, column, parent)
-                yield Link(table.name, column.name, parent.name, target.name, noun)
+            if parent and not parent.view and len(key.columns) == len(key.parent_columns) == 1:
+                column, target = table.column(key.columns[0]), parent.column(key.parent_columns[0])
+                if column is not None and target is not None:
+                    noun = self._link_noun(table, column, parent)
+                    yield Link(table.name, column.name, parent.name, target.name, noun)
 
     def _link_noun(self, table: Table, column: Column, parent: Table) -> str:
         """``manager_id`` is a manager; other keys are named after the table they lead to."""
@@ -269,29 +266,22 @@ class _Reader:
         return one if set(one.split()) <= set(noun.split()) else noun
 
     def _nouns(self, table: Table) -> tuple[str, str]:
-        entry = self._entry(table)
+        """What one row and several are called; nothing if the name says nothing."""
+        entry, words = self._entry(table), english.words_of(table.name)
         if entry.one:
             return entry.one, entry.many or english.plural(entry.one)
-        words = english.words_of(table.name)
-        good = english.is_spoken(words) and not english.among("no_row") & set(words)
-        return (
-            english.row_noun(" ".join(words)) if words and (good or not self.strict) else ("", "")
-        )
+        good = english.is_spoken(words) and english.among("no_row").isdisjoint(words)
+        return english.row_noun(" ".join(words)) if good else ("", "")
 
-    def _entity(self, table: Table, rows: int, links: list[Link]) -> Entity | None:
-        one, many = self._nouns(table)
-        if not one:
-            self.unsaid["table whose name says nothing"] += 1
-            return None
+    def _entity(self, table: Table, one: str, many: str, rows: int, links: list[Link]) -> Entity:
         keyed = {link.column for link in links if link.child == table.name}
+        taken = {one, many, table.name.lower()}
         fields: dict[str, Field] = {}
         for column in table.columns:
             field = self._field(table, column, one, rows, linked=column.name in keyed)
             if isinstance(field, str):
                 self.unsaid[field] += 1
-            elif field.phrase in fields or field.phrase.removeprefix("number of ") in {
-                one, many, table.name.lower()
-            }:  # fmt: skip
+            elif field.phrase in fields or field.phrase.removeprefix("number of ") in taken:
                 self.unsaid["column with another one's name"] += 1
             else:
                 fields[field.phrase] = field
@@ -305,7 +295,7 @@ class _Reader:
     ) -> Field | str:
         """A field; or why there is none."""
         entry = self._entry(table).columns.get(column.name)
-        phrase = entry.name if entry else self._phrase(table, column, one)
+        phrase = entry.name if entry else _phrase(table, column, one)
         if not phrase:
             return f"column {'that the lexicon leaves out' if entry else 'whose name says nothing'}"
         name = quoted(column.name)
@@ -315,7 +305,7 @@ class _Reader:
         role = (entry.role if entry else None) or role_of(
             column, phrase, counts, rows, named=entry is not None, linked=linked
         )
-        if self.strict and (role == "other" or 2 * nulls > rows):
+        if role == "other" or 2 * nulls > rows:
             return "column that no question is asked about"
         if entry is None:
             phrase = _said(phrase, number=role in {"amount", "total"})
@@ -328,16 +318,17 @@ class _Reader:
             whole=all(isinstance(value, int) for value in counts),
         )  # fmt: skip
 
-    def _phrase(self, table: Table, column: Column, one: str) -> str:
-        """The column's words without the table's: ``customer_name`` of a customer is "name"."""
-        words = english.words_of(column.name)
-        for start in (one.split(), one.split()[-1:], english.words_of(table.name)):
-            if words[: len(start)] == start and len(words) > len(start):
-                words = words[len(start) :]
-                break
-        places = len(english.among("place") & set(words))
-        good = english.is_spoken(words) and len(words) <= _MOST_WORDS and places <= 1
-        return " ".join(words) if good or not self.strict else ""
+
+def _phrase(table: Table, column: Column, one: str) -> str:
+    """The column's words without the table's: ``customer_name`` of a customer is "name"."""
+    words = english.words_of(column.name)
+    for start in (one.split(), one.split()[-1:], english.words_of(table.name)):
+        if words[: len(start)] == start and len(words) > len(start):
+            words = words[len(start) :]
+            break
+    places = len(english.among("place") & set(words))
+    good = english.is_spoken(words) and len(words) <= _MOST_WORDS and places <= 1
+    return " ".join(words) if good else ""
 
 
 def _said(phrase: str, *, number: bool) -> str:

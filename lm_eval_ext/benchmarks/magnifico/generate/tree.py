@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from lm_eval_ext.benchmarks.magnifico.generate.english import (
     among,
@@ -21,13 +21,13 @@ from lm_eval_ext.benchmarks.magnifico.generate.english import (
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Entity, Field, Link
 from lm_eval_ext.sql.values import Value, quoted
 
-Path: TypeAlias = tuple[Link, ...]
-Tables: TypeAlias = Mapping[Path, str]
-"""Aliases of joined tables by the links that lead there; empty where nothing is joined."""
+Tables: TypeAlias = Mapping[Link | None, str]
+"""Aliases of joined tables by the link that leads there; empty where nothing is joined."""
 
 Said: TypeAlias = Mapping[str, str]
 """Novel words by kind."""
 
+MODE = "value_mode"
 FUNCTIONS = {"MAX": "highest", "MIN": "lowest", "AVG": "average", "SUM": "total"}
 _RANKS = {(True, 1): "highest", (False, 1): "lowest", (True, 2): "second highest"}
 ADJECTIVES = frozenset({"equals", "above", "either", "linked", "at_least"})
@@ -53,20 +53,19 @@ def literal(value: Value) -> str:
 
 @dataclass(frozen=True)
 class Plain:
-    """A column of the entity asked about, or of the one that links lead to."""
+    """A column of the entity asked about, or of the one that a link leads to."""
 
     field: Field
-    links: Path = ()
+    link: Link | None = None
 
     @property
     def phrase(self) -> str:
-        """What it is called: "salary", "department name", "department's branch name"."""
-        *nouns, last = [link.noun for link in self.links] or [""]
-        if self.field.role != "name" and last:
-            nouns, last = [*nouns, last], ""
-        if self.field.phrase.startswith(last):  # "staff name" of the staff
-            last = ""
-        return " ".join(filter(None, [*(f"{one}'s" for one in nouns), last, self.field.phrase]))
+        """What it is called: "salary", "department name", "department's budget"."""
+        own = self.field.phrase
+        if self.link is None or own.startswith(self.link.noun):  # "staff name" of the staff
+            return own
+        owner = self.link.noun if self.field.role == "name" else f"{self.link.noun}'s"
+        return f"{owner} {own}"
 
     def columns(self) -> tuple["Plain", ...]:
         """The columns in it."""
@@ -74,7 +73,7 @@ class Plain:
 
     def sql(self, tables: Tables) -> str:
         """The column."""
-        return f"{tables[self.links]}.{name(self.field.name)}" if tables else name(self.field.name)
+        return f"{tables[self.link]}.{name(self.field.name)}" if tables else name(self.field.name)
 
     def words(self, said: Said) -> str:
         """What it is called."""
@@ -83,7 +82,7 @@ class Plain:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two columns of the entity as one: ``joined`` texts, a ``difference``, and so on."""
+    """Two columns of the entity as one: ``joined`` texts, a ``difference``, or ``days``."""
 
     way: str
     first: Plain
@@ -132,6 +131,8 @@ class Aggregate:
 
 Term: TypeAlias = Plain | Pair | Aggregate
 
+COUNT = Aggregate("COUNT")
+
 
 @dataclass(frozen=True)
 class Clause:
@@ -148,7 +149,7 @@ class Clause:
     """
 
     rule: str
-    of: Plain | Pair | None = None
+    of: Plain | None = None
     values: tuple[Value, ...] = ()
     inner: "Clause | None" = None
     child: Entity | None = None
@@ -156,7 +157,7 @@ class Clause:
     kind: str = ""
 
     def columns(self) -> tuple[Plain, ...]:
-        """The columns in it, those of a child left out."""
+        """The columns in it; without those of a child."""
         inner = self.inner.columns() if self.inner and not self.link else ()
         return (self.of.columns() if self.of else ()) + inner
 
@@ -165,10 +166,10 @@ class Clause:
         parts = {"inner": self.inner.sql({}) if self.inner else ""}
         if self.link:
             here = name(self.link.key)
-            parts |= {"x": f"{tables[()]}.{here}" if tables else here}
+            parts |= {"x": f"{tables[None]}.{here}" if tables else here}
             parts |= {"key": name(self.link.column), "child": name(self.link.child)}
         elif self.of:
-            field = self.of.columns()[0].field
+            field = self.of.field
             parts |= {"x": self.of.sql(tables), "c": name(field.name), "t": name(field.table)}
         return self._said("sql", literal, **parts)
 
@@ -197,6 +198,10 @@ class Top:
     rank: int = 1
     kind: str = ""
 
+    def columns(self) -> tuple[Plain, ...]:
+        """The columns in it."""
+        return self.term.columns()
+
     def sql(self, tables: Tables) -> str:
         """The end of a query."""
         end = f" OFFSET {self.rank - 1}" if self.rank > 1 else ""
@@ -205,17 +210,8 @@ class Top:
 
     def words(self, said: Said) -> str:
         """As "second highest"."""
-        mode = kind_of(self.kind) == "value_mode"
-        return said.get(self.kind, "most common" if mode else _RANKS[self.descending, self.rank])
-
-
-@dataclass(frozen=True)
-class Having:
-    """Groups of which an aggregate is above or below a number."""
-
-    term: Aggregate
-    rule: Literal[">", "<"]
-    value: int | float
+        meaning = "most common" if self.kind == MODE else _RANKS[self.descending, self.rank]
+        return said.get(self.kind, meaning)
 
 
 @dataclass(frozen=True)
@@ -228,7 +224,6 @@ class Question:
         where: Conditions that all hold.
         by: What rows are grouped by; it is the result's first column.
         top: Only this row or group.
-        having: Only these groups; ``by`` alone is shown then.
         distinct: Whether equal rows are shown once.
         style: Which of several ways to say it.
     """
@@ -238,107 +233,74 @@ class Question:
     where: tuple[Clause, ...] = ()
     by: Plain | None = None
     top: Top | None = None
-    having: Having | None = None
     distinct: bool = False
     style: int = 0
 
     def columns(self) -> Iterator[Plain]:
         """All columns that it mentions, as often as it does."""
-        parts = (*self.show, self.by, self.top and self.top.term, self.having and self.having.term)
-        for part in (*parts, *self.where):
+        for part in (*self.show, self.by, self.top, *self.where):
             yield from part.columns() if part else ()
 
     def sql(self) -> str:
         """The gold query, in SQLite's dialect."""
-        ends = [one.links[:end] for one in self.columns() for end in range(1, len(one.links) + 1)]
-        paths: list[Path] = list(dict.fromkeys([(), *ends]))
-        tables = {path: f"T{n}" for n, path in enumerate(paths, 1)} if ends else {}
+        links = list(dict.fromkeys(one.link for one in self.columns() if one.link))
+        tables = {link: f"T{n}" for n, link in enumerate((None, *links), 1)} if links else {}
         shown = ", ".join(one.sql(tables) for one in (*([self.by] if self.by else ()), *self.show))
-        query = (
-            f"SELECT {'DISTINCT ' if self.distinct else ''}{shown} FROM {name(self.entity.table)}"
-        )
+        query = f"SELECT {'DISTINCT ' * self.distinct}{shown} FROM {name(self.entity.table)}"
         query += " AS T1" if tables else ""
-        for path in paths[1:]:
-            link, here = path[-1], tables[path]
+        for link in links:
+            key = f"{tables[link]}.{name(link.key)}"
             query += (
-                f" JOIN {name(link.parent)} AS {here} ON "
-                f"{tables[path[:-1]]}.{name(link.column)} = {here}.{name(link.key)}"
+                f" JOIN {name(link.parent)} AS {tables[link]} ON T1.{name(link.column)} = {key}"
             )
         if self.where:
             query += " WHERE " + " AND ".join(one.sql(tables) for one in self.where)
         if self.by:
             query += f" GROUP BY {self.by.sql(tables)}"
-        if self.having:
-            having = self.having
-            query += f" HAVING {having.term.sql(tables)} {having.rule} {literal(having.value)}"
         return query + (self.top.sql(tables) if self.top else "")
 
     def words(self, said: Said) -> str:
         """One sentence. ``said`` are the novel words by kind; without any, the base question."""
-        ways = known()["sentences"][self._shape()]
-        top, having = self.top, self.having
-        term = having.term if having else self.show[0] if self.show else None
         rows, row = self._noun(said), self._noun(said, many=False)
-        plain = [plural(one.words(said)) if isinstance(one, Plain) else "" for one in self.show]
         parts = {
             "rows": rows,
             "row": row,
             "all": f"{'the' if self.where else 'all'} {rows}",
             "there": self._noun(said, there="are there"),
-            "things": self.entity.many,
-            "shown": self._shown(said),
-            "many": listed(plain),
+            "shown": listed([one.words(said) for one in self.show]),
+            "many": listed([plural(one.words(said)) for one in self.show]),
             "is": "is" if len(self.show) == 1 else "are",
-            "measure": term.words(said) if term else "",
+            "by": self.by.phrase if self.by else "",
         }
-        if by := self.by:
-            owner = by.links[-1].noun if by.links else ""
-            parts |= {"by": by.phrase, "bys": plural(by.phrase), "field": by.field.phrase}
-            parts |= {"fields": plural(by.field.phrase), "owner": owner, "owners": plural(owner)}
-        if top:
-            parts |= {"top": top.words(said), "term": top.term.words(said)}
-        if having:
-            value = value_text(having.value)
-            bound = f"{'above' if having.rule == '>' else 'below'} {value}"
-            parts |= {"value": value, "bound": bound, "counted": row if having.value == 1 else rows}
-        way: str = ways[self.style % len(ways)]
-        return way.format_map(parts)
-
-    def _shape(self) -> str:  # noqa: PLR0911
-        """The key of the sentences that say it."""
-        by, term = self.by, self.having.term if self.having else self.show[0] if self.show else None
-        owners = " of owners" if by and by.links else ""
-        counts = isinstance(term, Aggregate) and term.of is None
         if self.top:
-            if by:
-                return (
-                    f"{'mode' if kind_of(self.top.kind) == 'value_mode' else 'top group'}{owners}"
-                )
-            if self.show == (self.top.term,):
-                return "top value"
-            return "top among" if self.where else "top row"
-        if self.having and term:
-            if counts and not self.having.term.kind:
-                return f"more{owners}"
-            return f"measured{'' if self.where else ' all'}{owners}"
-        if isinstance(term, Aggregate):
-            of = ("number" if term.kind else "count") if counts else "measure"
-            everything = by and of == "measure" and not self.where
-            return f"{of}{' by' if by else ''}{' all' if everything else ''}"
-        if self.distinct:
-            return "different"
-        if any(one.rule == "exceeds" for one in self.where):
-            return "list exceeding"  # verbs that are novel words have no other number
-        return "list" if all(isinstance(one, Plain) for one in self.show) else "list of expressions"
+            parts |= {"top": self.top.words(said), "term": self.top.term.words(said)}
+        ways: list[str] = known()["sentences"][self._shape()]
+        return ways[self.style % len(ways)].format_map(parts)
+
+    def _shape(self) -> str:
+        """The key of the sentences that say it."""
+        term, way = (*self.show, COUNT)[0], "list"
+        if self.top and self.by:
+            way = "mode" if self.top.kind == MODE else "top group"
+        elif self.top:
+            among = "top among" if self.where else "top row"
+            way = "top value" if term == self.top.term else among
+        elif isinstance(term, Aggregate):
+            way = ("count" if term == COUNT else "measure") + " by" * bool(self.by)
+        elif isinstance(term, Pair):
+            way = "list of expressions"
+        elif self.distinct:
+            way = "different"
+        elif any(one.rule == "exceeds" for one in self.where):
+            way = "list exceeding"
+        return way
 
     def _noun(self, said: Said, *, many: bool = True, there: str = "") -> str:
         """The rows asked about, with their conditions.
 
         ``there`` goes between the noun and what is said of it: "employees are there whose ...".
         """
-        before = [
-            one for one in self.where if kind_of(one.kind) in ADJECTIVES and one.kind in said
-        ]  # fmt: skip
+        before = [one for one in self.where if one.kind in ADJECTIVES and one.kind in said]
         # Clauses with a clause of their own go last, so that none is read as part of another.
         short = ("mode", "highest", "lowest")
         behind = sorted(
@@ -350,15 +312,3 @@ class Question:
             clauses = "with the" + clauses.partition(" the")[2]
         noun = self.entity.many if many else self.entity.one
         return " ".join(filter(None, [*(said[one.kind] for one in before), noun, there, clauses]))
-
-    def _shown(self, said: Said) -> str:
-        terms = [one.words(said) for one in self.show]
-        if len(terms) > 1 and isinstance(self.show[-1], Pair):
-            # Otherwise "the date and first name followed by the last name" could be two columns.
-            return f"{listed(terms[:-1])}, and the {terms[-1]}"
-        return listed(terms)
-
-
-def kind_of(name: str) -> str:
-    """The kind of an interpretation: ``above`` of ``above_2``."""
-    return name.rstrip("0123456789").removesuffix("_")

@@ -4,34 +4,20 @@ It needs no download and is too small to measure real models. It has MAGNIFICo's
 section 3: interpretations of four categories and phrases, forms, base examples, combinations,
 dialogues), but none of its meanings, words, questions, queries and databases.
 
-``*.sql`` create the databases; ``combinations.yaml`` and ``dialogues_*.yaml`` have what their names
-say; the other ``*.yaml`` have interpretations with their templates, in which ``{form}`` stands for
-the word (``{first}`` and ``{second}`` in combinations).
+It is read like a user's own corpus (:mod:`..own`); ``*.sql`` create the databases.
 """
 
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
-
-import yaml
 
 from lm_eval_ext.atomic import atomic_path
-from lm_eval_ext.benchmarks.magnifico.records import (
-    BASE,
-    NOVEL,
-    PLACEHOLDER,
-    Corpus,
-    Database,
-    Example,
-    Form,
-    Interpretation,
-    Position,
-)
+from lm_eval_ext.benchmarks.magnifico import own
+from lm_eval_ext.benchmarks.magnifico.records import Corpus, Database
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import Place
@@ -41,9 +27,6 @@ _HERE = Path(__file__).parent
 SHIPPED = _HERE / "suites.json"
 """Seeds of the databases' test suites; beside it are the rows of their populated copies."""
 
-DIALOGUE_FORMS: tuple[Form, ...] = ("plausible", "foreign")
-"""The novel forms that have dialogues, as in the published data."""
-
 
 def corpus() -> Corpus:
     """The whole corpus; builds its databases in the cache if they are missing.
@@ -51,90 +34,23 @@ def corpus() -> Corpus:
     Raises:
         DataError: The cache cannot be written.
     """
-    return replace(content(embedded()), databases=databases())
+    return replace(content(), databases=databases())
+
+
+def content() -> Corpus:
+    """The corpus without databases."""
+    return own.read(_HERE / "examples.tsv", None)
 
 
 def embedded() -> Mapping[str, str]:
-    """The texts of all scripts and YAML files by name, sorted, with Unix line ends."""
-    files = (file for file in sorted(_HERE.iterdir()) if file.suffix in (".sql", ".yaml"))
-    return {file.name: file.read_text(encoding="utf-8") for file in files}
+    """The texts of all scripts, examples and dialogues by name, sorted, with Unix line ends."""
+    files = sorted(one for one in _HERE.rglob("*") if one.suffix in {".sql", ".tsv", ".txt"})
+    return {one.name: one.read_text(encoding="utf-8") for one in files}
 
 
 def digest() -> str:
-    """SHA-256 (hex) of the embedded files and of all text rendered from them.
-
-    It changes with the files and with the code that renders them. Builds no databases.
-    """
-    texts = embedded()
-    found = content(texts)
-    rendered = [
-        "\t".join((one.id, one.db_id, one.question, one.query))
-        for one in (*found.examples, *found.solved, *found.combinations)
-    ]
-    rendered += [
-        "\t".join((*key, position, text))
-        for key, dialogue in found.dialogues.items()
-        for position, text in dialogue.items()
-    ]
-    files = (part for file in texts.items() for part in file)
-    return hashlib.sha256("\n".join((*files, *rendered)).encode()).hexdigest()
-
-
-def content(texts: Mapping[str, str]) -> Corpus:
-    """Renders the files of :func:`embedded` into a corpus without databases."""
-    files = {n: yaml.safe_load(text) for n, text in texts.items() if n.endswith(".yaml")}
-    combinations = files.pop("combinations.yaml")
-    talks = [talk for name in list(files) if "dialogues" in name for talk in files.pop(name)]
-    entries = {name: entry for file in files.values() for name, entry in file.items()}
-    words = {
-        name: Interpretation(name, one["category"], one["meaning"], one["forms"])
-        for name, one in entries.items()
-    }
-
-    def asked(one: Any, names: tuple[str, ...], form: Form, number: str) -> Example:
-        question = one["base"]
-        if form != BASE:
-            first, last = (words[name].forms[form] for name in (names[0], names[-1]))
-            question = one["novel"].format(form=first, first=first, second=last)
-        return Example(f"{'+'.join(names)}/{number}", names, form, one["db"], question, one["sql"])
-
-    def each(name: str, part: str, form: Form, prefix: str = "") -> Iterator[Example]:
-        for index, one in enumerate(entries[name][part]):
-            yield asked(one, (name,), form, f"{prefix}{index}")
-
-    def talked(one: Any) -> Iterator[tuple[Form, Mapping[Position, str]]]:
-        # Base dialogues exist only with the definition at the start, as in the published data.
-        yield BASE, {"start": _dialogue(one, PLACEHOLDER, "start")}
-        for form in DIALOGUE_FORMS:
-            word = words[one["interpretation"]].forms[form]
-            yield form, {place: _dialogue(one, word, place) for place in get_args(Position)}
-
-    forms = [(name, form) for name in words for form in (BASE, *words[name].forms)]
-    return Corpus(
-        interpretations=words,
-        examples=tuple(one for name, form in forms for one in each(name, "test", form)),
-        support={
-            (name, form): tuple(each(name, "support", form, "support-")) for name, form in forms
-        },
-        combinations=tuple(
-            asked(one, tuple(one["of"]), form, str(index))
-            for index, one in enumerate(combinations)
-            for form in (BASE, *NOVEL)
-        ),
-        dialogues={
-            (one["interpretation"], form, one["db"]): texts
-            for one in talks
-            for form, texts in talked(one)
-        },
-    )
-
-
-def _dialogue(one: Mapping[str, Sequence[str]], word: str, position: Position) -> str:
-    """Renders a dialogue with the definition of a word at a position."""
-    parts = ["opening", "first_half", "second_half", "closing"]
-    parts.insert({"start": 1, "mid": 2, "end": 3}[position], "definition")
-    turns = [turn.format(form=word) for part in parts for turn in one[part]]
-    return "\n\n".join(f"User{1 + i % 2}: {turn}" for i, turn in enumerate(turns))
+    """SHA-256 (hex) of the embedded files."""
+    return hashlib.sha256(json.dumps(embedded(), sort_keys=True).encode()).hexdigest()
 
 
 _VERSION_OF_SQLITE = 96
