@@ -1,4 +1,4 @@
-"""Makes questions on eleven databases, checks them, and writes the tables of docs/generation.md.
+"""Makes questions on eleven databases, checks them, and writes the table of docs/fresh.md.
 
     python docs/generation.py --jobs 2           # all; some minutes of processor time
     python docs/generation.py shop bike_1        # prints the rows of some databases only
@@ -32,7 +32,7 @@ from lm_eval_ext.benchmarks.magnifico.generate import folder  # noqa: E402
 from lm_eval_ext.benchmarks.magnifico.generate.make import refused  # noqa: E402
 from lm_eval_ext.errors import DataError  # noqa: E402
 
-PAGE = Path(__file__).with_suffix(".md")
+PAGE = Path(__file__).with_name("fresh.md")
 SEED = 3
 OWN = {"factory": 150, "shop": 100, "league": 40, "clinic": 40, "mess": 30}
 SPIDER = {
