@@ -27,10 +27,10 @@ def clustered_error(size: int, rounds: int) -> Row:
     import numpy as np
     import statsmodels.api as sm
 
-    from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
+    from lm_eval_ext.stats.intervals import mean_estimate
 
     scores, clusters = samples(size)
-    values = [ClusteredValue(a, f"{b:06}") for a, b in zip(scores, clusters, strict=True)]
+    values = [(a, f"{b:06}") for a, b in zip(scores, clusters, strict=True)]
 
     array, names, groups = np.array(scores), np.array(clusters), len(set(clusters))
 
@@ -43,9 +43,9 @@ def clustered_error(size: int, rounds: int) -> Row:
         return float(fit.bse[0] * math.sqrt(groups / (groups - 1)))
 
     def ours() -> float:
-        error = clustered_standard_error(values)
-        assert error is not None
-        return error
+        estimate = mean_estimate(values)
+        assert estimate is not None
+        return estimate.stderr
 
     measured = in_turn(rounds, theirs, ours)
     return row("clustered standard error of a mean", size, "statsmodels", measured, 1e-9)
@@ -56,8 +56,7 @@ def paired_test(size: int, rounds: int) -> Row:
     import numpy as np
     from scipy import stats
 
-    from lm_eval_ext.stats.paired import paired_difference
-    from lm_eval_ext.stats.randomisation import DRAWS
+    from lm_eval_ext.stats.paired import DRAWS, paired_difference
 
     first, clusters = samples(size, seed=1)
     second, _ = samples(size, seed=2)

@@ -7,7 +7,7 @@ imports are inside functions), and nothing happens until lm-eval itself imports 
 in ``_HOOKS``. Then:
 
 * ``lm_eval.tasks.manager``: our task folder is indexed, before the user's
-  ``--include_path``, which still overrides it, and each shared file is read once;
+  ``--include_path``, which still overrides it;
 * ``lm_eval.models``: our model types are registered, by name, unimported;
 * ``lm_eval.config.evaluate_config`` and ``lm_eval._cli.harness``: the data of our tasks are
   checked before the model is loaded, and our errors are one line instead of a traceback.
@@ -143,9 +143,6 @@ def _add_tasks(manager: ModuleType) -> None:
     if not os.path.isdir(tasks_folder()):  # noqa: PTH112
         raise FileNotFoundError(f"no folder {tasks_folder()}: the package lies in an archive")
     upstream_finds_us = _mentions_entry_points(manager, "lm_eval.tasks")
-    from importlib import import_module
-
-    includes = import_module("lm_eval_ext.harness.includes")
 
     def __init__(  # noqa: N807 (it takes the place of one)
         self: Any,
@@ -156,15 +153,14 @@ def _add_tasks(manager: ModuleType) -> None:
         **others: Any,
     ) -> None:
         def build(path: Any) -> None:
-            with includes.read_once():
-                original(
-                    self,
-                    verbosity,
-                    include_path=path,
-                    include_defaults=include_defaults,
-                    metadata=metadata,
-                    **others,
-                )
+            original(
+                self,
+                verbosity,
+                include_path=path,
+                include_defaults=include_defaults,
+                metadata=metadata,
+                **others,
+            )
 
         if not include_defaults:
             build(include_path)
@@ -239,12 +235,12 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
     if getattr(original, "lm_eval_ext", False):
         return
 
-    def check(module: str, function: str, *args: Any) -> None:
+    def check(function: str, *args: Any) -> None:
         from importlib import import_module
 
         users_error = import_module("lm_eval_ext.errors").LmEvalExtError
         try:
-            getattr(import_module(f"lm_eval_ext.harness.{module}"), function)(*args)
+            getattr(import_module("lm_eval_ext.harness.preflight"), function)(*args)
         except users_error:
             raise
         except Exception as error:  # noqa: BLE001 (a bug in the check must not stop a run)
@@ -254,9 +250,9 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
         try:
             manager = original(self, *args, **kwargs)
         except ValueError as error:
-            check("model_arguments", "explain_tasks", error)
+            check("explain_tasks", error)
             raise
-        check("preflight", "check_run", manager, self)
+        check("check_run", manager, self)
         return manager
 
     process_tasks.lm_eval_ext = True  # type: ignore[attr-defined]
@@ -264,28 +260,10 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
 
 
 def _guard_command_line(harness: ModuleType) -> None:
-    """Wraps the command line itself: one-line errors with exit status 1, and shorter tables."""
-    original, parse = harness.HarnessCLI.execute, harness.HarnessCLI.parse_args
+    """Wraps the command line itself: one-line errors with exit status 1."""
+    original = harness.HarnessCLI.execute
     if getattr(original, "lm_eval_ext", False):
         return
-
-    def parse_args(self: Any) -> Any:
-        from importlib import import_module
-
-        errors = import_module("lm_eval_ext.errors")
-        with errors.one_line_errors():
-            try:
-                return parse(self)
-            except ValueError as error:
-                what, json, value = str(error).partition("Invalid JSON: ")
-                if what or not json:
-                    raise
-                value = value.partition(". Hint:")[0]
-                before = dict(zip(sys.argv[1:], sys.argv, strict=False)).get(value, "an argument")
-                raise errors.OptionError(
-                    f"{before} is no valid JSON: {value}; write names and texts in double quotes, "
-                    'and all of it in single ones: \'{"name": "text"}\''
-                ) from None
 
     def execute(self: Any, args: Any) -> None:
         from importlib import import_module
@@ -295,7 +273,6 @@ def _guard_command_line(harness: ModuleType) -> None:
 
     execute.lm_eval_ext = True  # type: ignore[attr-defined]
     harness.HarnessCLI.execute = execute
-    harness.HarnessCLI.parse_args = parse_args
 
 
 _HOOKS: dict[str, tuple[Callable[[ModuleType], None], str]] = {

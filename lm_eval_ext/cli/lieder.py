@@ -40,7 +40,7 @@ def test(
     alpha: Annotated[float, typer.Option(help="Intervals have the level 1 - alpha.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Test VERSION (experiment 2 against 1) and DISTANCE, with mixed models and by item."""
+    """Test VERSION (experiment 2 against 1) and DISTANCE, with a mixed model and by item."""
     from rich.console import Console
 
     from lm_eval_ext.benchmarks.lieder.effects import ALL, EFFECTS, analyse, on_fresh_items
@@ -82,7 +82,7 @@ def test(
     for one in there:
         console.print(f"{one.name}: {one.meaning}, {family}, {metric} metric")
         console.print(_table([row for row in found if row.effect == one.name], alpha))
-    console.print("Estimates are differences in accuracy; of logistic models, in log-odds.")
+    console.print("Estimates are differences in accuracy.")
 
 
 def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":

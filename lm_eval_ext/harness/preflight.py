@@ -1,34 +1,50 @@
-"""Checks a run before lm-eval loads the model: its tasks' names, keys, data, the model's arguments.
+"""Checks a run before lm-eval loads the model: its tasks' names, keys and data.
 
 lm-eval loads the model first and the tasks' data second, so that a missing file would show only
 after the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` calls
 :func:`check_run` in between.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from lm_eval.tasks._yaml_loader import load_yaml
 
-from lm_eval_ext.cards import TaskFacts, card_of
+from lm_eval_ext.cards import TaskFacts, card_of, cards
 from lm_eval_ext.data import local_copy
-from lm_eval_ext.errors import DataError
-from lm_eval_ext.harness import keys, model_arguments
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness import keys
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.task import ExtTask
-from lm_eval_ext.log import get_logger
-
-_log = get_logger(__name__)
+from lm_eval_ext.text import one_line
 
 YAML_PATH = "__yaml_path__"
 """The key under which a configuration of the index has its file; functions are names there."""
 
-SKIP = "LM_EVAL_EXT_SKIP_MISSING"
-"""Environment variable: 1 leaves out tasks without data instead of ending the run."""
+_NOT_FOUND = "Tasks not found: "
+"""What lm-eval's own error starts with."""
 
 _SHOWN = 4
 """Names of tasks in a message."""
+
+
+def explain_tasks(error: ValueError) -> None:
+    """Raises an OptionError for unknown tasks if one is nearly equal to one of ours."""
+    text = str(error)
+    if not text.startswith(_NOT_FOUND):
+        return
+    ours = [name for card in cards().values() for name in (*card.groups, *card.tasks)]
+    missing = text.removeprefix(_NOT_FOUND).split(", ")
+    near = {name: get_close_matches(name, ours, cutoff=0.8) for name in missing}
+    if any(near.values()):
+        named = ", ".join(
+            repr(one_line(name, limit=80)) + (f" (similar: {', '.join(found)})" if found else "")
+            for name, found in near.items()
+        )
+        raise OptionError(
+            f"no task {named}; lm-eval-ext tasks lists ours, lm-eval ls tasks the others"
+        )
 
 
 def check_run(manager: Any, config: Any) -> None:
@@ -36,24 +52,21 @@ def check_run(manager: Any, config: Any) -> None:
 
     Args:
         manager: lm-eval's ``TaskManager``.
-        config: lm-eval's ``EvaluatorConfig``; loses the tasks without data if that was asked for.
+        config: lm-eval's ``EvaluatorConfig``.
 
     Raises:
-        LmEvalExtError: As :func:`check` and :mod:`.model_arguments`.
+        LmEvalExtError: As :func:`check`.
     """
-    configs = (one for _, one in _leaves(manager.task_index, config.tasks))
+    configs = _leaves(manager.task_index, config.tasks)
     if not any("lm_eval_ext." in str(one.get("custom_dataset")) for one in configs):
         return
     arguments = config.model_args if isinstance(config.model_args, dict) else {}
-    model_arguments.check_names(config.model, arguments)
     given = [
         key
         for key, value in (config.metadata or {}).items()
         if key not in arguments or arguments[key] != value
     ]
-    skip = os.environ.get(SKIP, "").strip().lower() in ("1", "true", "yes", "on")
-    config.tasks = check(manager, config.tasks, config.num_fewshot, given=given, skip=skip)
-    model_arguments.check_spelling(config.model, arguments)
+    check(manager, config.tasks, config.num_fewshot, given=given)
 
 
 def check(
@@ -62,8 +75,7 @@ def check(
     num_fewshot: int | None = None,
     *,
     given: Iterable[str] = (),
-    skip: bool = False,
-) -> list[Any]:
+) -> None:
     """Loads the documents of every task of ours among ``tasks`` (lm-eval finds them cached).
 
     Args:
@@ -71,22 +83,16 @@ def check(
         tasks: What the user asked for: names of tasks, groups and tags, or configurations.
         num_fewshot: The user's number of demonstrations; None leaves it to the tasks.
         given: The keys of ``--metadata`` itself; :func:`.keys.check_run` checks them.
-        skip: Whether tasks without data are left out, with a warning.
-
-    Returns:
-        The tasks, without those left out. A group or tag that loses a task is replaced by the
-        others, since its average would be over another set.
 
     Raises:
         LmEvalExtError: As the benchmark's loading function, or the task's class about the number
             of demonstrations.
         DataError: Data are missing; every task is named that lacks them.
     """
-    tasks = list(tasks)
     found: list[tuple[str, Loader, dict[str, Any]]] = []
     resolved: dict[str, dict[str, Any]] = {}
     others = False
-    for _, config in _leaves(manager.task_index, tasks):
+    for config in _leaves(manager.task_index, tasks):
         loader, kind = _loader(config, resolved)
         if loader is None:
             others = True
@@ -100,14 +106,8 @@ def check(
     chosen = tuple(dict.fromkeys(loader.prefix for _, loader, _ in found))
     taken = {key for _, loader, _ in found for key in loader.keys}
     keys.check_run(given, chosen, others=others, taken=taken)
-    problems = _load(found)
-    if not problems:
-        return tasks
-    left = [one for task in tasks for one in _without(manager.task_index, task, problems)]
-    if not skip or not left:
+    if problems := _load(found):
         raise DataError(_missing(problems, len(found)))
-    _log.warning("%s: left out, as %s asks: %s", ", ".join(problems), SKIP, _first(problems))
-    return left
 
 
 def _loader(
@@ -168,31 +168,18 @@ def _missing(problems: Mapping[str, DataError], count: int) -> str:
     absent = [task for task in problems if not _complete(task)]
     sources = dict.fromkeys(one for task in absent for one in _sources(task))
     minis = dict.fromkeys(f"{card.name}_mini" for task in absent if (card := card_of(task)))
-    remedies = [_first(problems)]
+    remedies = [str(next(iter(problems.values()))).rstrip(".")]
     if sources and local_copy() is None:
         remedies.append(f"fetch them with lm-eval-ext data fetch {' '.join(sources)}")
     if minis:
         remedies.append(f"or use {', '.join(minis)}, which can do without")
-    if len(problems) < count:
-        remedies.append(f"or set {SKIP}=1 to leave out what cannot be loaded")
     if count > 1:
         names = f"{len(problems)} of {count} tasks cannot be loaded ({names})"
     return f"{names}: {'; '.join(remedies)}"
 
 
-def _first(problems: Mapping[str, DataError]) -> str:
-    return str(next(iter(problems.values()))).rstrip(".")
-
-
-def _without(index: dict[str, Any], task: Any, left_out: Mapping[str, Any]) -> list[Any]:
-    """A task as asked for; one that stands for several, without those left out."""
-    leaves = list(_leaves(index, [task]))
-    kept = [spec for spec, config in leaves if str(config.get("task")) not in left_out]
-    return [task] if len(kept) == len(leaves) else kept
-
-
-def _leaves(index: dict[str, Any], tasks: Iterable[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yields each task as it was asked for, and its configuration; groups and tags are opened."""
+def _leaves(index: dict[str, Any], tasks: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yields each task's configuration; groups and tags are opened."""
     for task in tasks:
         config = dict(task) if isinstance(task, dict) else {"task": task}
         name = config.get("group", config.get("task"))
@@ -208,4 +195,4 @@ def _leaves(index: dict[str, Any], tasks: Iterable[Any]) -> Iterator[tuple[Any, 
         if isinstance(members, list):
             yield from _leaves(index, members)
         else:
-            yield task, config
+            yield config

@@ -1,7 +1,7 @@
 """Questions to the table of scores: from a command's options to figures of models."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.cards import Card
@@ -13,9 +13,6 @@ from lm_eval_ext.stats.statistics import Figure, figure, parts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-FIGURES = ("value", "stderr", "low", "high", "method", "documents", "clusters", "level")
-"""Columns of figures."""
 
 
 def question_of(run: ResultsFile, task: str, metric: str = "") -> Question:
@@ -140,31 +137,3 @@ def recomputes(run: ResultsFile, task: str, table: "DataFrame", question: Questi
     if reported is None or reported.value is None or found is None:
         return False
     return math.isclose(found, reported.value, rel_tol=1e-9, abs_tol=1e-9)
-
-
-def ask(
-    runs: Mapping[str, ResultsFile], task: str, question: Question, *, alpha: float = 0.05
-) -> "DataFrame":
-    """Figures of models on a task, a row for each model and part.
-
-    Columns: ``model``, ``task``, ``metric``, the facets of ``question.by``, ``value``, ``stderr``,
-    ``low``, ``high``, ``method``, ``documents``, ``clusters`` and ``level``.
-
-    Args:
-        runs: By the model's label.
-        task: That all of them have.
-        question: As from :func:`asked`.
-        alpha: Intervals have the level 1 - alpha.
-
-    Raises:
-        OptionError: As :func:`figures`.
-        DataError: As :func:`figures`.
-    """
-    import pandas as pd
-
-    made: Iterable[dict[str, Any]] = (
-        {"model": model, "task": task, "metric": question.measure.name, **part, **vars(found)}
-        for model, run in runs.items()
-        for part, found in figures(run, task, question, alpha=alpha)
-    )
-    return pd.DataFrame(made, columns=["model", "task", "metric", *question.by, *FIGURES])

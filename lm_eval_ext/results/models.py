@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -21,14 +21,10 @@ from lm_eval_ext.text import one_line
 
 @dataclass(frozen=True)
 class Model:
-    """A model under a unique label, with the results file that counts for each task.
-
-    ``history`` has all results of a task, the oldest first.
-    """
+    """A model under a unique label, with the results file that counts for each task."""
 
     label: str
     runs: Mapping[str, ResultsFile]
-    history: Mapping[str, Sequence[ResultsFile]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,6 @@ class _Found:
     argument: str
     place: str
     runs: dict[str, ResultsFile]
-    history: dict[str, list[ResultsFile]]
 
 
 def read_models(paths: Sequence[Path]) -> list[Model]:
@@ -64,7 +59,7 @@ def read_models(paths: Sequence[Path]) -> list[Model]:
     for name, model in zip(labels, found, strict=True):
         seen[name] = seen.get(name, 0) + 1
         unique = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        models.append(Model(unique, model.runs, model.history))
+        models.append(Model(unique, model.runs))
     return models
 
 
@@ -126,9 +121,8 @@ def _models_under(path: Path) -> list[_Found]:
         named = model_file_path(results) if model_file(results).get("display_name") else None
         key = (name, str(named) if named else identity(results.content["config"]))
         place = one_line(str(results.path.parent))
-        model = found.setdefault(key, _Found(name, one_line(str(path)), place, {}, {}))
+        model = found.setdefault(key, _Found(name, one_line(str(path)), place, {}))
         for task in results.tasks:
-            model.history.setdefault(task, []).append(results)
             known = model.runs.get(task)
             if known is None or _rank(results, task) > _rank(known, task):
                 model.runs[task] = results

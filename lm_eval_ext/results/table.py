@@ -1,10 +1,9 @@
 """Reads the samples that lm-eval logged into the long table of scores.
 
-Columns: ``run`` (the results file), ``model``, ``task``; ``filter``; ``document`` (lm-eval's hash
-of it, and how often the same one came before), ``id``, ``cluster`` (with ``cluster_1``, ... for
-finer ones), ``prompt``, ``target`` and ``doc_hash`` (digests); then facets and values of the rows.
-Samples of other tasks, and of versions without rows, have a row for each document, with lm-eval's
-metrics as values.
+Columns: ``filter``; ``document`` (lm-eval's hash of it, and how often the same one came before),
+``id``, ``cluster`` (with ``cluster_1``, ... for finer ones), and ``prompt``, ``target`` and
+``doc_hash`` (digests); then facets and values of the rows. Samples of other tasks, and of versions
+without rows, have a row for each document, with lm-eval's metrics as values.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.names import HIGH, LOW, ROWS, STDERR
-from lm_eval_ext.results.files import ResultsFile, label
+from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.stats.table import Scored, frame
 from lm_eval_ext.text import one_line
 
@@ -26,26 +25,6 @@ if TYPE_CHECKING:
 
 Sample = Mapping[str, Any]
 """A line of lm-eval's file of samples."""
-
-
-def table(runs: Iterable[ResultsFile], tasks: Iterable[str] = ()) -> "DataFrame":
-    """The long table of many runs, of these tasks or of all.
-
-    Raises:
-        DataError: As :func:`rows`.
-    """
-    import pandas as pd
-
-    wanted = set(tasks)
-    found = [
-        rows(run, task).assign(run=str(run.path), model=label(run), task=task)
-        for run in runs
-        for task in run.tasks
-        if not wanted or task in wanted
-    ]
-    joined = pd.concat(found, ignore_index=True) if found else frame(())
-    first = [name for name in ("run", "model", "task") if name in joined]
-    return joined[[*first, *(name for name in joined if name not in first)]]
 
 
 def rows(

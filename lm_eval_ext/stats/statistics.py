@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.stats.clustered import ClusteredValue
 from lm_eval_ext.stats.intervals import (
     Estimate,
     interval,
@@ -29,7 +28,6 @@ from lm_eval_ext.stats.paired import (
     paired_difference,
     paired_statistic,
 )
-from lm_eval_ext.stats.randomisation import paired_tests
 from lm_eval_ext.stats.sums import SUMS, change_of_sums
 
 if TYPE_CHECKING:
@@ -174,8 +172,7 @@ def _estimate(rows: "DataFrame", measure: Measure) -> tuple[float | None, Estima
         return (None if math.isnan(value) else float(value)), found
     scores = document_values(rows, measure)
     value = math.fsum(scores[measure.name]) / len(scores)
-    both = zip(scores[measure.name], scores[CLUSTER], strict=True)
-    return value, mean_estimate([ClusteredValue(score, cluster) for score, cluster in both])
+    return value, mean_estimate(zip(scores[measure.name], scores[CLUSTER], strict=True))
 
 
 def sizes(rows: "DataFrame") -> dict[str, int]:
@@ -255,32 +252,26 @@ def pairs(
     """
     measure = question.measure
     asked = shared_documents(systems, question)
-    both = list(combinations(asked, 2))
-    if not both or not len(next(iter(asked.values()))) or measure.statistic == "bootstrap":
+    if not any(map(len, asked.values())) or measure.statistic == "bootstrap":
         return []
-    limits = difference_limits(measure.limits)
+    options: Any = {"limits": difference_limits(measure.limits), "alpha": alpha, "seed": seed}
+    first = next(iter(asked.values())).drop_duplicates(DOCUMENT).set_index(DOCUMENT)[CLUSTER]
+    both = list(combinations(asked, 2))
     if measure.statistic in SUMS:
         sums = SUMS[measure.statistic]
         totals = {name: sums.totals(rows, measure) for name, rows in asked.items()}
-        documents = next(iter(asked.values())).drop_duplicates(DOCUMENT)[CLUSTER].tolist()
         found = [
-            paired_statistic(
-                totals[one], totals[two], sums.statistic, documents,
-                limits=limits, alpha=alpha, seed=seed,
-            )
+            paired_statistic(totals[one], totals[two], sums.statistic, first.tolist(), **options)
             for one, two in both
-        ]  # fmt: skip
+        ]
     else:
-        scores = {name: document_values(rows, measure) for name, rows in asked.items()}
-        first = next(iter(scores.values()))
-        clusters = first[CLUSTER].tolist()
-        values = {name: own.loc[first.index, measure.name].tolist() for name, own in scores.items()}
-        tested = paired_tests(list(values.values()), clusters, seed=seed)
+        values = {
+            name: document_values(rows, measure).loc[first.index, measure.name].tolist()
+            for name, rows in asked.items()
+        }
         found = [
-            paired_difference(
-                values[one], values[two], clusters, tested=test, limits=limits, alpha=alpha
-            )
-            for (one, two), test in zip(both, tested, strict=True)
+            paired_difference(values[one], values[two], first.tolist(), **options)
+            for one, two in both
         ]
     known = iter(holm([one.p for one in found if one.p is not None]))
     return [

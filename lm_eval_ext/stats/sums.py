@@ -50,7 +50,7 @@ def _f1_totals(rows: "DataFrame", measure: Measure) -> "Totals":
 
 def _group_totals(rows: "DataFrame", measure: Measure) -> "Totals":
     """By cluster, sum and number of values in each group."""
-    return _tabulate(rows, measure, list(measure.groups))
+    return _tabulate(rows, measure, list(measure.groups))[1]
 
 
 def _relative_totals(rows: "DataFrame", measure: Measure) -> "Totals":
@@ -61,31 +61,27 @@ def _relative_totals(rows: "DataFrame", measure: Measure) -> "Totals":
     import numpy as np
 
     base = measure.shared[measure.facet]
-    keys = [*measure.groups, measure.facet]
-    cells = sorted(set(rows[keys].itertuples(index=False, name=None)))
+    cells, tables = _tabulate(rows, measure, [*measure.groups, measure.facet])
     place = {cell: number for number, cell in enumerate(cells)}
     novel = [cell for cell in cells if cell[-1] != base]
-    empty = len(cells)
-    of_base = [place.get((*cell[:-1], base), empty) for cell in novel]
+    of_base = [place.get((*cell[:-1], base), len(cells)) for cell in novel]
     of_novel = [place[cell] for cell in novel]
     return {
         name: np.concatenate([padded[of_base], padded[of_novel]], axis=1)
-        for name, table in _tabulate(rows, measure, keys).items()
+        for name, table in tables.items()
         for padded in [np.vstack([table, [0.0, 0.0]])]
     }
 
 
-def _tabulate(rows: "DataFrame", measure: Measure, keys: list[str]) -> "Totals":
-    import numpy as np
-
+def _tabulate(
+    rows: "DataFrame", measure: Measure, keys: list[str]
+) -> "tuple[list[tuple[str, ...]], Totals]":
+    """The cells of the keys, and by cluster sum and number of the values in each."""
     (column,) = measure.value
-    cells = sorted(set(rows[keys].itertuples(index=False, name=None)))
-    place = {cell: number for number, cell in enumerate(cells)}
-    totals = {name: np.zeros((len(cells), 2)) for name in sorted(set(rows[CLUSTER]))}
-    summed = rows.groupby([CLUSTER, *keys])[column].agg(["sum", "count"])
-    for (cluster, *cell), found in zip(summed.index, summed.to_numpy(), strict=True):
-        totals[cluster][place[tuple(cell)]] += found
-    return totals
+    summed = rows.groupby([*keys, CLUSTER])[column].agg(["sum", "count"]).unstack(fill_value=0)
+    cells = list(summed.index.to_frame().itertuples(index=False, name=None))
+    names = sorted(set(rows[CLUSTER]))
+    return cells, {one: summed.xs(one, axis=1, level=CLUSTER).to_numpy(float) for one in names}
 
 
 def _by_cluster(table: "DataFrame") -> "Totals":

@@ -14,32 +14,24 @@ def frame(documents: Iterable[Scored]) -> "DataFrame":
     """Makes the table.
 
     Columns are ``document``, ``id``, ``cluster`` and ``cluster_1``, ... (finer ones), then those
-    of the rows.
+    of the rows: numbers and truth values as floats, all else as objects.
     """
     import pandas as pd
 
-    columns: dict[str, list[Any]] = {}
-    count = 0
-    for name, id_, clusters, rows in documents:
-        levels = {
-            f"cluster_{level}" if level else "cluster": one for level, one in enumerate(clusters)
-        }
-        for row in rows:
-            for key, value in {"document": name, "id": id_, **levels, **row}.items():
-                column = columns.setdefault(key, [])
-                column.extend([None] * (count - len(column)))
-                column.append(value)
-            count += 1
-    for column in columns.values():
-        column.extend([None] * (count - len(column)))
-    if not columns:
-        columns = {"document": [], "id": [], "cluster": []}
-    return pd.DataFrame({key: _typed(values) for key, values in columns.items()})
-
-
-def _typed(values: list[Any]) -> Any:
-    """Numbers (and truth values) as floats, all else as objects."""
-    import pandas as pd
-
-    numbers = all(one is None or isinstance(one, (bool, int, float)) for one in values)
-    return pd.Series(values, dtype="float64" if numbers else "object")
+    made = pd.DataFrame(
+        [
+            {
+                "document": name,
+                "id": id_,
+                **{f"cluster_{n}" if n else "cluster": one for n, one in enumerate(levels)},
+                **row,
+            }
+            for name, id_, levels, rows in documents
+            for row in rows
+        ],
+        dtype=object,
+    )
+    for name in made:
+        if made[name].map(lambda one: one is None or isinstance(one, (int, float))).all():
+            made[name] = made[name].astype("float64")
+    return made if len(made) else pd.DataFrame({"document": [], "id": [], "cluster": []})

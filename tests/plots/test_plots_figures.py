@@ -11,7 +11,8 @@ from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.plots.drawing import listed, themed
 from lm_eval_ext.plots.figures import Declared, Figure, declared, figure_of, figures, frame_of
-from lm_eval_ext.results.ask import ask, asked, question_of
+from lm_eval_ext.results.ask import asked, question_of
+from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.models import Model, read_models
 
 ALL = [(name, one) for name, group in declared().items() for one in group]
@@ -33,7 +34,9 @@ def test_values_are_answers_to_the_question(models: list[Model]) -> None:
     for model in models:
         run = model.runs["lieder_mini"]
         question = asked(question_of(run, "lieder_mini"), (), "requirement", "", card)
-        expected = ask({model.label: run}, "lieder_mini", question).set_index("requirement")
+        expected = pd.DataFrame(
+            {**part, **vars(one)} for part, one in asked_figures(run, "lieder_mini", question)
+        ).set_index("requirement")
         own = figure.values[figure.values["model"] == model.label].set_index("part")
         for part, row in own.iterrows():
             (key,) = [one for one in expected.index if card.words.get(one, one) == part]

@@ -10,7 +10,8 @@ from support.results_files import rows as made_rows
 from support.results_files import write_run
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import ask, asked, question_of
+from lm_eval_ext.results.ask import asked, question_of
+from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.files import ResultsFile, find
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.overview import overview, representatives
@@ -74,7 +75,7 @@ def figures(
 ) -> Any:
     task = "cogs_mini_gen"
     question = asked(question_of(run, task, metric), where, by, value, run.card(task))
-    return ask({"m": run}, task, question)
+    return pd.DataFrame({**part, **vars(one)} for part, one in asked_figures(run, task, question))
 
 
 def test_parts_by_a_facet(tmp_path: Path) -> None:

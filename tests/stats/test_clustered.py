@@ -1,23 +1,22 @@
 """Clustered standard errors, compared with statsmodels and with lm-eval's own."""
 
-import json
 import math
-import pickle
 import random
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lm_eval.api.metrics import mean, mean_stderr
+from lm_eval.api.metrics import mean_stderr
 
-from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
+from lm_eval_ext.stats.intervals import mean_estimate
 
 scores = st.lists(st.tuples(st.floats(-10, 10), st.sampled_from("abcde")), min_size=2, max_size=60)
 
 
-def values(pairs: list[tuple[float, str]]) -> list[ClusteredValue]:
-    return [ClusteredValue(score, cluster) for score, cluster in pairs]
+def error(pairs: list[tuple[float, str]]) -> float | None:
+    found = mean_estimate(pairs)
+    return found.stderr if found else None
 
 
 @given(scores)
@@ -25,7 +24,7 @@ def values(pairs: list[tuple[float, str]]) -> list[ClusteredValue]:
 def test_it_is_statsmodels_cluster_robust_error_of_a_mean(pairs: list[tuple[float, str]]) -> None:
     import statsmodels.api as sm
 
-    ours = clustered_standard_error(values(pairs))
+    ours = error(pairs)
     if len({cluster for _, cluster in pairs}) < 2:
         assert ours is None
         return
@@ -38,7 +37,7 @@ def test_it_is_statsmodels_cluster_robust_error_of_a_mean(pairs: list[tuple[floa
 
 @given(st.lists(st.floats(-10, 10), min_size=2, max_size=40))
 def test_with_one_document_per_cluster_it_is_lm_evals_own(numbers: list[float]) -> None:
-    ours = clustered_standard_error(values([(n, str(i)) for i, n in enumerate(numbers)]))
+    ours = error([(n, str(i)) for i, n in enumerate(numbers)])
     assert ours == pytest.approx(mean_stderr(numbers), rel=1e-9, abs=1e-12)
 
 
@@ -46,26 +45,17 @@ def test_with_one_document_per_cluster_it_is_lm_evals_own(numbers: list[float]) 
 def test_order_changes_nothing_at_all(pairs: list[tuple[float, str]], rng: random.Random) -> None:
     shuffled = pairs[:]
     rng.shuffle(shuffled)
-    assert clustered_standard_error(values(shuffled)) == clustered_standard_error(values(pairs))
+    assert error(shuffled) == error(pairs)
 
 
 def test_by_hand() -> None:
     # mean 0.5; cluster a deviates by +1 in all, cluster b by -1: sqrt(2 * (1 + 1)) / 4.
     pairs = [(1.0, "a"), (1.0, "a"), (0.0, "b"), (0.0, "b")]
-    assert clustered_standard_error(values(pairs)) == pytest.approx(0.5)
-    independent = clustered_standard_error(values([(s, str(i)) for i, (s, _) in enumerate(pairs)]))
+    assert error(pairs) == pytest.approx(0.5)
+    independent = error([(s, str(i)) for i, (s, _) in enumerate(pairs)])
     assert independent == pytest.approx(math.sqrt(1 / 12))
 
 
 @pytest.mark.parametrize("pairs", [[], [(1.0, "a")], [(1.0, "a"), (0.0, "a")]])
 def test_fewer_than_two_clusters_have_no_error(pairs: list[tuple[float, str]]) -> None:
-    assert clustered_standard_error(values(pairs)) is None
-
-
-def test_a_clustered_value_is_a_float_to_everybody_else() -> None:
-    value = ClusteredValue(0.25, "dog")
-    assert value == 0.25
-    assert json.dumps([value]) == "[0.25]"
-    assert mean([value, ClusteredValue(0.75, "cat")]) == 0.5
-    again = pickle.loads(pickle.dumps(value))
-    assert (again, again.cluster) == (0.25, "dog")
+    assert error(pairs) is None

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from support import legal
 
-from lm_eval_ext.stats import ClusteredValue, clustered_standard_error, interval, mean_estimate
 from lm_eval_ext.stats.intervals import (
     DIFFERENCE,
     LEAST_CLUSTERS,
@@ -21,15 +20,17 @@ from lm_eval_ext.stats.intervals import (
     UNIT,
     Estimate,
     effective_clusters,
+    interval,
     interval_of_independent,
     jackknife,
+    mean_estimate,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def values(scores: list[float], size: int) -> list[ClusteredValue]:
-    return [ClusteredValue(score, str(place // size)) for place, score in enumerate(scores)]
+def values(scores: list[float], size: int) -> list[tuple[float, str]]:
+    return [(score, str(place // size)) for place, score in enumerate(scores)]
 
 
 def made(scores: list[float], size: int = 1, limits: Any = UNIT) -> Any:
@@ -43,13 +44,13 @@ clustered = st.lists(st.tuples(numbers, st.sampled_from("abcdefgh")), min_size=1
 @given(clustered, st.randoms())
 def test_any_scores_have_a_legal_interval(rows: list[Any], rng: random.Random) -> None:
     """Or none; and the order of documents changes nothing."""
-    scores = [ClusteredValue(*row) for row in rows]
+    scores = [(row[0], row[1]) for row in rows]
     estimate = mean_estimate(scores)
-    differences = [ClusteredValue(2 * score - 1, score.cluster) for score in scores]
+    differences = [(2 * score - 1, cluster) for score, cluster in scores]
     for each, limits in ((scores, UNIT), (differences, DIFFERENCE)):
         estimate = mean_estimate(each)
         found = interval(estimate, limits)
-        assert (found is None) == (len({one.cluster for one in each}) < LEAST_CLUSTERS)
+        assert (found is None) == (len({cluster for _, cluster in each}) < LEAST_CLUSTERS)
         if found and estimate:
             legal.check(found.low, found.high, estimate.value, limits, str(rows))
             rng.shuffle(each)
@@ -101,7 +102,7 @@ def test_few_clusters_have_none() -> None:
     assert made(scores) is not None
     assert made(scores * 8, 16) is None, "48 documents of three clusters"
     assert made([0.25] * 12, limits=NO_LIMITS) is None, "what varies not at all, without a range"
-    one_large = [ClusteredValue(n % 2, "large" if n > 6 else str(n)) for n in range(400)]
+    one_large = [(n % 2, "large" if n > 6 else str(n)) for n in range(400)]
     assert interval(mean_estimate(one_large), UNIT) is None
 
 
@@ -112,9 +113,7 @@ def test_uneven_clusters_count_as_fewer() -> None:
     scores = [float(one) for one in rng.integers(0, 2, size=120)]
     even = made(scores, 6)
     uneven = interval(
-        mean_estimate(
-            ClusteredValue(score, str(min(place // 2, 19))) for place, score in enumerate(scores)
-        ),
+        mean_estimate((score, str(min(place // 2, 19))) for place, score in enumerate(scores)),
         UNIT,
     )
     assert uneven is not None
@@ -125,10 +124,12 @@ def test_uneven_clusters_count_as_fewer() -> None:
 def test_the_jackknife_of_a_mean_is_its_standard_error(rows: list[tuple[int, int]]) -> None:
     totals = {str(place): np.array([sum(row), 2.0]) for place, row in enumerate(rows)}
     found = jackknife(totals, lambda sums: sums[:, 0] / sums[:, 1], dict.fromkeys(totals, 2))
-    scores = [ClusteredValue(one, str(place)) for place, row in enumerate(rows) for one in row]
+    scores = [(one, str(place)) for place, row in enumerate(rows) for one in row]
     assert found is not None
-    assert found.value == pytest.approx(math.fsum(scores) / len(scores))
-    assert found.stderr == pytest.approx(clustered_standard_error(scores), abs=1e-12)
+    expected = mean_estimate(scores)
+    assert expected is not None
+    assert found.value == pytest.approx(expected.value)
+    assert found.stderr == pytest.approx(expected.stderr, abs=1e-12)
     assert (found.documents, found.clusters) == (2 * len(rows), len(rows))
 
 
@@ -183,7 +184,7 @@ def test_the_simulation_makes_the_same_estimates(coverage: Any, monkeypatch: Any
     counts = {1.0: plus, -1.0: minus, 0.0: np.array(sizes) - plus - minus}
     for run, found in enumerate(coverage.estimates(counts, sizes)):
         scores = [
-            ClusteredValue(score, str(place))
+            (score, str(place))
             for score, count in counts.items()
             for place, times in enumerate(count[run])
             for _ in range(times)

@@ -1,5 +1,8 @@
 """Power: statsmodels' figures, monotony, and what is found again by simulation."""
 
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +10,8 @@ from hypothesis import strategies as st
 from statsmodels.stats.power import TTestPower
 
 from lm_eval_ext.stats.power import clusters_needed, detectable, power_of, stated_variance
-from lm_eval_ext.stats.randomisation import sign_flips
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +71,11 @@ def test_the_test_that_compare_makes_finds_as_much() -> None:
     """Normal clusters, 2,000 evaluations; docs/power.py has the binary ones."""
     clusters = clusters_needed(0.1, 0.25**2, power=0.8)
     assert clusters == 52
+    spec = spec_from_file_location("simulated_power", ROOT / "docs" / "power.py")
+    assert spec and spec.loader
+    simulated = module_from_spec(spec)
+    spec.loader.exec_module(simulated)
+    sign_flips = simulated.sign_flips
     rng = np.random.default_rng(1)
     found = np.array(sign_flips(rng.normal(0.1, 0.25, size=(500, clusters)))) < 0.05
     none = np.array(sign_flips(rng.normal(0.0, 0.25, size=(500, clusters)))) < 0.05

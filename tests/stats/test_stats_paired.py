@@ -10,17 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lm_eval_ext.stats import randomisation
+from lm_eval_ext.stats import paired
 from lm_eval_ext.stats.intervals import DIFFERENCE
-from lm_eval_ext.stats.paired import paired_difference, paired_statistic
-from lm_eval_ext.stats.randomisation import mcnemar, paired_tests, sign_flips
+from lm_eval_ext.stats.paired import mcnemar, paired_difference, paired_statistic, swap_test
 
 LEVEL = 0.95
 
 
 def sign_flip(sums: Sequence[float], *, seed: int = 0) -> float:
-    (p,) = sign_flips(np.array([sums]), seed=seed)
-    return p
+    """Of the sums by cluster."""
+    gaps = {f"{place:04}": np.array([one]) for place, one in enumerate(sums)}
+    nothing = {name: np.zeros(1) for name in gaps}
+    p = swap_test(gaps, nothing, lambda total: total[:, 0], seed=seed)
+    return 1.0 if p is None else p  # of a single cluster
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
@@ -34,8 +36,8 @@ def totals_of(rows: Sequence[tuple[int, int]], size: float = 4.0) -> list[dict[s
 @pytest.fixture
 def interval_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No time for p-values that a test does not look at."""
-    monkeypatch.setattr(randomisation, "EXACT_UP_TO", 0)
-    monkeypatch.setattr(randomisation, "DRAWS", 1)
+    monkeypatch.setattr(paired, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(paired, "DRAWS", 1)
 
 
 def binomial_band(runs: int, rate: float) -> tuple[float, float]:
@@ -148,10 +150,10 @@ def test_drawn_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch) -> No
     rng = np.random.default_rng(5)
     sums = list(rng.normal(0.4, 1.0, size=14))
     exact = sign_flip(sums)
-    monkeypatch.setattr(randomisation, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(paired, "EXACT_UP_TO", 0)
     drawn = sign_flip(sums)
     assert 0.01 < exact < 0.5, "a case in which something can go wrong"
-    assert abs(drawn - exact) < 4 * math.sqrt(exact * (1 - exact) / randomisation.DRAWS)
+    assert abs(drawn - exact) < 4 * math.sqrt(exact * (1 - exact) / paired.DRAWS)
     assert drawn == sign_flip(sums), "the same seed draws the same signs"
     assert drawn != sign_flip(sums, seed=1)
 
@@ -159,7 +161,7 @@ def test_drawn_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch) -> No
 def test_many_clusters_are_drawn_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     sums = list(np.random.default_rng(5).normal(0.05, 1.0, size=400))
     whole = sign_flip(sums)
-    monkeypatch.setattr(randomisation, "_CHUNK", 400 * 999)
+    monkeypatch.setattr(paired, "_CHUNK", 400 * 999)
     assert sign_flip(sums) == whole
 
 
@@ -213,29 +215,25 @@ def test_a_single_document_each_is_nearly_a_paired_t_interval() -> None:
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=0.02)
 
 
-def test_all_pairs_together_are_tested_as_each_alone() -> None:
-    """Also where single pairs have few clusters that differ, or none."""
+def test_the_order_of_documents_changes_nothing() -> None:
     rng = np.random.default_rng(6)
-    clusters = [str(place // 2) for place in range(60)]
-    same = list(rng.normal(size=60))
-    nearly = [*rng.normal(size=8), *same[8:]]
-    systems = [same, list(rng.normal(0.5, 1, size=60)), same, nearly]
-    together = paired_tests(systems, clusters)
-    alone = [
-        paired_difference(one, two, clusters).p for one, two in itertools.combinations(systems, 2)
-    ]
-    assert [p for p, _ in together] == pytest.approx(alone)
-    assert together[1][0] == 1
-    assert 0 < together[2][0] < 1
-    order = list(rng.permutation(60))
-    shuffled = [[scores[place] for place in order] for scores in systems]
-    assert paired_tests(shuffled, [clusters[place] for place in order]) == together
+    for differ in (24, 60):  # all exchanges, and drawn ones
+        clusters = [str(place // 2) for place in range(60)]
+        one = list(rng.normal(size=60))
+        two = [*rng.normal(0.8, 1, size=differ), *one[differ:]]
+        found = paired_difference(one, two, clusters)
+        order = list(rng.permutation(60))
+        shuffled = [[values[place] for place in order] for values in (one, two, clusters)]
+        assert paired_difference(*shuffled) == found  # type: ignore[arg-type]
+        assert found.p is not None
+        assert 0 < found.p < 1
 
 
 @pytest.mark.parametrize("clusters", [2, 5, 6])
 def test_few_clusters_that_agree_are_no_proof(clusters: int) -> None:
     names = [str(place % clusters) for place in range(60)]
-    ((p, _),) = paired_tests([[1.0] * 60, [0.0] * 60], names)
+    p = paired_difference([1.0] * 60, [0.0] * 60, names).p
+    assert p is not None
     assert p == 2 ** (1 - clusters)
     assert (p < 0.05) is (clusters >= 6)
 
@@ -245,8 +243,6 @@ def test_what_cannot_be_compared_is_an_error() -> None:
         paired_difference([], [], [])
     with pytest.raises(ValueError, match="argument 2"):
         paired_difference([1.0], [1.0, 2.0], ["a", "b"])
-    with pytest.raises(ValueError, match="same documents"):
-        paired_tests([[1.0], [1.0, 2.0]], ["a"])
     one, two = {"a": np.ones(2)}, {"b": np.ones(2)}
     with pytest.raises(ValueError, match="same clusters"):
         paired_statistic(one, two, ratio, ["a"])

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.cards import card_of
-from lm_eval_ext.stats import ClusteredValue, interval, mean_estimate
-from lm_eval_ext.stats.intervals import UNIT
+from lm_eval_ext.stats.intervals import UNIT, interval, mean_estimate
 
 VALUES = {"direct": "correct"}
 """Columns of values behind metrics that are called otherwise."""
@@ -40,10 +39,10 @@ def write_run(
         data: A part of the signature.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    scores = [ClusteredValue(row["score"], str(place)) for place, row in enumerate(rows)]
+    scores = [float(row["score"]) for row in rows]
     mean = sum(scores) / len(scores)
     error = (sum((score - mean) ** 2 for score in scores) / len(scores) ** 2) ** 0.5
-    found = interval(mean_estimate(scores), UNIT)
+    found = interval(mean_estimate((one, str(n)) for n, one in enumerate(scores)), UNIT)
     noted = {"documents": len(scores), "clusters": len(scores), **(vars(found) if found else {})}
     card = card_of(task)
     metadata = {"signature": {"task": task, "data": data}, "intervals": {f"{metric},none": noted}}

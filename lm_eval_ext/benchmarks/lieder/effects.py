@@ -2,9 +2,10 @@
 
 An effect sets pairs of comparisons against each other: the same item, family and kind of
 comparison under two conditions. The paper fits a linear mixed model with the condition and the
-kind of comparison as fixed effects and the item as a random one, over all models together; the
-authors' script fits a logistic one. Both are here, beside a test that assumes neither normal
-intercepts nor independent verdicts within an item: the sign-flip test on the items' sums.
+kind of comparison as fixed effects and the item as a random one, over all models together. (The
+authors' script fits a logistic one, which statsmodels does not have by maximum likelihood.) Beside
+it stands a test that assumes neither normal intercepts nor independent verdicts within an item: the
+sign-flip test on the items' sums.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.stats.intervals import DIFFERENCE
-from lm_eval_ext.stats.mixed import Coefficient, mixed_linear, mixed_logistic
+from lm_eval_ext.stats.mixed import mixed_linear
 from lm_eval_ext.stats.paired import paired_difference
 
 if TYPE_CHECKING:
@@ -91,9 +92,8 @@ class Finding:
     Attributes:
         effect: Its name in the paper.
         model: Whose verdicts; ``POOLED`` for all.
-        test: ``sign-flip``, ``linear mixed`` or ``logistic mixed``.
-        unit: Of the estimate: ``accuracy`` or ``log-odds``.
-        estimate: Of the first condition minus the second; None if it cannot be estimated.
+        test: ``sign-flip`` or ``linear mixed``.
+        estimate: The first condition's accuracy minus the second's; None if there is none.
         low: Of the interval.
         high: Of the interval.
         p: Two-sided.
@@ -105,7 +105,6 @@ class Finding:
     effect: str
     model: str
     test: str
-    unit: str
     estimate: float | None
     low: float | None
     high: float | None
@@ -151,7 +150,7 @@ def analyse(
     return [
         *(_sign_flip(effect, model, own, alpha, seed) for model, own in by_model.items() if own),
         *([_sign_flip(effect, POOLED, pairs, alpha, seed)] if len(by_model) > 1 else []),
-        *_mixed(effect, pairs, alpha),
+        _mixed(effect, pairs, alpha),
     ]
 
 
@@ -185,10 +184,10 @@ def _sign_flip(
         seed=seed,
     )
     numbers = (found.value, found.low, found.high, found.p)
-    return _tested(effect, model, (found.test or "sign-flip", "accuracy"), numbers, pairs)
+    return _tested(effect, model, found.test or "sign-flip", numbers, pairs)
 
 
-def _mixed(effect: Effect, pairs: Sequence[_Pair], alpha: float) -> list[Finding]:
+def _mixed(effect: Effect, pairs: Sequence[_Pair], alpha: float) -> Finding:
     kinds = list(effect.pairs)
     rows = [
         (score, (condition, *(float(pair.kind == kind) for kind in kinds[1:])), pair.item)
@@ -198,25 +197,16 @@ def _mixed(effect: Effect, pairs: Sequence[_Pair], alpha: float) -> list[Finding
     outcomes, predictors, items = zip(*rows, strict=True)
     models = {pair.model for pair in pairs}
     of = POOLED if len(models) > 1 else next(iter(models))
-    found = []
-    for name, unit, fit in (
-        ("linear mixed", "accuracy", mixed_linear),
-        ("logistic mixed", "log-odds", mixed_logistic),
-    ):
-        numbers = _numbers(fit(outcomes, predictors, items, alpha=alpha))
-        found.append(_tested(effect, of, (name, unit), numbers, pairs))
-    return found
+    found = mixed_linear(outcomes, predictors, items, alpha=alpha)
+    numbers = (found.value, found.low, found.high, found.p) if found else (None,) * 4
+    return _tested(effect, of, "linear mixed", numbers, pairs)
 
 
 _Numbers = tuple[float | None, float | None, float | None, float | None]
 
 
-def _numbers(found: Coefficient | None) -> _Numbers:
-    return (None,) * 4 if found is None else (found.value, found.low, found.high, found.p)
-
-
 def _tested(
-    effect: Effect, model: str, how: tuple[str, str], numbers: _Numbers, pairs: Sequence[_Pair]
+    effect: Effect, model: str, test: str, numbers: _Numbers, pairs: Sequence[_Pair]
 ) -> Finding:
     items, models = ({getattr(pair, key) for pair in pairs} for key in ("item", "model"))
-    return Finding(effect.name, model, *how, *numbers, len(items), len(models), len(pairs))
+    return Finding(effect.name, model, test, *numbers, len(items), len(models), len(pairs))

@@ -18,7 +18,7 @@ from lm_eval_ext.benchmarks.diner.files import REPORT
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 from lm_eval_ext.harness.names import NONE, NOT_SCORABLE, STDERR
-from lm_eval_ext.stats import ClusteredValue, clustered_standard_error
+from lm_eval_ext.stats.intervals import mean_estimate
 
 GLOSSARY = Glossary.of(diner_own.GLOSSARY)
 
@@ -90,10 +90,9 @@ def test_errors_are_clustered_by_dish() -> None:
     dishes = [("炒牛肉", "炒牛肉"), ("炒面", "炒面"), ("红烧土豆", "炒面"), ("麻辣面", "")]
     several = names([(gold, "RecoTwo", given) for gold, given in dishes])
     assert several["micro_f1" + STDERR] > 0
-    values = [
-        ClusteredValue(score.counts(gold, given, GLOSSARY).f1, gold) for gold, given in dishes
-    ]
-    assert several["mean_f1" + STDERR] == clustered_standard_error(values)
+    values = [(score.counts(gold, given, GLOSSARY).f1, gold) for gold, given in dishes]
+    expected = mean_estimate(values)
+    assert expected and several["mean_f1" + STDERR] == expected.stderr
 
 
 def test_a_category_without_documents_has_no_figure() -> None:
