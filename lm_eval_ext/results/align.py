@@ -106,12 +106,15 @@ def parts_of(signature: str) -> dict[str, str]:
 
 
 def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
-    """The runs whose signature and documents are those of most; of as many, those of the first."""
+    """The runs that were asked what most were; of as many, those of the first.
+
+    A trial was asked something else than a whole run, which may lack a few answers.
+    """
     measured = {}
     for name, run in runs.items():
         parts = parts_of(run.signature(task))
         kept = (f"{key}:{value}" for key, value in parts.items() if key not in FREE)
-        measured[name] = (*kept, str(run.documents(task)))
+        measured[name] = (*kept, str(run.documents(task)[1]), str(run.is_whole(task)))
     counts = Counter(measured.values())
     most = max(measured.values(), key=lambda one: counts[one], default=())
     return frozenset(name for name, one in measured.items() if one == most)

@@ -64,8 +64,9 @@ def asked(
     there = card.facets if card else {}
     for name in (*filters, *split):
         if name not in there:
-            known = ", ".join(there) if there else "no facets: it is not one of our tasks"
-            raise OptionError(f"no facet {name}; there is {known}")
+            if card is None:
+                raise OptionError(f"no facet {name}: only tasks of ours have facets")
+            raise OptionError(f"{card.name} has no facet {name}; it has {', '.join(there)}")
     measure = question.measure
     if value:
         measure = measure.model_copy(update={"value": (value,)})

@@ -1,12 +1,12 @@
 """Models by benchmarks: the first thing to see, in a terminal, on a page, in LaTeX, as a frame."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.results.align import align
+from lm_eval_ext.results.align import align, usual
 from lm_eval_ext.results.ask import question_of, recomputes
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "model", "benchmark", "task", "metric", "title", "unit", "value", "low", "high", "best",
-    "scored", "total",
+    "tested", "scored", "total",
 )  # fmt: skip
 
 
@@ -30,7 +30,8 @@ def overview(
     Columns: ``model``, ``benchmark`` (of a task that isn't ours the task), ``task`` and ``metric``
     (the benchmark's representative, and its headline), ``title`` (the metric in words), ``unit``,
     ``value``, ``low`` and ``high``, ``best`` (whether no other model is significantly better),
-    ``scored`` documents of ``total``.
+    ``tested`` (whether the model is among those that were compared), ``scored`` documents of
+    ``total``.
 
     Args:
         models: As :func:`~lm_eval_ext.results.models.read_models` finds them.
@@ -43,14 +44,16 @@ def overview(
     chosen = dict(zip(tasks, tasks, strict=True)) if tasks else representatives(models)
     for benchmark, task in chosen.items():
         runs = {model.label: model.runs[task] for model in models if task in model.runs}
-        headlines = Counter(run.headline(task) for run in runs.values())
-        metric = max(headlines, key=lambda one: headlines[one])
-        first = next(run for run in runs.values() if run.headline(task) == metric)
+        # Older files have other metrics; most runs decide, and not the first model's.
+        current = [run for run in runs.values() if run.is_current(task)] or [*runs.values()]
+        headlines = Counter(run.headline(task) for run in current)
+        ((metric, _),) = headlines.most_common(1)
         if not metric:
             continue
+        first = next(run for run in current if run.headline(task) == metric)
         question = question_of(first, task, metric)
         values = {name: run.scores(task).get(metric) for name, run in runs.items()}
-        leading = leaders(task, runs, question, alpha=alpha)
+        tested, leading = leaders(task, runs, question, alpha=alpha)
         card = first.card(task)
         for name, found in values.items():
             if found is None:
@@ -60,7 +63,7 @@ def overview(
                 (
                     name, benchmark, task, metric, card.title_of(metric) if card else metric,
                     question.measure.unit, found.value, found.low, found.high, name in leading,
-                    scored, total,
+                    name in tested, scored, total,
                 )
             )  # fmt: skip
     return pd.DataFrame(made, columns=list(COLUMNS))
@@ -89,17 +92,25 @@ def representatives(models: Sequence[Model]) -> dict[str, str]:
 
 def leaders(
     task: str, runs: Mapping[str, ResultsFile], question: Question, *, alpha: float = 0.05
-) -> frozenset[str]:
-    """The models that no other is significantly better than; none where that cannot be tested."""
+) -> tuple[Set[str], Set[str]]:
+    """The models that can be tested, and those that no other one is significantly better than.
+
+    Tested are those that were asked the same as most, so that a trial does not take the documents
+    from all others; where each was asked something else, those that share documents.
+    """
+    same = usual(task, runs)
+    runs = {name: run for name, run in runs.items() if name in same or len(same) == 1}
+    nobody: frozenset[str] = frozenset()
     if len(runs) < 2:  # noqa: PLR2004
-        return frozenset()
+        return nobody, nobody
     try:
         tables = align(task, runs)
     except DataError:  # other prompts or settings, or no samples: `compare` says which
-        return frozenset()
+        return nobody, nobody
     if not all(recomputes(runs[model], task, own, question) for model, own in tables.items()):
-        return frozenset()
+        return nobody, nobody
     name = question.measure.name
     scores = {model: run.scores(task).get(name) for model, run in runs.items()}
     values = {model: one.value if one else None for model, one in scores.items()}
-    return best(values, pairs(tables, question, alpha=alpha), question.measure, alpha)
+    found = pairs(tables, question, alpha=alpha)
+    return runs.keys(), best(values, found, question.measure, alpha)

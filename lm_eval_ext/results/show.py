@@ -6,7 +6,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lm_eval_ext.cards import Card
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.ask import asked, figures, question_of
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model, choose_tasks
@@ -70,9 +70,16 @@ def tables(models: Sequence[Model], question: Asked, width: int) -> "Iterator[Re
     if len(tasks) > 1 and not one_by_one:
         yield from _overview(models, tasks, width)
     else:
+        problems = {}
         for task in tasks:
             runs = {model.label: model.runs[task] for model in models if task in model.runs}
-            yield from _task(task, runs, question, width)
+            try:
+                yield from _task(task, runs, question, width)
+            except (DataError, OptionError) as error:  # the other tasks still show
+                problems[task] = error
+        if len(problems) == len(tasks):
+            raise next(iter(problems.values()))
+        yield from _notes(list(dict.fromkeys(map(str, problems.values()))), width)
     if question.signatures:
         for task in tasks:
             for model in models:
@@ -91,6 +98,16 @@ def _overview(
     ]
     if found["best"].any():
         notes.append(f"{MARK} no other model is significantly better (Holm, 5 %)")
+    if len(models) > 1 and not found["tested"].all():
+        left = [
+            str(name) if not own["tested"].any() else f"{name} ({', '.join(where)})"
+            for name, own in found.groupby("model", sort=False)
+            if len(where := own["benchmark"][~own["tested"]])
+        ]
+        notes.append(
+            "not tested, with other documents, settings or versions or without samples: "
+            + "; ".join(left)
+        )
     if len(tasks) > len(set(found["task"])):
         more = f" and {len(tasks) - MOST_ROWS} more" if len(tasks) > MOST_ROWS else ""
         notes.append(f"tasks: {', '.join(tasks[:MOST_ROWS])}{more}")
@@ -147,7 +164,7 @@ def _task(
     first = next(iter(runs.values()))
     card = first.card(task)
     headline = first.headline(task) if card and not question.is_question else ""
-    table = _grid(question.by or "metric", "value", "95 % interval")
+    table = _grid(question.by.replace(",", ", ") or "metric", "value", "95 % interval")
     for name in dict.fromkeys(one.name for one in found):
         own = [one for one in found if one.name == name]
         shown = name + " ↓" * own[0].measure.lower_is_better + f" {MARK}" * (name == headline)
@@ -156,8 +173,9 @@ def _task(
             table.add_row(Text(shown), style=style)
         for one in own:
             label = f"  {one.model}" if len(runs) > 1 else shown
-            if len(counts) > 1:
-                label += " ({}/{})".format(*one.run.documents(task))
+            scored, total = one.run.documents(task)
+            if len(counts) > 1 and scored < total:
+                label += f" ({scored}/{total})"
             cells = [_value(one.figure.value, one.measure.unit), _interval(one)]
             table.add_row(*map(Text, [label, *cells]), style=style)
     yield table

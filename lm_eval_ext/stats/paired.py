@@ -256,28 +256,16 @@ def letters(count: int, different: Collection[tuple[int, int]]) -> list[str]:
     """The compact letter display of Piepho (2004, doi 10.1198/1061860043515).
 
     Two systems share a letter exactly if they are not in ``different``. Systems are numbered from
-    0, the best one first; the result is each one's letters, such as ``"ab"``.
+    0, the best one first; the result is each one's letters, such as ``"ab"``; after z come a1, b1
+    and so on.
     """
-    columns = [frozenset(range(count))] if count else []
-    for first, second in sorted(tuple(sorted(pair)) for pair in different):
-        split = [
-            part
-            for column in columns
-            for part in (
-                (column - {first}, column - {second}) if {first, second} <= column else (column,)
-            )
-        ]
-        distinct = list(dict.fromkeys(split))
-        columns = [one for one in distinct if not any(one < other for other in distinct)]
-    columns.sort(key=sorted)
-    names = [_letter(place) for place in range(len(columns))]
+    from networkx import Graph, complement, find_cliques
+
+    graph = Graph(different)
+    graph.add_nodes_from(range(count))
+    alike = sorted(sorted(one) for one in find_cliques(complement(graph)))
+    names = [f"{chr(ord('a') + place % 26)}{place // 26 or ''}" for place in range(len(alike))]
     return [
-        "".join(name for name, column in zip(names, columns, strict=True) if system in column)
+        "".join(name for name, one in zip(names, alike, strict=True) if system in one)
         for system in range(count)
     ]
-
-
-def _letter(place: int) -> str:
-    """A to z in small letters, then with numbers: a1 to z1 and so on."""
-    turn, rest = divmod(place, 26)
-    return chr(ord("a") + rest) + (str(turn) if turn else "")

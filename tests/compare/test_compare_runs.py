@@ -122,7 +122,7 @@ def test_a_task_that_is_not_ours(tmp_path: Path) -> None:
     assert (plain["documents"], plain["clusters"], plain["cluster"]) == (45, 45, "document")
     assert plain["test"] == "mcnemar" and plain["p"] < 0.01
     assert words["difference"] == 0
-    with pytest.raises(OptionError, match="no facet family; there is no facets: it is not one of"):
+    with pytest.raises(OptionError, match="no facet family: only tasks of ours"):
         run([tmp_path / "runs"], Settings(by="family"))
 
 
@@ -198,7 +198,7 @@ def test_percent_and_share_are_declared_not_guessed(runs: Path) -> None:
     [({"tasks": "arc"}, "no task arc .* lieder_mini"), ({"format_": "xml"}, "text, markdown"),
      ({"between": "lieder_mini"}, "two tasks"), ({"between": "a,b"}, "no model has results"),
      ({"settings": Settings(("accuracy",)), "tasks": "lieder_mini"}, "no metric accuracy"),
-     ({"settings": Settings(by="kin")}, "no facet kin"),
+     ({"settings": Settings(by="kin")}, "has no facet kin"),
      ({"settings": Settings(where=("family",))}, "write FACET=VALUE"),
      ({"settings": Settings(alpha=1.5)}, "between 0 and 1"),
      ({"by_seed": True}, 'no two names end with "seed N": good, poor, same')],

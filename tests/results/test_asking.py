@@ -90,7 +90,7 @@ def test_parts_by_a_facet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"by": "tpye"}, "no facet tpye; there is type, kind, substitution"),
+        ({"by": "tpye"}, "cogs has no facet tpye; it has type, kind, substitution"),
         ({"where": ["type"]}, "--where type: write FACET=VALUE"),
         ({"where": ["type=c"]}, "cogs_mini_gen: no type c; there is a, b"),
         ({"by": "substitution"}, "cogs_mini_gen: its samples have no substitution"),
@@ -194,3 +194,36 @@ def test_gen_stands_for_cogs_and_a_foreign_task_for_itself(tmp_path: Path) -> No
     assert list(found["task"]) == ["cogs_mini_gen"] * 2 + ["arc"] * 2
     assert set(found[found["best"]]["model"]) == {"a"}
     assert set(found["title"]) == {"Exact match", "exact_match"}
+
+
+def test_the_headline_is_not_that_of_the_alphabetically_first_model(tmp_path: Path) -> None:
+    """An older file has other metrics; the newer one's model comes later in the alphabet."""
+    for model in "ab":
+        write_run(tmp_path / model, model, "cogs_mini_gen", made_rows(40, 20))
+    (file,) = (tmp_path / "a").glob("results_*")
+    content = json.loads(file.read_text())
+    del content["configs"]["cogs_mini_gen"]["metadata"]["benchmark"]
+    entries = content["results"]["cogs_mini_gen"]
+    content["results"]["cogs_mini_gen"] = {f"old/{name}": one for name, one in entries.items()}
+    file.write_text(json.dumps(content))
+    found = overview(read_models([tmp_path]))
+    assert list(found["metric"]) == ["exact_match"]
+    assert list(found["model"]) == ["b"]
+
+
+def test_a_trial_does_not_take_the_documents_from_whole_runs(tmp_path: Path) -> None:
+    """Three whole runs are tested on all their documents, and the note names the fourth."""
+    for place, model in enumerate("abcd"):
+        made = made_rows(40, 30 - 12 * (place % 2))
+        file = write_run(
+            tmp_path / model, model, "cogs_mini_gen", made[:8] if model == "d" else made
+        )
+        content = json.loads(file.read_text())
+        content["n-samples"]["cogs_mini_gen"]["original"] = 40
+        if model == "d":
+            content["config"]["limit"] = 8
+        file.write_text(json.dumps(content))
+    found = overview(read_models([tmp_path])).set_index("model")
+    assert list(found["tested"]) == [True, True, True, False]
+    assert list(found["best"]) == [True, False, True, False]
+    assert found["scored"]["d"] == 8

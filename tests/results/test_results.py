@@ -357,6 +357,14 @@ def test_errors_are_one_line_and_status_1(cli: Callable[..., Any], arguments: li
     assert line.startswith("lm-eval-ext: error: ")
 
 
+def test_a_folder_that_is_not_there_is_said_to_be_so(
+    cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "no such folder or file: nowhere" in cli("show", "nowhere").stderr
+    assert "no results_*.json under" in cli("show", str(tmp_path / "empty")).stderr
+
+
 def test_version_and_help(cli: Callable[..., Any]) -> None:
     from lm_eval_ext import __version__
 
