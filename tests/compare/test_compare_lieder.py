@@ -70,7 +70,7 @@ def test_the_papers_test_from_the_command_line(recorded_lieder: Path) -> None:
     shown = runner.invoke(app, ["lieder", "test", folder])
     assert shown.exit_code == 0, shown.output
     assert "VERSION: explicit minus implicit novelty, affirmative_negation" in shown.output
-    assert "all models (3)" in shown.output and "logistic mixed" in shown.output
+    assert "all models (3)" in shown.output and "linear mixed" in shown.output
     told = runner.invoke(app, ["lieder", "test", folder, "--effect", "version", "--json"])
     found = json.loads(told.output)
     rows = {(row["model"], row["test"]): row for row in found["tests"]}
