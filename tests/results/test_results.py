@@ -131,11 +131,10 @@ def test_hostile_text_reaches_no_terminal(tmp_path: Path, cli: Callable[..., Any
         configs={HOSTILE: {"metadata": {"signature": own}}},
         chat_template_sha=7,
     )
-    for command in ("show", "signature"):
-        done = cli(command, str(file))
-        assert done.returncode == 0, done.stderr
-        assert not set(done.stdout) & set("\x1b\x07\u202e")
-    (line,) = cli("signature", str(file)).stdout.splitlines()
+    done = cli("show", str(file), "--signatures")
+    assert done.returncode == 0, done.stderr
+    assert not set(done.stdout) & set("\x1b\x07\u202e")
+    (line,) = [line for line in done.stdout.splitlines() if line.count("|") > 4]
     assert all(":" in part for part in line.split("|")), "every part is still a pair"
 
 
@@ -345,9 +344,7 @@ def test_available_data_are_listed_as_such(real_data: Path) -> None:
     "arguments",
     [
         ["show", "nowhere"],
-        ["signature", "nowhere"],
         ["data", "fetch", "liedr"],
-        ["data", "path", "liedr"],
     ],
 )
 def test_errors_are_one_line_and_status_1(cli: Callable[..., Any], arguments: list[str]) -> None:
