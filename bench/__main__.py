@@ -1,7 +1,7 @@
 """Measure everything that this project claims to be fast.
 
     make bench
-    python -m bench [--only prefix sql retrieval aggregation start] [--rounds 3]
+    python -m bench [--only prefix sql start] [--rounds 3]
 
 Each piece of work is done both ways, in turn, in one run; the machine should be idle otherwise.
 Parts that cannot be measured are named with the reason. The exit status is 1 if results differed.

@@ -14,8 +14,6 @@ BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 TITLES = {
     "prefix": "Shared prefixes: `hf-prefix` beside `hf`",
     "sql": "SQL verdicts",
-    "retrieval": "Choosing demonstrations",
-    "aggregation": "Figures over many samples",
     "start": "Before the first request",
 }
 
