@@ -126,7 +126,7 @@ def check_run(
 
     Raises:
         OptionError: As :func:`check_own`; also for a key without its benchmark's prefix, and for
-            the seed of all benchmarks beside the seed of one.
+            the seed of all benchmarks beside the seed of one, or where nothing is drawn.
     """
     names = [key for key in given if isinstance(key, str)]
     if not names or not chosen:
@@ -153,6 +153,11 @@ def check_run(
     for own in (f"{prefix}seed" for prefix in chosen):
         if own in names:
             check_one_seed(names, own)
+    if FRESH in unused:
+        raise OptionError(
+            f"{FRESH} draws new items or words, and no chosen task draws any: leave it out, or "
+            "choose tasks whose names have fresh in them, or MAGNIFICo's"
+        )
     if unused:
         _log.warning("--metadata %s: no chosen task uses it", ", ".join(unused))
 

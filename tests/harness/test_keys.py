@@ -139,6 +139,22 @@ def test_it_stands_in_the_signature_only_where_it_is_given() -> None:
     assert (signed[7]["seed"], signed[7]["fresh"], signed[8]["fresh"]) == ("none", "7", "8")
 
 
+@pytest.mark.parametrize(
+    ("tasks", "refused"),
+    [
+        (["diner_mini_name"], True), (["conceptual_mini", "diner_mini_name"], True),
+        (["cogs_mini_fresh_gen"], False), (["cogs_mini_fresh_gen", "diner_mini_name"], False),
+    ],
+)  # fmt: skip
+def test_a_seed_for_tasks_that_draw_nothing_is_refused(tasks: list[str], refused: bool) -> None:
+    manager = own_manager([], {"fresh": 7})
+    if refused:
+        with pytest.raises(OptionError, match="no chosen task draws any: leave it out"):
+            check(manager, tasks, given=manager.metadata)
+    else:
+        check(manager, tasks, given=manager.metadata)
+
+
 def test_a_legal_key_that_no_task_uses_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     manager = own_manager([], {"cogs_seed": 7, "lieder_experiment": "mini"})
     with caplog.at_level(logging.WARNING):
@@ -160,7 +176,7 @@ def test_a_key_of_another_loading_function_of_the_benchmark_is_named(
     }
     tasks = ["cogs_mini_icl_gen"]
     with caplog.at_level(logging.WARNING):
-        assert check(own_manager([], given_), tasks, given=given_) == tasks
+        check(own_manager([], given_), tasks, given=given_)
     assert [one.getMessage() for one in caplog.records] == [
         "--metadata cogs_separator: no chosen task uses it"
     ]
@@ -170,7 +186,7 @@ def test_a_key_that_one_of_the_tasks_uses_is_right_for_all() -> None:
     """Only COGS in context knows cogs_cover; the other loading functions take no notice."""
     given_ = {"cogs_cover": "sample", "lieder_experiment": "mini"}
     tasks = ["cogs_mini_id", "cogs_mini_icl_gen", "lieder_mini"]
-    assert check(own_manager([], given_), tasks, given=given_) == tasks
+    check(own_manager([], given_), tasks, given=given_)
 
 
 def test_python_callers_get_the_error_from_the_task() -> None:
