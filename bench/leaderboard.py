@@ -33,11 +33,9 @@ def main() -> None:
         start = time.perf_counter()
         page = build([results], site)
         seconds = time.perf_counter() - start
-        beside = sum(file.stat().st_size for file in site.rglob("*.js"))
         print(
             f"{options.models} models x {options.tasks} tasks x {options.documents} samples: "
-            f"{seconds:.1f} s, page {page.stat().st_size / 1e6:.1f} MB, "
-            f"samples {beside / 1e6:.0f} MB"
+            f"{seconds:.1f} s, page {page.stat().st_size / 1e6:.2f} MB"
         )
 
 

@@ -71,7 +71,8 @@ class Results:
 
         found = []
         for run in self._having(task):
-            table = rows(run, task, None if self.logged is None else self.logged[task])
+            logged = None if self.logged is None else [("", one) for one in self.logged[task]]
+            table = rows(run, task, logged)
             table.insert(0, "run", str(run.path))
             table.insert(1, "model", label(run))
             table.insert(2, "task", task)

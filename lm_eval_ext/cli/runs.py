@@ -179,7 +179,9 @@ def leaderboard(
         typer.Option("--output", "-o", help="Folder for the page; with latex a file, or stdout."),
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Leaderboard",
-    samples: Annotated[bool, typer.Option(help="Whether to write the samples, too.")] = True,
+    samples: Annotated[
+        int, typer.Option(help="How many samples of each task are in the page; 0 for none.")
+    ] = 300,
     format_: Annotated[
         str, typer.Option("--format", help="html, the page; or latex, one table for a paper.")
     ] = "html",
@@ -200,4 +202,4 @@ def leaderboard(
         raise OptionError("name the folder for the page with -o")
     from lm_eval_ext.leaderboard.site import build
 
-    print(build(results, output, title=title, with_samples=samples))
+    print(build(results, output, title=title, samples=samples))

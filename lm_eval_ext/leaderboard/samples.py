@@ -1,112 +1,128 @@
-"""The samples beside the page: documents once, answers per model, in files that load alone.
+"""The samples inside the page: per task, documents once, answers and scores per model, compressed.
 
-A page opened from a disk may not fetch files, but it may add scripts: each file calls
-``board.receive(name, content)``. The content is JSON in ASCII, so nothing in it is code.
+Content is JSON, compressed by zlib, in base64, which is no code and cannot end its element. An
+answer is a place in a list of texts, nothing where it is the right one; the scores of a model are
+a text with a character for each document.
 """
 
+import base64
 import json
+import math
+import zlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.cards import Card
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.cards import PART, Card
+from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.ask import question_of
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part, Views
-from lm_eval_ext.results.table import finite, rows, samples
-from lm_eval_ext.stats.statistics import select
+from lm_eval_ext.results.table import rows, samples
+from lm_eval_ext.stats.measures import Question
+from lm_eval_ext.stats.statistics import of_documents
 from lm_eval_ext.text import one_line
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _log = get_logger(__name__)
 
+MOST_METRICS = 16
+"""Of a task, that have scores of samples; tasks of others may have hundreds."""
 
-@dataclass(frozen=True)
-class Asked:
-    """A document as lm-eval logged it, its right answer, and a prompt per request.
-
-    A prompt for a log-probability has context and continuation.
-    """
-
-    doc: Mapping[str, Any]
-    prompts: tuple[str, ...]
-    target: str
+_LONGEST, _TITLE = 20_000, 120
+"""Characters of a text; a longer one is cut and says its length."""
 
 
 @dataclass
 class Logged:
-    """The samples of one model on one task, small enough that many models fit into memory.
+    """The samples of one model on one task that the page shows.
 
     Attributes:
+        docs: By document, as lm-eval logged it.
+        prompts: By document, one per request.
+        targets: By document, the right answer as text.
         answers: By document, one per request.
-        scores: By document, then by column of values; None where one does not apply to it.
-        asked: Only of the first model.
-        prompts: By document, where they differ from the first model's.
+        scores: By metric, then by document.
     """
 
-    answers: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    scores: dict[str, dict[str, float | None]] = field(default_factory=dict)
-    asked: dict[str, Asked] = field(default_factory=dict)
+    docs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     prompts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    targets: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-MOST_SCORES = 12
-"""Columns of values that the browser of samples offers."""
+@dataclass
+class Reader:
+    """Reads the long table of a run, and keeps some of its samples on the way.
 
-
-def read(run: ResultsFile, task: str, *, first: Logged | None = None) -> Logged:
-    """Reads a task's samples; where there are several filters, those of the first.
-
-    Scores are means of a document's rows that the headline is about, by column of values; the
-    headline's comes first.
-
-    Args:
-        run: The results file.
-        task: One of its tasks.
-        first: The first model's samples, which hold the documents; None to read that model.
-
-    Raises:
-        DataError: Samples are missing, or one cannot be read; file and line are named.
+    Attributes:
+        most: Samples of a task that are kept, evenly spread over all.
+        kept: By file of results and task.
     """
-    table, columns = rows(run, task), []
-    logged = Logged()
-    filter_name: str | None = None
-    seen: Counter[str] = Counter()
-    for place, row in samples(run, task):
-        try:
-            filter_name = str(row["filter"]) if filter_name is None else filter_name
-            if row["filter"] != filter_name:
-                continue
-            key = f"{row['doc_hash']}#{seen[row['doc_hash']]}"
-            seen[row["doc_hash"]] += 1
-            logged.answers[key] = tuple(_text(answer) for answer in row["filtered_resps"])
-            prompts = tuple(_prompt(one) for one in row["arguments"].values())
-            if first is None:
-                doc = row["doc"] if isinstance(row["doc"], dict) else {}
-                logged.asked[key] = Asked(doc, prompts, _text(row["target"]))
-            elif key in first.asked and prompts != first.asked[key].prompts:
-                logged.prompts[key] = prompts
-        except (KeyError, TypeError, AttributeError) as error:
-            problem = one_line(f"{type(error).__name__}: {error}", limit=200)
-            raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
-    table = table[table["filter"] == filter_name]
-    if len(table) and run.headline(task):
-        question = question_of(run, task)
-        own = select(table, question.filter)
-        columns = [name for name in question.measure.value if name in own]
-        columns += [name for name in own if own[name].dtype == "float64" and name not in columns]
-        means = own.groupby("document", sort=False)[columns[:MOST_SCORES]].mean()
-        logged.scores = {
-            str(document): {name: finite(value) for name, value in scores.items()}
-            for document, scores in means.to_dict("index").items()
-        }
-    return logged
+
+    most: int
+    kept: dict[tuple[str, str], Logged] = field(default_factory=dict)
+
+    def __call__(self, run: ResultsFile, task: str) -> "DataFrame":
+        """As :func:`~lm_eval_ext.results.table.rows`.
+
+        Raises:
+            DataError: Samples are missing, or one cannot be read; file and line are named.
+        """
+        if not self.most:
+            return rows(run, task)
+        logged = Logged()
+        table = rows(run, task, self._keeping(run, task, logged))
+        for metric in list(run.scores(task))[:MOST_METRICS]:
+            question = question_of(run, task, metric)
+            if all(name in table for name in question.measure.value):
+                found = of_documents(table, question)
+                own = found[found.index.isin(logged.answers)]
+                logged.scores[metric] = {str(key): float(one) for key, one in own.items()}
+        self.kept[str(run.path), task] = logged
+        return table
+
+    def of(self, run: ResultsFile, task: str) -> Logged | None:
+        """What was kept, or is read now; None with a warning where that cannot be done."""
+        if (str(run.path), task) not in self.kept:
+            try:
+                self(run, task)
+            except LmEvalExtError as error:
+                _log.warning("%s; its samples are not shown", error)
+        return self.kept.pop((str(run.path), task), None)
+
+    def _keeping(
+        self, run: ResultsFile, task: str, logged: Logged
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Of several filters' samples, those of the first are kept."""
+        step = math.ceil(run.documents(task)[0] / self.most) or 1
+        seen: Counter[str] = Counter()
+        first = count = None
+        for place, row in samples(run, task):
+            yield place, row
+            try:
+                first = row["filter"] if first is None else first
+                if row["filter"] != first:
+                    continue
+                key = f"{row['doc_hash']}#{seen[row['doc_hash']]}"
+                seen[row["doc_hash"]] += 1
+                count = 0 if count is None else count + 1
+                if count % step:
+                    continue
+                logged.answers[key] = tuple(_text(answer) for answer in row["filtered_resps"])
+                logged.prompts[key] = tuple(_prompt(one) for one in row["arguments"].values())
+                logged.docs[key] = row["doc"] if isinstance(row["doc"], dict) else {}
+                logged.targets[key] = _text(row["target"])
+            except (KeyError, TypeError, AttributeError) as error:
+                problem = one_line(f"{type(error).__name__}: {error}", limit=200)
+                raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
 
 
 def _text(value: Any) -> str:
@@ -125,114 +141,139 @@ def _prompt(arguments: Mapping[str, Any]) -> str:
     return f"{text}⟨…⟩{continuation}" if isinstance(continuation, str) else text
 
 
-CHUNK = 100
-"""Documents per file."""
+@dataclass(frozen=True)
+class Score:
+    """What samples are judged by.
 
-_LONGEST = 20_000
-"""Characters of a text that are shown; a longer text is cut and says its length."""
+    Attributes:
+        metrics: Of the task, that it is behind.
+        title: In words: of relative performance, the execution accuracy.
+        kind: ``more`` where 1 is right, ``less`` where 0 is, ``gain`` and ``loss`` for differences
+            where less or more than 0 is wrong.
+    """
 
-_TITLE = 120
+    metrics: tuple[str, ...]
+    title: str
+    kind: str
+
+
+def scores_of(run: ResultsFile, task: str) -> list[Score]:
+    """A task's scores; metrics that say the same of a sample share one."""
+    card = run.card(task) if run.is_current(task) else None
+    found: dict[Any, list[str]] = {}
+    questions: dict[str, Question] = {}
+    for metric in list(run.scores(task))[:MOST_METRICS]:
+        own = questions[metric] = question_of(run, task, metric)
+        key = (own.measure.value, str(own.filter), str(own.measure.weights))
+        found.setdefault(key, []).append(metric)
+    made = []
+    for metrics in found.values():
+        measure = questions[metrics[0]].measure
+        lower = measure.lower_is_better
+        if any(weight < 0 for weight in measure.weights.values()):
+            kind = "loss" if lower else "gain"
+        else:
+            kind = "less" if lower else "more"
+        made.append(Score(tuple(metrics), _title(card, metrics[0], measure), kind))
+    return made
+
+
+def _title(card: Card | None, metric: str, measure: Any) -> str:
+    """Of the sample's own score; of a ratio of means it is that of the mean."""
+    if card is None:
+        return metric
+    title = card.title_of(metric).removesuffix(", bootstrap")
+    if measure.statistic == "micro_f1":
+        return title.replace(measure.title, "F1")
+    if measure.statistic in ("relative", "mean_of_groups"):
+        means = (one for one in card.measures.values() if one.statistic == "mean")
+        plain = next((one.title for one in means if one.value == measure.value), measure.title)
+        part = metric.partition(PART)[2]
+        return f"{plain}, {card.word(part)}" if part else plain
+    return title
 
 
 @dataclass(frozen=True)
-class SampleFiles:
-    """Where the page finds the samples of a task.
+class _Shown:
+    """What all models were asked, as the benchmark shows it, and the texts that occur so far."""
 
-    ``kinds`` say of each score whether 1 is right (``more``) or 0 is (``less``); models are in the
-    order of their files.
-    """
-
-    folder: str
-    metrics: tuple[str, ...]
-    kinds: tuple[str, ...]
-    models: tuple[str, ...]
-    count: int
+    first: Logged
+    views: Views | None
+    documents: Sequence[DocumentView]
+    texts: dict[str, int] = field(default_factory=dict)
 
 
-def write(
-    task: str, card: Card | None, logged: Mapping[str, Logged], folder: Path, lower: Collection[str]
-) -> SampleFiles:
-    """Writes the samples of a task into a folder; the first model's hold the documents.
-
-    Of the values whose names are ``lower``, 0 is right.
-    """
-    name = f"{folder.parent.name}/{folder.name}"
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
+def pack(card: Card | None, task: str, own: Sequence[Score], logged: Mapping[str, Logged]) -> str:
+    """The samples of a task, by model, in base64; the first model's have the documents."""
     first = next(iter(logged.values()))
-    asked = first.asked
-    metrics = list(next(iter(first.scores.values()), {}))
-    docs = [one.doc for one in asked.values()]
-    views = _views(card.name if card else "")
-    shown = _documents(views, docs, task)
-    if shown is None:
-        shown, views = _plain(list(asked.values())), None
-    index = [[one_line(one.title, limit=_TITLE), one_line(one.gold, limit=_TITLE)] for one in shown]
-    _write(folder / "index.js", f"{name}/index", index)
-    documents = list(map(_document, shown, asked.values()))
-    for start in range(0, len(documents), CHUNK):
-        file = f"documents-{start // CHUNK}"
-        _write(folder / f"{file}.js", f"{name}/{file}", documents[start : start + CHUNK])
-    for place, of_model in enumerate(logged.values()):
-        content = _answers(of_model, list(asked), docs, metrics, views)
-        _write(folder / f"answers-{place}.js", f"{name}/answers-{place}", content)
-    kinds = tuple("less" if metric in lower else "more" for metric in metrics)
-    return SampleFiles(name, tuple(metrics), kinds, tuple(logged), len(asked))
-
-
-def _documents(
-    views: Views | None, docs: Sequence[Mapping[str, Any]], task: str
-) -> Sequence[DocumentView] | None:
-    """The benchmark's own view; None if it has none, or cannot read these samples."""
-    if views is None:
-        return None
-    try:
-        return views.documents(docs)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        problem = one_line(f"{type(error).__name__}: {error}", limit=100)
-        _log.warning("%s: documents of another version? Shown as plain text (%s)", task, problem)
-        return None
-
-
-def _document(view: DocumentView, asked: Asked) -> dict[str, Any]:
-    return {
-        "id": str(asked.doc.get("id", "")),
-        "gold": _cut(view.gold),
-        "parts": [_part(part) for part in view.parts],
-        "prompts": [_cut(prompt) for prompt in dict.fromkeys(asked.prompts)],
-    }
-
-
-def _answers(
-    logged: Logged,
-    keys: Sequence[str],
-    docs: Sequence[Mapping[str, Any]],
-    metrics: Sequence[str],
-    views: Views | None,
-) -> dict[str, Any]:
-    there = [place for place, key in enumerate(keys) if key in logged.answers]
-    answers = [logged.answers[keys[place]] for place in there]
-    shown = (
-        views.answers([docs[place] for place in there], answers)
-        if views
-        else [AnswerView("\n".join(one)) for one in answers]
-    )
-    by_place = dict(zip(there, shown, strict=True))
-    return {
-        "answers": [
-            _answer(by_place.get(place), logged.prompts.get(key, ()))
-            for place, key in enumerate(keys)
+    shown = _shown(_views(card.name if card else ""), first, task)
+    content = {
+        "documents": [
+            [
+                one_line(one.title, limit=_TITLE), str(doc.get("id", "")), _cut(one.gold),
+                list(map(_part, one.parts)), [_cut(prompt) for prompt in dict.fromkeys(asked)],
+            ]
+            for one, doc, asked in zip(
+                shown.documents, first.docs.values(), first.prompts.values(), strict=True
+            )
         ],
-        "scores": [[logged.scores.get(key, {}).get(metric) for metric in metrics] for key in keys],
+        "models": {label: _model(one, shown, own) for label, one in logged.items()},
+        "texts": list(shown.texts),
+    }  # fmt: skip
+    encoded = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    return base64.b64encode(zlib.compress(encoded, 9)).decode()
+
+
+def _shown(views: Views | None, first: Logged, task: str) -> _Shown:
+    """By the benchmark's own view; as plain text if it has none, or cannot read these samples."""
+    prompts = list(first.prompts.values())
+    if views is not None:
+        try:
+            return _Shown(first, views, views.documents(list(first.docs.values()), prompts))
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            problem = one_line(f"{type(error).__name__}: {error}", limit=100)
+            _log.warning(
+                "%s: documents of another version? Shown as plain text (%s)", task, problem
+            )
+    targets = zip(prompts, first.targets.values(), strict=True)
+    plain = [DocumentView("".join(asked[:1])[-_TITLE:], target) for asked, target in targets]
+    return _Shown(first, None, plain)
+
+
+def _model(one: Logged, shown: _Shown, own: Sequence[Score]) -> dict[str, Any]:
+    first = shown.first
+    keys = list(first.docs)
+    there = [place for place, key in enumerate(keys) if key in one.answers]
+    given = [one.answers[keys[place]] for place in there]
+    docs = [first.docs[keys[place]] for place in there]
+    answered = (
+        shown.views.answers(docs, given)
+        if shown.views
+        else [AnswerView("\n".join(answers)) for answers in given]
+    )
+    answers, parts = ["-"] * len(keys), {}
+    for place, view in zip(there, answered, strict=True):
+        text, prompts = _cut(view.answer), one.prompts[keys[place]]
+        right = text == _cut(shown.documents[place].gold)
+        answers[place] = "" if right else str(shown.texts.setdefault(text, len(shown.texts)))
+        found = list(view.parts)
+        if prompts != first.prompts[keys[place]]:
+            found += [Part("Prompt of this model", prompt) for prompt in dict.fromkeys(prompts)]
+        if found:
+            parts[place] = list(map(_part, found))
+    return {
+        "answers": ",".join(answers),
+        "parts": parts,
+        "scores": [_characters(one.scores.get(score.metrics[0], {}), keys) for score in own],
     }
 
 
-def _answer(view: AnswerView | None, own_prompts: Sequence[str]) -> Any:
-    if view is None:
-        return None
-    parts = [_part(part) for part in view.parts]
-    parts += [_part(Part("Prompt of this model", text)) for text in dict.fromkeys(own_prompts)]
-    return [_cut(view.answer), parts] if parts else [_cut(view.answer)]
+def _characters(scores: Mapping[str, float], keys: Sequence[str]) -> tuple[list[float], str]:
+    """The values that occur, and for each document one's place from "0" on; "-" for none."""
+    values = sorted({round(one, 3) for one in scores.values() if math.isfinite(one)})
+    places = {value: chr(ord("0") + place) for place, value in enumerate(values)}
+    found = (scores.get(key, math.nan) for key in keys)
+    return values, "".join(places.get(round(one, 3), "-") for one in found)
 
 
 def _views(benchmark: str) -> Views | None:
@@ -240,13 +281,6 @@ def _views(benchmark: str) -> Views | None:
     if not benchmark or find_spec(name) is None:
         return None
     return cast("Views", import_module(name))
-
-
-def _plain(asked: Sequence[Asked]) -> list[DocumentView]:
-    return [
-        DocumentView(title=one.prompts[0][-_TITLE:] if one.prompts else "", gold=one.target)
-        for one in asked
-    ]
 
 
 def _part(part: Part) -> dict[str, Any]:
@@ -258,7 +292,7 @@ def _part(part: Part) -> dict[str, Any]:
     if part.marked:
         found["marked"] = part.marked
     if part.beside:
-        found["beside"] = _part(part.beside)
+        found["beside"] = True
     return found
 
 
@@ -266,9 +300,3 @@ def _cut(text: str) -> str:
     if len(text) <= _LONGEST:
         return text
     return f"{text[:_LONGEST]} … ({len(text):,} characters)"
-
-
-def _write(file: Path, name: str, content: Any) -> None:
-    with atomic_text(file) as out:
-        encoded = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
-        out.write(f"board.receive({json.dumps(name)}, {encoded});\n")

@@ -2,17 +2,16 @@
 
 import json
 import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.cards import Card, card_of, cards
-from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.leaderboard.samples import CHUNK, SampleFiles, read, write
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.leaderboard.samples import Reader, Score, pack, scores_of
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.drawing import Size, draw
 from lm_eval_ext.plots.figures import figures
@@ -24,8 +23,8 @@ from lm_eval_ext.results.files import ResultsFile, Tokens, model_file
 from lm_eval_ext.results.models import Model, choose_tasks, read_models
 from lm_eval_ext.results.overview import overview, representatives
 from lm_eval_ext.results.show import reason_for
-from lm_eval_ext.stats.measures import LIMITS
-from lm_eval_ext.stats.statistics import Figure, number
+from lm_eval_ext.stats.measures import Measure
+from lm_eval_ext.stats.statistics import number
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -33,16 +32,16 @@ if TYPE_CHECKING:
 
 _log = get_logger(__name__)
 
-STYLES = ("page.css", "samples.css")
-SCRIPTS = ("common.js", "tables.js", "diff.js", "samples.js", "start.js")
+OTHERS = "Other tasks"
+SAMPLES = 300
+"""Of each task, in the page."""
 
-OTHERS = "other tasks"
-"""The group of tasks that aren't ours."""
-
-_FOLDER = re.compile(r"[0-9]{2,}-[A-Za-z0-9_-]*")
-_FILE = re.compile(r"(index|documents-[0-9]+|answers-[0-9]+)\.js")
 _UNITS = {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}
-_SIZE = Size(width=12, font_size=12)
+_WORDS = {
+    "share": "a share from 0 to 1", "percent": "in percent", "points": "a difference of shares",
+    "count": "a count", "change": "a relative change",
+}  # fmt: skip
+_SIZE = Size(width=13, font_size=12)
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Cell:
     """A value with its interval; ``best``: no other model is significantly better.
 
     ``badge`` says how many documents of a trial were asked, ``note`` why there is no value or why
-    it cannot be compared.
+    it cannot be compared, ``hint`` why there is no interval.
     """
 
     value: float | None = None
@@ -59,29 +58,46 @@ class Cell:
     best: bool = False
     badge: str = ""
     note: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A metric of a task; ``title`` is it in words, ``group`` its benchmark."""
+    """A metric of a task: two lines of a heading, and what must be known of it."""
 
-    label: str
+    task: str
     metric: str
+    head: str
     title: str
-    unit: str
-    group: str = ""
-    chance: float | None = None
-    lower: bool = False
+    measure: Measure
+
+    @property
+    def tip(self) -> str:
+        """What is measured, how to read it, and what one types to ask for it."""
+        measure = self.measure
+        told = [
+            f"{self.head}: {self.title}" if self.title else self.head,
+            _WORDS.get(measure.unit, ""),
+            "lower is better" if measure.lower_is_better else "higher is better",
+            f"chance {self.number(measure.chance)}" if measure.chance is not None else "",
+        ]
+        return f"{', '.join(filter(None, told))} ({self.task}, {self.metric})"
+
+    @property
+    def has_axis(self) -> bool:
+        """Whether values lie between two ends."""
+        return self.measure.unit in ("share", "percent")
 
     def place(self, value: float) -> str:
         """On the axis of its values, in hundredths of its length; never outside."""
-        low, high = LIMITS[self.unit or "number"]
+        low, high = self.measure.limits
         start, end = low or 0.0, high or 1.0
-        return f"{100 * min(max((value - start) / (end - start), 0.0), 1.0):.1f}"
+        return f"{100 * min(max((value - start) / (end - start), 0.0), 1.0):.3g}"
 
-    def number(self, value: float, *, signed: bool = False) -> str:
-        """As text, with its unit."""
-        return number(value, self.unit, signed=signed) + " %" * (self.unit == "percent")
+    def number(self, value: float) -> str:
+        """As text, without its unit."""
+        signed = self.measure.unit in ("points", "change")
+        return number(value, self.measure.unit, signed=signed).replace("-", "\N{MINUS SIGN}")
 
 
 @dataclass(frozen=True)
@@ -93,6 +109,40 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[tuple[str, Sequence[Cell]]]
     published: Sequence[tuple[str, Sequence[Cell]]] = ()
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is read more easily with a row for each metric."""
+        return len(self.columns) > max(len(self.rows) + len(self.published), 4)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A benchmark's tab: figures as title, how to read it, caption and SVG; and tables."""
+
+    name: str
+    title: str
+    card: Card | None
+    figures: Sequence[tuple[str, str, str, str]]
+    tables: Sequence[Table]
+
+    @property
+    def about(self) -> str:
+        """What the benchmark is about, as a sentence."""
+        text = self.card.title.partition(": ")[2] if self.card else ""
+        return text[:1].upper() + text[1:] + ("" if text.endswith("?") else ".")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A task's samples; ``content`` is compressed."""
+
+    task: str
+    title: str
+    models: Sequence[str]
+    scores: Sequence[Score]
+    total: int
+    content: str
 
 
 @dataclass(frozen=True)
@@ -115,42 +165,39 @@ def build(
     site: Path,
     *,
     title: str = "Leaderboard",
-    with_samples: bool = True,
+    samples: int = SAMPLES,
     progress: bool | None = None,
 ) -> Path:
-    """Makes the page of results files or folders, and the folder ``site``; returns the page's path.
+    """Makes the page of results files or folders in the folder ``site``; returns its path.
 
-    An earlier page and its samples are removed first, and the new page is written last, so that
-    a folder with a page is complete.
+    Beside it lies the table of all tasks, ``leaderboard.csv``.
 
     Args:
         paths: As lm_eval or ``lm-eval-ext run`` left them.
         site: What the page is written to.
         title: Of the page.
-        with_samples: Whether to write the samples, too.
+        samples: How many of each task are in the page; 0 for none.
         progress: Whether to show a bar; None: if stderr is a terminal.
 
     Raises:
         OptionError: If there are no results, or ``site`` cannot be written.
         DataError: If a file cannot be read.
     """
+    if samples < 0:
+        raise OptionError(f"--samples is {samples}; use 0 or more")
     models = sorted(read_models(paths), key=lambda model: model.label.casefold())
     tasks = _ordered(choose_tasks(models, (), least=1))
+    found, shown = _read(models, tasks, samples, progress=progress)
+    content = _render(title, models, tasks, found, shown)
     page = site / "index.html"
     try:
         site.mkdir(parents=True, exist_ok=True)
-        page.unlink(missing_ok=True)
-        _remove_samples(site)
-        found = overview(models, tasks=tasks)
-        written = list(_samples(models, tasks, site, progress=progress)) if with_samples else []
-        (site / "tables").mkdir(exist_ok=True)
-        with atomic_text(site / "tables" / "leaderboard.csv") as out:
+        with atomic_text(site / "leaderboard.csv") as out:
             out.write(found.map(_plain).to_csv(index=False, lineterminator="\n"))
-        content = _render(title, models, tasks, found, written)
+        with atomic_text(page) as out:
+            out.write(content)
     except OSError as error:
         raise OptionError(f"cannot write {error.filename or site}: {error.strerror}") from None
-    with atomic_text(page) as out:
-        out.write(content)
     return page
 
 
@@ -167,47 +214,41 @@ def _ordered(tasks: Iterable[str]) -> list[str]:
     return [*ours, *sorted(there - set(ours))]
 
 
-def _remove_samples(site: Path) -> None:
-    """Removes the samples of earlier pages, and no file with another kind of name."""
-    samples = site / "samples"
-    for folder in list(samples.iterdir()) if samples.is_dir() else ():
-        if folder.is_symlink() or not folder.is_dir() or not _FOLDER.fullmatch(folder.name):
-            continue
-        for file in list(folder.iterdir()):
-            if _FILE.fullmatch(file.name):
-                file.unlink()
-        if not any(folder.iterdir()):
-            folder.rmdir()
-
-
-def _samples(
-    models: Sequence[Model], tasks: Sequence[str], site: Path, *, progress: bool | None
-) -> Iterator[tuple[str, SampleFiles]]:
+def _read(
+    models: Sequence[Model], tasks: Sequence[str], most: int, *, progress: bool | None
+) -> "tuple[DataFrame, list[Samples]]":
+    """The overview of all tasks, and their samples; every file of samples is read once."""
+    import pandas as pd
     from tqdm import tqdm
 
+    found, shown = [], []
     disable = None if progress is None else not progress
-    for place, task in enumerate(tqdm(tasks, desc="leaderboard", unit="task", disable=disable)):
+    for task in tqdm(tasks, desc="leaderboard", unit="task", disable=disable):
+        reader = Reader(most)
+        found.append(overview(models, tasks=[task], read=reader))
         runs = _runs(models, task)
-        logged: dict[str, Any] = {}
-        for label in [label for label in runs if label in usual(task, runs)]:
-            try:
-                first = next(iter(logged.values()), None)
-                logged[label] = read(runs[label], task, first=first)
-            except DataError as error:
-                _log.warning("%s; its samples are not shown", error)
+        some = next(iter(runs.values()))
+        alike = usual(task, runs)
+        kept = {label: reader.of(run, task) for label, run in runs.items() if label in alike}
+        logged = {label: one for label, one in kept.items() if one and one.docs}
         if logged:
-            some = next(iter(runs.values()))
-            card = some.card(task)
-            slug = re.sub(r"[^A-Za-z0-9_-]+", "-", task)[:60]
-            own = card.measures.values() if card else ()
-            lower = {value for one in own for value in one.value if one.lower_is_better}
-            lower |= {name for name in some.scores(task) if some.lower_is_better(task, name)}
-            folder = site / "samples" / f"{place:02d}-{slug}"
-            yield task, write(task, card, logged, folder, lower)
+            card, scores = some.card(task), scores_of(runs[next(iter(logged))], task)
+            content = pack(card, task, scores, logged)
+            total = some.documents(task)[0]
+            shown.append(Samples(task, _title(card, task), list(logged), scores, total, content))
+    return pd.concat([one for one in found if len(one)] or found, ignore_index=True), shown
+
+
+def _title(card: Card | None, task: str) -> str:
+    return f"{card.short_title} · {card.title_of_task(task)}" if card else task
 
 
 def _runs(models: Sequence[Model], task: str) -> dict[str, ResultsFile]:
     return {model.label: model.runs[task] for model in models if task in model.runs}
+
+
+def _asset(name: str) -> str:
+    return (files("lm_eval_ext.leaderboard") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _render(
@@ -215,7 +256,7 @@ def _render(
     models: Sequence[Model],
     tasks: Sequence[str],
     found: "DataFrame",
-    written: Sequence[tuple[str, SampleFiles]],
+    shown: Sequence[Samples],
 ) -> str:
     """Renders the page.
 
@@ -223,48 +264,44 @@ def _render(
     that no text can end their block.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup, escape
-
-    def soft(name: str) -> Any:
-        """A name that may break into lines between its parts."""
-        return Markup(re.sub(r"([_:+>/·])(?=\w)", r"\1<wbr>", str(escape(name))))
+    from markupsafe import Markup
 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=FunctionLoader(_asset),
     )  # fmt: skip
     known = [_row(model) for model in models]
-    content = {
-        "chunk": CHUNK,
-        "models": {row.label: asdict(row.about) for row in known},
-        "tasks": list(tasks),
-        "samples": [{"name": name, **asdict(one)} for name, one in written],
-    }
-    encoded = json.dumps(content, ensure_ascii=True).replace("<", "\\u003c")
-    chosen = representatives(models)
-    best = found[found["task"].isin(chosen.values())]
+    content = [
+        {"task": one.task, "title": one.title, "models": one.models, "total": one.total,
+         "scores": [asdict(score) for score in one.scores]}
+        for one in shown
+    ]  # fmt: skip
+    heads = _heads(models, representatives(models).values(), found, benchmark=True)
+    matrix = _of_columns("overview", "Models by benchmarks", heads, models, found)
+    sections = list(_sections(models, tasks, found))
     return environment.get_template("page.html").render(
         title=title,
         models=known,
         abouts={row.label: row.about for row in known},
-        matrix=_overview("matrix", "Models by benchmark", best, models, list(chosen.values())),
-        everything=_overview("overview", "All tasks", found, models, tasks),
-        sections=list(_sections(models, tasks, found)),
-        samples=written,
-        signatures={
-            task: {label: run.signature(task) for label, run in _runs(models, task).items()}
-            for task in tasks
-        },
-        content=Markup(encoded),
-        style=Markup("".join(map(_asset, STYLES)) + css()),
-        script=Markup("".join(map(_asset, SCRIPTS))),
+        tasks=tasks,
+        matrix=matrix,
+        sections=sections,
+        samples=shown,
+        signatures={task: _signatures(_runs(models, task), task) for task in tasks},
+        content=Markup(json.dumps(content, ensure_ascii=True).replace("<", "\\u003c")),
+        style=Markup(_asset("page.css") + css()),
+        widget=Markup(_asset("dataTables.min.js")),
+        script=Markup(_asset("page.js")),
         size=_size_text,
-        soft=soft,
     )
 
 
-def _asset(name: str) -> str:
-    return (files("lm_eval_ext.leaderboard") / "assets" / name).read_text(encoding="utf-8")
+def _signatures(runs: Mapping[str, ResultsFile], task: str) -> dict[str, list[str]]:
+    """The models of each signature."""
+    found: dict[str, list[str]] = {}
+    for label, run in runs.items():
+        found.setdefault(run.signature(task), []).append(label)
+    return found
 
 
 def _row(model: Model) -> Row:
@@ -284,42 +321,54 @@ def _size_text(parameters: float) -> str:
     return f"{parameters:.3g}"
 
 
-def _overview(
-    name: str, title: str, found: "DataFrame", models: Sequence[Model], tasks: Sequence[str]
-) -> Table:
-    cells = {
-        (one.model, one.task): Cell(
-            _finite(one.value), _finite(one.low), _finite(one.high), one.best,
-            f"{one.scored:,}/{one.total:,}" if one.scored < one.total else "",
-        )
-        for one in found.itertuples()
-    }  # fmt: skip
-    columns, kept = [], []
+def _heads(
+    models: Sequence[Model], tasks: Iterable[str], found: "DataFrame", *, benchmark: bool
+) -> list[Column]:
+    """The headlines of tasks, as most models have them."""
+    made = []
     for task in tasks:
-        runs = _runs(models, task)
-        own = found[found["task"] == task]
-        if len(own):
-            kept.append(task)
-            columns.append(_column(next(iter(runs.values())), task, own["metric"].iloc[0], task))
-        for label in runs.keys() - usual(task, runs):
-            if (label, task) in cells:
-                note = "measured differently from most (see signatures)"
-                cells[label, task] = _noted(cells[label, task], note)
-    rows = [
-        (model.label, [cells.get((model.label, task), Cell()) for task in kept]) for model in models
-    ]
+        for metric in found[found["task"] == task]["metric"].iloc[:1]:
+            runs = _runs(models, task).values()
+            run = next(one for one in runs if one.headline(task) == metric)
+            made.append(_column(run, task, metric, benchmark=benchmark))
+    return made
+
+
+def _of_columns(
+    name: str, title: str, columns: Sequence[Column], models: Sequence[Model], found: "DataFrame"
+) -> Table:
+    """Models by the headlines of tasks, those that miss none and are best most often first."""
+    leading = {(one.model, one.task) for one in found[found["best"]].itertuples()}
+    alike = {column.task: usual(column.task, _runs(models, column.task)) for column in columns}
+    rows = []
+    for model in models:
+        own = [
+            _headline_cell(model, one, leading, same=model.label in alike[one.task])
+            for one in columns
+        ]
+        if any(cell != Cell() for cell in own):
+            rows.append((model.label, own))
     return Table(name, title, columns, sorted(rows, key=lambda row: _place(row[1], columns)))
 
 
-def _noted(cell: Cell, note: str) -> Cell:
-    return Cell(cell.value, cell.low, cell.high, badge=cell.badge, note=note)
+def _headline_cell(
+    model: Model, column: Column, leading: Collection[tuple[str, str]], *, same: bool
+) -> Cell:
+    run = model.runs.get(column.task)
+    if run is None:
+        return Cell()
+    cell = _cell(run, column, best=same and (model.label, column.task) in leading)
+    scored, total = run.documents(column.task)
+    badge = f"{scored:,}/{total:,}" if scored < total else ""
+    note = cell.note if same else "measured differently from most; see the signatures under Method"
+    return replace(cell, badge=badge, note=note)
 
 
 def _place(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...]:
     """Models with all benchmarks first, then by how often none is better, then by the first."""
     lacking = sum(cell.value is None for cell in cells)
     first = next((cell.value for cell in cells if cell.value is not None), 0.0)
-    sign = 1 if columns and columns[0].lower else -1
+    sign = 1 if columns and columns[0].measure.lower_is_better else -1
     return lacking, -sum(cell.best for cell in cells), sign * first
 
 
@@ -327,34 +376,29 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _column(run: ResultsFile, task: str, metric: str, label: str) -> Column:
+def _column(run: ResultsFile, task: str, metric: str, *, benchmark: bool = False) -> Column:
+    """Headed by the benchmark, or within its tab by the task."""
     card = run.card(task)
     measure = question_of(run, task, metric).measure
-    return Column(
-        label, metric, card.title_of(metric) if card and run.is_current(task) else metric,
-        measure.unit, card.name if card else OTHERS, measure.chance, measure.lower_is_better,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Section:
-    """A benchmark's part of the page: figures as title, caption and SVG, and tables."""
-
-    name: str
-    title: str
-    card: Card | None
-    figures: Sequence[tuple[str, str, str]]
-    tables: Sequence[Table]
+    title = card.title_of(metric) if card and run.is_current(task) else metric
+    if card is None:
+        return Column(task, metric, task, title, measure)
+    own = card.title_of_task(task)
+    if benchmark:
+        return Column(task, metric, card.short_title, f"{own} · {title}", measure)
+    return Column(task, metric, own, title, measure)
 
 
 def _sections(
     models: Sequence[Model], tasks: Sequence[str], found: "DataFrame"
 ) -> Iterator[Section]:
-    drawn: dict[str, list[tuple[str, str, str]]] = {}
+    drawn: dict[str, list[tuple[str, str, str, str]]] = {}
     try:
-        for one in figures(models):
+        # What is zero throughout says least.
+        for one in sorted(figures(models), key=lambda one: not one.values["value"].any()):
             svg = draw(one, "svg", theme="page", size=_SIZE, titled=False).decode()
-            drawn.setdefault(one.name.partition("-")[0], []).append((one.title, one.caption, svg))
+            about_it = (one.title, one.declared.reading, one.caption, svg)
+            drawn.setdefault(one.name.partition("-")[0], []).append(about_it)
     except OptionError as error:
         _log.warning("%s; the page has no figures", error)
     groups: dict[str, list[str]] = {}
@@ -362,50 +406,49 @@ def _sections(
         card = next(iter(_runs(models, task).values())).card(task)
         groups.setdefault(card.name if card else "", []).append(task)
     for name, own in groups.items():
-        there = cards().get(name)
+        card = cards().get(name)
         made = [_of_task(task, _runs(models, task), found) for task in own]
-        yield Section(
-            name or "others", there.title if there else OTHERS, there, drawn.get(name, ()), made
-        )
+        if card is None:  # the overview has the headline of each
+            made = [one for one in made if len(one.columns) > 1]
+        elif len(own) > 1:
+            heads = _heads(models, own, found, benchmark=False)
+            made.insert(0, _of_columns(f"tasks-{name}", "all tasks", heads, models, found))
+        title = card.short_title if card else OTHERS
+        if made:
+            yield Section(name or "others", title, card, drawn.get(name, ()), made)
 
 
 def _of_task(task: str, runs: Mapping[str, ResultsFile], found: "DataFrame") -> Table:
     """A task's models on all its metrics, with published values."""
-    some = next(iter(runs.values()))
-    metrics = list(dict.fromkeys(metric for run in runs.values() for metric in run.scores(task)))
-    owner = {metric: run for run in runs.values() for metric in run.scores(task)}
-    columns = [_column(owner[metric], task, metric, metric) for metric in metrics]
-    best = set(found[(found["task"] == task) & found["best"]]["model"])
-    headline = some.headline(task)
+    owner: dict[str, ResultsFile] = {}
+    for run in runs.values():
+        owner.update({metric: run for metric in run.scores(task) if metric not in owner})
+    columns = [
+        Column(task, metric, one.title, "", one.measure)
+        for metric, run in owner.items()
+        for one in [_column(run, task, metric)]
+    ]
+    rows_ = found[(found["task"] == task) & found["best"]]
+    best = set(rows_["model"]) & usual(task, runs)
+    headline = next(iter(rows_["metric"]), "")
     rows = [
-        (
-            label,
-            [
-                _cell(run, task, metric, best=metric == headline and label in best)
-                for metric in metrics
-            ],
-        )
+        (label, [_cell(run, one, best=label in best and one.metric == headline) for one in columns])
         for label, run in runs.items()
     ]
-    place = metrics.index(headline) if headline in metrics else 0
-    sign = 1 if columns and columns[place].lower else -1
-    rows.sort(key=lambda row: sign * (row[1][place].value or 0.0) if row[1] else 0.0)
     card = card_of(task)
     published: dict[str, list[Cell]] = {}
-    for number_, metric in enumerate(metrics):
-        if card and metric in card.metrics:
-            for label, value in card.published(task, card.question_of(metric)).items():
-                cells = published.setdefault(label, [Cell()] * len(metrics))
-                cells[number_] = Cell(value)
-    return Table(f"task-{task}", task, columns, rows, list(published.items()))
+    for place, one in enumerate(columns):
+        if card and one.metric in card.metrics:
+            for label, value in card.published(task, card.question_of(one.metric)).items():
+                published.setdefault(label, [Cell()] * len(columns))[place] = Cell(value)
+    title = card.title_of_task(task) if card else task
+    return Table(f"task-{task}", title, columns, rows, list(published.items()))
 
 
-def _cell(run: ResultsFile, task: str, metric: str, *, best: bool) -> Cell:
-    one = run.scores(task).get(metric, Figure(None))
-    value = _finite(one.value)
-    note = (
-        reason_for(run, task, question_of(run, task, metric).measure, one)
-        if value is None and metric in run.scores(task)
-        else ""
-    )
-    return Cell(value, _finite(one.low), _finite(one.high), best, note=note)
+def _cell(run: ResultsFile, column: Column, *, best: bool) -> Cell:
+    one = run.scores(column.task).get(column.metric)
+    if one is None:
+        return Cell()
+    value, why = _finite(one.value), reason_for(run, column.task, column.measure, one)
+    note, hint = ("", why) if value is not None else (why, "")
+    return Cell(value, _finite(one.low), _finite(one.high), best, note=note, hint=hint)

@@ -1,1 +1,1 @@
-"""The papers' own figures from results: what can be drawn, and drawing it (docs/plots.md)."""
+"""The papers' own figures from results: what can be drawn, and drawing it (docs/leaderboard.md)."""

@@ -43,6 +43,7 @@ class Declared(BaseModel):
     Attributes:
         name: Unique, such as ``lieder-1``; numbers are those of the paper.
         title: What it shows.
+        reading: How to read it, in one sentence.
         paper: What it is in the paper; "" if the paper has none like it.
         tasks: By heading.
         mini: The same of embedded tasks, drawn of results that have none of ``tasks``.
@@ -63,6 +64,7 @@ class Declared(BaseModel):
 
     name: Annotated[str, Field(pattern=r"^[a-z]+-[a-z0-9-]+$")]
     title: str
+    reading: str = ""
     paper: str = ""
     tasks: dict[str, str]
     mini: dict[str, str] = {}
@@ -185,7 +187,9 @@ class Figure:
             size["height"] = round(count * font * (0.8 + 0.9 * colours), 2)
         found: Any = layer.properties(**size)
         if panels != [""]:
-            header = alt.Header(title=None, labelLimit=int(size["width"]))
+            # What is compared stands on two lines.
+            lines = "split(replace(datum.label, ' > ', '\\n> '), '\\n')"
+            header = alt.Header(title=None, labelLimit=int(size["width"]), labelExpr=lines)
             facet = alt.Facet(f"{about.panels}:N", sort=panels, header=header)
             found = found.facet(facet=facet, columns=columns)
         return found.configure(**theme.config(font))  # type: ignore[no-any-return]

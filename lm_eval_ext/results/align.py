@@ -1,7 +1,7 @@
 """Matches the documents of several runs, or says why they cannot be compared."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import DataError
@@ -32,12 +32,17 @@ class RefusedError(DataError):
 
 
 def align(
-    task: str, runs: Mapping[str, ResultsFile], *, across_settings: bool = False
+    task: str,
+    runs: Mapping[str, ResultsFile],
+    *,
+    across_settings: bool = False,
+    read: "Callable[[ResultsFile, str], DataFrame]" = rows,
 ) -> "dict[str, DataFrame]":
     """The long table of each run on a task, once they are known to have measured the same.
 
     Documents are matched by lm-eval's hashes; those that only some runs have stay. With
-    ``across_settings`` prompts may differ, and the parts of signatures in ``SETTINGS``.
+    ``across_settings`` prompts may differ, and the parts of signatures in ``SETTINGS``. ``read``
+    reads the long table of a run and task.
 
     Raises:
         RefusedError: If the runs did not measure the same thing, or share no document.
@@ -45,10 +50,10 @@ def align(
     """
     signatures = {name: results.signature(task) for name, results in runs.items()}
     _check_signatures(signatures, FREE | SETTINGS if across_settings else FREE)
-    read = {name: rows(results, task) for name, results in runs.items()}
+    found = {name: read(results, task) for name, results in runs.items()}
     asked = {
         name: table.drop_duplicates([FILTER, DOCUMENT]).set_index([FILTER, DOCUMENT])
-        for name, table in read.items()
+        for name, table in found.items()
     }
     first, *others = asked
     for name in others:
@@ -65,7 +70,7 @@ def align(
                     f"(doc_hash {document[:12]}…)",
                     {first: signatures[first], name: signatures[name]},
                 )
-    return read
+    return found
 
 
 def align_tasks(

@@ -1,7 +1,7 @@
 """Models by benchmarks: the first thing to see, in a terminal, on a page, in LaTeX, as a frame."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.cards import Card, cards
@@ -10,6 +10,7 @@ from lm_eval_ext.results.align import align, usual
 from lm_eval_ext.results.ask import question_of, recomputes
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model
+from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import best, pairs
 
@@ -23,7 +24,11 @@ COLUMNS = (
 
 
 def overview(
-    models: Sequence[Model], *, tasks: Sequence[str] = (), alpha: float = 0.05
+    models: Sequence[Model],
+    *,
+    tasks: Sequence[str] = (),
+    alpha: float = 0.05,
+    read: "Callable[[ResultsFile, str], DataFrame]" = rows,
 ) -> "DataFrame":
     """A row for each model and benchmark that it has results of.
 
@@ -37,6 +42,7 @@ def overview(
         models: As :func:`~lm_eval_ext.results.models.read_models` finds them.
         tasks: Instead of the representatives.
         alpha: The level of the tests, which need logged samples; without them nothing is best.
+        read: Reads the long table of a run and task.
     """
     import pandas as pd
 
@@ -53,7 +59,7 @@ def overview(
         first = next(run for run in current if run.headline(task) == metric)
         question = question_of(first, task, metric)
         values = {name: run.scores(task).get(metric) for name, run in runs.items()}
-        tested, leading = leaders(task, runs, question, alpha=alpha)
+        tested, leading = leaders(task, runs, question, alpha=alpha, read=read)
         card = first.card(task)
         for name, found in values.items():
             if found is None:
@@ -91,7 +97,12 @@ def representatives(models: Sequence[Model]) -> dict[str, str]:
 
 
 def leaders(
-    task: str, runs: Mapping[str, ResultsFile], question: Question, *, alpha: float = 0.05
+    task: str,
+    runs: Mapping[str, ResultsFile],
+    question: Question,
+    *,
+    alpha: float = 0.05,
+    read: "Callable[[ResultsFile, str], DataFrame]" = rows,
 ) -> tuple[Set[str], Set[str]]:
     """The models that can be tested, and those that no other one is significantly better than.
 
@@ -104,7 +115,7 @@ def leaders(
     if len(runs) < 2:  # noqa: PLR2004
         return nobody, nobody
     try:
-        tables = align(task, runs)
+        tables = align(task, runs, read=read)
     except DataError:  # other prompts or settings, or no samples: `compare` says which
         return nobody, nobody
     if not all(recomputes(runs[model], task, own, question) for model, own in tables.items()):

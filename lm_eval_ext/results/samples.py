@@ -10,14 +10,15 @@ from typing import Any, Protocol
 class Part:
     """A part of a view: a text, or a table with a head, under a title.
 
-    ``marked`` are places of rows, the first below the head being 0; ``beside`` is shown beside it.
+    ``marked`` are places of rows, the first below the head being 0; a part of a document may stand
+    ``beside`` those of the answers.
     """
 
     title: str
     text: str = ""
     table: tuple[tuple[str, ...], ...] = ()
     marked: tuple[int, ...] = ()
-    beside: "Part | None" = None
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,10 @@ class Views(Protocol):
     parallel.
     """
 
-    def documents(self, docs: Sequence[Mapping[str, Any]]) -> Sequence[DocumentView]:
-        """Shows documents as lm-eval logged them."""
+    def documents(
+        self, docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
+    ) -> Sequence[DocumentView]:
+        """Shows documents as lm-eval logged them, each with its prompts."""
 
     def answers(
         self, docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]

@@ -30,7 +30,7 @@ Sample = Mapping[str, Any]
 def rows(
     run: ResultsFile,
     task: str,
-    logged: Iterable[Sample] | None = None,
+    logged: Iterable[tuple[str, Sample]] | None = None,
     *,
     items: tuple[str, ...] = (),
 ) -> "DataFrame":
@@ -39,7 +39,7 @@ def rows(
     Args:
         run: The results file.
         task: One of its tasks.
-        logged: Its samples, if they lie in no file.
+        logged: Its samples, each with its place, if they do not have to be read from the file.
         items: Columns of the documents that name a document instead of lm-eval's hash; "" where
             one is missing.
 
@@ -70,7 +70,7 @@ def rows(
         return document, id_, clusters, [{**always, **row} for row in scored]
 
     found = []
-    for place, sample in samples(run, task) if logged is None else (("", one) for one in logged):
+    for place, sample in samples(run, task) if logged is None else logged:
         try:
             if sample["metrics"]:  # an answer was missing
                 found.append(read(sample))

@@ -200,6 +200,17 @@ def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
     return pd.DataFrame({measure.name: of_document, CLUSTER: first[CLUSTER]})
 
 
+def of_documents(rows: "DataFrame", question: Question) -> "Series":
+    """By document its own value, whatever the statistic: a mean, a contrast, or its F1."""
+    measure = question.measure
+    rows = _asked(rows, Question(measure.model_copy(update={"shared": {}}), question.where))
+    if measure.statistic == "micro_f1":
+        sums = rows.groupby(DOCUMENT, sort=False)[list(measure.value)].sum()
+        hits, predicted, gold = (sums[name] for name in measure.value)
+        return 2 * hits / (predicted + gold)
+    return document_values(rows, measure)[measure.name]
+
+
 def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -> Figure:
     """The paper's bootstrap: 200 times, the figure of 100 documents drawn with replacement.
 

@@ -103,6 +103,8 @@ def test_the_wheel_holds_package_tasks_and_start_up_file(wheel: Path) -> None:
         "benchmarks/lieder/mini.yaml",
         "benchmarks/diner/mini/recipes.yaml",
         "leaderboard/assets/page.html",
+        "leaderboard/assets/dataTables.min.js",
+        "leaderboard/assets/dataTables.LICENSE.txt",
     ):
         assert f"lm_eval_ext/{data_file}" in names
     assert not [name for name in names if name.startswith(("tests/", "docs/", "tasks/", "bench/"))]

@@ -1,4 +1,4 @@
-"""A page of two models with hostile and unusual content, and a browser to show it."""
+"""A page of models with hostile and unusual content, and a browser to show it."""
 
 import shutil
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ FACTS = (
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two models: A is right on 0 to 29, B on 20 to 39; B lacks a task and says other things."""
+    """A is right on 0 to 29, B on 20 to 39; B lacks a task and says other things; six more."""
     folder = tmp_path_factory.mktemp("results")
     write_run(folder / "a" / "1", "model A", "some_task", rows(set(range(30))))
     write_run(folder / "b" / "1", f"model B {HOSTILE}", "some_task", rows(set(range(20, 40))))
@@ -54,6 +54,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     b = FACTS.format(family="Lake", size="350M", weights="closed", licence=HOSTILE.replace("'", ""))
     for name, facts in (("a", a), ("b", b)):
         (folder / name / "model.yaml").write_text(facts)
+    for number in range(6):  # with eight models, one can look for a name
+        write_run(folder / f"c{number}", f"other {number}", "some_task", rows(set(range(number))))
     return folder
 
 

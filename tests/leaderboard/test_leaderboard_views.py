@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from lm_eval.tasks import TaskManager
+from support.page import answers as said_by
+from support.page import samples_in
 from support.results_files import DATE, write_run
 
 from lm_eval_ext.cards import cards
@@ -48,7 +50,7 @@ def test_embedded_documents(name: str, manager: TaskManager, kept_cache: Path) -
     benchmark = name.partition("_")[0]
     view = import_module(f"lm_eval_ext.benchmarks.{benchmark}.view")
     docs = documents(manager, name, kept_cache)
-    shown = view.documents(docs)
+    shown = view.documents(docs, [[]] * len(docs))
     answered = view.answers(docs, answers(name, docs))
     assert len(shown) == len(answered) == len(docs)
     assert all(one.title and one.gold for one in shown)
@@ -64,15 +66,13 @@ def test_both_results_of_a_query(manager: TaskManager, kept_cache: Path) -> None
     from lm_eval_ext.benchmarks.magnifico import view
 
     docs = documents(manager, "magnifico_mini", kept_cache)
-    answered = view.answers(docs, answers("magnifico_mini", docs))
-    for one in answered[:-1]:
-        (gold,) = one.parts
-        assert gold.beside is not None
-        assert gold.table == gold.beside.table != ()
-        assert gold.marked == gold.beside.marked == ()
-    (gold,) = answered[-1].parts
-    assert gold.beside is not None
-    assert gold.table and "nowhere" in gold.beside.text
+    golds = [one.parts[0] for one in view.documents(docs, [[]] * len(docs))]
+    assert all(part.beside for part in golds), "once, beside those of the answers"
+    answered = [one.parts[0] for one in view.answers(docs, answers("magnifico_mini", docs))]
+    for gold, answer in zip(golds[:-1], answered[:-1], strict=True):
+        assert gold.table == answer.table != ()
+        assert gold.marked == answer.marked == ()
+    assert golds[-1].table and "nowhere" in answered[-1].text
     assert view.answers(docs[:1], [[""]])[0].parts == ()
 
 
@@ -81,57 +81,102 @@ def rows_of(*rows: tuple[Any, ...]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("gold", "answer", "marked"),
+    ("gold", "answer", "missing", "marked"),
     [
         # Nothing is marked in rows that are equal, whatever their order and their numbers' types.
-        ([(1, "x"), (2, "y")], [(2, "y"), (1, "x")], ((), ())),
-        ([(1, None)], [(1.0, None)], ((), ())),
-        ([(0.1 + 0.2, "x")], [(0.3, "x")], ((), ())),
-        ([], [], ((), ())),
+        ([(1, "x"), (2, "y")], [(2, "y"), (1, "x")], 0, ()),
+        ([(1, None)], [(1.0, None)], 0, ()),
+        ([(0.1 + 0.2, "x")], [(0.3, "x")], 0, ()),
+        ([], [], 0, ()),
         # What only one of the two has is marked, and what one has too often.
-        ([(1, "x"), (2, "y")], [(1, "x"), (2, "z")], ((1,), (1,))),
-        ([(1, "x")], [(1, "x"), (1, "x")], ((), (1,))),
-        ([(1, "x")], [("1", "x")], ((0,), (0,))),
-        ([(None, "x")], [("", "x")], ((0,), (0,))),
-        ([(1, "x")], [], ((0,), ())),
-        ([(1, "x")], [(1,)], ((0,), (0,))),
+        ([(1, "x"), (2, "y")], [(1, "x"), (2, "z")], 1, (1,)),
+        ([(1, "x")], [(1, "x"), (1, "x")], 0, (1,)),
+        ([(1, "x")], [("1", "x")], 1, (0,)),
+        ([(None, "x")], [("", "x")], 1, (0,)),
+        ([(1, "x")], [], 1, ()),
+        ([(1, "x")], [(1,)], 1, (0,)),
     ],
 )
-def test_rows_that_differ_are_marked(gold: Any, answer: Any, marked: Any) -> None:
+def test_rows_that_differ_are_marked(gold: Any, answer: Any, missing: int, marked: Any) -> None:
     from lm_eval_ext.benchmarks.magnifico import view
 
-    (part,) = view._both(rows_of(*gold), rows_of(*answer))
-    assert part.beside is not None
-    assert (part.marked, part.beside.marked) == marked
+    part = view._compared(rows_of(*gold), rows_of(*answer))
+    assert part.marked == marked
+    assert part.title.endswith("missing") == bool(missing)
+    assert f"{missing} of the gold's are missing" in part.title or not missing
 
 
 def test_a_row_that_differs_is_shown_among_many() -> None:
     from lm_eval_ext.benchmarks.magnifico import view
 
     many = [(number, "x") for number in range(100)]
-    (part,) = view._both(rows_of(*many), rows_of(*many[:60], (60, "y"), *many[61:]))
-    assert part.beside is not None
-    assert part.beside.table[-1] == ("60", "y")
-    assert part.beside.marked == (view.MOST_ROWS - 1,)
-    assert part.beside.title == "What the answer returns, 100 rows of which 8 are shown"
+    part = view._compared(rows_of(*many), rows_of(*many[:60], (60, "y"), *many[61:]))
+    assert part.table[-1] == ("60", "y")
+    assert part.marked == (view.MOST_ROWS - 1,)
+    assert part.title == (
+        "What it returns, 100 rows of which 8 are shown; 1 of the gold's are missing"
+    )
 
 
-def test_why_each_demonstration_was_chosen(manager: TaskManager, kept_cache: Path) -> None:
+def test_the_demonstrations_text_stands_beside_why_each_was_chosen(
+    manager: TaskManager, kept_cache: Path
+) -> None:
     from lm_eval_ext.benchmarks.conceptual import view
 
-    docs = documents(manager, "conceptual_mini", kept_cache)
-    at_random, sharing = view.documents(docs)[0].parts
-    assert [why for _, why in at_random.table[1:]] == docs[0]["random_why"]
-    assert [name for name, _ in sharing.table[1:]] == docs[0]["concept_demonstrations"]
+    (doc, *_) = documents(manager, "conceptual_mini", kept_cache)
+    asked = ("one? Prediction: a", "two\nlines? Prediction: b", "c Prediction: c", "d? Prediction:")
+    prompt = "\n".join(f"Input: {text}" for text in asked)
+    ((at_random, sharing),) = (one.parts for one in view.documents([doc], [[prompt, "other"]]))
+    assert [text for text, _ in at_random.table[1:]] == [
+        "one? Prediction: a", "two\nlines? Prediction: b", "c Prediction: c",
+    ]  # fmt: skip
+    assert [why for _, why in at_random.table[1:]] == doc["random_why"]
+    assert [name for name, _ in sharing.table[1:]] == doc["concept_demonstrations"], "no texts"
 
 
-def test_the_likeliest_continuation_comes_first() -> None:
+def test_comparisons_that_failed_come_first_by_how_many_nats(
+    manager: TaskManager, kept_cache: Path
+) -> None:
+    """All right but one: the singular after two goats is more probable than after one."""
     from lm_eval_ext.benchmarks.lieder import view
 
-    doc = {"condition": ["a", "b", "c"]}
-    (shown,) = view.answers([doc], [["[-3.0, False]", "-1.5", "broken"]])
-    assert shown.answer == "likeliest: b"
-    assert shown.parts[0].table[1:] == (("b", "-1.500"), ("a", "-3.000"))
+    (doc, *_) = documents(manager, "lieder_mini", kept_cache)
+    likely = dict.fromkeys(doc["condition"], -9.0)
+    likely |= {name: -3.0 - place / 2 for place, name in enumerate(doc["felicitous"])}
+    likely["neg_pos_s"], likely["pos_neg_s"], likely["pos_pos_s"] = -2.0, -3.0, -2.5
+    likely["neg_pos_p"], likely["pos_pos_p"] = -8.0, -1.0
+    asked = [f"[{likely[name]}, False]" for name in doc["condition"]]
+    (shown,) = view.answers([doc], [asked])
+    assert shown.answer == "16 of 17 comparisons right"
+    _, first, *others = shown.parts[0].table
+    item = doc["item"]
+    what = f"the {item}: a {item}, no {item} > a {item}, a {item}"
+    assert first == ("wrong", what, "-0.50")
+    assert shown.parts[0].marked == (0,) and {row[0] for row in others} == {"right"}
+    (broken,) = view.answers([doc], [["broken"]])
+    assert broken.answer == "(no log-probabilities)"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("烤鸡翅", ["hit", "hit"]),
+        ("蒸鸡翅", ["hit", "missing", "extra"]),
+        ("烤鸡翅鸡翅", ["hit", "hit"]),
+    ],
+)
+def test_components_of_a_name_are_hit_missing_or_extra(answer: str, said: list[str]) -> None:
+    from lm_eval_ext.benchmarks.diner import view
+
+    (shown,) = view.answers([{"answer": "烤鸡翅"}], [[answer]])
+    assert sorted(row[2] for row in shown.parts[0].table[1:]) == sorted(said)
+
+
+def test_a_name_that_does_not_parse_is_said() -> None:
+    from lm_eval_ext.benchmarks.diner import view
+
+    (shown,) = view.answers([{"answer": "烤鸡翅"}], [["x"]])
+    assert "does not parse" in shown.parts[0].text
 
 
 def test_samples_of_another_version_are_shown_as_text(tmp_path: Path) -> None:
@@ -139,9 +184,9 @@ def test_samples_of_another_version_are_shown_as_text(tmp_path: Path) -> None:
         {"doc": {"item": "dog"}, "prompt": "A dog.", "target": "x", "answer": "y", "score": 0.0}
     ]
     write_run(tmp_path, "one", "lieder_mini", rows, metric="direct/mean", date=DATE)
-    build([tmp_path], tmp_path / "site")
-    (index,) = (tmp_path / "site").rglob("index.js")
-    assert "A dog." in index.read_text()
+    content = samples_in(build([tmp_path], tmp_path / "site"))["lieder_mini"]
+    assert content["documents"][0][:3] == ["A dog.", "", "x"]
+    assert said_by(content, "one") == ["y"]
 
 
 def test_every_benchmark_has_a_view() -> None:

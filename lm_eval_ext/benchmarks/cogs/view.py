@@ -6,8 +6,11 @@ from typing import Any
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
 
-def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
+def documents(
+    docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
+) -> list[DocumentView]:
     """Sentences and logical forms; for a task that asks twice, both forms."""
+    del prompts
     return [_document(doc) for doc in docs]
 
 
@@ -25,4 +28,5 @@ def _document(doc: Mapping[str, Any]) -> DocumentView:
     sentence = str(doc.get("sentence") or doc.get("input") or (doc.get("context") or [""])[0])
     whys = list(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False))
     parts = (Part("Why each example was shown", table=(("example", "why"), *whys)),) if whys else ()
-    return DocumentView(f"{sentence} ({doc['type']})", "\n".join(map(str, forms)), parts)
+    kind = doc["type"].replace("_", " ")
+    return DocumentView(f"{sentence} ({kind})", "\n".join(map(str, forms)), parts)

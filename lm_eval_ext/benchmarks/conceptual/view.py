@@ -1,5 +1,6 @@
 """How reports show a sample: all answers, and why each demonstration was chosen."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,30 +13,36 @@ _SELECTIONS = {
 }
 
 
-def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
-    """Questions, with the demonstrations of both selections."""
+_FRAME = re.compile(r"(?:^|\n)Input: ")
+
+
+def documents(
+    docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
+) -> list[DocumentView]:
+    """Questions, with the demonstrations of each selection as the first template shows them."""
     return [
         DocumentView(
             title=f"{doc['input']} ({doc['concept']})",
             gold=str(doc["answer"]),
             parts=tuple(
-                Part(
-                    f"Demonstrations {words}",
-                    table=(
-                        ("demonstration", "why"),
-                        *zip(
-                            map(str, doc[f"{name}_demonstrations"]),
-                            map(str, doc[f"{name}_why"]),
-                            strict=True,
-                        ),
-                    ),
-                )
-                for name, words in _SELECTIONS.items()
-                if doc.get(f"{name}_demonstrations")
+                Part(f"Demonstrations {_SELECTIONS[name]}", table=_demonstrations(doc, name, text))
+                for name, text in zip(_selections(doc), own, strict=False)
             ),
         )
-        for doc in docs
+        for doc, own in zip(docs, prompts, strict=True)
     ]
+
+
+def _selections(doc: Mapping[str, Any]) -> list[str]:
+    return [name for name in _SELECTIONS if doc.get(f"{name}_demonstrations")]
+
+
+def _demonstrations(doc: Mapping[str, Any], name: str, prompt: str) -> tuple[tuple[str, ...], ...]:
+    """Each demonstration's text, or its id where the prompt has another format, and the reason."""
+    ids, whys = doc[f"{name}_demonstrations"], doc[f"{name}_why"]
+    texts = _FRAME.split(prompt)[1:-1]
+    shown = texts if len(texts) == len(ids) else map(str, ids)
+    return (("demonstration", "why"), *zip(shown, map(str, whys), strict=True))
 
 
 def answers(
@@ -54,8 +61,7 @@ def _asked(doc: Mapping[str, Any]) -> list[str]:
     """What each request asks, in words."""
     templates = doc.get("templates") or [""]
     return [
-        f"{f'{template}, ' if len(templates) > 1 else ''}after demonstrations {words}"
+        f"{f'{template}, ' if len(templates) > 1 else ''}after demonstrations {_SELECTIONS[name]}"
         for template in templates
-        for name, words in _SELECTIONS.items()
-        if doc.get(f"{name}_demonstrations")
+        for name in _selections(doc)
     ]

@@ -1,22 +1,27 @@
-"""How samples look on the leaderboard page: recipe, dish, and reasons for demonstrations."""
+"""How reports show a sample: the recipe, and which components of the name were hit."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
+from lm_eval_ext.benchmarks.diner.glossary import Glossary
+from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
 
-def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
+def documents(
+    docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
+) -> list[DocumentView]:
     """Shows each recipe's dish, instruction and demonstrations."""
+    del prompts
     return [_document(doc) for doc in docs]
 
 
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """Shows the name found in each answer, or the answers about components."""
-    del docs
-    return [AnswerView("\n".join(one)) for one in answers]
+    """Shows the name in each answer with its components, or the answers about components."""
+    return [_answer(str(doc["answer"]), one) for doc, one in zip(docs, answers, strict=True)]
 
 
 def _document(doc: Mapping[str, Any]) -> DocumentView:
@@ -25,3 +30,40 @@ def _document(doc: Mapping[str, Any]) -> DocumentView:
     if whys:
         parts.append(Part("Why each recipe was shown", table=(("recipe", "why"), *whys)))
     return DocumentView(f"{doc['answer']} ({doc['category']})", str(doc["answer"]), tuple(parts))
+
+
+def _answer(gold: str, answers: Sequence[str]) -> AnswerView:
+    if len(answers) > 1:
+        asked = zip(ASKED_KINDS, answers, strict=False)
+        return AnswerView("\n".join(f"{kind}: {answer}" for kind, answer in asked))
+    answer = "".join(answers)
+    glossary = next((one for one in _glossaries() if one.parse(gold)), None)
+    wanted, found = (glossary.parse(gold), glossary.parse(answer)) if glossary else (None, None)
+    if not wanted:
+        return AnswerView(answer)
+    if found is None:
+        note = "The name does not parse; its components are estimated (docs/benchmarks/diner.md)."
+        return AnswerView(answer, (Part("Components", text=note),))
+    rows = [
+        (one.name, one.kind, "hit" if one in found and one in wanted
+         else "missing" if one in wanted else "extra")
+        for one in dict.fromkeys((*wanted, *found))
+    ]  # fmt: skip
+    marked = tuple(place for place, row in enumerate(rows) if row[2] != "hit")
+    return AnswerView(
+        answer, (Part("Components", table=(("component", "kind", ""), *rows), marked=marked),)
+    )
+
+
+@cache
+def _glossaries() -> tuple[Glossary, ...]:
+    """That of the embedded recipes and, if available locally, the published one."""
+    from lm_eval_ext import data
+    from lm_eval_ext.benchmarks.diner import mini
+    from lm_eval_ext.benchmarks.diner.load import SOURCE
+
+    found = [mini.glossary()]
+    if data.available(SOURCE):
+        paths = {file.name: file.path for file in data.require_all(SOURCE).files}
+        found.append(Glossary.read(paths["glossary"]))
+    return tuple(found)

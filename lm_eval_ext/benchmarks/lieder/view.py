@@ -1,24 +1,31 @@
-"""How reports show a sample: its continuations, and how probable each one was."""
+"""How reports show a sample: its sentences, and which comparisons failed by how many nats."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lm_eval_ext.benchmarks.lieder.score import comparisons_of
+from lm_eval_ext.cards import cards
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part, log_probability
 
 
-def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
-    """Contexts with their continuations, and which of them are felicitous."""
+def documents(
+    docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
+) -> list[DocumentView]:
+    """Each context with its continuations, and which of them are felicitous."""
+    del prompts
+    word = cards()["lieder"].word
     return [
         DocumentView(
-            title=f"{doc['item']} ({doc['family']}): {doc['context'][0]}",
-            gold=", ".join(doc["felicitous"]),
+            title=f"{doc['item']}, {word(doc['family'])}: {doc['context'][0]}",
+            gold=f"{len(doc['felicitous'])} of {len(doc['condition'])} are felicitous; "
+            "each should be more probable than what it is compared with",
             parts=(
                 Part(
                     "Contexts and continuations",
                     table=(
-                        ("condition", "felicitous", "context", "continuation"),
+                        ("context", "continuation", "felicitous"),
                         *(
-                            (name, "yes" if name in doc["felicitous"] else "", context, then)
+                            (context, then.strip(), "yes" if name in doc["felicitous"] else "")
                             for name, context, then in zip(
                                 doc["condition"], doc["context"], doc["continuation"], strict=True
                             )
@@ -34,19 +41,28 @@ def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """The log-probability of each continuation, the most probable first."""
+    """The comparisons of log-probabilities, those that failed first."""
     return [_answer(doc, one) for doc, one in zip(docs, answers, strict=True)]
 
 
 def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
-    likely = [
-        (name, value)
+    words = cards()["lieder"].words
+    known = {
+        name: value
         for name, answer in zip(doc["condition"], answers, strict=False)
         if (value := log_probability(answer)) is not None
-    ]
-    likely.sort(key=lambda one: -one[1])
-    rows = [(name, f"{value:.3f}") for name, value in likely]
-    return AnswerView(
-        answer=f"likeliest: {rows[0][0]}" if rows else "(no log-probabilities)",
-        parts=(Part("Log-probabilities", table=(("condition", "log-probability"), *rows)),),
+    }
+    found = sorted(
+        (known[one.better] - known[one.worse], words[one.name].replace("dog", doc["item"]))
+        for one in comparisons_of(doc["experiment"])
+        if one.better in known and one.worse in known
     )
+    if not found:
+        return AnswerView("(no log-probabilities)")
+    rows = [("right" if nats > 0 else "wrong", what, f"{nats:+.2f}") for nats, what in found]
+    wrong = tuple(place for place, row in enumerate(rows) if row[0] == "wrong")
+    return AnswerView(
+        f"{len(rows) - len(wrong)} of {len(rows)} comparisons right",
+        (Part("Comparisons", table=(("", "more probable > less probable", "nats"), *rows),
+              marked=wrong),),
+    )  # fmt: skip

@@ -1,7 +1,7 @@
 """How samples look on the leaderboard page: both queries and the rows that they return."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,48 +11,58 @@ from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
 MOST_ROWS = 8
 _CELL = 80
+_RETURNS = "What it returns"
 _DIGITS = 9
 """Of numbers that count as equal here; the scorer's rule is in docs/sql.md."""
 
 
-def documents(docs: Sequence[Mapping[str, Any]]) -> list[DocumentView]:
-    """Shows the question and the gold query."""
+def documents(
+    docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
+) -> list[DocumentView]:
+    """Shows the question, the gold query and what it returns."""
+    del prompts
+    queries = [str(doc["query"]) for doc in docs]
     return [
         DocumentView(
-            title=f"{doc['question']} ({doc['form']}: {doc['interpretation']})",
-            gold=str(doc["query"]),
+            title=f"{doc['question']} ({doc['form']}: {doc['interpretation'].replace('_', ' ')})",
+            gold=query,
+            parts=() if result is None else (replace(_part(_RETURNS, result), beside=True),),
         )
-        for doc in docs
+        for doc, query, result in zip(docs, queries, _results(docs, queries), strict=True)
     ]
 
 
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """Shows the query found in each answer, and the rows of both queries, their differences marked.
+    """Shows the query found in each answer, and its rows, those that the gold lacks marked."""
+    queries = [one[0] if one else "" for one in answers]
+    golds = _results(docs, [str(doc["query"]) for doc in docs])
+    return [
+        AnswerView(
+            query or "(no query in the answer)",
+            () if not query or result is None else (_compared(gold, result),),
+        )
+        for query, gold, result in zip(queries, golds, _results(docs, queries), strict=True)
+    ]
 
-    Queries run in the guarded process; there are no rows where the database isn't available.
-    """
+
+def _results(docs: Sequence[Mapping[str, Any]], queries: Sequence[str]) -> list[Any]:
+    """What each query returns on the original database; None where that is not available."""
     from lm_eval_ext.sql import Executor
 
     places = _databases()
-    queries = [one[0] if one else "" for one in answers]
     with Executor(workers=1) as executor:
 
         @cache
         def run(db_id: str, query: str) -> Any:
             return _result(executor, places[db_id], query)
 
-        parts = [
-            _both(run(db_id, str(doc["query"])), run(db_id, query))
-            if query and (db_id := str(doc["db_id"]).casefold()) in places
-            else ()
-            for doc, query in zip(docs, queries, strict=True)
+        names = [str(doc["db_id"]).casefold() for doc in docs]
+        return [
+            run(name, query) if query and name in places else None
+            for name, query in zip(names, queries, strict=True)
         ]
-    return [
-        AnswerView(query or "(no query in the answer)", part)
-        for query, part in zip(queries, parts, strict=True)
-    ]
 
 
 def _result(executor: Any, database: Path, query: str) -> Any:
@@ -65,13 +75,13 @@ def _result(executor: Any, database: Path, query: str) -> Any:
         return str(error)
 
 
-def _both(gold: Any, answer: Any) -> tuple[Part]:
-    """The results of both queries on the original database, side by side."""
-    marked: tuple[set[int], set[int]] = (set(), set())
-    if not isinstance(gold, str) and not isinstance(answer, str):
-        marked = _differing(gold.rows, answer.rows), _differing(answer.rows, gold.rows)
-    beside = _part("What the answer returns", answer, marked[1])
-    return (replace(_part("What the gold returns", gold, marked[0]), beside=beside),)
+def _compared(gold: Any, answer: Any) -> Part:
+    if isinstance(gold, str) or isinstance(answer, str):
+        return _part(_RETURNS, answer)
+    lacking = len(_differing(gold.rows, answer.rows))
+    part = _part(_RETURNS, answer, _differing(answer.rows, gold.rows))
+    return replace(part, title=f"{part.title}; {lacking} of the gold's are missing" if lacking
+                   else part.title)  # fmt: skip
 
 
 def _differing(rows: Sequence[Sequence[Any]], others: Sequence[Sequence[Any]]) -> set[int]:
@@ -90,7 +100,7 @@ def _key(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(float(f"{v:.{_DIGITS}g}") if isinstance(v, (int, float)) else v for v in row)
 
 
-def _part(title: str, result: Any, marked: set[int]) -> Part:
+def _part(title: str, result: Any, marked: Collection[int] = ()) -> Part:
     """Shows the first rows of a result, those that are marked before the others."""
     if isinstance(result, str):
         return Part(title, text=result)

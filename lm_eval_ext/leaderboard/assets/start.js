@@ -1,2 +1,0 @@
-address.restore();
-address.go();
