@@ -31,10 +31,14 @@ def plot(
     show: Annotated[
         bool, typer.Option("--list", help="List the figures, and what they need.")
     ] = False,
-    width: Annotated[float, typer.Option(help="Width in inches, such as 3.25 for a column.")] = 10,
+    width: Annotated[
+        float, typer.Option(min=1, max=60, help="Width in inches, such as 3.25 for a column.")
+    ] = 10,
     font: Annotated[str, typer.Option(help="A font family, such as 'Times New Roman'.")] = "",
-    font_size: Annotated[float, typer.Option(help="Size of letters in points.")] = 11,
-    ppi: Annotated[float, typer.Option(help="Pixels per inch of PNG.")] = 144,
+    font_size: Annotated[
+        float, typer.Option(min=3, max=60, help="Size of letters in points.")
+    ] = 11,
+    ppi: Annotated[float, typer.Option(min=36, max=1200, help="Pixels per inch of PNG.")] = 144,
     theme: Annotated[str, typer.Option(help="light or dark.")] = "light",
     title: Annotated[bool, typer.Option(help="Put the title above the figure.")] = True,
 ) -> None:

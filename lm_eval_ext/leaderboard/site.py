@@ -76,7 +76,7 @@ class Column:
         """What is measured, how to read it, and what one types to ask for it."""
         measure = self.measure
         told = [
-            f"{self.head}: {self.title}" if self.title else self.head,
+            self.title or self.head,
             _WORDS.get(measure.unit, ""),
             "lower is better" if measure.lower_is_better else "higher is better",
             f"chance {self.number(measure.chance)}" if measure.chance is not None else "",
@@ -113,7 +113,7 @@ class Table:
     @property
     def is_wide(self) -> bool:
         """Whether it is read more easily with a row for each metric."""
-        return len(self.columns) > max(len(self.rows) + len(self.published), 4)
+        return len(self.columns) > max(len(self.rows), 4)
 
 
 @dataclass(frozen=True)

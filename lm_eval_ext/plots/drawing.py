@@ -4,14 +4,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_path
-from lm_eval_ext.errors import LmEvalExtError, OptionError
-from lm_eval_ext.plots.figures import Figure, declared, figure_of, figures
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.plots.figures import Figure, attempts, figure_of, figures
 from lm_eval_ext.plots.theme import THEMES
 from lm_eval_ext.results.models import Model
 
@@ -21,8 +20,6 @@ VERSION = "6.4"
 """Of Vega-Lite."""
 
 POINTS_PER_INCH = 72
-
-LIMITS = {"width": (1.0, 60.0), "font_size": (3.0, 60.0), "ppi": (36.0, 1200.0)}
 
 _ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 """Vega's, of groups without a name: the whole has one."""
@@ -88,8 +85,8 @@ def themed(
     for _ in range(3):
         chart: Any = figure.chart(colours, width=inner, font=size.font_size)
         spec: dict[str, Any] = chart.to_dict()
-        measured = _WIDTH.search(_converter().vegalite_to_svg(spec, vl_version=VERSION))
-        extra = wanted - float(measured[1]) if measured else 0.0
+        (measured, *_) = _WIDTH.findall(_converter().vegalite_to_svg(spec, vl_version=VERSION))
+        extra = wanted - float(measured)
         if abs(extra) < 1 or inner + extra < size.font_size * 3:
             break
         inner += extra
@@ -109,15 +106,9 @@ def _converter() -> Any:
 
 def listed(models: Sequence[Model]) -> list[tuple[str, str]]:
     """Each figure's name and title, with what is missing in the results of these models."""
-    found = []
-    for one in (one for group in declared().values() for one in group):
-        why = ""
-        try:
-            figure_of(one.name, models)
-        except LmEvalExtError as error:
-            why = f" ({error})"
-        found.append((one.name, one.title + why))
-    return found
+    return [
+        (one.name, one.title + (f" ({why})" if why else "")) for one, _, why in attempts(models)
+    ]
 
 
 def write(
@@ -144,28 +135,15 @@ def write(
     """
     if theme not in ("light", "dark"):
         raise OptionError(f"--theme is {theme!r}; use light or dark")
-    for option, (low, high) in LIMITS.items():
-        if not low <= (given := getattr(size, option)) <= high:
-            name = option.replace("_", "-")
-            raise OptionError(f"--{name} is {given:g}; use a number from {low:g} to {high:g}")
     if output is None:
         raise OptionError("name a file or a folder to draw into with -o, or use --list")
-    format_ = output.suffix.removeprefix(".").casefold()
-    if format_ and (format_ not in FORMATS or len(names) != 1):
-        raise OptionError(
-            f"-o {output}: name one --figure and a file .{', .'.join(FORMATS)}, or a folder "
-            "without a suffix"
-        )
-    known = [one.name for group in declared().values() for one in group]
-    for name in names:
-        if name not in known:
-            close = get_close_matches(name, known, n=3, cutoff=0.4) or known
-            raise OptionError(f"there is no figure {name!r}; is it one of {', '.join(close)}?")
+    if output.suffix and len(names) != 1:
+        raise OptionError(f"-o {output}: name one --figure, or a folder without a suffix")
     found = [figure_of(name, models) for name in names] or figures(models)
     if not found:
         raise OptionError("these results have no figure; --list says what figures need")
     for figure in found:
-        path = output if format_ else output / f"{figure.name}.svg"
+        path = output if output.suffix else output / f"{figure.name}.svg"
         save(figure, path, size, theme=theme, titled=titled)
         yield path
 

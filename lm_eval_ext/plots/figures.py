@@ -4,8 +4,9 @@
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,11 +17,10 @@ from lm_eval_ext.errors import LmEvalExtError, OptionError
 from lm_eval_ext.plots.theme import Theme
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.ask import question_of
-from lm_eval_ext.results.files import model_file
+from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model
-from lm_eval_ext.stats.measures import LIMITS, Question
+from lm_eval_ext.stats.measures import LIMITS, Measure, Question
 from lm_eval_ext.stats.statistics import NONE, number
-from lm_eval_ext.text import quantity
 
 if TYPE_CHECKING:
     from altair import TopLevelMixin
@@ -31,7 +31,7 @@ Dimension = Literal["model", "task", "line", "metric", "part"]
 
 PUBLISHED = " (published)"
 
-COLUMNS = ("model", "task", "line", "metric", "part", "value", "low", "high", "published", "x")
+COLUMNS = ("model", "task", "line", "metric", "part", "value", "low", "high", "published")
 
 _LEAST_PANEL = 150
 """Points of width."""
@@ -56,8 +56,6 @@ class Declared(BaseModel):
         colours: What has a colour and a shape each.
         joined: Join the marks of a line, from one colour to the next.
         axis: Title of the axis of values; "" for the measure's.
-        x: Of a curve: the key of a model's file that has the number below its values.
-        published_x: These numbers of published models, by label.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -77,25 +75,17 @@ class Declared(BaseModel):
     colours: Dimension | Literal[""] = ""
     joined: bool = False
     axis: str = ""
-    x: str = ""
-    published_x: dict[str, float] = {}
-
-
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    figures: tuple[Declared, ...]
 
 
 @cache
-def declared() -> Mapping[str, tuple[Declared, ...]]:
-    """All figures by benchmark.
+def declared() -> Mapping[str, Declared]:
+    """All figures by name, which starts with that of the benchmark.
 
     Raises:
         DataError: A declaration is malformed; file and key are named.
     """
-    found = in_benchmarks("plots.yaml", TypeAdapter(_File))
-    return {name: file.figures for name, file in found.items()}
+    found = in_benchmarks("plots.yaml", TypeAdapter(tuple[Declared, ...]))
+    return {one.name: one for group in found.values() for one in group}
 
 
 @dataclass(frozen=True)
@@ -174,127 +164,88 @@ class Figure:
         import altair as alt
 
         about = self.declared
-        data = self.values.assign(chance=self.chance)
-        panels = list(dict.fromkeys(data[about.panels]))
+        panels = list(dict.fromkeys(self.values[about.panels]))
         columns = max(1, min(len(panels), int(width // _LEAST_PANEL)))
         columns = math.ceil(len(panels) / math.ceil(len(panels) / columns))
-        size = {"width": round(width / columns - font, 2)}
+        colours = self.values[about.colours].nunique() if about.colours and not about.joined else 1
+        each = int(width / columns - font)
         # Vega reads dots and brackets in names of fields only: data may have any text.
-        layer = alt.layer(*(self._curve if about.x else self._dots)(theme, font), data=data)
-        if not about.x:
-            count = data[about.lines].nunique()
-            colours = data[about.colours].nunique() if about.colours and not about.joined else 1
-            size["height"] = round(count * font * (0.8 + 0.9 * colours), 2)
-        found: Any = layer.properties(**size)
+        layers = alt.layer(*self._layers(theme, font), data=self.values.assign(chance=self.chance))
+        height = self.values[about.lines].nunique() * font * (0.8 + 0.9 * colours)
+        found: Any = layers.properties(width=each, height=round(height, 2))
         if panels != [""]:
             # What is compared stands on two lines.
             lines = "split(replace(datum.label, ' > ', '\\n> '), '\\n')"
-            header = alt.Header(title=None, labelLimit=int(size["width"]), labelExpr=lines)
+            header = alt.Header(title=None, labelLimit=each, labelExpr=lines)
             facet = alt.Facet(f"{about.panels}:N", sort=panels, header=header)
             found = found.facet(facet=facet, columns=columns)
         return found.configure(**theme.config(font))  # type: ignore[no-any-return]
 
-    def _dots(self, theme: Theme, font: float) -> Iterator[Any]:
+    def _layers(self, theme: Theme, font: float) -> Iterator[Any]:
         import altair as alt
 
         about = self.declared
-        lines = (
-            self.order()
-            if about.lines == "model"
-            else list(dict.fromkeys(self.values[about.lines]))
-        )
+        colour: dict[str, Any] = {"color": alt.value(theme.palette[0])}
+        marks: dict[str, Any] = {}
+        names = list(dict.fromkeys(self.values[about.lines]))
+        sort = self.order() if about.lines == "model" else names
         axis = alt.Axis(labelLimit=int(font * 18), title=None, ticks=False)
-        y = alt.Y(f"{about.lines}:N", sort=lines, axis=axis)
-        ticks = alt.Axis(tickCount=5)
-        x = alt.X("value:Q", title=self.axis, scale=alt.Scale(domain=list(self.ends)), axis=ticks)
-        base = alt.Chart().encode(y=y, **self._coloured(theme))
-        if about.colours and not about.joined:
-            names = list(dict.fromkeys(self.values[about.colours]))
-            base = base.encode(yOffset=alt.YOffset(f"{about.colours}:N", sort=names))
+        base = alt.Chart().encode(y=alt.Y(f"{about.lines}:N", sort=sort, axis=axis))
         if self.chance is not None:
             dotted = alt.Chart().mark_rule(strokeDash=[2, 3], color=theme.muted)
             yield dotted.encode(x=alt.X("chance:Q"))
         if self.ends[0] < 0:
             yield alt.Chart().mark_rule(color=theme.muted).encode(x=alt.datum(0))
         if about.joined:
-            yield (
-                alt.Chart()
-                .mark_line(color=theme.muted)
-                .encode(x="value:Q", y=y, detail=f"{about.lines}:N")
-            )
-        yield (
-            base.transform_filter("isValid(datum.low)")
-            .mark_rule(strokeWidth=font / 6)
-            .encode(x="low:Q", x2="high:Q")
-        )
-        yield from self._marks(base.encode(x=x), theme, font)
-
-    def _curve(self, theme: Theme, font: float) -> Iterator[Any]:
-        import altair as alt
-
-        title = self.declared.x.replace("_", " ")
-        scale = alt.Scale(type="symlog", constant=1e6)
-        y = alt.Y("value:Q", title=self.axis, scale=alt.Scale(domain=list(self.ends)))
-        x = alt.X("x:Q", title=title, scale=scale, axis=alt.Axis(format="~s", values=self._decades))
-        base = alt.Chart().encode(x=x, y=y, **self._coloured(theme, "line"))
-        yield base.mark_line(strokeWidth=font / 8)
-        yield base.transform_filter("isValid(datum.low)").mark_rule().encode(y="low:Q", y2="high:Q")
-        yield from self._marks(base, theme, font)
-
-    @property
-    def _decades(self) -> list[float]:
-        top = max(float(self.values["x"].max()), 1e6)
-        return [0.0, *(10.0**power for power in range(6, int(math.log10(top)) + 1))]
-
-    def _coloured(self, theme: Theme, field: str = "") -> dict[str, Any]:
-        import altair as alt
-
-        field = field or self.declared.colours
-        if not field:
-            return {"color": alt.value(theme.palette[0])}
-        names = list(dict.fromkeys(self.values[field]))
-        legend = alt.Legend(title=None, orient="bottom", columns=3, labelLimit=240)
-        scale = alt.Scale(range=theme.series(len(names)), domain=names)
-        shown = legend if len(names) > 1 else None
-        return {"color": alt.Color(f"{field}:N", scale=scale, legend=shown)}
-
-    def _marks(self, base: Any, theme: Theme, font: float) -> Iterator[Any]:
-        import altair as alt
-
+            yield base.mark_line(color=theme.muted).encode(x="value:Q", detail=f"{about.lines}:N")
+        if about.colours:
+            field = f"{about.colours}:N"
+            names = list(dict.fromkeys(self.values[about.colours]))
+            if not about.joined:
+                base = base.encode(yOffset=alt.YOffset(field, sort=names))
+            several = alt.Legend(title=None, orient="bottom", columns=3, labelLimit=240)
+            legend = several if len(names) > 1 else None
+            palette = [theme.palette[place % len(theme.palette)] for place in range(len(names))]
+            scale = alt.Scale(domain=names, range=palette)
+            colour = {"color": alt.Color(field, scale=scale, legend=legend)}
+            marks = {"shape": alt.Shape(field, scale=alt.Scale(domain=names), legend=legend)}
+        base = base.encode(**colour)
+        bars = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=font / 6)
+        yield bars.encode(x="low:Q", x2="high:Q")
+        scale = alt.Scale(domain=list(self.ends))
+        x = alt.X("value:Q", title=self.axis, scale=scale, axis=alt.Axis(tickCount=5))
+        tooltip = [name for name in COLUMNS if name != "published"]
+        base = base.encode(x=x, tooltip=tooltip, **marks)
         same = {"size": font * 5, "opacity": 1}
-        tooltip = [name for name in COLUMNS if name not in {"x", "published"}]
-        base = base.encode(tooltip=tooltip)
-        field = "line" if self.declared.x else self.declared.colours
-        if field and len(names := list(dict.fromkeys(self.values[field]))) > 1:
-            legend = alt.Legend(title=None, orient="bottom", columns=3, labelLimit=240)
-            scale = alt.Scale(domain=names)
-            base = base.encode(shape=alt.Shape(f"{field}:N", scale=scale, legend=legend))
         yield base.transform_filter("!datum.published").mark_point(filled=True, **same)
         yield base.transform_filter("datum.published").mark_point(fill=theme.paper, **same)
 
 
-def figures(models: Sequence[Model], *, only: Collection[str] = ()) -> list[Figure]:
-    """The figures that at least one model has a value for, in the order of the benchmarks."""
-    found = []
-    for name in [one.name for group in declared().values() for one in group]:
-        if not only or name in only:
-            try:
-                found.append(figure_of(name, models))
-            except LmEvalExtError:
-                continue
-    return found
+def attempts(models: Sequence[Model]) -> Iterator[tuple[Declared, Figure | None, str]]:
+    """Every figure in the order of the benchmarks; None where it cannot be drawn, and why."""
+    for name, one in declared().items():
+        try:
+            yield one, figure_of(name, models), ""
+        except LmEvalExtError as error:
+            yield one, None, str(error)
+
+
+def figures(models: Sequence[Model]) -> list[Figure]:
+    """The figures that at least one model has a value for."""
+    return [figure for _, figure, _ in attempts(models) if figure]
 
 
 def figure_of(name: str, models: Sequence[Model]) -> Figure:
     """A figure of these models.
 
     Raises:
-        OptionError: They have no value for it; the message says what is missing.
+        OptionError: There is no such figure, or these models have no value for it; the message
+            says what is missing.
     """
-    ((benchmark, about),) = (
-        (key, one) for key, group in declared().items() for one in group if one.name == name
-    )
-    card = cards()[benchmark]
+    if name not in declared():
+        close = get_close_matches(name, declared(), n=3, cutoff=0.4) or declared()
+        raise OptionError(f"there is no figure {name!r}; is it one of {', '.join(close)}?")
+    about, card = declared()[name], cards()[name.partition("-")[0]]
     there = {task for model in models for task in model.runs}
     tasks = about.tasks if there & set(about.tasks.values()) or not about.mini else about.mini
     if not there & set(tasks.values()):
@@ -303,24 +254,26 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
         raise OptionError(f"{name} needs results of {some}")
     rows: list[dict[str, Any]] = []
     missing: list[str] = []
-    questions: list[Question] = []
+    measures: list[Measure] = []
     for heading, task in tasks.items():
-        having = [model for model in models if task in model.runs]
-        for title, metric in about.metrics.items() if having else ():
+        having = {model.label: model.runs[task] for model in models if task in model.runs}
+        title, _, line = heading.partition(" / ")
+        for metric_title, metric in about.metrics.items() if having else ():
+            same = {"task": title, "line": line, "metric": metric_title}
             try:
-                question = _question(about, having[0], task, metric)
+                question = _question(about, next(iter(having.values())), task, metric)
             except LmEvalExtError as error:
                 missing.append(str(error))
                 continue
-            questions.append(question)
-            same = {"metric": title, **dict(zip(("task", "line"), _headings(heading), strict=True))}
-            cell = _Cell(about, task, question, card, same)
-            for model in having:
-                rows += _rows(cell, model, missing)
-            rows += list(_published(cell, {row["part"] for row in rows}))
-    if not any(not row["published"] for row in rows):
+            measures.append(question.measure)
+            own = list(_rows(having, task, question, card, missing))
+            own.sort(key=lambda row: row.pop("order"))
+            parts = {row["part"] for row in own}
+            rows += [{**same, **row} for row in (*own, *_published(about, task, question, card))
+                     if row["part"] in parts]  # fmt: skip
+    if not rows:
         raise OptionError(f"{name}: nothing to draw; {'; '.join(dict.fromkeys(missing))}")
-    measure = questions[0].measure
+    measure = measures[0]
     return Figure(
         about, frame_of(rows), measure.unit, about.axis or measure.title,
         _caption(about, rows, card, measure.chance), measure.chance, measure.lower_is_better,
@@ -332,77 +285,48 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> "DataFrame":
     import pandas as pd
 
     found = pd.DataFrame(rows, columns=list(COLUMNS))
-    return found.astype(dict.fromkeys(("value", "low", "high", "x"), "float64"))
+    return found.astype(dict.fromkeys(("value", "low", "high"), "float64"))
 
 
-def _headings(heading: str) -> tuple[str, str]:
-    task, _, line = heading.partition(" / ")
-    return task, line
+def _question(about: Declared, run: ResultsFile, task: str, metric: str) -> Question:
+    own = question_of(run, task, metric)
+    where = {**own.where, **about.where, about.by: about.values}
+    by = tuple(filter(None, [about.by]))
+    return Question(own.measure, {name: one for name, one in where.items() if one}, by)
 
 
-def _question(about: Declared, model: Model, task: str, metric: str) -> Question:
-    own = question_of(model.runs[task], task, metric)
-    by = (about.by,) if about.by else ()
-    only = {about.by: about.values} if about.values else {}
-    return Question(own.measure, {**own.where, **about.where, **only}, by)
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """A question about a task, and the headings of its values."""
-
-    about: Declared
-    task: str
-    question: Question
-    card: Card
-    headings: Mapping[str, str]
-
-
-def _rows(cell: _Cell, model: Model, missing: list[str]) -> Iterator[dict[str, Any]]:
-    about, task, question, card = cell.about, cell.task, cell.question, cell.card
-    run = model.runs[task]
-    x = quantity(model_file(run).get(about.x)) if about.x else None
-    if about.x and x is None:
-        missing.append(f"the file of {model.label} has no {about.x}")
-        return
-    try:
-        found = asked_figures(run, task, question)
-    except LmEvalExtError as error:
-        missing.append(f"{model.label}: {error}")
-        return
-    order: dict[tuple[str, ...], int] = {
-        (value,): place for place, value in enumerate(about.values)
-    }
-    for part, one in sorted(found, key=lambda one: order.get(tuple(one[0].values()), 0)):
-        if one.value is None:
-            undefined = f"{NONE}, since {question.measure.undefined}"
-            missing.append(f"{model.label}, {task}: {undefined}")
+def _rows(
+    runs: Mapping[str, ResultsFile], task: str, question: Question, card: Card, missing: list[str]
+) -> Iterator[dict[str, Any]]:
+    """The values of models, each with its place in the order that is declared."""
+    order = [one for facet in question.by for one in question.where.get(facet, ())]
+    for label, run in runs.items():
+        try:
+            found = asked_figures(run, task, question)
+        except LmEvalExtError as error:
+            missing.append(f"{label}: {error}")
             continue
-        family = str(model_file(run).get("family") or "these models")
-        shown = ", ".join(map(card.word, part.values()))
-        yield {
-            **cell.headings, **({"line": family} if about.x else {}), "model": model.label,
-            "part": shown, "value": one.value, "low": one.low, "high": one.high,
-            "published": False, "x": x,
-        }  # fmt: skip
+        for part, one in found:
+            if one.value is None:
+                missing.append(f"{label}, {task}: {NONE}, since {question.measure.undefined}")
+                continue
+            yield {
+                "model": label, "part": ", ".join(map(card.word, part.values())),
+                "value": one.value, "low": one.low, "high": one.high, "published": False,
+                "order": [order.index(value) for value in part.values() if order],
+            }  # fmt: skip
 
 
-def _published(cell: _Cell, there: Collection[str]) -> Iterator[dict[str, Any]]:
-    about, task, question, card = cell.about, cell.task, cell.question, cell.card
+def _published(
+    about: Declared, task: str, question: Question, card: Card
+) -> Iterator[dict[str, Any]]:
     for value in about.values or ("",):
-        part = {about.by: (value,)} if value else {}
-        shown = card.word(value)
-        if shown not in there:
-            continue
-        own = Question(question.measure, {**question.where, **part})
-        for label, published in card.published(task, own).items():
-            x = about.published_x.get(label)
-            if not about.x or x is not None:
-                line = {"line": label.partition(",")[0] + PUBLISHED} if about.x else {}
-                yield {
-                    **cell.headings, **line, "model": label + PUBLISHED, "part": shown,
-                    "value": published, "published": True, "x": x,
-                }  # fmt: skip
+        where = {**question.where, **({about.by: (value,)} if value else {})}
+        for label, published in card.published(task, Question(question.measure, where)).items():
+            yield {
+                "model": label + PUBLISHED, "part": card.word(value), "value": published,
+                "published": True,
+            }  # fmt: skip
 
 
 def _caption(

@@ -27,10 +27,6 @@ class Theme:
     palette: tuple[str, ...]
     font: str = "sans-serif"
 
-    def series(self, count: int) -> list[str]:
-        """As many colours; beyond the palette they repeat, and shapes tell them apart."""
-        return [self.palette[place % len(self.palette)] for place in range(count)]
-
     def config(self, size: float) -> dict[str, Any]:
         """Vega-Lite's ``config``, with letters of a size in pixels."""
         small = round(size * 0.92, 2)

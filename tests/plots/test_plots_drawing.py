@@ -6,7 +6,9 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.plots.drawing import Size, draw, themed, write
 from lm_eval_ext.plots.figures import Figure, figure_of
@@ -121,13 +123,11 @@ def test_the_command_writes_all_or_one(models: list[Model], tmp_path: Path) -> N
     [
         (["lider-1"], "a.svg", {}, "no figure 'lider-1'; is it one of lieder-1"),
         (["cogs-1"], "a.svg", {}, "cogs-1 needs results of cogs_unmodified_gen"),
-        (["lieder-1"], "a.gif", {}, "a file .svg, .pdf, .png, .html, .json"),
+        (["lieder-1"], "a.gif", {}, "a.gif: use .svg, .pdf, .png, .html, .json"),
         ([], "a.svg", {}, "name one --figure"),
         (["lieder-1"], None, {}, "name a file or a folder"),
         (["lieder-1"], "file/a.svg", {}, "cannot write"),
         (["lieder-1"], "a.svg", {"theme": "blue"}, "--theme is 'blue'; use light or dark"),
-        (["lieder-1"], "a.svg", {"size": Size(width=0)}, "--width is 0; use a number from 1"),
-        (["lieder-1"], "a.svg", {"size": Size(font_size=float("nan"))}, "--font-size is nan"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_line_and_no_file(
@@ -135,10 +135,9 @@ def test_what_cannot_be_drawn_is_one_line_and_no_file(
     options: dict[str, object], problem: str,
 ) -> None:  # fmt: skip
     (tmp_path / "file").write_text("in the way")
-    size = options.pop("size", Size())
     path = None if output is None else tmp_path / output
     with pytest.raises(OptionError, match=re.escape(problem)) as raised:
-        list(write(models, names, path, size, **options))  # type: ignore[arg-type]
+        list(write(models, names, path, Size(), **options))  # type: ignore[arg-type]
     assert "\n" not in str(raised.value)
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
@@ -150,3 +149,9 @@ def test_without_the_extra_one_line_says_what_to_install(
     with pytest.raises(OptionError, match=re.escape('pip install "lm-eval-ext[plot]"')):
         list(write(models, ["lieder-1"], tmp_path / "a.svg", Size()))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", [["--width", "0"], ["--font-size", "61"], ["--ppi", "10"]])
+def test_sizes_that_no_figure_can_have_are_refused(folder: Path, option: list[str]) -> None:
+    done = CliRunner().invoke(app, ["plot", str(folder), "--figure", "lieder-1", *option])
+    assert done.exit_code == 2 and option[0] in done.output

@@ -15,12 +15,11 @@ from lm_eval_ext.results.ask import asked, question_of
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.models import Model, read_models
 
-ALL = [(name, one) for name, group in declared().items() for one in group]
 
-
-@pytest.mark.parametrize(("benchmark", "figure"), ALL, ids=[one.name for _, one in ALL])
-def test_declarations_name_what_there_is(benchmark: str, figure: Declared) -> None:
-    card = cards()[benchmark]
+@pytest.mark.parametrize("figure", declared().values(), ids=declared())
+def test_declarations_name_what_there_is(figure: Declared) -> None:
+    card = cards()[figure.name.partition("-")[0]]
+    assert figure.reading.endswith("."), "a sentence that says how to read it"
     for task in (*figure.tasks.values(), *figure.mini.values()):
         assert card_of(task) is card
     for metric in filter(None, figure.metrics.values()):
