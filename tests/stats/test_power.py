@@ -68,7 +68,7 @@ def test_stated_variance_is_that_of_binary_answers() -> None:
 
 
 def test_the_test_that_compare_makes_finds_as_much() -> None:
-    """Normal clusters, 2,000 evaluations; docs/power.py has the binary ones."""
+    """Normal clusters, 2,000 evaluations; docs/power.csv has the binary ones."""
     clusters = clusters_needed(0.1, 0.25**2, power=0.8)
     assert clusters == 52
     spec = spec_from_file_location("simulated_power", ROOT / "docs" / "power.py")
