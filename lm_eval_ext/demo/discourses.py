@@ -87,7 +87,8 @@ def _of_mini(rng: random.Random) -> Pair:
     item = rng.choice(items())
     first, second = rng.sample(_names(), 2)
     if rng.random() < ONE_CLAUSE:
-        context, number = _one_clause(item, first, rng)
+        context, number = rng.choice(lexicon("discourses")["one_clause"])
+        context = context.format(item=item, name=first)
     else:
         contexts = mini.FAMILIES[rng.choice(tuple(mini.FAMILIES))](item, first, second)
         name = rng.choice(tuple(contexts))
@@ -110,19 +111,4 @@ def _definite(item: Item, number: str, rng: random.Random) -> str:
     singular, plural = rng.choice(lexicon("discourses")["predicates"])
     return (
         f" The {item.noun} {singular}." if number == SINGULAR else f" The {item.plural} {plural}."
-    )
-
-
-def _one_clause(item: Item, name: str, rng: random.Random) -> tuple[str, str]:
-    """A context of one clause, and the number of a definite that can follow."""
-    return rng.choice(
-        (
-            (f"{name} {item.finite} {item.indefinite}.", SINGULAR),
-            (f"{name} {item.finite} two {item.plural}.", PLURAL),
-            (f"{name} {item.auxiliary} not {item.base} {item.indefinite}.", ""),
-            (f"It is certain that {name} {item.finite} {item.indefinite}.", SINGULAR),
-            (f"It is unlikely that {name} {item.finite} {item.indefinite}.", ""),
-            (f"{name} was able to {item.attempt} {item.indefinite}.", SINGULAR),
-            (f"{name} was unable to {item.attempt} {item.indefinite}.", ""),
-        )
     )

@@ -155,24 +155,11 @@ def _further(entity: Any, rng: random.Random, used: set[str]) -> list[Condition]
 def _meanings(entity: Any, rng: random.Random) -> list[Meaning]:
     """What a word can say of an entity's rows."""
     found = []
-    if "dated" in entity:
-        year = rng.choice((1930, 1940, 1950, 1950, 1950, 1960, 1970))
-        phrase, sql = (part.format(year) for part in entity["dated"])
-        found.append(Meaning((phrase, sql), "^{form}", f"those from before {year}"))
-    if "sides" in entity:
-        one, other = rng.sample(("north", "east", "south", "west"), 2)
-        phrase, sql = (part.format(one, other) for part in entity["sides"])
-        found.append(Meaning((phrase, sql), "^{form}", f"those in the {one} or in the {other}"))
-    if "shallow" in entity:
-        most = rng.choice((2, 2.5, 3, 3, 3.5, 4))
-        phrase, sql = (part.format(most) for part in entity["shallow"])
-        found.append(
-            Meaning((phrase, sql), "that are {form}", f"a draught of at most {most} metres")
-        )
-    if "missing" in entity:
-        found.append(
-            Meaning(tuple(entity["missing"]), "that are {form}", "having no date of inspection")
-        )
+    for key, (said, text, choices, number) in lexicon("queries")["meanings"].items():
+        if key in entity:
+            some = [rng.choice(choices)] if number == 1 else rng.sample(choices, number)
+            phrase, sql = (part.format(*some) for part in entity[key])
+            found.append(Meaning((phrase, sql), said, text.format(*some)))
     table = entity["table"]
     if entity["numbers"]:
         column, phrase = rng.choice(tuple(entity["numbers"].items()))

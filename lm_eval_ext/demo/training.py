@@ -7,7 +7,7 @@ questions to databases (:mod:`.queries`). None has an item that a task asks for.
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, islice
 from types import MappingProxyType
 from typing import Any
@@ -37,6 +37,8 @@ NAME = 0.6
 """How often a recipe's name is asked for, and not one kind of its components."""
 
 DEV_TEXTS, VOCABULARY_TEXTS = 256, 6000
+POOL = 16
+"""Batches are cut from so many, sorted by length."""
 
 
 class Options(Strict):
@@ -44,9 +46,11 @@ class Options(Strict):
 
     Attributes:
         texts: How many are drawn to train on.
+        batch: Of so many, batches are made of texts of similar length, for training in this order.
     """
 
     texts: int = Field(ge=1)
+    batch: int = Field(ge=1)
 
 
 def prepare(data: Mapping[str, Any], seed: int) -> Material:
@@ -61,11 +65,28 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
     # prompt would have 600 tokens, too many for a model of minutes.
     whole = [f"{block}\n\n" for some in queries.blocks().values() for block in some]
     return Material(
-        drawn,
+        _batches(drawn, options.batch, seed),
         list(islice(texts(f"dev {seed}"), DEV_TEXTS)),
-        vocabulary=["".join(one).rpartition(INSTRUCTION)[2] for one in drawn[:VOCABULARY_TEXTS]],
+        vocabulary=[_shown(one) for one in drawn[:VOCABULARY_TEXTS]],
         whole=[*whole, f"{INSTRUCTION}\n\n"],
     )
+
+
+def _batches(drawn: Sequence[Pair], size: int, seed: int) -> list[Pair]:
+    """The texts in batches of similar length, so that little is padding, in random order."""
+    rng = random.Random(f"demonstration batches {seed}")
+    found: list[Pair] = []
+    for place in range(0, len(drawn), POOL * size):
+        pool = sorted(drawn[place : place + POOL * size], key=lambda pair: len(_shown(pair)))
+        cut = [pool[start : start + size] for start in range(0, len(pool), size)]
+        rng.shuffle(cut)
+        found += [pair for batch in cut for pair in batch]
+    return found
+
+
+def _shown(pair: Pair) -> str:
+    """A text without what opens the prompts about a database."""
+    return "".join(pair).rpartition(INSTRUCTION)[2]
 
 
 def texts(seed: str) -> Iterator[Pair]:

@@ -55,34 +55,35 @@ def encode(
 
 
 def corrupted(
-    texts: Sequence[str], tokenizer: Any, spans: Spans, *, seed: int, examples: int
+    texts: Sequence[str], tokenizer: Any, training: Training, *, seed: int
 ) -> tuple[Sequence[Row], Sequence[Row]]:
     """Blocks of running text, corrupted: to train on, and held out.
 
     Args:
         texts: Documents, in the order in which they are used; EOS stands between them.
         tokenizer: Has the sentinels ``<extra_id_0>`` and so on.
-        spans: How much of the text is used, and how it is corrupted.
+        training: Says how much of the text is used, how it is corrupted, and how many blocks are
+            asked for; a block that comes again is corrupted anew.
         seed: Decides what is corrupted.
-        examples: How many blocks training will ask for; a block that comes again is corrupted
-            anew.
 
     Raises:
         OptionError: There is less text than asked for, or there are too few sentinels.
     """
-    wanted = int(spans.tokens)
+    spans = training.spans
+    assert spans is not None
+    wanted, end = int(spans.tokens), tokenizer.eos_token_id
     ids: list[int] = []
     for text in texts:
         if len(ids) >= wanted:
             break
-        ids += [*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+        ids += [*tokenizer(text, add_special_tokens=False)["input_ids"], end]
     if len(ids) < wanted:
         raise OptionError(
             f"training.spans.tokens is {wanted:,}, and the text has {len(ids):,}: ask for fewer, "
             "or name more text"
         )
-    ids = ids[:wanted]
-    blocks = [ids[place : place + spans.block] for place in range(0, len(ids), spans.block)]
+    places = range(0, wanted, spans.block)
+    blocks = [ids[place : min(place + spans.block, wanted)] for place in places]
     blocks = [block for block in blocks if len(block) > 1]
     held = round(len(blocks) * spans.held_out)
     known = tokenizer.get_vocab()
@@ -94,8 +95,7 @@ def corrupted(
             f"tokenizer has {len(sentinels)}: choose a smaller training.spans.block"
         )
     kept = blocks[held:]
-    passes = -(-examples // len(kept)) if kept else 0
-    end = tokenizer.eos_token_id
+    passes = -(-training.batch * (training.max_steps or 0) // len(kept)) if kept else 0
     return (
         Corrupted(kept * passes, spans, sentinels, end, seed),
         Corrupted(blocks[:held], spans, sentinels, end, seed),

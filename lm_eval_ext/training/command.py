@@ -5,11 +5,11 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.atomic import atomic_folder, atomic_text
+from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import transformers_bars
 from lm_eval_ext.training import batches, fitting
@@ -18,28 +18,25 @@ from lm_eval_ext.training.fitting import tell
 from lm_eval_ext.training.material import Material, prepare
 from lm_eval_ext.training.recipe import Recipe, filled, planned, read_recipe
 from lm_eval_ext.training.records import (
-    CHECKPOINTS,
-    FINAL,
     FIRST,
     MODELS,
     RECORD,
     WORK,
     Gate,
     Trained,
-    begin,
     check_same,
+    digest,
     finished,
     key_of,
     machine,
     pretraining_tokens,
-    recipe_digest,
     weights_of,
     write_model_file,
 )
 from lm_eval_ext.training.starting import copy_tokenizer, load, start_folder
 
 FACTS = "facts.json"
-"""Beside the final weights, until the record takes it."""
+"""In a training's working folder: what is known when the weights are written."""
 
 
 def train(
@@ -87,207 +84,196 @@ def _train(
     recipe: Recipe, folder: Path, seed: int, shared: Path, known: dict[Path, Trained]
 ) -> Trained:
     """Trains what comes first, then this; ``known`` are those of this call."""
-    folders = {"seed": str(seed)}
-    for name, first in recipe.first.items():
-        before = read_recipe(first.recipe, filled(first.set, folders))
-        place = shared / f"{name}-{recipe_digest(before, seed)}"
+    folders, first = {"seed": str(seed)}, {}
+    for name, one in recipe.first.items():
+        before = read_recipe(one.recipe, filled(one.set, folders))
+        place = shared / f"{name}-{digest(key_of(before, seed))}"
         if place not in known:
             known[place] = _train(before, place, seed, shared, known)
         if not known[place].learned:
             raise OptionError(f"{place} comes first and did not learn: {known[place].told()}")
-        folders[name] = str(place)
-    _check_folder(folder)
+        folders[name], first[name] = str(place), known[place].record["key"]
     material = prepare(recipe.source, filled(recipe.data, folders), seed)
-    if unknown := [name for name in recipe.gates if name not in material.gates]:
-        legal = ", ".join(material.gates) or "no gates"
-        raise OptionError(
-            f"gates: the source {recipe.source} has no {unknown[0]!r}; it has {legal}"
-        )
-    key = key_of(recipe, seed, material, {name: Path(folders[name]) for name in recipe.first})
-    with _alone(folder / WORK), transformers_bars(shown=False):
+    for name in recipe.gates:
+        if name not in material.gates:
+            legal = ", ".join(material.gates) or "no gates"
+            raise OptionError(f"gates: the source {recipe.source} has no {name!r}; it has {legal}")
+    key = key_of(recipe, seed, examples=material.digest(), first=first)
+    with _alone(folder), transformers_bars(shown=False):
         if (there := finished(folder)) is not None:
             check_same(folder / RECORD, there.record["key"], key)
             # Paths in it may be those from before the folder was moved.
             record = {**there.record, "model_file": dict(material.model_file)}
             found = replace(there, record=record, reused=True)
         else:
-            start = filled(recipe.model.start, folders)
-            recipe_ = recipe.model_copy(
-                update={"model": recipe.model.model_copy(update={"start": start})}
-            )
-            found = _train_here(recipe_, material, folder, seed, key)
+            start = recipe.model.model_copy(update=filled({"start": recipe.model.start}, folders))
+            recipe = recipe.model_copy(update={"model": start})
+            found = _Job(recipe, material, folder, seed, key).run()
     if processes().is_main_process:
         shutil.rmtree(folder / WORK, ignore_errors=True)
     return found
 
 
-def _check_folder(folder: Path) -> None:
-    """Refuses a folder with something else in it."""
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Waits while another command trains in this folder; refuses one with something else in it."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / WORK / "lock")
     try:
-        (folder / WORK).parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         there = {path.name for path in folder.iterdir()}
         if there and not there & {RECORD, WORK, FIRST}:
             raise OptionError(f"{folder} is not empty and holds no training; name another folder")
         (folder / WORK).mkdir(exist_ok=True)
+        if processes().is_main_process:
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                tell(f"{folder}: another process trains here; waiting for it")
+                lock.acquire()
     except OSError as error:
         raise OptionError(f"cannot write {folder}: {error.strerror}") from None
-
-
-@contextmanager
-def _alone(work: Path) -> Iterator[None]:
-    """Waits while another command trains in this folder."""
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(work / "lock")
-    if processes().is_main_process:
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            tell(f"{work.parent}: another process trains here; waiting for it")
-            lock.acquire()
-            work.mkdir(exist_ok=True)
     processes().wait_for_everyone()
     try:
         yield
-        processes().wait_for_everyone()
     finally:
         lock.release()
 
 
-def _train_here(
-    recipe: Recipe, material: Material, folder: Path, seed: int, key: Mapping[str, Any]
-) -> Trained:
-    work, main = folder / WORK, processes().is_main_process
-    if main:
-        begin(work, key)
-    with processes().main_process_first():
-        start = start_folder(recipe.model, material, work, seed)
-    final = work / FINAL
-    if not final.is_dir():
-        _fit(recipe, material, start, work, seed)
-    processes().wait_for_everyone()
-    facts = json.loads((final / FACTS).read_text(encoding="utf-8"))
-    gates = _gates(recipe, material, final, facts["max_length"])
-    if main:
+@dataclass(frozen=True)
+class _Job:
+    """A training in this process, or in all that a launcher has started."""
+
+    recipe: Recipe
+    material: Material
+    folder: Path
+    seed: int
+    key: Mapping[str, Any]
+
+    def run(self) -> Trained:
+        recipe, material, state = self.recipe, self.material, processes()
+        work = self.folder / WORK / digest(self.key)
+        for one in self.folder.glob(f"{WORK}/*/checkpoints/checkpoint-*"):
+            if work not in one.parents:
+                raise OptionError(
+                    f"{self.folder}: another training was interrupted here; name another folder, "
+                    f"or remove {one.parents[1]}"
+                )
+        with state.main_process_first():
+            work.mkdir(parents=True, exist_ok=True)
+            start = start_folder(recipe.model, material, work, self.seed)
+        if not (work / FACTS).is_file():
+            facts = self.fit(start, work / "checkpoints")
+            if state.is_main_process:
+                with atomic_text(work / FACTS) as out:
+                    out.write(json.dumps(facts))
+        state.wait_for_everyone()
+        facts = json.loads((work / FACTS).read_text(encoding="utf-8"))
+        gates = self.gates(facts["max_length"])
         record = {
             "recipe": recipe.model_dump(),
-            "learned": all(gate.passed for gate in gates),
             "gates": [asdict(gate) for gate in gates],
             "pretraining_tokens": pretraining_tokens(recipe, recipe.model.start),
             "sources": dict(material.facts),
             "start": weights_of(start),
             "model_file": dict(material.model_file),
             "machine": machine(),
-            "key": key,
+            "key": self.key,
             **facts,
         }
-        try:
-            for file in final.iterdir():
-                if file.name != FACTS:
-                    shutil.copyfile(file, folder / file.name)
-        except OSError as error:
-            raise OptionError(f"cannot write {folder}: {error.strerror}") from None
-        # The record comes last and says that all is there.
-        with atomic_text(folder / RECORD) as out:
-            out.write(json.dumps(record, indent=1, ensure_ascii=False))
-    processes().wait_for_everyone()
-    found = finished(folder)
-    assert found is not None
-    return found
+        if state.is_main_process:  # the record comes last and says that all is there
+            with atomic_text(self.folder / RECORD) as out:
+                out.write(json.dumps(record, indent=1, ensure_ascii=False))
+        state.wait_for_everyone()
+        return Trained(self.folder, gates, record)
 
-
-def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int) -> None:
-    """Trains, and writes the weights with what is known of them into ``work/final``."""
-    started = time.monotonic()
-    training = recipe.training
-    model, tokenizer = load(start)
-    both = bool(model.config.is_encoder_decoder)
-    # Of a model that only decodes, prompts and answers share the positions.
-    facts: dict[str, Any] = {"max_length": training.max_source_length if both else None}
-    if training.spans:
-        documents = [text for _, text in material.train]
-        examples = training.batch * (training.max_steps or 0)
-        rows, dev = batches.corrupted(
-            documents, tokenizer, training.spans, seed=seed, examples=examples
-        )
-    else:
+    def fit(self, start: Path, checkpoints: Path) -> dict[str, Any]:
+        """Trains, and writes the weights; returns what is known of them."""
+        started = time.monotonic()
+        training, material = self.recipe.training, self.material
+        model, tokenizer = load(start)
+        both = bool(model.config.is_encoder_decoder)
+        # Of a model that only decodes, prompts and answers share the positions.
+        facts: dict[str, Any] = {"max_length": training.max_source_length if both else None}
         if not material.train:
-            raise OptionError(f"the source {recipe.source} has no example left for recipe.data")
-        facts |= _check_tokenizer(start, tokenizer, material)
-        rows, facts["cut"] = batches.encode(
-            material.train, tokenizer, training, encoder_decoder=both
-        )
-        dev, _ = batches.encode(material.dev, tokenizer, training, encoder_decoder=both)
-        _check_lengths(start, model, [*rows, *dev])
-        if facts["cut"]:
-            tell(
-                f"{facts['cut']:,} of {len(rows):,} examples are longer than max_source_length "
-                f"{training.max_source_length} or max_target_length {training.max_target_length}, "
-                "and are cut"
+            raise OptionError(f"the source {self.recipe.source} has no example for recipe.data")
+        if training.spans:
+            texts = [text for _, text in material.train]
+            rows, dev = batches.corrupted(texts, tokenizer, training, seed=self.seed)
+        else:
+            facts |= self.check_tokenizer(start, tokenizer)
+            (rows, cut), (dev, _) = (
+                batches.encode(pairs, tokenizer, training, encoder_decoder=both)
+                for pairs in (material.train, material.dev)
             )
-    curve: list[dict[str, float]] = []
-    if rows:
-        (work / CHECKPOINTS).mkdir(exist_ok=True)
-        model, curve = fitting.fit(
-            model, tokenizer, rows=rows, dev=dev, training=training, folder=work / CHECKPOINTS,
-            seed=seed,
-        )  # fmt: skip
-    if not processes().is_main_process:
-        return
-    facts |= {
-        "parameters": model.num_parameters(),
-        "examples": len(rows),
-        "seconds": round(time.monotonic() - started, 1),
-        "curve": curve,
-    }
-    with atomic_folder(work / FINAL) as part:
-        model.save_pretrained(part)
-        copy_tokenizer(start, part)
-        (part / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+            facts["cut"] = cut
+            _check_lengths(start, model, [*rows, *dev])
+            if cut:
+                tell(
+                    f"{cut:,} of {len(rows):,} examples are longer than max_source_length "
+                    f"{training.max_source_length} or max_target_length "
+                    f"{training.max_target_length}, and are cut"
+                )
+        curve: list[dict[str, float]] = []
+        if rows:
+            model, curve = fitting.fit(
+                model, tokenizer, rows=rows, dev=dev, training=training, folder=checkpoints,
+                seed=self.seed,
+            )  # fmt: skip
+        if processes().is_main_process:
+            try:
+                model.save_pretrained(self.folder)
+                copy_tokenizer(start, self.folder)
+            except OSError as error:
+                raise OptionError(f"cannot write {self.folder}: {error}") from None
+        return {
+            **facts,
+            "parameters": model.num_parameters(),
+            "examples": len(rows),
+            "seconds": round(time.monotonic() - started, 1),
+            "curve": curve,
+        }
 
+    def check_tokenizer(self, folder: Path, tokenizer: Any) -> dict[str, Any]:
+        """Refuses a tokenizer that corrupts texts; counts lossy texts instead."""
+        own = self.material
+        pairs = [*own.train, *own.dev, *(pair for some in own.gates.values() for pair in some)]
+        problems = batches.problems(tokenizer, pairs)
+        if own.lossy:
+            found = list(problems)
+            return {"not_kept": {"texts": len(found), "such as": found[:1]}}
+        if problem := own.problem_with(tokenizer) or next(problems, ""):
+            raise OptionError(f"{folder}: the tokenizer does not keep the texts: {problem}")
+        return {}
 
-def _check_tokenizer(folder: Path, tokenizer: Any, material: Material) -> dict[str, Any]:
-    """Refuses a tokenizer that corrupts texts; of lossy ones, returns how many, and one of them."""
-    pairs = [*material.train, *material.dev, *(p for some in material.gates.values() for p in some)]
-    problems = batches.problems(tokenizer, pairs)
-    if material.lossy:
-        found = list(problems)
-        return {"not_kept": {"texts": len(found), "such as": found[:1]}}
-    if problem := material.problem_with(tokenizer) or next(problems, ""):
-        raise OptionError(f"{folder}: the tokenizer does not keep the texts: {problem}")
-    return {}
+    def gates(self, max_length: int | None) -> list[Gate]:
+        """Asks the model as it was written, with the arguments of its model file."""
+        recipe, found = self.recipe, []
+        if recipe.gates:
+            _, tokenizer = load(self.folder)
+            if not self.material.lossy:
+                self.check_tokenizer(self.folder, tokenizer)
+        for name, bar in recipe.gates.items():
+            prompts, targets = zip(*self.material.gates[name], strict=True)
+            # An answer may be longer than every right one, which then shows.
+            most = max(map(len, tokenizer(list(targets))["input_ids"])) + 8
+            texts = answers_of(
+                self.folder, prompts, most=most, max_length=max_length,
+                batch_size=recipe.training.per_device_train_batch_size,
+            )  # fmt: skip
+            own = list(map(self.material.score, texts, targets))
+            wrong = [prompt for prompt, one in zip(prompts, own, strict=True) if one < 1]
+            found.append(Gate(name, len(own), sum(own) / len(own), bar, wrong[:5]))
+        return found
 
 
 def _check_lengths(folder: Path, model: Any, rows: Sequence[batches.Row]) -> None:
     """Refuses a model that has fewer positions than the examples have tokens."""
     positions = getattr(model.config, "max_position_embeddings", None)
-    longest = max((len(ids) for row in rows for ids in row.values()), default=0)
+    longest = max(len(ids) for row in rows for ids in row.values())
     if positions and longest > positions:
         raise OptionError(
             f"{folder}: the model has {positions} positions, and an example {longest} tokens; "
             "lower max_source_length and max_target_length, or take another model"
         )
-
-
-def _gates(
-    recipe: Recipe, material: Material, final: Path, max_length: int | None
-) -> tuple[Gate, ...]:
-    """Asks the model as it was written and loaded again, with the arguments of its model file."""
-    if not recipe.gates:
-        return ()
-    _, tokenizer = load(final)
-    if not material.lossy:
-        _check_tokenizer(final, tokenizer, material)
-    found = []
-    for name, bar in recipe.gates.items():
-        pairs = material.gates[name]
-        targets = tokenizer([target for _, target in pairs])["input_ids"]
-        texts = answers_of(
-            # An answer may be longer than every right one, which then shows.
-            final, [source for source, _ in pairs], most=max(map(len, targets), default=0) + 8,
-            batch_size=recipe.training.per_device_train_batch_size, max_length=max_length,
-        )  # fmt: skip
-        own = [material.score(text, target) for text, (_, target) in zip(texts, pairs, strict=True)]
-        wrong = [source for (source, _), one in zip(pairs, own, strict=True) if one < 1]
-        found.append(Gate(name, len(pairs), sum(own) / max(1, len(own)), bar, wrong[:5]))
-    return tuple(found)

@@ -1,6 +1,5 @@
 """Training by transformers' Trainer: checkpoints that are whole or not there, and resuming."""
 
-import errno
 import json
 import shutil
 import signal
@@ -88,7 +87,7 @@ def fit(
     newest = newest_checkpoint(folder)
     _check_space(folder, model)
     with _stopping() as stop:
-        trainer = _trainer_class(newest)(
+        trainer = _trainer_class(newest, stop)(
             model=model,
             args=arguments,
             train_dataset=rows,
@@ -101,7 +100,6 @@ def fit(
         # the Trainer would leave accumulated batches and processes added up.
         trainer.model_accepts_loss_kwargs = False
         trainer.remove_callback(PrinterCallback)
-        trainer.add_callback(_progress(trainer, stop))
         try:
             trainer.train(resume_from_checkpoint=str(newest) if newest else None)
         except torch.OutOfMemoryError:
@@ -109,8 +107,9 @@ def fit(
                 "the accelerator's memory is too small: raise gradient_accumulation_steps and "
                 "lower per_device_train_batch_size, which hardly changes the result, or take bf16"
             ) from None
-        except (OSError, RuntimeError) as error:
-            raise _full(folder, error) or error from None
+        except (OSError, RuntimeError):  # torch says in its own words that the disk is full
+            _check_space(folder, model)
+            raise
     state = trainer.state
     if stop.is_set() and state.global_step < state.max_steps:
         tell(f"stopped at step {state.global_step:,}; the same command continues there")
@@ -144,16 +143,13 @@ def arguments_of(training: Training, folder: Path, seed: int, *, evaluates: bool
         except ValidationError as error:
             problem = error.errors()[0]["msg"]
             raise OptionError(f"training.{key}: {problem}, got {value!r}") from None
+    count = processes().num_processes
     for key in ("gradient_accumulation_steps", "per_device_train_batch_size"):
-        share, rest = divmod(given[key], processes().num_processes)
-        if not rest:
-            given[key] = share
+        if given[key] % count == 0:
+            given[key] //= count
             break
     else:
-        raise OptionError(
-            f"{processes().num_processes} processes cannot share {given[key]} examples, nor "
-            f"{given['gradient_accumulation_steps']} gradient_accumulation_steps, equally"
-        )
+        raise OptionError(f"training.{key} is {given[key]}: {count} processes cannot share it")
     usual = {
         "output_dir": str(folder),
         "per_device_eval_batch_size": given["per_device_train_batch_size"],
@@ -219,14 +215,19 @@ class _Order:
         return iter(self.sampler)
 
 
-def _trainer_class(resumed: Path | None) -> Any:
+def _trainer_class(resumed: Path | None, stop: threading.Event) -> Any:
+    """A Trainer that says how far it is, and saves by time and when ``stop`` is set."""
     import torch
+    from accelerate.utils import broadcast_object_list
+    from tqdm import tqdm
     from transformers import Trainer
 
     class Own(Trainer):  # type: ignore[misc]
-        loss: Any = float("nan")
         order: _Order | None = None
-        saved, saving = time.monotonic(), 0.0
+        bar: Any = None
+        first = seen = int(resumed.name.rpartition("-")[2]) if resumed else 0
+        started = saved = time.monotonic()
+        told = saving = 0.0
 
         def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
             found = super()._get_train_sampler(*args, **kwargs)
@@ -234,9 +235,39 @@ def _trainer_class(resumed: Path | None) -> Any:
                 found = self.order = _Order(found, resumed)
             return found
 
-        def training_step(self, *args: Any, **kwargs: Any) -> Any:
-            self.loss = super().training_step(*args, **kwargs)
-            return self.loss
+        def _maybe_log_save_evaluate(self, tr_loss: Any, *args: Any, **kwargs: Any) -> None:
+            if self.state.global_step > self.seen:  # it comes again at the end of a pass
+                self.seen = self.state.global_step
+                late = time.monotonic() - self.saved > max(SAVED_S, self.saving / _SAVING)
+                asked = [stop.is_set(), late]
+                if processes().num_processes > 1:  # all must do the same
+                    broadcast_object_list(asked)
+                if asked[0]:
+                    stop.set()
+                    self.control.should_training_stop = True
+                self.control.should_save |= any(asked)
+                self._tell(tr_loss)
+            super()._maybe_log_save_evaluate(tr_loss, *args, **kwargs)
+
+        def _tell(self, tr_loss: Any) -> None:
+            now, step, steps = time.monotonic(), self.state.global_step, self.state.max_steps
+            if self.bar is None:
+                hidden = not (sys.stderr.isatty() and self.is_world_process_zero())
+                self.bar = tqdm(total=steps, initial=self.first, unit="step", disable=hidden)
+            self.bar.update(step - self.bar.n)
+            if now - self.told < TOLD_S:
+                return
+            self.told = now
+            loss = f"{float(tr_loss) / (step - self._globalstep_last_logged):.3f}"
+            self.bar.set_postfix(loss=loss)
+            if self.bar.disable:
+                left = (now - self.started) / (step - self.first) * (steps - step) / 60
+                tell(f"step {step:,} of {steps:,}, loss {loss}, {left:,.1f} minutes left")
+
+        def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+            found = super().evaluate(*args, **kwargs)
+            tell(f"step {self.state.global_step:,}: development loss {found['eval_loss']:.3f}")
+            return found
 
         def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
             started = time.monotonic()
@@ -258,61 +289,15 @@ def _trainer_class(resumed: Path | None) -> Any:
 def _stopping() -> Iterator[threading.Event]:
     """An event that SIGTERM sets; where signals are for another thread, nothing does."""
     stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
+    try:
+        before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    except ValueError:  # not the main thread
         yield stop
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
         yield stop
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _progress(trainer: Any, stop: threading.Event) -> Any:
-    """Says how far the training is, and asks for checkpoints by time and by SIGTERM."""
-    from accelerate.utils import broadcast_object_list
-    from tqdm import tqdm
-    from transformers import TrainerCallback
-
-    class Progress(TrainerCallback):  # type: ignore[misc]
-        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            self.first, self.started, self.told = state.global_step, time.monotonic(), 0.0
-            hidden = not (sys.stderr.isatty() and state.is_world_process_zero)
-            self.bar = tqdm(total=state.max_steps, initial=self.first, unit="step", disable=hidden)
-            trainer.saved = self.started
-
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            now = time.monotonic()
-            late = now - trainer.saved > max(SAVED_S, trainer.saving / _SAVING)
-            asked = [stop.is_set(), late]
-            if processes().num_processes > 1:  # all must do the same
-                broadcast_object_list(asked)
-            if asked[0]:
-                stop.set()
-                control.should_training_stop = True
-            control.should_save |= any(asked)
-            self.bar.update()
-            if now - self.told < TOLD_S:
-                return
-            self.told = now
-            loss = f"{float(trainer.loss) * args.gradient_accumulation_steps:.3f}"
-            self.bar.set_postfix(loss=loss)
-            if self.bar.disable:
-                step = state.global_step
-                left = (now - self.started) / (step - self.first) * (state.max_steps - step)
-                left_ = f"{left:.0f} s" if left < 100 else f"{left / 60:,.0f} min"  # noqa: PLR2004
-                tell(f"step {step:,} of {state.max_steps:,}, loss {loss}, {left_} left")
-
-        def on_evaluate(
-            self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any
-        ) -> None:
-            loss = (metrics or {}).get("eval_loss", float("nan"))
-            tell(f"step {state.global_step:,} of {state.max_steps:,}: development loss {loss:.3f}")
-
-        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            self.bar.close()
-
-    return Progress()
 
 
 def mark_whole(checkpoint: Path) -> None:
@@ -337,26 +322,14 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def _check_space(folder: Path, model: Any) -> None:
-    """Refuses to begin what the disk cannot hold: checkpoints, each with the optimizer's state."""
+    """Refuses what the disk cannot hold: checkpoints, each with the optimizer's state."""
+    folder.mkdir(exist_ok=True)
     bytes_ = sum(one.numel() * one.element_size() for one in model.parameters())
     held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     needed = bytes_ * (3 * (_KEPT + 1) + 1) - held
-    free = shutil.disk_usage(folder.parent).free
+    free = shutil.disk_usage(folder).free
     if free < needed:
         raise OptionError(
             f"{folder}: checkpoints need {needed / 1e6:,.0f} MB more, and {free / 1e6:,.0f} MB are "
-            "free"
+            "free; make room, and the same command continues at the last whole checkpoint"
         )
-
-
-def _full(folder: Path, error: Exception) -> OptionError | None:
-    """One line where the disk is full; torch reports that in its own words."""
-    words = ("file write failed", "unexpected pos", "No space")
-    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or any(
-        sign in str(error) for sign in words
-    ):
-        return OptionError(
-            f"{folder}: the disk is full; make room, and the same command continues where the "
-            "last whole checkpoint ended"
-        )
-    return None

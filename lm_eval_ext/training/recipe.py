@@ -1,8 +1,6 @@
 """Recipes: YAML files with every choice of a training, checked before anything runs."""
 
 import re
-import types
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -294,7 +292,8 @@ def checked(schema: type[Checked], content: Mapping[str, Any], place: str) -> Ch
             path = ".".join(map(str, where))
             text = f"{path}{': ' if path else ''}{problem['ctx']['error']}"
         if problem["type"] == "extra_forbidden":
-            text += nearest(str(where[-1]), _keys(schema, where[:-1]))
+            schemas = (schema, Start, NewTokenizer, Spans, First)
+            text += nearest(str(where[-1]), [key for one in schemas for key in one.model_fields])
         raise OptionError(f"{place}: {one_line(text, limit=600)}") from None
 
 
@@ -302,21 +301,6 @@ def nearest(key: str, legal: Sequence[str]) -> str:
     """What ends a line about a key that is unknown."""
     near = get_close_matches(key, legal, n=1, cutoff=0)
     return f"; nearest is {near[0]}" if near else ""
-
-
-def _keys(schema: type[BaseModel], where: Sequence[int | str]) -> list[str]:
-    """The legal keys at a place in a schema."""
-    for part in where:
-        field = schema.model_fields.get(str(part))
-        found = [] if field is None else [field.annotation]
-        while found:
-            one = found.pop()
-            if isinstance(one, type) and issubclass(one, BaseModel):
-                schema = one
-                break
-            if isinstance(one, types.UnionType) or typing.get_origin(one) in (dict, typing.Union):
-                found += typing.get_args(one)
-    return list(schema.model_fields)
 
 
 def shipped() -> dict[str, Path]:

@@ -2,24 +2,21 @@
 
 import hashlib
 import json
-import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.files import UNLEARNED
 from lm_eval_ext.text import one_line
 from lm_eval_ext.training.answers import processes
-from lm_eval_ext.training.material import Material
 from lm_eval_ext.training.recipe import Planned, Recipe
 from lm_eval_ext.training.starting import OLD_WEIGHTS
 
 RECORD = "training.json"
 WORK, FIRST, MODELS = ".training", "first", "models"
-CHECKPOINTS, FINAL = "checkpoints", "final"
 FORMAT = 2
 """Of the record; larger when the same recipe would train differently."""
 
@@ -64,7 +61,7 @@ class Trained:
     """
 
     folder: Path
-    gates: tuple[Gate, ...]
+    gates: Sequence[Gate]
     record: Mapping[str, Any]
     model_file: Path | None = None
     reused: bool = False
@@ -91,43 +88,20 @@ class Trained:
         return f"{self.folder}: {was}, {took}; {state}: {self.told() or 'no gates'}"
 
 
-def key_of(
-    recipe: Recipe, seed: int, material: Material, first: Mapping[str, Path]
-) -> dict[str, Any]:
-    """All that decides about the weights, as JSON has it; ``first`` are trainings before this."""
-    before = {name: (_json(folder / RECORD) or {}).get("key") for name, folder in first.items()}
-    facts = {
-        "format": FORMAT, "recipe": recipe.model_dump(exclude=_WORDS_ONLY), "seed": seed,
-        "examples": material.digest(), "first": before,
-    }  # fmt: skip
-    found: dict[str, Any] = json.loads(json.dumps(facts))
-    return found
+def key_of(recipe: Recipe, seed: int, **more: Any) -> dict[str, Any]:
+    """All that decides about the weights, as JSON has it."""
+    own = recipe.model_dump(exclude=_WORDS_ONLY)
+    found = json.loads(json.dumps({"format": FORMAT, "recipe": own, "seed": seed, **more}))
+    return cast("dict[str, Any]", found)
 
 
-def recipe_digest(recipe: Recipe, seed: int) -> str:
-    """A short name of a recipe with a seed: trainings that differ have different ones."""
-    facts = json.dumps([recipe.model_dump(exclude=_WORDS_ONLY), seed], sort_keys=True)
-    return hashlib.sha256(facts.encode()).hexdigest()[:12]
-
-
-def begin(work: Path, key: Mapping[str, Any]) -> None:
-    """Notes what is trained here; refuses a folder where another training left a checkpoint.
-
-    What another one made before its first checkpoint, such as one that was refused, is removed.
-    """
-    file = work / "key.json"
-    if (before := _json(file)) is not None and before != key:
-        if (work / FINAL).is_dir() or any(work.glob(f"{CHECKPOINTS}/checkpoint-*")):
-            check_same(file, before, key)
-        for made in work.iterdir():
-            if made.is_dir():
-                shutil.rmtree(made)
-    with atomic_text(file) as out:
-        out.write(json.dumps(key, indent=1))
+def digest(key: Mapping[str, Any]) -> str:
+    """A short name of a key: trainings that differ have different ones."""
+    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def check_same(file: Path, before: Any, now: Any, path: str = "") -> None:
-    """Refuses to continue, or to take for done, what another recipe began."""
+    """Refuses to take for done what another recipe trained, and names what differs."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
             check_same(file, before.get(key), now.get(key), f"{path}.{key}".lstrip("."))
@@ -145,9 +119,8 @@ def pretraining_tokens(recipe: Recipe, source: str) -> float | None:
         return recipe.training.spans.tokens
     if recipe.model.config or recipe.model.weights == "new":
         return 0.0
-    before = _json(Path(source) / RECORD)
-    found = before.get("pretraining_tokens") if before else None
-    return float(found) if isinstance(found, (int, float)) else None
+    before = finished(Path(source))
+    return before.record["pretraining_tokens"] if before else None
 
 
 def weights_of(start: Path) -> dict[str, str]:
@@ -163,13 +136,10 @@ def machine() -> dict[str, Any]:
 
     import torch
 
-    from lm_eval_ext import __version__
-
     state = processes()
+    libraries = ("lm-eval-ext", "lm_eval", "accelerate", "tokenizers", "torch", "transformers")
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else state.device.type
-    libraries = ("accelerate", "lm_eval", "tokenizers", "torch", "transformers")
     return {
-        "lm_eval_ext": __version__,
         "python": platform.python_version(),
         **{name: version(name) for name in libraries},
         "device": device,
@@ -178,28 +148,20 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _json(file: Path) -> dict[str, Any] | None:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def finished(folder: Path) -> Trained | None:
     """A training that is done; None if there is none.
 
     Raises:
         DataError: Its record is broken.
     """
-    if not (folder / RECORD).is_file():
+    if not (file := folder / RECORD).is_file():
         return None
-    record = _json(folder / RECORD) or {}
     try:
+        record = json.loads(file.read_text(encoding="utf-8"))
         record["key"], record["recipe"]
-        return Trained(folder, tuple(Gate(**one) for one in record["gates"]), record)
-    except (KeyError, TypeError):
-        raise DataError(f"{folder / RECORD}: not a record of a training; remove it") from None
+        return Trained(folder, [Gate(**one) for one in record["gates"]], record)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(f"{file}: not a record of a training; remove it") from None
 
 
 def write_model_file(file: Path, planned: Planned, trained: Trained) -> None:

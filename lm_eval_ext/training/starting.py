@@ -144,39 +144,28 @@ def _make(start: Start, source: Path, material: Material, out: Path, seed: int) 
 
 def _new(start: Start, material: Material) -> tuple[Any, Any]:
     """The configuration and the tokenizer of a model that the recipe describes."""
-    assert start.tokenizer is not None
-    encoder_decoder = _config({"model_type": start.config.get("model_type")}).is_encoder_decoder
-    texts = material.vocabulary or [text for pair in material.train for text in pair]
-    tokenizer = new_tokenizer(
-        start.tokenizer, texts, encoder_decoder=encoder_decoder, whole=material.whole
-    )
-    rows = max(len(tokenizer), int(start.config.get("vocab_size") or 0))
-    own = {"vocab_size": rows, "pad_token_id": PAD_ID, "eos_token_id": EOS_ID}
-    own |= {"decoder_start_token_id": PAD_ID} if encoder_decoder else {"bos_token_id": EOS_ID}
-    return _config({**start.config, **own}), tokenizer
-
-
-def _config(settings: dict[str, Any]) -> Any:
-    """The configuration of transformers; it would take any key in silence."""
     from transformers import AutoConfig
 
-    kind, *rest = settings.pop("model_type", None), *settings
+    assert start.tokenizer is not None
+    settings = dict(start.config)
+    kind = settings.pop("model_type", None)
     try:
         usual = AutoConfig.for_model(kind)
     except (ValueError, TypeError):
         raise OptionError(
             f"model.config: no model_type {kind!r}; such as t5, gpt2 or llama"
         ) from None
-    own = ("decoder_start_token_id", "vocab_size", "pad_token_id", "eos_token_id", "bos_token_id")
-    for key in rest:
-        if not hasattr(usual, key) and key not in own:
-            raise OptionError(
-                f"model.config: {kind} has no {key!r}{nearest(key, [*usual.to_dict()])}"
-            )
-    try:
-        return AutoConfig.for_model(kind, **settings)
-    except Exception as error:  # noqa: BLE001 - wrong types of values fail anywhere
-        raise OptionError(f"model.config: {_summary(error)}") from None
+    for key in settings:  # transformers would take any key in silence
+        if not hasattr(usual, key):
+            near = nearest(key, [*usual.to_dict()])
+            raise OptionError(f"model.config: {kind} has no {key!r}{near}")
+    both = usual.is_encoder_decoder
+    texts = material.vocabulary or [text for pair in material.train for text in pair]
+    tokenizer = new_tokenizer(start.tokenizer, texts, encoder_decoder=both, whole=material.whole)
+    rows = max(len(tokenizer), settings.get("vocab_size", 0))
+    own = {"vocab_size": rows, "pad_token_id": PAD_ID, "eos_token_id": EOS_ID}
+    own |= {"decoder_start_token_id": PAD_ID} if both else {"bos_token_id": EOS_ID}
+    return AutoConfig.for_model(kind, **{**settings, **own}), tokenizer
 
 
 def new_tokenizer(
