@@ -569,3 +569,40 @@ def test_tasks_are_looked_at_before_anything_is_trained(write: Any, tmp_path: Pa
     result = CliRunner().invoke(app, [*call[:-2], "--set", "tasks=cogs_mini_gen", *call[-2:]])
     assert result.exception is None
     assert "--tasks cogs_mini_gen --output results" in result.stdout
+
+
+@pytest.mark.slow
+def test_the_small_experiment_from_texts_to_the_table(tmp_path: Path) -> None:
+    """Everything is real but the process of ``run``; there are few steps, texts and documents."""
+    from support.logged import evaluate
+
+    few = {"max_steps": 2, "per_device_train_batch_size": 4, "warmup_steps": 0}
+    before = {"training.spans.tokens": 1500, "data.sentences": 500}
+    settings: dict[str, Any] = {f"training.{key}": value for key, value in few.items()}
+    settings |= {f"first.pretrained.set.training.{key}": value for key, value in few.items()}
+    settings |= {f"first.pretrained.set.{key}": value for key, value in before.items()}
+    done = command.train(
+        "cogs_small", tmp_path / "out", seeds="4-5", only="[wC]*-3M-tokens-seed-*",
+        settings={**settings, "gates": {}},
+    )  # fmt: skip
+    assert len(done) == 4
+    assert len(list((tmp_path / "out" / "first").iterdir())) == 2, "one for each seed"
+    for one in done:
+        assert one.model_file is not None
+        folder = tmp_path / "results" / one.model_file.stem
+        model = yaml.safe_load(one.model_file.read_text())
+        assert model["pretraining_tokens"] == 1500
+        evaluate(
+            folder, "hf", ["cogs_mini_testlex", "cogs_mini_gen"], limit=2, device="cpu",
+            model_args=model["model_args"], metadata=model["metadata"],
+            gen_kwargs="max_gen_toks=2",
+        )  # fmt: skip
+        shutil.copyfile(one.model_file, folder / "model.yaml")
+    table = CliRunner().invoke(
+        app,
+        ["compare", str(tmp_path / "results"), "--by-seed", "--metric", "exact_match",
+         "--metric", "exact_match/lexical"],
+    )  # fmt: skip
+    assert table.exception is None
+    for name in ("words, 3M tokens", "CVCV short, 3M tokens"):
+        assert name in table.stdout
