@@ -23,7 +23,7 @@ def score_sql(
         frame: With the columns ``db_id``, ``gold_sql`` and ``predicted_sql``; a missing
             prediction (None, NaN) counts as an empty one.
         databases: A folder of databases, ``<db_id>/<db_id>.sqlite`` or ``<db_id>.sqlite``, or one
-            database by its path or URL (docs/engines.md).
+            database by its path or URL (docs/sql.md).
         semantics: When two results are equal: ``reference``, ``strict`` or ``sets`` (docs/sql.md).
         timeout_s: Seconds of processor time per query; None: 10.
         workers: Processes that execute queries.

@@ -34,7 +34,7 @@ class Exact(float):
 
 
 Value = int | float | str | bytes | None
-"""A cell as SQLite stores it; values of other engines become one of these (docs/engines.md). Text
+"""A cell as SQLite stores it; values of other engines become one of these (docs/sql.md). Text
 is decoded as UTF-8 with ``surrogateescape``: each invalid byte becomes a lone surrogate. So two
 texts are equal if and only if their bytes are, no text is lost or refused, and text differs from
 blobs, which are ``bytes``."""

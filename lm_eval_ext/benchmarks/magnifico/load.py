@@ -72,7 +72,7 @@ def dataset(
         magnifico_semantics: When results count as equal (:mod:`lm_eval_ext.sql.compare`).
         magnifico_seed: Draws new foreign words; None: the published ones.
         magnifico_databases: A folder of databases, used instead of the pinned ones; for ``own``
-            any database (docs/engines.md).
+            any database (docs/sql.md).
         magnifico_populated: What ``populated/...`` metrics rest on: ``v3``, the test suite, or
             ``v2``, only the populated copy that was published with version 2.
         magnifico_file: The user's examples, for ``own``.

@@ -186,7 +186,7 @@ def _with_infinity(session: Any, sql: str, rows: list[Row]) -> list[Row]:
 
 
 def plain(value: Any) -> Value:  # noqa: PLR0911 (a table of types)
-    """A value of DuckDB as results are compared (docs/engines.md, "Values")."""
+    """A value of DuckDB as results are compared (docs/sql.md, "Values")."""
     kind = type(value)
     if kind is int:
         return whole(value)

@@ -157,7 +157,7 @@ _QUOTIENT_PLACES, _QUOTIENT_DIGITS = 8, 16
 
 
 def plain(raw: bytes, kind: int, *, declared: bool = False) -> Value:  # noqa: PLR0911 (a table)
-    """A value of PostgreSQL as results are compared (docs/engines.md, "Values").
+    """A value of PostgreSQL as results are compared (docs/sql.md, "Values").
 
     Args:
         raw: The server's text.
