@@ -66,9 +66,8 @@ def facts(name: str) -> str:
     metrics = ", ".join(f"`{metric}`" for metric in card.metrics)
     facets = ", ".join(f"`{facet}`" for facet in card.facets)
     return (
-        f"Metrics, of which the first that a task has is its headline: {metrics}.\n"
-        f"Facets, to ask for parts: {facets}.\n"
-        f"Standard errors are clustered by {getattr(card.cluster, 'unit', card.cluster)}.\n"
+        f"Metrics (a task's headline is the first that it has): {metrics}. Facets: {facets}.\n"
+        f"Standard errors are clustered by {card.cluster.unit}.\n"
     )
 
 
@@ -134,8 +133,7 @@ def _data(members: Sequence[TaskFacts]) -> str:
     needed = list(dict.fromkeys(source for facts in members for source in facts.sources))
     if not needed:
         return "see below" if any(facts.asks_own for facts in members) else "embedded"
-    names = ", ".join(f"`{source}`" for source in needed)
-    return f"{names}: {size(sum(sources()[source].size for source in needed))}"
+    return size(sum(sources()[source].size for source in needed))
 
 
 def declared(*names: str) -> str:
