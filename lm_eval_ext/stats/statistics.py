@@ -28,7 +28,7 @@ from lm_eval_ext.stats.paired import (
     paired_difference,
     paired_statistic,
 )
-from lm_eval_ext.stats.sums import SUMS, change_of_sums
+from lm_eval_ext.stats.sums import SUMS, after_and_before, change_of_sums, means_by_facet
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -153,14 +153,8 @@ def figure(rows: "DataFrame", question: Question, *, alpha: float = 0.05) -> Fig
         return _drawn(rows, measure, counted)
     value, estimate = _estimate(rows, measure)
     found = interval(estimate, measure.limits, alpha=alpha)
-    return Figure(
-        value,
-        estimate.stderr if estimate else None,
-        found.low if found else None,
-        found.high if found else None,
-        found.method if found else None,
-        *counted,
-    )
+    low, high, method = (found.low, found.high, found.method) if found else (None, None, None)
+    return Figure(value, estimate.stderr if estimate else None, low, high, method, *counted)
 
 
 def _estimate(rows: "DataFrame", measure: Measure) -> tuple[float | None, Estimate | None]:
@@ -188,7 +182,7 @@ def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
     first = rows.drop_duplicates(DOCUMENT).set_index(DOCUMENT)
     if measure.weights:
         # A weight belongs to all rows of a document with its value of the facet.
-        means = rows.groupby([DOCUMENT, measure.facet], sort=False)[column].mean().unstack()
+        means = means_by_facet(rows, measure)
         parts = [weight * means[name] for name, weight in measure.weights.items()]
         of_document = pd.Series(
             [math.fsum(one) for one in zip(*parts, strict=True)], index=means.index
@@ -221,13 +215,10 @@ def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -
     """
     import numpy as np
 
-    (column,) = measure.value
-    means = rows.groupby([DOCUMENT, measure.facet], sort=False)[column].mean().unstack()
+    means = means_by_facet(rows, measure)
     # Sorted, so that the draw does not depend on the order of lm-eval's processes.
     ids = rows.drop_duplicates(DOCUMENT).set_index(DOCUMENT)[ID]
     means = means.loc[ids.sort_values(kind="stable").index]
-    if len(means) < 2:  # noqa: PLR2004
-        return Figure(None, None, None, None, None, *counted)
 
     def drawn(name: str) -> Any:
         rng = np.random.default_rng(_SEEDS[name] if measure.draws == "independent" else 0)
@@ -235,14 +226,13 @@ def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -
         return means[name].to_numpy()[places]
 
     if measure.unit == "change":
-        after, before = sorted(measure.weights, key=lambda name: -measure.weights[name])
-        missing = [(1 - drawn(name)).sum(axis=1) for name in (after, before)]
+        missing = [(1 - drawn(name)).sum(axis=1) for name in after_and_before(measure)]
         figures = change_of_sums(np.stack(missing, axis=1))
     else:
         weights = measure.weights.items()
         figures = np.sum([weight * drawn(name).mean(axis=1) for name, weight in weights], axis=0)
     figures = figures[~np.isnan(figures)]
-    if len(figures) < 2:  # noqa: PLR2004
+    if len(figures) < 2 or len(means) < 2:  # noqa: PLR2004
         return Figure(None, None, None, None, None, *counted)
     middle, low, high = (float(np.quantile(figures, share)) for share in (0.5, 0.025, 0.975))
     return Figure(middle, float(figures.std(ddof=1)), low, high, "own", *counted)

@@ -35,13 +35,21 @@ class Sums:
 
 
 def _change_totals(rows: "DataFrame", measure: Measure) -> "Totals":
-    """By cluster, what is missing to 1 after and before: the weight above 0 is after."""
-    after, before = sorted(measure.weights, key=lambda name: -measure.weights[name])
-    (column,) = measure.value
-    means = rows.groupby([DOCUMENT, measure.facet], sort=False)[column].mean().unstack()
+    """By cluster, what is missing to 1 after and before."""
     clusters = rows.drop_duplicates(DOCUMENT).set_index(DOCUMENT)[CLUSTER]
-    missing = 1 - means[[after, before]]
+    missing = 1 - means_by_facet(rows, measure)[after_and_before(measure)]
     return _by_cluster(missing.groupby(clusters).agg(math.fsum))
+
+
+def means_by_facet(rows: "DataFrame", measure: Measure) -> "DataFrame":
+    """By document, the mean value for each value of the measure's facet."""
+    (column,) = measure.value
+    return rows.groupby([DOCUMENT, measure.facet], sort=False)[column].mean().unstack()
+
+
+def after_and_before(measure: Measure) -> list[str]:
+    """The values of the facet that a change is between: the weight above 0 is after."""
+    return sorted(measure.weights, key=lambda name: -measure.weights[name])
 
 
 def _f1_totals(rows: "DataFrame", measure: Measure) -> "Totals":
