@@ -12,7 +12,7 @@ from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model, choose_tasks
 from lm_eval_ext.results.overview import overview
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
-from lm_eval_ext.stats.measures import Measure
+from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, Figure, number
 from lm_eval_ext.text import broken, one_line, several
 
@@ -52,7 +52,7 @@ class _Shown(NamedTuple):
     name: str
     model: str
     run: ResultsFile
-    measure: Measure
+    question: Question
     figure: Figure
 
 
@@ -79,7 +79,8 @@ def tables(models: Sequence[Model], question: Asked, width: int) -> "Iterator[Re
                 problems[task] = error
         if len(problems) == len(tasks):
             raise next(iter(problems.values()))
-        yield from _notes(list(dict.fromkeys(map(str, problems.values()))), width)
+        if problems:
+            yield from _notes(dict.fromkeys(map(str, problems.values())), width)
     if question.signatures:
         for task in tasks:
             for model in models:
@@ -167,7 +168,9 @@ def _task(
     table = _grid(question.by.replace(",", ", ") or "metric", "value", "95 % interval")
     for name in dict.fromkeys(one.name for one in found):
         own = [one for one in found if one.name == name]
-        shown = name + " ↓" * own[0].measure.lower_is_better + f" {MARK}" * (name == headline)
+        shown = (
+            name + " ↓" * own[0].question.measure.lower_is_better + f" {MARK}" * (name == headline)
+        )
         style = "bold" if name == headline else ""
         if len(runs) > 1:
             table.add_row(Text(shown), style=style)
@@ -176,11 +179,12 @@ def _task(
             scored, total = one.run.documents(task)
             if len(counts) > 1 and scored < total:
                 label += f" ({scored}/{total})"
-            cells = [_value(one.figure.value, one.measure.unit), _interval(one)]
+            cells = [_value(one.figure.value, one.question.measure.unit), _interval(one)]
             table.add_row(*map(Text, [label, *cells]), style=style)
     yield table
     notes = [f"{model}: {error}" for model, error in problems.items()]
-    notes += _published(task, card, question, dict.fromkeys(one.name for one in found))
+    if card:
+        notes += _published(task, card, found, question, headline)
     notes += [f"{MARK} the task's headline"] if headline else []
     yield from _notes([*notes, *_about(task, runs, card, found)], width)
 
@@ -189,12 +193,12 @@ def _figures(task: str, model: str, run: ResultsFile, question: Asked) -> Iterat
     if not question.is_question:
         scores = list(run.scores(task).items())
         for name, found in scores if question.everything else scores[:MOST_ROWS]:
-            yield _Shown(name, model, run, question_of(run, task, name).measure, found)
+            yield _Shown(name, model, run, question_of(run, task, name), found)
         return
     own = question_of(run, task, question.metric)
     own = asked(own, question.where, question.by, question.value, run.card(task))
     for part, found in figures(run, task, own):
-        yield _Shown(", ".join(part.values()) or own.measure.title, model, run, own.measure, found)
+        yield _Shown(", ".join(part.values()) or own.measure.title, model, run, own, found)
 
 
 def _value(value: float | None, unit: str) -> str:
@@ -203,32 +207,24 @@ def _value(value: float | None, unit: str) -> str:
 
 
 def _interval(one: _Shown) -> str:
-    low, high = (number(end, one.measure.unit) for end in (one.figure.low, one.figure.high))
+    low, high = (
+        number(end, one.question.measure.unit) for end in (one.figure.low, one.figure.high)
+    )
     return "" if NONE in {low, high} else f"[{low}, {high}]"
 
 
 def _published(
-    task: str, card: Card | None, question: Asked, shown_names: Iterable[str]
+    task: str, card: Card, found: Sequence[_Shown], asked_for: Asked, headline: str
 ) -> Iterator[str]:
     """Published values of what is shown; without ``everything`` those of the headline."""
-    if card is None or question.by:
-        return
-    headline = card.headline_of(card.metrics if question.is_question else shown_names)
-    if question.is_question:
-        if (question.metric or headline) not in card.metrics | card.measures:
-            return
-        own = card.question_of(question.metric or headline)
-        wanted = {"": asked(own, question.where, "", question.value, card)}
-    else:
-        names = shown_names if question.everything else [headline]
-        wanted = {name: card.question_of(name) for name in names if name in card.metrics}
-    for name, one in wanted.items():
+    for name, one in {one.name: one.question for one in found}.items():
         values = list(card.published(task, one).items())
-        kept = values if question.everything else values[:MOST_ROWS]
-        if values:
-            told = "; ".join(f"{label} {_value(value, one.measure.unit)}" for label, value in kept)
-            more = f"; {len(values) - len(kept)} more with --all" if len(kept) < len(values) else ""
-            yield f"published{' ' + name if name else ''}: {told}{more}"
+        if not values or not (asked_for.everything or asked_for.is_question or name == headline):
+            continue
+        kept = values if asked_for.everything else values[:MOST_ROWS]
+        told = "; ".join(f"{label} {_value(value, one.measure.unit)}" for label, value in kept)
+        more = f"; {len(values) - len(kept)} more with --all" if len(kept) < len(values) else ""
+        yield f"published{'' if asked_for.is_question else ' ' + name}: {told}{more}"
 
 
 def _about(
@@ -240,7 +236,7 @@ def _about(
         yield f"intervals are clustered by {card.cluster.unit_at(level)}"
     why: dict[str, list[str]] = {}
     for one in found:
-        if reason := reason_for(one.run, task, one.measure, one.figure):
+        if reason := reason_for(one.run, task, one.question.measure, one.figure):
             why.setdefault(reason, []).append(one.name)
     for reason, names in why.items():
         about = list(dict.fromkeys(names))
