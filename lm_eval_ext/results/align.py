@@ -113,7 +113,8 @@ def parts_of(signature: str) -> dict[str, str]:
 def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
     """The runs that were asked what most were; of as many, those of the first.
 
-    A trial was asked something else than a whole run, which may lack a few answers.
+    A trial was asked something else than a whole run, which may lack a few answers, and two whole
+    runs count before any number of trials.
     """
     measured = {}
     for name, run in runs.items():
@@ -121,7 +122,9 @@ def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
         kept = (f"{key}:{value}" for key, value in parts.items() if key not in FREE)
         measured[name] = (*kept, str(run.documents(task)[1]), str(run.is_whole(task)))
     counts = Counter(measured.values())
-    most = max(measured.values(), key=lambda one: counts[one], default=())
+    most = max(
+        measured.values(), key=lambda one: (counts[one] > 1, one[-1], counts[one]), default=()
+    )
     return frozenset(name for name, one in measured.items() if one == most)
 
 

@@ -108,8 +108,9 @@ def _asked(rows: "DataFrame", question: Question) -> "DataFrame":
     measure, where = question.measure, question.filter
     best = measure.best_of
     if best is not None and best.facet not in where and best.facet in rows:
-        deciding = select(rows, {**where, **best.where})
-        means = deciding.groupby(best.facet, sort=False)[best.value].mean()
+        deciding = select(rows, {**where, **best.where}).dropna(subset=[best.value])
+        values = deciding.groupby(best.facet, sort=False)[best.value]
+        means = values.agg(math.fsum) / values.count()  # exact: ties stay ties in any order
         if len(means) > 1:
             where = {**where, best.facet: (str(means.idxmax()),)}
     rows = select(rows, where, measure.shared)

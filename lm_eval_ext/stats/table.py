@@ -31,6 +31,7 @@ def frame(documents: Iterable[Scored]) -> "DataFrame":
         ],
         dtype=object,
     )
+    made = made.where(made.notna(), None)
     for name in made:
         if made[name].map(lambda one: one is None or isinstance(one, (int, float))).all():
             made[name] = made[name].astype("float64")
