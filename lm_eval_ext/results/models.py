@@ -66,12 +66,13 @@ def read_models(paths: Sequence[Path]) -> list[Model]:
 def read_joined(paths: Sequence[Path]) -> list[Model]:
     """Models by name, each with all that any of the paths has of it.
 
-    What bears the same display name is one model, if no task occurs twice.
+    Of several results on a task the same ones count as in :func:`read_models`. What bears the same
+    display name is one model, if no task occurs twice.
     """
     runs: dict[str, dict[str, ResultsFile]] = {}
     for path in paths:
         for model in read_models([path]):
-            runs[model.label] = {**model.runs, **runs.get(model.label, {})}
+            _keep_best(runs.setdefault(model.label, {}), model.runs)
     named: dict[str, list[str]] = {}
     for unique, own in runs.items():
         names = {str(model_file(one).get("display_name") or "") for one in own.values()}
@@ -122,11 +123,14 @@ def _models_under(path: Path) -> list[_Found]:
         key = (name, str(named) if named else identity(results.content["config"]))
         place = one_line(str(results.path.parent))
         model = found.setdefault(key, _Found(name, one_line(str(path)), place, {}))
-        for task in results.tasks:
-            known = model.runs.get(task)
-            if known is None or _rank(results, task) > _rank(known, task):
-                model.runs[task] = results
+        _keep_best(model.runs, dict.fromkeys(results.tasks, results))
     return list(found.values())
+
+
+def _keep_best(known: dict[str, ResultsFile], new: Mapping[str, ResultsFile]) -> None:
+    for task, results in new.items():
+        if task not in known or _rank(results, task) > _rank(known[task], task):
+            known[task] = results
 
 
 def _rank(results: ResultsFile, task: str) -> tuple[bool, list[int], str]:

@@ -1,6 +1,7 @@
 """Which run counts, and questions to samples: facets, units, errors, what is best."""
 
 import json
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.ask import asked, question_of
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.files import ResultsFile, find
-from lm_eval_ext.results.models import read_models
+from lm_eval_ext.results.models import read_joined, read_models
 from lm_eval_ext.results.overview import overview, representatives
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure, Question
@@ -50,6 +51,17 @@ def test_a_trial_never_hides_a_whole_run_and_the_newest_run_counts(tmp_path: Pat
     assert chosen(tmp_path) == 0.5
     run_of(tmp_path, "m", "2026-01-03T00-00-00", version="1.1", right=20, count=200)
     assert chosen(tmp_path) == 0.1
+
+
+def test_the_order_of_folders_does_not_decide(tmp_path: Path) -> None:
+    """The first folder's results hid those of the others, a trial a whole run, too."""
+    old, new, trial = (tmp_path / name for name in ("old", "new", "trial"))
+    run_of(old, "m", "2026-01-01T00-00-00", version="1.1", right=100, count=200)
+    run_of(new, "m", "2026-01-02T00-00-00", version="1.1", right=20, count=200)
+    run_of(trial, "m", "2026-01-03T00-00-00", version="2.0", right=5, count=5, limit=5)
+    for paths in permutations((old, new, trial)):
+        (model,) = read_joined(paths)
+        assert model.runs["cogs_mini_gen"].scores("cogs_mini_gen")["exact_match"].value == 0.1
 
 
 def test_rewritten_samples_are_read_again(tmp_path: Path) -> None:
