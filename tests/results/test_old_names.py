@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FIGURES = json.loads(
     gzip.decompress((ROOT / "tests" / "fixtures" / "old_figures.json.gz").read_bytes())
 )
-"""By run, by metric: value, low, high."""
+"""By run, by metric: value, low, high; of MAGNIFICo also verdicts, and documents that are gone."""
 
 CONCEPT_HAD_TO_HAVE = 10
 """Samples, or its old metrics were N/A. Now each concept has a figure, with its interval."""
@@ -62,7 +62,9 @@ def rows_of(run: str, task: str) -> Any:
 
     if "verdicts" not in FIGURES[run]:
         content = recorded(run, task)
-        return rows(ResultsFile(Path(), content), task, content["samples"][task])
+        return rows(
+            ResultsFile(Path(), content), task, [("", one) for one in content["samples"][task]]
+        )
     names: dict[str, Any] = {
         "c": "correct",
         "w": "wrong",
@@ -85,7 +87,7 @@ def rows_of(run: str, task: str) -> Any:
                 query_found=verdicts[doc["id"]][2] == "q",
             ),
         )
-        for doc in load_task(task).dataset["test"]
+        for doc in FIGURES[run].get("documents") or load_task(task).dataset["test"]
         if doc["id"] in verdicts
     )
 
