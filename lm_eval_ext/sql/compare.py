@@ -215,11 +215,6 @@ class StrictExpected:
     columns: int | None
     groups: tuple[tuple[int, int, list[Row]], ...]
 
-    @property
-    def cuts_tie(self) -> bool:
-        """Whether the gold's LIMIT or OFFSET separates rows of the same sort key."""
-        return any(end - start < len(rows) for start, end, rows in self.groups)
-
     def matches(self, predicted: Rows) -> bool:
         """Whether the prediction's result is correct."""
         size = self.groups[-1][1] if self.groups else 0

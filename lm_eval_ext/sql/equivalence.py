@@ -1,4 +1,4 @@
-"""Proofs that a mutant is equivalent to its gold: four rules, and no more.
+"""Proofs that a mutant is equivalent to its gold: three rules, and no more.
 
 Each rule drops a part of a query that changes no result on any database that keeps its declared
 keys and NOT NULLs. Two queries that end up the same are equivalent, up to the order that neither
@@ -14,7 +14,6 @@ from sqlglot import exp
 
 from lm_eval_ext.sql.parsing import (
     COMPARISONS,
-    HOLDS,
     UnparsedQuery,
     conjuncts,
     find_source,
@@ -66,7 +65,7 @@ class _Rows:
 
     Attributes:
         tables: By alias; empty if it reads anything but tables in inner joins.
-        constants: Columns that WHERE or ON set equal to a literal, or to a subquery's only value.
+        constants: Columns that WHERE or ON set equal to a literal.
         equal: Pairs of columns that it sets equal.
         known: Columns that a comparison keeps from being NULL.
     """
@@ -94,40 +93,15 @@ class _Rows:
             self._learn(part.unnest())
 
     def _learn(self, part: exp.Expr) -> None:
-        query = part.args.get("query") if isinstance(part, exp.In) else None
-        if query is not None and (name := self.name(part.this)) and self._is_one_value(query, name):
-            self.constants.add(name)
         if not isinstance(part, tuple(COMPARISONS)):
             return
         one, two = self.name(part.this), self.name(part.expression)
         self.known |= {name for name in (one, two) if name is not None}
         if isinstance(part, exp.EQ) and one is not None:
-            value = part.expression
-            if isinstance(value, exp.Literal) or self._is_one_value(value, one):
+            if isinstance(part.expression, exp.Literal):
                 self.constants.add(one)
             elif two is not None and self.affinity(one) == self.affinity(two):
                 self.equal += [(one, two), (two, one)]
-
-    def _is_one_value(self, query: exp.Expr, name: Name) -> bool:
-        """Whether a subquery has at most one value, the same for all rows, and fixes a column."""
-        select = query.this if isinstance(query, exp.Subquery) else None
-        if not isinstance(select, exp.Select):
-            return False
-        own = {id(inner) for inner in select.find_all(exp.Select)}
-        for column in select.find_all(exp.Column):
-            asked = column.table.casefold(), column.name.casefold()
-            found = find_source(*asked, select_of(column), self._schema)
-            if found is None or id(found[0]) not in own:
-                return False
-        inner = _Rows(select, self._schema)
-        value = select.selects[0].unalias()
-        output = inner.name(value)
-        # A number equals several spellings of it in a column of texts.
-        alike = output is not None and inner.affinity(output) == self.affinity(name)
-        if len(select.selects) > 1 or not (alike or isinstance(value, exp.AggFunc)):
-            return False
-        scalar = not isinstance(query.parent, exp.In)
-        return scalar or _limit(select) == 1 or _has_one_row(select, inner)
 
     def affinity(self, name: Name) -> str:
         """What SQLite makes of a column's type."""
@@ -255,30 +229,6 @@ def _counts_one(term: exp.Expr, rows: _Rows) -> bool:
     return one and (isinstance(counted, exp.Star) or never_null)
 
 
-def _implied_condition(select: exp.Select, rows: _Rows) -> bool:
-    """``credits = 4 AND credits > 2``."""
-    parts = parts_of(select, "where")
-    for one in parts:
-        for other in parts:
-            if one is not other and isinstance(one, exp.EQ) and _implies(one, other):
-                rest = [part.copy() for part in parts if part is not other]
-                select.args["where"].set("this", exp.and_(*rest, copy=False))
-                return True
-    return False
-
-
-def _implies(equality: exp.Expr, other: exp.Expr) -> bool:
-    operator = COMPARISONS.get(type(other))
-    value, bound = equality.expression, other.args.get("expression")
-    if operator is None or equality.this != other.this:
-        return False
-    if not (isinstance(value, exp.Literal) and isinstance(bound, exp.Literal)):
-        return False
-    if value.is_string or bound.is_string:
-        return False
-    return HOLDS[operator](float(value.this), float(bound.this))
-
-
 def _is_aggregate(select: exp.Select) -> bool:
     own = [select.args[clause] for clause in ("having", "order") if select.args.get(clause)]
     return any(
@@ -301,5 +251,4 @@ _RULES: tuple[tuple[str, Callable[[exp.Select, _Rows], bool]], ...] = (
     ("the query gives at most one row", _one_row),
     ("the rows differ from each other anyway", _distinct_rows),
     ("all rows tie in that sort term", _same_sort_term),
-    ("one condition follows from another", _implied_condition),
 )

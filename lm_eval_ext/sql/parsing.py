@@ -4,7 +4,6 @@ SQLite reads "double quoted" text as a string where no column has that name; sql
 no schema, always reads a column. Spider's queries use such strings often.
 """
 
-import operator
 from collections.abc import Callable, Iterator, Set
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -25,12 +24,6 @@ COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
 """The operators of comparisons."""
-
-HOLDS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
-    ">=": operator.ge,
-}  # fmt: skip
-"""Whether a comparison of two values of one kind holds."""
 
 _KEPT_FUNCTIONS = frozenset({"COUNT", "MIN", "MAX", "AVG", "SUM", "LENGTH"})
 
@@ -104,6 +97,20 @@ def _dialect() -> type[Dialect]:
             }
 
     return SQLiteAsWritten
+
+
+Change = Callable[[exp.Expr, Schema], Iterator[exp.Expr]]
+"""Yields replacements of a node of a query's tree; the node itself must not be changed."""
+
+
+def applied(tree: exp.Expr, change: Change, schema: Schema) -> Iterator[str]:
+    """Yields a query's text with each single replacement that a rule gives for one of its nodes."""
+    for place, node in enumerate(list(tree.walk())):
+        for new in change(node, schema):
+            copy = tree.copy() if place else new
+            if place:
+                next(n for i, n in enumerate(copy.walk()) if i == place).replace(new)
+            yield to_sql(copy)
 
 
 def select_of(node: exp.Expr) -> exp.Select | None:

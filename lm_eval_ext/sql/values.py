@@ -145,14 +145,12 @@ class Mutant:
     """A mutant of a gold query (:mod:`lm_eval_ext.sql.mutants`).
 
     Attributes:
-        kind: The kind of mistake, one of :data:`lm_eval_ext.sql.mutants.KINDS`.
+        kind: The kind of mistake, one of :data:`lm_eval_ext.sql.mutants.RULES`.
         sql: The mistaken query, in SQLite's dialect.
-        text: The change, for a reader: ``salary > 30000 -> salary >= 30000``.
     """
 
     kind: str
     sql: str
-    text: str
 
 
 SHOWN = 300

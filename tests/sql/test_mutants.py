@@ -16,7 +16,7 @@ from magnifico_golds import ALL, ONE_IN, a_part, rows
 from lm_eval_ext.sql import Databases
 from lm_eval_ext.sql.compare import ReferenceExpected
 from lm_eval_ext.sql.engines.sqlite import SQLiteEngine
-from lm_eval_ext.sql.mutants import KINDS, Mutant, UnparsedQuery, mutants
+from lm_eval_ext.sql.mutants import RULES, Mutant, UnparsedQuery, mutants
 from lm_eval_ext.sql.mutations import other_string
 from lm_eval_ext.sql.parsing import parse, to_sql
 from lm_eval_ext.sql.policy import Limits, register
@@ -49,13 +49,11 @@ def test_all_mutants_of_a_gold(library: sqlite3.Connection, gold: str) -> None:
     assert [f"{n.kind}: {n.sql}" for n in found] == CASES[gold]
     for mutant in found:
         library.execute(mutant.sql)
-        assert "\n" not in mutant.text and " -> " in mutant.text
 
 
-def test_every_kind_is_shown_and_described() -> None:
+def test_every_kind_is_shown() -> None:
     shown = {text.split(": ", 1)[0] for texts in CASES.values() for text in texts}
-    assert shown == set(KINDS)
-    assert all(line and "\n" not in line for line in KINDS.values())
+    assert shown == set(RULES)
 
 
 def kinds(gold: str, schema: Schema) -> Counter[str]:
@@ -76,7 +74,7 @@ def kinds(gold: str, schema: Schema) -> Counter[str]:
         ("SELECT room FROM shelf, book WHERE book.shelf_id = shelf.id", {"equality_negated"}),
         ("SELECT shelf_id FROM book GROUP BY 1 HAVING COUNT(*) > 1", {"group_dropped"}),
         ("SELECT shelf_id FROM book GROUP BY 1 ORDER BY COUNT(*)", {"group_dropped"}),
-        ("SELECT id FROM shelf", set(KINDS) - {"distinct_added", "column_swapped"}),
+        ("SELECT id FROM shelf", set(RULES) - {"distinct_added", "column_swapped"}),
         ("SELECT pages FROM book GROUP BY isbn ORDER BY title LIMIT 1", {"mode_as_extreme",
             "mode_as_repeated", "ranking_dropped"}),
         ("SELECT shelf_id FROM book GROUP BY shelf_id ORDER BY COUNT(*) DESC LIMIT 2",

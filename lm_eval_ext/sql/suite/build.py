@@ -6,20 +6,22 @@ that nothing before distinguishes, or because a gold is judged by few.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.compare import Expected
+from lm_eval_ext.sql.equivalence import equivalent
 from lm_eval_ext.sql.mutants import mutants
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.schema import ForeignKey, Schema, schema_of
-from lm_eval_ext.sql.suite.checks import Runner, is_void, judged, rewrites
+from lm_eval_ext.sql.suite.checks import Checks, Runner, checks
 from lm_eval_ext.sql.suite.drawing import Draws, draw
-from lm_eval_ext.sql.suite.source import Source, read_source
-from lm_eval_ext.sql.values import Failure, Mutant, Row, quoted, quoted_all
+from lm_eval_ext.sql.suite.reading import Source, read_source
+from lm_eval_ext.sql.values import Mutant, Row, quoted, quoted_all
 
 SUITE_VERSION = 3
 """Rises whenever other databases would be built, or judge other golds; part of signatures."""
@@ -27,14 +29,14 @@ SUITE_VERSION = 3
 UNCHOSEN = 10
 """Small databases that are chosen for nothing."""
 
-CHOSEN = 14
+CHOSEN = 20
 """Most small databases that are chosen."""
 
 POOL = 80
-"""Small databases that are tried."""
+"""Small databases that are tried beside those, each made for one gold."""
 
-FOCUS = 8
-"""Golds that rows are made for first, in databases that may be chosen."""
+EACH = 8
+"""As many more for each gold."""
 
 COVERED = 8
 """Small databases that should judge each gold, if the pool has them."""
@@ -64,14 +66,12 @@ class Case:
     """A gold that runs on the original.
 
     Attributes:
-        void: Whether the original gives it nothing but NULLs.
-        rewrites: Right rewrites, which must keep its result.
+        checks: Which databases may judge it.
         open: Mutants that no database so far distinguishes.
     """
 
     gold: str
-    void: bool
-    rewrites: list[str]
+    checks: Checks
     open: list[str] = field(default_factory=list)
 
 
@@ -89,11 +89,6 @@ class Original:
             self.schema: Schema = schema_of(self.connection)
             self.golds = sorted(set(golds))
             self.source: Source = read_source(self.connection, self.schema, self.golds)
-            self.stored = {
-                table.name: quoted_all(c.name for c in table.columns if not c.generated)
-                for table in self.schema.values()
-                if not table.view
-            }
             self.creates = [
                 sql
                 for (sql,) in self.connection.execute(
@@ -108,65 +103,63 @@ class Original:
         """The golds that run, with rewrites and the mutants that the original does not tell."""
         found = []
         for gold in self.golds:
-            result = self.runner.run(gold)
-            if isinstance(result, Failure):
+            expected, own = self.runner.expected(gold), checks(gold, self.schema, self.runner)
+            if expected is None or own is None:
                 continue
-            case = Case(gold, is_void(result), rewrites(gold, self.schema, self.runner))
-            expected = self.runner.expected(gold)
-            if expected is not None:
-                case.open = [
-                    mutant.sql
-                    for mutant in mutants_of(gold, self.schema)
-                    if self.runner.agrees(expected, mutant.sql, len(result.rows))
-                ]
-                found.append(case)
+            wrong = [
+                mutant.sql
+                for mutant in mutants_of(gold, self.schema)
+                if self.runner.agrees(expected, mutant.sql)
+            ]
+            found.append(Case(gold, own, wrong))
         return found
 
-    def rows(self, seed: int, first: Sequence[int]) -> dict[str, list[Row]]:
-        """The rows of a small database."""
-        return draw(self.source, f"{SUITE_VERSION}/{seed}", first)
-
-    def small(self, rows: Mapping[str, Sequence[Row]]) -> sqlite3.Connection:
-        """A small database in memory."""
-        connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
-        write(connection, self.creates, self.source, rows)
+    def drawn(self, seed: int, first: Sequence[int]) -> sqlite3.Connection:
+        """A small database in memory, drawn from a seed; see :func:`draw`."""
+        connection = self._filled(draw(self.source, f"{SUITE_VERSION}/{seed}", first))
+        gone = 1
+        while gone:  # rows whose parent broke a constraint
+            links = [(table, link) for table, own in self.source.links.items() for link in own]
+            gone = sum(connection.execute(_orphans(table, link)).rowcount for table, link in links)
         return connection
+
+    def _filled(self, rows: Mapping[str, Sequence[Row]]) -> sqlite3.Connection:
+        """A database in memory; rows that break a constraint are left out."""
+        connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
+        for sql in self.creates:
+            with suppress(sqlite3.OperationalError):  # such as a module that is not there
+                connection.execute(sql)
+        for table, records in rows.items():
+            names = self._stored(table)
+            marks = ", ".join("?" * len(names))
+            connection.executemany(
+                f"INSERT OR IGNORE INTO {quoted(table)} ({quoted_all(names)}) VALUES ({marks})",
+                records,
+            )
+        return connection
+
+    def _stored(self, table: str) -> list[str]:
+        return [column.name for column in self.schema[table].columns if not column.generated]
 
     def judges(
         self, connection: sqlite3.Connection, cases: Sequence[Case], seed: object, *, steps: int
     ) -> tuple[Runner, dict[str, Expected]]:
         """The golds that a database may judge, with their results on it."""
-        runner = Runner(connection, steps=steps)
-        with closing(self._reordered(connection, Draws(f"order/{seed}"))) as other:
-            shuffled = [Runner(other, steps=steps)]
-            found = {
-                case.gold: judged(
-                    case.gold, runner, shuffled, case.rewrites, may_be_empty=case.void
-                )
-                for case in cases
-            }
+        runner, draws = Runner(connection, steps=steps), Draws(f"order/{seed}")
+        reordered = {}
+        for table in self.source.links:
+            query = f"SELECT {quoted_all(self._stored(table))} FROM {quoted(table)}"
+            reordered[table] = draws.shuffled(connection.execute(query).fetchall())
+        with closing(self._filled(reordered)) as other:
+            shuffled = Runner(other, steps=steps)
+            found = {case.gold: case.checks.judged(runner, shuffled) for case in cases}
         return runner, {gold: expected for gold, expected in found.items() if expected}
-
-    def _reordered(self, connection: sqlite3.Connection, draws: Draws) -> sqlite3.Connection:
-        """A database with the same rows, stored in another order."""
-        other = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
-        for sql in self.creates:
-            with suppress(sqlite3.OperationalError):  # such as a module that is not there
-                other.execute(sql)
-        for name, columns in self.stored.items():
-            rows = connection.execute(f"SELECT {columns} FROM {quoted_all([name])}").fetchall()
-            marks = ", ".join("?" * (columns.count('", "') + 1))
-            other.executemany(
-                f"INSERT OR IGNORE INTO {quoted_all([name])} ({columns}) VALUES ({marks})",
-                draws.shuffled(rows),
-            )
-        return other
 
     def examined(
         self, seed: int, cases: Sequence[Case], first: tuple[int, ...] = ()
     ) -> Small | None:
         """Draws a small database; None if it may judge no gold."""
-        connection = self.small(self.rows(seed, first))
+        connection = self.drawn(seed, first)
         runner, judges = self.judges(connection, cases, seed, steps=_SMALL_STEPS)
         if not judges:
             connection.close()
@@ -211,97 +204,60 @@ def in_memory(path: Path) -> sqlite3.Connection:
 def choose(original: Original, cases: Sequence[Case]) -> list[Small]:
     """Draws the small databases of a suite, those chosen for nothing first."""
     kept: list[Small] = []
-    pool: list[tuple[Small, set[tuple[str, str]]]] = []
-    numbers = {wish.gold: number for number, wish in enumerate(original.source.wishes)}
-    judges = dict.fromkeys((case.gold for case in cases), 0)
-    tried = dict.fromkeys(judges, 0)
-    left: set[tuple[str, str]] = set()
-    for seed in range(POOL):
-        first: tuple[int, ...] = ()
-        if len(kept) == UNCHOSEN:
-            wanted = {gold for gold, _ in left} | {g for g, n in judges.items() if n < COVERED}
-            # Golds that few databases judge are tried twice as often.
-            turn = {g: tried[g] // 2 if judges[g] < COVERED else tried[g] for g in wanted}
-            golds = sorted(wanted & numbers.keys(), key=lambda gold: (turn[gold], gold))[:FOCUS]
-            for gold in golds:
-                tried[gold] += 1
-            first = tuple(sorted(numbers[gold] for gold in golds))
-        found = original.examined(seed, cases, first)
-        if found is None:
-            continue
-        for gold in found.judges:
-            judges[gold] += 1
-        if len(kept) < UNCHOSEN:
+    for seed in range(2 * UNCHOSEN):
+        found = original.examined(seed, cases) if len(kept) < UNCHOSEN else None
+        if found is not None:
             kept.append(found)
-            for case in cases:
-                case.open = list(_survivors(case, found))
-            left = {(case.gold, miss) for case in cases for miss in case.open}
-        else:
-            pool.append((found, _killed(cases, found)))
-            left -= pool[-1][1]
-    judges = {case.gold: sum(case.gold in small.judges for small in kept) for case in cases}
-    while pool and len(kept) < UNCHOSEN + CHOSEN:
-        few = {gold for gold, count in judges.items() if count < COVERED}
-
-        def gain(entry: tuple[Small, set[tuple[str, str]]], few: set[str] = few) -> float:
-            return len(entry[1]) + 0.5 * len(few & entry[0].judges.keys())
-
-        best = max(pool, key=gain)
-        if not gain(best):
+    judges = Counter(gold for small in kept for gold in small.judges)
+    for case in cases:
+        case.open = [
+            sql
+            for sql in case.open
+            if not any(_kills(small, case.gold, sql) for small in kept)
+            and equivalent(case.gold, sql, original.schema) is None
+        ]
+    pool = list(_candidates(original, cases, judges.copy()))
+    for _ in range(CHOSEN):
+        few = {case.gold for case in cases if judges[case.gold] < COVERED}
+        gains = [len(kills) + 0.5 * len(few & small.judges.keys()) for small, kills in pool]
+        if not max(gains, default=0):
             break
-        kept.append(best[0])
-        for gold in best[0].judges:
-            judges[gold] += 1
-        pool = [(small, killed - best[1]) for small, killed in pool if small is not best[0]]
-        for case in cases:
-            case.open = [miss for miss in case.open if (case.gold, miss) not in best[1]]
+        best, killed = pool[gains.index(max(gains))]
+        found = original.examined(best.seed, cases, best.first)
+        if found is not None:
+            kept.append(found)
+            judges.update(list(found.judges))
+        pool = [(small, kills - killed) for small, kills in pool if small is not best]
     return kept
 
 
-def _survivors(case: Case, small: Small) -> Iterator[str]:
-    expected = small.judges.get(case.gold)
-    for miss in case.open:
-        if expected is None or small.runner.agrees(expected, miss, 10_000):
-            yield miss
+def _candidates(
+    original: Original, cases: Sequence[Case], judges: Counter[str]
+) -> Iterator[tuple[Small, set[tuple[str, str]]]]:
+    """Yields databases, each made for one gold that needs it, with the open mutants they kill."""
+    numbers = {wish.gold: number for number, wish in enumerate(original.source.wishes)}
+    left = {case.gold: set(case.open) for case in cases if case.gold in numbers}
+    tries = Counter[str]()
+    for seed in range(2 * UNCHOSEN, 2 * UNCHOSEN + POOL + EACH * len(cases)):
+        wanted = [c for c in cases if c.gold in left and (left[c.gold] or judges[c.gold] < COVERED)]
+        if not wanted:
+            break
+        # Those that few databases judge need the most.
+        gold = min((c.gold for c in wanted), key=lambda g: (tries[g] * (1 + judges[g]), g))
+        tries[gold] += 1
+        small = original.examined(seed, wanted, (numbers[gold],))
+        if small is not None:
+            kills = {(c.gold, m) for c in wanted for m in c.open if _kills(small, c.gold, m)}
+            for killed, sql in kills:
+                left[killed].discard(sql)
+            judges.update(list(small.judges))
+            small.runner.connection.close()
+            yield small, kills
 
 
-def _killed(cases: Iterable[Case], small: Small) -> set[tuple[str, str]]:
-    return {
-        (case.gold, miss)
-        for case in cases
-        for miss in set(case.open) - set(_survivors(case, small))
-    }
-
-
-def write(
-    connection: sqlite3.Connection,
-    creates: Sequence[str],
-    source: Source,
-    rows: Mapping[str, Sequence[Row]],
-) -> None:
-    """Creates tables and views in an empty database and inserts rows.
-
-    Rows that break a constraint are left out, and then those whose parent is missing.
-    """
-    schema = source.schema
-    for sql in creates:
-        with suppress(sqlite3.OperationalError):  # such as a module that is not there
-            connection.execute(sql)
-    for table, records in rows.items():
-        stored = [quoted(c.name) for c in schema[table].columns if not c.generated]
-        insert = (
-            f"INSERT INTO {quoted(schema[table].name)} ({', '.join(stored)}) "
-            f"VALUES ({', '.join('?' * len(stored))})"
-        )
-        for record in records:
-            with suppress(sqlite3.IntegrityError):
-                connection.execute(insert, record)
-    gone = 1
-    while gone:
-        gone = 0
-        for table, links in source.links.items():
-            for link in links:
-                gone += connection.execute(_orphans(table, link)).rowcount
+def _kills(small: Small, gold: str, sql: str) -> bool:
+    expected = small.judges.get(gold)
+    return expected is not None and not small.runner.agrees(expected, sql, 10_000)
 
 
 def _orphans(table: str, link: ForeignKey) -> str:

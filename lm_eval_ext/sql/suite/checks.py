@@ -5,16 +5,25 @@ A pair of gold and database that fails is not used; nothing is repaired.
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from lm_eval_ext.sql.compare import SEMANTICS, Expected, Gold, StrictExpected
-from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
+from lm_eval_ext.sql.compare import SEMANTICS, Expected, Gold
+from lm_eval_ext.sql.parsing import (
+    Change,
+    UnparsedQuery,
+    applied,
+    parse,
+    resolve,
+    sources,
+    table_of,
+    to_sql,
+)
 from lm_eval_ext.sql.policy import register
 from lm_eval_ext.sql.schema import Schema
-from lm_eval_ext.sql.suite.gate import OF_GROUPS, RULES, Rule, group_by_key, order_among_equals
-from lm_eval_ext.sql.values import Failure, Rows
+from lm_eval_ext.sql.values import Failure, Row, Rows
 from lm_eval_ext.text import one_line
 
 STEPS = 4_000_000
@@ -72,79 +81,147 @@ class Runner:
         return isinstance(result, Rows) and expected.matches(result)
 
 
-def judged(
-    gold: str,
-    runner: Runner,
-    shuffled: Sequence[Runner],
-    rewrites: Sequence[str],
-    *,
-    may_be_empty: bool = False,
-) -> Expected | None:
-    """The gold's result on a database that may judge it, else None.
+@dataclass(frozen=True)
+class Checks:
+    """What must hold on a database that may judge a gold.
 
-    Args:
+    Attributes:
         gold: The query.
-        runner: On the database.
-        shuffled: On databases with the same rows, stored in other orders.
-        rewrites: Right rewrites of the gold.
-        may_be_empty: Whether the gold is empty, or only NULLs, on the original, too.
+        void: Whether its result is empty, or only NULLs, on the original: elsewhere it may be, too.
+        rewrites: Queries that must have its result.
+        cuts: Queries for the sort keys on either side of a LIMIT, which it must separate, and
+            whether it is filled on the original: then it must be filled.
     """
-    result = runner.run(gold)
-    if isinstance(result, Failure) or len(result.rows) > _MOST_ROWS:
-        return None
-    if not may_be_empty and not any(v is not None for row in result.rows for v in row):
-        return None
-    expected = SEMANTICS["sets"].prepare(Gold(gold, result, runner.run))
-    if isinstance(expected, StrictExpected) and expected.cuts_tie:
-        return None
-    most = len(result.rows)
-    runner.connection.execute("PRAGMA reverse_unordered_selects=ON")
-    reversed_too = runner.agrees(expected, gold, most)
-    runner.connection.execute("PRAGMA reverse_unordered_selects=OFF")
-    if not (reversed_too and all(other.agrees(expected, gold, most) for other in shuffled)):
-        return None
-    return expected if all(runner.agrees(expected, sql, most) for sql in rewrites) else None
+
+    gold: str
+    void: bool
+    rewrites: list[str]
+    cuts: dict[str, bool]
+
+    def judged(self, runner: Runner, shuffled: Runner) -> Expected | None:
+        """The gold's result on a database that may judge it, else None.
+
+        Args:
+            runner: On the database.
+            shuffled: On a database with the same rows, stored in another order.
+        """
+        result = runner.run(self.gold)
+        if isinstance(result, Failure) or len(result.rows) > _MOST_ROWS:
+            return None
+        if not self.void and _is_void(result):
+            return None
+        expected = SEMANTICS["sets"].prepare(Gold(self.gold, result, runner.run))
+        most = len(result.rows)
+        runner.connection.execute("PRAGMA reverse_unordered_selects=ON")
+        reversed_too = runner.agrees(expected, self.gold, most)
+        runner.connection.execute("PRAGMA reverse_unordered_selects=OFF")
+        right = (
+            reversed_too
+            and shuffled.agrees(expected, self.gold, most)
+            and all(_separates(_keys(runner, cut), full=full) for cut, full in self.cuts.items())
+            and all(runner.agrees(expected, sql, most) for sql in self.rewrites)
+        )
+        return expected if right else None
 
 
-def is_void(result: Rows | Failure) -> bool:
-    """Whether a result has nothing but NULLs."""
-    return isinstance(result, Rows) and not any(v is not None for row in result.rows for v in row)
+def checks(gold: str, schema: Schema, original: Runner) -> Checks | None:
+    """Reads the checks of a gold; None if it does not run on the original.
 
-
-def rewrites(gold: str, schema: Schema, original: Runner) -> list[str]:
-    """Queries that must have a gold's result on a database that may judge it.
-
-    They are the right rewrites by :data:`.gate.RULES` that have its result on the original, since a
-    rule may go beyond what always holds; and, whatever the original holds, the gold with other sort
-    terms among equals, and with the least and the greatest value of a group where it selects a
-    column of any row of it.
+    A rewrite may go beyond what always holds, so those count that are right on the original.
+    Whatever the original holds, so does the gold with the least and the greatest value of a group
+    where it selects a column of any row of it.
     """
-    expected = original.expected(gold)
+    result, expected = original.run(gold), original.expected(gold)
+    if isinstance(result, Failure) or expected is None:
+        return None
     try:
         tree = parse(gold, schema)
     except UnparsedQuery:
-        return []
-    if expected is None:
-        return []
-    found = dict.fromkeys(_applied(tree, schema, RULES))
-    for other in _applied(tree, schema, (group_by_key,)):
-        # With groups by name, the others hold or not by themselves.
-        found.update(dict.fromkeys(_applied(parse(other, schema), schema, OF_GROUPS)))
+        return Checks(gold, _is_void(result), [], {})
+    found = [new for rule in RULES for new in applied(tree, rule, schema)]
     right = [sql for sql in found if original.agrees(expected, sql)]
-    ties = _applied(tree, schema, (order_among_equals,))
-    return [*right, *ties, *filter(None, (_any_row(tree, kind) for kind in (exp.Min, exp.Max)))]
+    right += filter(None, (_any_row(tree, kind) for kind in (exp.Min, exp.Max)))
+    cuts = {cut: bool(_keys(original, cut)) for cut in _cuts(tree)}
+    return Checks(gold, _is_void(result), right, cuts)
 
 
-def _applied(tree: exp.Expr, schema: Schema, rules: Sequence[Rule]) -> Iterator[str]:
-    """Yields a query with each single replacement that rules give."""
-    for rule in rules:
-        for place, node in enumerate(list(tree.walk())):
-            for new in rule(node, schema):
-                copy = new
-                if place:
-                    copy = tree.copy()
-                    next(n for i, n in enumerate(copy.walk()) if i == place).replace(new)
-                yield to_sql(copy)
+def _is_void(result: Rows) -> bool:
+    """Whether a result has nothing but NULLs."""
+    return not any(v is not None for row in result.rows for v in row)
+
+
+def _keys(runner: Runner, cut: str) -> list[Row]:
+    result = runner.run(cut)
+    return result.rows if isinstance(result, Rows) else []
+
+
+def _separates(keys: list[Row], *, full: bool) -> bool:
+    """Whether the last row's keys, without NULL, are not the next one's."""
+    if not keys:
+        return not full
+    return None not in keys[0] and (len(keys) == 1 or keys[0] != keys[1])
+
+
+def _cuts(tree: exp.Expr) -> Iterator[str]:
+    for select in tree.find_all(exp.Select):
+        order, limit, offset = (select.args.get(part) for part in ("order", "limit", "offset"))
+        numbers = [part.expression.name for part in (limit, offset) if part is not None]
+        if order is None or limit is None or not all(number.isdigit() for number in numbers):
+            continue
+        named = {s.alias_or_name: s.unalias() for s in select.selects}
+        keys = [named.get(term.this.name, term.this).copy() for term in order.expressions]
+        last = exp.Literal.number(sum(map(int, numbers)) - 1)
+        cut = select.copy()
+        cut.set("expressions", keys)
+        cut.set("limit", exp.Limit(expression=exp.Literal.number(2)))
+        cut.set("offset", exp.Offset(expression=last))
+        yield to_sql(cut)
+
+
+def without_nulls(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """``ORDER BY x`` of rows whose x is not NULL."""
+    if isinstance(node, exp.Select) and (order := node.args.get("order")) is not None:
+        for term in order.expressions:
+            if isinstance(term.this, exp.Column) and resolve(term.this, schema) is not None:
+                known = exp.Not(this=exp.Is(this=term.this.copy(), expression=exp.Null()))
+                yield node.copy().where(known, copy=False)
+
+
+def group_by_key(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """``GROUP BY id`` by the name that is selected, ``GROUP BY name`` of a joined table by its key.
+
+    What people ask for is called by its name, so both are written.
+    """
+    if not isinstance(node, exp.Select) or (group := node.args.get("group")) is None:
+        return
+    term = group.expressions[0]
+    if len(group.expressions) > 1 or not isinstance(term, exp.Column):
+        return
+    selected = [s.unalias() for s in node.selects]
+    new = [s for s in selected if isinstance(s, exp.Column) and s != term][:2]
+    for source in sources(node) if node.args.get("joins") else ():
+        table = table_of(source, schema)
+        key = next((k[0] for k in table.unique_keys if len(k) == 1), None) if table else None
+        if table and key and table.column(term.name) not in (None, table.column(key)):
+            new.append(exp.column(key, table=source.alias_or_name))
+    for other in new:
+        copy = node.copy()
+        copy.args["group"].set("expressions", [other.copy()])
+        yield copy
+
+
+def set_operations(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """EXCEPT as NOT IN, INTERSECT as IN."""
+    left = node.this
+    if isinstance(node, (exp.Except, exp.Intersect)) and isinstance(left, exp.Select):
+        right = exp.Subquery(this=node.expression.copy())
+        inside: exp.Expr = exp.In(this=left.selects[0].unalias().copy(), query=right)
+        inside = exp.Not(this=inside) if isinstance(node, exp.Except) else inside
+        yield left.distinct().where(inside, copy=False)
+
+
+RULES: tuple[Change, ...] = (without_nulls, group_by_key, set_operations)
+"""What people write for the same question, and what no row of ours may make wrong."""
 
 
 def _any_row(tree: exp.Expr, kind: type[exp.Expr]) -> str | None:

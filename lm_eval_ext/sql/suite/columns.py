@@ -33,8 +33,8 @@ _KEPT = 40
 _DATES = 0.6
 """Share of a column's texts that must have one format: sentinels such as 0000-00-00 are no days."""
 
-_LETTERS = 1
-"""Pieces of this length are looked for in the column's texts only: no text is made of them."""
+_CLOSED = 8
+"""A column with so few texts, or of single words, gets none that are made of others."""
 
 _RUN = re.compile(r"([^\W\d_])\1\1", re.IGNORECASE)
 
@@ -55,8 +55,8 @@ class Domain:
 
     kind: Kind
     own: list[Value]
-    nulls: bool
-    unique: bool
+    nulls: bool = False
+    unique: bool = False
     format: str = ""
     decimals: int = 0
     padded: bool = True
@@ -108,6 +108,8 @@ class Domain:
             at = texts.index(value)
             yield from (texts[i] for i in (at - 1, at + 1) if 0 <= i < len(texts))
             yield from [text for text in self.sample if value in text and text != value][:2]
+            if len(texts) > _CLOSED and any(" " in text for text in texts):
+                yield from self._joined(value)
         elif isinstance(value, (int, float)) and self.kind in ("integer", "decimal"):
             step = 10.0**-self.decimals if self.decimals else 1
             for near in (value - step, value + step):
@@ -126,36 +128,30 @@ class Domain:
         text = _padded(moved, self.format)
         yield text if self.padded else re.sub(r"(?<!\d)0(?=\d)", "", text)
 
-    def cut(self, length: int) -> list[Value]:
-        """Adds texts of about a length that golds compare, cut from the column's own if need be."""
-        new: list[Value] = []
-        texts = sorted(self.sample, key=lambda text: (len(text), text))
-        for size in (length, length - 1, length + 1) if self.kind == "text" else ():
-            new += [text for text in texts if len(text) == size][:2] or [
-                short
-                for text in texts
-                if len(short := text[:size].strip()) == size and not self.odd(short)
-            ][:1]
-        return self._add(new)
+    def long(self, length: int) -> list[Value]:
+        """Adds texts of about a length."""
+        near = (length, length - 1, length + 1)
+        return self._add(text for text in self.sample if len(text) in near)
 
     def contain(self, piece: str) -> list[Value]:
-        """Adds texts that begin with a piece of text, end with it, hold it, or are it."""
+        """Adds texts that hold a piece of text somewhere, or are it."""
+        low = piece.casefold()
         if self.kind != "text" or not piece.strip():
             return []
-        new: list[Value] = []
+        found = sorted(
+            (text for text in self.sample if low in text.casefold()),
+            key=lambda text: (text.casefold() != low, len(text)),
+        )
+        # A few letters may stand anywhere; only words are put beside others.
+        made = self._joined(piece) if len(piece) > 1 else []
+        return self._add([*found[:3], *found[-3:], *made])
+
+    def _joined(self, piece: str) -> list[str]:
+        """A piece of text, alone and beside another text of the column."""
         low = piece.casefold()
         other = next((text for text in self.sample if low not in text.casefold()), "")
-        for place in (
-            lambda text: text == low,
-            lambda text: text.startswith(low) and text != low,
-            lambda text: text.endswith(low) and text != low,
-            lambda text: low in text[1:-1],
-        ):
-            new += [text for text in self.sample if place(text.casefold())][:2]
-        if len(piece) > _LETTERS:  # anything may hold a few letters, only made texts hold words
-            made = (piece, f"{piece} {other}", f"{other} {piece}", f"{other} {piece} {other}")
-            new += [text.strip() for text in made if not self.odd(text)]
-        return self._add(new)
+        made = (piece, f"{piece} {other}", f"{other} {piece}", f"{other} {piece} {other}")
+        return [text.strip() for text in made if not self.odd(text)]
 
     def odd(self, text: str) -> bool:
         """Whether a text has a run of three equal letters and no text of the column has one."""
@@ -174,8 +170,7 @@ def read_domain(connection: sqlite3.Connection, table: Table, column: Column) ->
     ).fetchone()
     values = [value for value, _ in found]
     nullable = not column.not_null and not column.refuses_null
-    empty = Domain("text", [], nullable, unique=False)
-    domain = _domain_of(values) if values else _invented(column, empty)
+    domain = _domain_of(values) if values else _invented(column, Domain("text", []))
     domain.nulls = nullable and (bool(nulls) or not total)
     domain.unique = bool(found) and found[0][1] == 1 and total > 1
     return domain
@@ -190,11 +185,11 @@ def _domain_of(values: list[Value]) -> Domain:
         places = max((_decimals(v) for v in numbers if isinstance(v, float)), default=0)
         lowest = min(numbers)
         return Domain(
-            "decimal" if real else "integer", _spread(numbers), nulls=False, unique=False,
+            "decimal" if real else "integer", _spread(numbers),
             decimals=min(places, 6) if real else 0, lowest=lowest,
         )  # fmt: skip
     if not texts:
-        return Domain("blob", _spread(values), nulls=False, unique=False)
+        return Domain("blob", _spread(values))
     runs = any(_RUN.search(text) for text in texts)
     some = texts[:: max(1, len(texts) // 200)]
     for format_ in FORMATS:
@@ -203,12 +198,12 @@ def _domain_of(values: list[Value]) -> Domain:
             padded = [t for t in days if _padded(_parsed(t, format_), format_) == t]  # type: ignore[arg-type]
             usual = padded if 2 * len(padded) >= len(days) else days
             return Domain(
-                "date", _spread(usual), nulls=False, unique=False, format=format_,
+                "date", _spread(usual), format=format_,
                 padded=usual is padded,
             )  # fmt: skip
     if all(text.isascii() and text.isdecimal() for text in texts):
-        return Domain("digits", _spread(texts), nulls=False, unique=False)
-    return Domain("text", _spread(texts), nulls=False, unique=False, runs=runs, sample=texts)
+        return Domain("digits", _spread(texts))
+    return Domain("text", _spread(texts), runs=runs, sample=texts)
 
 
 def _invented(column: Column, domain: Domain) -> Domain:

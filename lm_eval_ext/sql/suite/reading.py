@@ -1,13 +1,14 @@
-"""What golds ask of rows: constants by column, columns that are compared, conditions of each row.
+"""What small databases are drawn from: columns' values, keys, references, and what golds ask.
 
 Nothing here decides whether an answer is right. A query that is read wrongly or not at all only
 makes rows that are less to the point.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -17,28 +18,17 @@ from lm_eval_ext.sql.parsing import (
     find_source,
     parse,
     select_of,
-    sources,
     table_of,
-    to_sql,
 )
-from lm_eval_ext.sql.policy import register
-from lm_eval_ext.sql.schema import Schema
-from lm_eval_ext.sql.suite.columns import Domain
+from lm_eval_ext.sql.schema import ForeignKey, Schema, Table
+from lm_eval_ext.sql.suite.columns import Domain, read_domain
 from lm_eval_ext.sql.values import Value, quoted
 
 Name = tuple[str, str]
 """A table and a column, in lower case."""
 
-Domains = Mapping[Name, Domain]
-
-Place = tuple[int, str]
-"""A row that a SELECT reads: the SELECT's number in the query, and the alias."""
-
-Cell = tuple[Place, str]
-"""A column of such a row."""
-
 _MOST_REPEATS = 20
-_BARE = (exp.Max, exp.Min, exp.Avg, exp.Paren, exp.Lower, exp.Upper)
+_AROUND = (exp.Max, exp.Min, exp.Avg, exp.Paren, exp.Lower, exp.Upper)
 """What may stand around a column that a constant is compared with."""
 
 
@@ -48,202 +38,186 @@ class Wish:
 
     Attributes:
         gold: Its text.
-        tables: The table of each row that it reads, in the order of FROM.
-        equal: Pairs of cells that it compares with each other.
-        conditions: A cell, SQL text of a condition on it alone, in which it is ``v``, and the
-            constants in it with their neighbours.
-        allowed: For each condition, the vocabulary's values that satisfy it.
-        grouped: The cells of GROUP BY.
-        outputs: The cells that it returns.
-        means: Cells that are compared with an average, each with the cell that is averaged.
+        tables: That it reads.
+        near: By column: the constants that it is compared with, and their neighbours.
+        equal: Pairs of columns that it compares.
+        grouped: The columns of GROUP BY.
         sizes: Sizes of groups that HAVING compares, and those beside them.
     """
 
     gold: str
-    tables: dict[Place, str] = field(default_factory=dict)
-    equal: list[tuple[Cell, Cell]] = field(default_factory=list)
-    conditions: list[tuple[Cell, str, list[Value]]] = field(default_factory=list)
-    allowed: list[list[Value]] = field(default_factory=list)
-    grouped: list[Cell] = field(default_factory=list)
-    outputs: list[Cell] = field(default_factory=list)
-    means: list[tuple[Cell, Cell]] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    near: dict[Name, list[Value]] = field(default_factory=dict)
+    equal: list[tuple[Name, Name]] = field(default_factory=list)
+    grouped: list[Name] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
 
-    def name_of(self, cell: Cell) -> Name:
-        """The table and the column of a cell."""
-        return self.tables[cell[0]], cell[1]
+
+@dataclass(frozen=True)
+class Source:
+    """What databases are drawn from; read once per original.
+
+    Attributes:
+        schema: Of the original.
+        domains: By table and column, in lower case, without generated columns.
+        wishes: One per gold that can be read.
+        keys: By table: sets of columns that differ between rows, declared or true of the original.
+        links: By table: its foreign keys, declared or taken from golds' joins.
+    """
+
+    schema: Schema
+    domains: Mapping[Name, Domain]
+    wishes: Sequence[Wish]
+    keys: Mapping[str, Sequence[tuple[str, ...]]]
+    links: Mapping[str, Sequence[ForeignKey]]
+
+    @cached_property
+    def related(self) -> dict[Name, list[Name]]:
+        """The columns that golds compare with a column."""
+        found: dict[Name, list[Name]] = {}
+        for one, two in _pairs(self.wishes):
+            found.setdefault(one, []).append(two)
+        return found
+
+    @cached_property
+    def tables(self) -> list[str]:
+        """All tables, in lower case, parents first as far as there is such an order."""
+        found: dict[str, None] = {}
+
+        def visit(table: str, path: tuple[str, ...]) -> None:
+            for link in self.links[table]:
+                parent = link.parent.casefold()
+                if parent not in path and parent not in found:
+                    visit(parent, (*path, parent))
+            found[table] = None
+
+        for table in self.links:
+            visit(table, (table,))
+        return list(found)
 
 
-def read_wishes(golds: Iterable[str], schema: Schema, domains: Domains) -> list[Wish]:
-    """Reads golds, and names their constants to the columns' domains; skips what it cannot read."""
+def read_source(connection: sqlite3.Connection, schema: Schema, golds: Sequence[str]) -> Source:
+    """Reads the values of an original and what golds ask of them."""
+    tables = {name.casefold(): schema[name] for name in schema if not schema[name].view}
+    domains = {
+        (name, column.name.casefold()): read_domain(connection, table, column)
+        for name, table in tables.items()
+        for column in table.columns
+        if not column.generated
+    }
     wishes = []
     for gold in golds:
-        with suppress(UnparsedQuery, RecursionError, KeyError):
-            wishes.append(_Reader(gold, schema, domains).wish)
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as scratch:
-        register(scratch)
-        for wish in wishes:
-            wish.allowed = [
-                _satisfying(scratch, text, schema, wish.name_of(cell), domains)
-                for cell, text, _ in wish.conditions
-            ]
-    return wishes
+        with suppress(UnparsedQuery, RecursionError):
+            wishes.append(_read(gold, schema, domains))
+    keys = {name: _keys(name, table, domains) for name, table in tables.items()}
+    links = {
+        name: [
+            link
+            for link in table.foreign_keys
+            if len(link.columns) == len(link.parent_columns)
+            and all((link.parent.casefold(), c.casefold()) in domains for c in link.parent_columns)
+        ]
+        for name, table in tables.items()
+    }
+    alike = [(one, two) for one in domains for two in domains if one[1] == two[1] and one != two]
+    for (name, column), (parent, key) in [*_pairs(wishes), *alike]:
+        # A column that golds join with a key, or of its name, refers to it if all values are keys.
+        taken = {c.casefold() for link in links[name] for c in link.columns}
+        if (key,) in keys[parent] and (column,) not in keys[name] and column not in taken:
+            query = (
+                f"SELECT 1 FROM {quoted(name)} WHERE {quoted(column)} IS NOT NULL AND "
+                f"{quoted(column)} NOT IN (SELECT {quoted(key)} FROM {quoted(parent)})"
+            )
+            if connection.execute(query).fetchone() is None:
+                links[name].append(ForeignKey((column,), parent, (key,)))
+    return Source(schema, domains, wishes, keys, links)
 
 
-class _Reader:
-    def __init__(self, gold: str, schema: Schema, domains: Domains) -> None:
-        self.wish = Wish(gold)
-        self._schema, self._domains = schema, domains
-        tree = parse(gold, schema)
-        self._numbers = {id(s): i for i, s in enumerate(tree.find_all(exp.Select, bfs=True))}
-        for select in tree.find_all(exp.Select, bfs=True):
-            for source in sources(select):
-                table = table_of(source, schema)
-                if table is not None and not table.view:
-                    place = (self._numbers[id(select)], source.alias_or_name.casefold())
-                    self.wish.tables[place] = table.name.casefold()
-        self.wish.outputs = [cell for cell in self._outputs(tree) if cell]
-        for node in tree.walk():
-            if isinstance(node, (exp.SetOperation, exp.In)):
-                self._align(node)
-            elif isinstance(node, (*COMPARISONS, exp.Between, exp.Like)):
-                self._compare(node)
-            elif isinstance(node, exp.Group):
-                self.wish.grouped += filter(None, map(self._cell, node.expressions))
+def _pairs(wishes: Sequence[Wish]) -> list[tuple[Name, Name]]:
+    """The pairs of columns that golds compare, both ways."""
+    found = {pair for wish in wishes for pair in wish.equal}
+    return sorted(found | {(two, one) for one, two in found})
 
-    def _cell(self, node: exp.Expr | None) -> Cell | None:
-        """The table's cell that an expression is, also through derived tables."""
+
+def _keys(name: str, table: Table, domains: Mapping[Name, Domain]) -> list[tuple[str, ...]]:
+    keys = [tuple(c.casefold() for c in key) for key in table.unique_keys]
+    for number, column in enumerate(table.columns):
+        own = column.name.casefold()
+        identifies = number == 0 or own.endswith(("id", "code", "no", "number", "key"))
+        # A table without a declared key usually has one all the same.
+        if not keys and identifies and (name, own) in domains and domains[name, own].unique:
+            keys.append((own,))
+    return keys
+
+
+def _read(gold: str, schema: Schema, domains: Mapping[Name, Domain]) -> Wish:
+    wish = Wish(gold)
+    tree = parse(gold, schema)
+
+    def name(node: exp.Expr | None) -> Name | None:
+        """The table's column that a reference is, also through derived tables."""
         if not isinstance(node, exp.Column):
             return None
-        name = node.name.casefold()
-        found = find_source(node.table.casefold(), name, select_of(node), self._schema)
-        if found is None:
-            return None
-        select, source = found
-        if isinstance(source, exp.Subquery):
-            inner = source.this.find(exp.Select)
-            outputs = {s.alias_or_name.casefold(): s.unalias() for s in inner.selects}
-            return self._cell(outputs.get(name)) if inner is not select else None
-        place = (self._numbers[id(select)], source.alias_or_name.casefold())
-        table = self.wish.tables.get(place)
-        return (place, name) if table and self._schema[table].column(name) else None
+        own = node.name.casefold()
+        found = find_source(node.table.casefold(), own, select_of(node), schema)
+        if found is not None and isinstance(found[1], exp.Subquery):
+            return name(
+                {s.alias_or_name.casefold(): s.unalias() for s in found[1].selects}.get(own)
+            )
+        table = None if found is None else table_of(found[1], schema)
+        named = None if table is None else (table.name.casefold(), own)
+        return named if named in domains else None
 
-    def _outputs(self, query: exp.Expr) -> list[Cell | None]:
-        select = query.find(exp.Select)
-        return [self._cell(s.unalias()) for s in select.selects] if select else []
-
-    def _align(self, node: exp.Expr) -> None:
-        """Columns that a set operation or IN compares."""
-        if isinstance(node, exp.In):
-            query = node.args.get("query")
-            if query is None:
-                self._compare(node)
-                return
-            left: list[Cell | None] = [self._cell(node.this)]
-            right = self._outputs(query)
-        else:
-            left, right = self._outputs(node.this), self._outputs(node.expression)
-        for one, two in zip(left, right, strict=False):
-            if one and two:
-                self.wish.equal.append((one, two))
-
-    def _compare(self, node: exp.Expr) -> None:
-        sides = [node.this, node.args.get("expression")]
-        constants = [
-            part for part in (*node.args.values(), *node.expressions) if _is_constant(part)
-        ]
-        cells = {c for column in node.find_all(exp.Column) if (c := self._cell(column))}
-        if len(cells) == 2 and not constants and all(isinstance(s, exp.Column) for s in sides):  # noqa: PLR2004
-            one, two = map(self._cell, sides)
-            if one and two:
-                self.wish.equal.append((one, two))
-            return
-        for side in sides:  # the scalar subquery's output is of the other side's kind
-            if isinstance(side, exp.Subquery):
-                other = next((self._cell(s) for s in sides if s is not side), None)
-                inner = side.this.find(exp.Select)
-                output = inner.selects[0].unalias() if inner and inner.selects else None
-                bare = output.find(exp.Column) if output else None
-                if other and (found := self._cell(bare)):
-                    mean = isinstance(output, exp.Avg)
-                    (self.wish.means if mean else self.wish.equal).append((other, found))
+    for source in tree.find_all(exp.Table):
+        table = table_of(source, schema)
+        if table is not None and not table.view:
+            wish.tables.append(table.name.casefold())
+    for group in tree.find_all(exp.Group):
+        wish.grouped += filter(None, map(name, group.expressions))
+    for node in tree.find_all(*COMPARISONS, exp.Between, exp.Like, exp.In, exp.SetOperation):
+        sides = node.this, node.args.get("expression") or node.args.get("query")
+        for one, two in zip(*(map(name, _outputs(side)) for side in sides), strict=False):
+            if one and two and one != two:
+                wish.equal.append((one, two))
+        if node.find(exp.Select) is not None:
+            continue
+        values = [_value(literal) for literal in node.find_all(exp.Literal)]
+        column = node.find(exp.Column)
+        known = name(column)
         if node.find(exp.Count) is not None:
-            self._size(constants)
-        elif len(cells) == 1 and constants and node.find(exp.Select) is None:
-            (cell,) = cells
-            near = self._name(node, cell, constants)
-            self.wish.conditions.append((cell, _with_v(node), near))
-
-    def _size(self, constants: list[exp.Expr]) -> None:
-        for constant in constants:
-            number = _value(constant)
-            if isinstance(number, int) and number <= _MOST_REPEATS:
-                self.wish.sizes += [size for size in (number, number + 1, number - 1) if size > 0]
-
-    def _name(self, node: exp.Expr, cell: Cell, constants: list[exp.Expr]) -> list[Value]:
-        """Names constants to the domain of a column; returns them with their neighbours."""
-        domain = self._domains[self.wish.name_of(cell)]
-        around = next(iter(node.find_all(exp.Column))).parent
-        while isinstance(around, _BARE):
-            around = around.parent
-        near: list[Value] = []
-        for constant in constants:
-            value = _value(constant)
-            if isinstance(node, exp.Like):
-                for piece in str(value).replace("_", "%").split("%"):
-                    near += domain.contain(piece)
-            elif around is node:
-                near += domain.name(value)
-            elif isinstance(value, int) and "LENGTH" in to_sql(node).upper():
-                near += domain.cut(value)
-        return near
+            whole = [v for v in values if isinstance(v, int) and v <= _MOST_REPEATS]
+            wish.sizes += [n for v in whole for n in (v, v + 1, v - 1) if n > 0]
+        elif column is not None and known is not None:
+            near = wish.near.setdefault(known, [])
+            for value in values:
+                near += _named(domains[known], node, column, value)
+    return wish
 
 
-def _is_constant(part: object) -> bool:
-    return isinstance(part, exp.Literal) or (
-        isinstance(part, exp.Neg) and isinstance(part.this, exp.Literal)
-    )
+def _outputs(side: exp.Expr | None) -> list[exp.Expr | None]:
+    """The columns of a side of a comparison; of a query, those of its results."""
+    select = None if side is None else side.find(exp.Select)
+    parts = [side] if select is None else select.selects
+    return [None if part is None else part.find(exp.Column) for part in parts]
 
 
-def _value(constant: exp.Expr) -> Value:
-    if isinstance(constant, exp.Neg):
-        inner = _value(constant.this)
-        return -inner if isinstance(inner, (int, float)) else inner
-    text = str(constant.this)
-    if constant.args.get("is_string"):
+def _named(domain: Domain, node: exp.Expr, column: exp.Expr, value: Value) -> Iterator[Value]:
+    """Names a constant to the domain of a column; yields it with its neighbours."""
+    around = column.parent
+    while isinstance(around, _AROUND):
+        around = around.parent
+    if isinstance(node, exp.Like):
+        for piece in str(value).replace("_", "%").split("%"):
+            yield from domain.contain(piece)
+    elif around is node:
+        yield from domain.name(value)
+    elif isinstance(around, exp.Length) and isinstance(value, int):
+        yield from domain.long(value)
+
+
+def _value(literal: exp.Expr) -> Value:
+    text = str(literal.this)
+    if literal.args.get("is_string"):
         return text
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
-
-
-def _with_v(node: exp.Expr) -> str:
-    """The condition on a value v; an aggregate is that of a group of one row."""
-    copy = node.copy()
-    for part in [*copy.find_all(exp.AggFunc), *copy.find_all(exp.Column)]:
-        part.replace(exp.column("v"))
-    return to_sql(copy)
-
-
-def _satisfying(
-    scratch: sqlite3.Connection, text: str, schema: Schema, name: Name, domains: Domains
-) -> list[Value]:
-    """The values of a column's vocabulary that satisfy a condition, by SQLite's own rules."""
-    column = schema[name[0]][name[1]]
-    collation = column.collation if column.collation in ("NOCASE", "RTRIM") else "BINARY"
-    scratch.execute("DROP TABLE IF EXISTS c")
-    scratch.execute(f"CREATE TABLE c (v {quoted(column.type or 'BLOB')} COLLATE {collation})")
-    scratch.executemany("INSERT INTO c VALUES (?)", [(v,) for v in domains[name].vocabulary])
-    try:
-        return [row[0] for row in scratch.execute(f"SELECT v FROM c WHERE {text}")]
-    except sqlite3.Error:
-        return []
-
-
-def compared(wishes: Iterable[Wish]) -> Iterator[tuple[Name, Name]]:
-    """Yields pairs of different columns that golds compare."""
-    for wish in wishes:
-        for one, two in [*wish.equal, *wish.means]:
-            if wish.name_of(one) != wish.name_of(two):
-                yield wish.name_of(one), wish.name_of(two)
+    number = int(text) if text.isdigit() else float(text)
+    return -number if isinstance(literal.parent, exp.Neg) else number

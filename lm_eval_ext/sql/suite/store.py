@@ -262,7 +262,7 @@ def _rebuilt(
     tables = [table for table in source.schema.values() if not table.view]
     databases = {} if rows is None else {COPY: copied(original, source, rows)}
     for number, (seed, first) in enumerate(noted["seeds"]):
-        databases[f"small-{number}"] = source.small(source.rows(seed, first))
+        databases[f"small-{number}"] = source.drawn(seed, first)
     hashes = [content_hash(c, tables)[:_SHORT] for c in databases.values()]
     if hashes != noted["hashes"]:
         for connection in databases.values():

@@ -67,8 +67,7 @@ def test_the_command_makes_a_suite_and_reports_on_it(yard: Path) -> None:
     assert report == json.loads(json.dumps(asdict(populating.examine(found, made))))
     assert (report["golds"], report["broken"], report["not_judged"]) == (2, 1, 0)
     assert report["mutants"] > 10
-    assert report["rewrites"] > 1 > report["missed"]
-    assert report["rewrites_wrong"] == 0
+    assert report["missed"] == 0
     assert len(report["listed"]) >= report["missed"]
     assert "2 golds (1 more do not run)" in run(yard, "--check")[1]
 

@@ -261,6 +261,22 @@ def test_many_databases_one_without_golds_that_run(original: Path, tmp_path: Pat
     assert found["b"].databases == {}
 
 
+def test_a_view_that_does_not_resolve_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "jars.sqlite"
+    write_database(path, """
+      CREATE TABLE jar (id INTEGER PRIMARY KEY, jam TEXT, size INTEGER);
+      INSERT INTO jar VALUES (1, 'fig', 2), (2, 'plum', 3), (3, 'pear', 5);
+      CREATE VIEW broken AS SELECT no_such_column FROM jar;
+      CREATE VIEW large AS SELECT * FROM jar WHERE size > 2;
+    """)  # fmt: skip
+    golds = ("SELECT jam FROM large", "SELECT * FROM broken", "SELECT jam FROM jar WHERE size > 2")
+    suite = populate("jars", path, golds, tmp_path / "out")
+    assert [len(suite.judging(gold)) > 3 for gold in golds] == [True, False, True]
+    with closing(Judge(suite, path)) as judge:
+        assert judge.wrong_on(golds[0], "SELECT jam FROM jar WHERE size >= 2") is not None
+        assert judge.wrong_on(golds[0], golds[2]) is None
+
+
 def test_bad_input_is_one_line(original: Path, tmp_path: Path) -> None:
     (tmp_path / "text.sqlite").write_text("no database" * 100)
     locked = tmp_path / "locked.sqlite"

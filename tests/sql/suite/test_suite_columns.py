@@ -76,10 +76,16 @@ def test_texts_hold_a_piece_in_all_places() -> None:
     assert set(domain.contain("o")) <= set(domain.own), "letters are found, not added"
 
 
-def test_texts_of_a_length_are_the_columns_own_or_cut_from_them() -> None:
-    domain = domain_of("TEXT", ["Bonn", "Hamburg", "Osnabrueck"])
-    assert [len(text) for text in domain.cut(8) if isinstance(text, str)] == [8, 7, 9]
-    assert "Hamburg" in domain.constants
+def test_texts_of_about_a_length() -> None:
+    domain = domain_of("TEXT", ["Bonn", "Hamburg", "Kiel", "Hannover"])
+    assert domain.long(8) == ["Hamburg", "Hannover"] == domain.constants
+
+
+def test_only_open_columns_of_several_words_get_new_texts() -> None:
+    towns = ["Bonn", "Rome", "Bad Aibling", "Kiel", "Oslo", "Paris", "Lund", "Turku", "Ulm"]
+    assert {"Rome Bad Aibling", "Bad Aibling Rome"} <= set(domain_of("TEXT", [*towns]).name("Rome"))
+    assert set(domain_of("TEXT", [*towns[4:]]).name("Lund")) <= set(towns)
+    assert set(domain_of("TEXT", ["yes", "no, thanks"]).name("yes")) == {"yes", "no, thanks"}
 
 
 def test_no_run_of_letters_that_the_column_has_not() -> None:
