@@ -284,16 +284,9 @@ def _views(benchmark: str) -> Views | None:
 
 
 def _part(part: Part) -> dict[str, Any]:
-    found: dict[str, Any] = {"title": part.title}
-    if part.table:
-        found["table"] = [[_cut(cell) for cell in row] for row in part.table]
-    else:
-        found["text"] = _cut(part.text)
-    if part.marked:
-        found["marked"] = part.marked
-    if part.beside:
-        found["beside"] = True
-    return found
+    table = [[_cut(cell) for cell in row] for row in part.table]
+    found = {**vars(part), "text": _cut(part.text), "table": table}
+    return {name: value for name, value in found.items() if value}
 
 
 def _cut(text: str) -> str:

@@ -37,10 +37,6 @@ SAMPLES = 300
 """Of each task, in the page."""
 
 _UNITS = {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}
-_WORDS = {
-    "share": "a share from 0 to 1", "percent": "in percent", "points": "a difference of shares",
-    "count": "a count", "change": "a relative change",
-}  # fmt: skip
 _SIZE = Size(width=13, font_size=12)
 
 
@@ -71,23 +67,6 @@ class Column:
     title: str
     measure: Measure
 
-    @property
-    def tip(self) -> str:
-        """What is measured, how to read it, and what one types to ask for it."""
-        measure = self.measure
-        told = [
-            self.title or self.head,
-            _WORDS.get(measure.unit, ""),
-            "lower is better" if measure.lower_is_better else "higher is better",
-            f"chance {self.number(measure.chance)}" if measure.chance is not None else "",
-        ]
-        return f"{', '.join(filter(None, told))} ({self.task}, {self.metric})"
-
-    @property
-    def has_axis(self) -> bool:
-        """Whether values lie between two ends."""
-        return self.measure.unit in ("share", "percent")
-
     def place(self, value: float) -> str:
         """On the axis of its values, in hundredths of its length; never outside."""
         low, high = self.measure.limits
@@ -110,11 +89,6 @@ class Table:
     rows: Sequence[tuple[str, Sequence[Cell]]]
     published: Sequence[tuple[str, Sequence[Cell]]] = ()
 
-    @property
-    def is_wide(self) -> bool:
-        """Whether it is read more easily with a row for each metric."""
-        return len(self.columns) > max(len(self.rows), 4)
-
 
 @dataclass(frozen=True)
 class Section:
@@ -125,12 +99,6 @@ class Section:
     card: Card | None
     figures: Sequence[tuple[str, str, str, str]]
     tables: Sequence[Table]
-
-    @property
-    def about(self) -> str:
-        """What the benchmark is about, as a sentence."""
-        text = self.card.title.partition(": ")[2] if self.card else ""
-        return text[:1].upper() + text[1:] + ("" if text.endswith("?") else ".")
 
 
 @dataclass(frozen=True)
@@ -154,11 +122,6 @@ class Row:
     text: str
     tokens: Tokens | None
 
-    @property
-    def cost(self) -> float | None:
-        """Of all its runs."""
-        return self.about.cost(self.tokens)
-
 
 def build(
     paths: Sequence[Path],
@@ -166,7 +129,6 @@ def build(
     *,
     title: str = "Leaderboard",
     samples: int = SAMPLES,
-    progress: bool | None = None,
 ) -> Path:
     """Makes the page of results files or folders in the folder ``site``; returns its path.
 
@@ -177,7 +139,6 @@ def build(
         site: What the page is written to.
         title: Of the page.
         samples: How many of each task are in the page; 0 for none.
-        progress: Whether to show a bar; None: if stderr is a terminal.
 
     Raises:
         OptionError: If there are no results, or ``site`` cannot be written.
@@ -187,7 +148,7 @@ def build(
         raise OptionError(f"--samples is {samples}; use 0 or more")
     models = sorted(read_models(paths), key=lambda model: model.label.casefold())
     tasks = _ordered(choose_tasks(models, (), least=1))
-    found, shown = _read(models, tasks, samples, progress=progress)
+    found, shown = _read(models, tasks, samples)
     content = _render(title, models, tasks, found, shown)
     page = site / "index.html"
     try:
@@ -215,15 +176,14 @@ def _ordered(tasks: Iterable[str]) -> list[str]:
 
 
 def _read(
-    models: Sequence[Model], tasks: Sequence[str], most: int, *, progress: bool | None
+    models: Sequence[Model], tasks: Sequence[str], most: int
 ) -> "tuple[DataFrame, list[Samples]]":
     """The overview of all tasks, and their samples; every file of samples is read once."""
     import pandas as pd
     from tqdm import tqdm
 
     found, shown = [], []
-    disable = None if progress is None else not progress
-    for task in tqdm(tasks, desc="leaderboard", unit="task", disable=disable):
+    for task in tqdm(tasks, desc="leaderboard", unit="task", disable=None):
         reader = Reader(most)
         found.append(overview(models, tasks=[task], read=reader))
         runs = _runs(models, task)
@@ -233,14 +193,10 @@ def _read(
         logged = {label: one for label, one in kept.items() if one and one.docs}
         if logged:
             card, scores = some.card(task), scores_of(runs[next(iter(logged))], task)
-            content = pack(card, task, scores, logged)
-            total = some.documents(task)[0]
-            shown.append(Samples(task, _title(card, task), list(logged), scores, total, content))
+            title = f"{card.short_title} · {card.title_of_task(task)}" if card else task
+            content, total = pack(card, task, scores, logged), some.documents(task)[0]
+            shown.append(Samples(task, title, list(logged), scores, total, content))
     return pd.concat([one for one in found if len(one)] or found, ignore_index=True), shown
-
-
-def _title(card: Card | None, task: str) -> str:
-    return f"{card.short_title} · {card.title_of_task(task)}" if card else task
 
 
 def _runs(models: Sequence[Model], task: str) -> dict[str, ResultsFile]:
@@ -271,11 +227,7 @@ def _render(
         loader=FunctionLoader(_asset),
     )  # fmt: skip
     known = [_row(model) for model in models]
-    content = [
-        {"task": one.task, "title": one.title, "models": one.models, "total": one.total,
-         "scores": [asdict(score) for score in one.scores]}
-        for one in shown
-    ]  # fmt: skip
+    content = [{**asdict(one), "content": ""} for one in shown]
     heads = _heads(models, representatives(models).values(), found, benchmark=True)
     matrix = _of_columns("overview", "Models by benchmarks", heads, models, found)
     sections = list(_sections(models, tasks, found))
@@ -283,7 +235,6 @@ def _render(
         title=title,
         models=known,
         abouts={row.label: row.about for row in known},
-        tasks=tasks,
         matrix=matrix,
         sections=sections,
         samples=shown,
@@ -357,7 +308,7 @@ def _headline_cell(
     run = model.runs.get(column.task)
     if run is None:
         return Cell()
-    cell = _cell(run, column, best=same and (model.label, column.task) in leading)
+    cell = _cell(run, column, best=(model.label, column.task) in leading)
     scored, total = run.documents(column.task)
     badge = f"{scored:,}/{total:,}" if scored < total else ""
     note = cell.note if same else "measured differently from most; see the signatures under Method"
@@ -428,11 +379,10 @@ def _of_task(task: str, runs: Mapping[str, ResultsFile], found: "DataFrame") -> 
         for metric, run in owner.items()
         for one in [_column(run, task, metric)]
     ]
-    rows_ = found[(found["task"] == task) & found["best"]]
-    best = set(rows_["model"]) & usual(task, runs)
-    headline = next(iter(rows_["metric"]), "")
+    leading = found[(found["task"] == task) & found["best"]]
+    best = {(one.model, one.metric) for one in leading.itertuples()}
     rows = [
-        (label, [_cell(run, one, best=label in best and one.metric == headline) for one in columns])
+        (label, [_cell(run, one, best=(label, one.metric) in best) for one in columns])
         for label, run in runs.items()
     ]
     card = card_of(task)

@@ -43,9 +43,11 @@ class Size:
     ppi: float = 144.0
 
 
+_PAGE = Size()
+
+
 def draw(
-    figure: Figure, format_: str, *, theme: str = "light", size: Size | None = None,
-    titled: bool = True,
+    figure: Figure, format_: str, *, theme: str = "light", size: Size = _PAGE, titled: bool = True
 ) -> bytes:  # fmt: skip
     """Draws a figure.
 
@@ -54,13 +56,12 @@ def draw(
         format_: One of :data:`FORMATS`; ``html`` is interactive, ``json`` Vega-Lite.
         theme: ``light``, ``dark``, or ``page`` (SVG only), with the colours of
             :func:`~lm_eval_ext.plots.theme.css`.
-        size: None: that of a page.
+        size: Of the drawing.
         titled: Whether the title stands above it.
 
     Raises:
         OptionError: Altair or vl-convert is not installed.
     """
-    size = size or Size()
     vl_convert, spec = _converter(), themed(figure, theme, size=size, titled=titled)
     if format_ == "json":
         return json.dumps(spec, ensure_ascii=False, indent=1).encode()
@@ -75,10 +76,9 @@ def draw(
 
 
 def themed(
-    figure: Figure, theme: str = "light", *, size: Size | None = None, titled: bool = True
+    figure: Figure, theme: str = "light", *, size: Size = _PAGE, titled: bool = True
 ) -> dict[str, Any]:
     """The figure as Vega-Lite that fits a width: panels are measured with their labels."""
-    size = size or Size()
     colours = replace(THEMES[theme], font=size.font) if size.font else THEMES[theme]
     wanted = size.width * POINTS_PER_INCH
     inner = wanted
@@ -151,7 +151,7 @@ def write(
 def save(
     figure: Figure,
     path: Path,
-    size: Size | None = None,
+    size: Size = _PAGE,
     *,
     theme: str = "light",
     titled: bool = True,

@@ -31,6 +31,7 @@ Dimension = Literal["model", "task", "line", "metric", "part"]
 
 PUBLISHED = " (published)"
 
+_PLACES = ["task", "line", "metric", "part"]
 COLUMNS = ("model", "task", "line", "metric", "part", "value", "low", "high", "published")
 
 _LEAST_PANEL = 150
@@ -123,9 +124,8 @@ class Figure:
     @property
     def ends(self) -> tuple[float, float]:
         """Of the axis: those of the unit, or around the values where it has none."""
-        low, high = LIMITS[self.unit]
-        if self.unit in ("share", "percent") and low is not None and high is not None:
-            return low, high
+        if self.unit in ("share", "percent"):
+            return LIMITS[self.unit]  # type: ignore[return-value]
         numbers = self.values[["value", "low", "high"]].stack()
         return min(0.0, float(numbers.min())), max(0.0, float(numbers.max()))
 
@@ -135,19 +135,15 @@ class Figure:
         What a model lacks neither helps nor hurts it.
         """
         own = self.values[~self.values["published"]]
-        places = own.groupby(["task", "line", "metric", "part"], sort=False)
-        shared = places.filter(lambda one: one["model"].nunique() == own["model"].nunique())
-        means = shared.groupby("model")["value"].mean()
-        names = list(dict.fromkeys(self.values["model"]))
-        sign = 1 if self.lower else -1
-        last = math.inf
-        return sorted(names, key=lambda name: (sign * means.get(name, sign * last), name))
+        means = own.pivot_table("value", "model", _PLACES).dropna(axis=1).mean(axis=1)
+        best = means.sort_values(ascending=self.lower, kind="stable")
+        return list(dict.fromkeys([*best.index, *self.values["model"]]))
 
     @property
     def alt(self) -> str:
         """What the figure says, with its numbers, for those who do not see it."""
         told = [f"{self.title} ({self.axis})."]
-        for place, own in self.values.groupby(["task", "line", "metric", "part"], sort=False):
+        for place, own in self.values.groupby(_PLACES, sort=False):
             heading = ", ".join(filter(None, place))
             said = ", ".join(self._told(one) for one in own.itertuples())
             told.append(f"{heading}: {said}." if heading else f"{said}.")
@@ -205,8 +201,7 @@ class Figure:
                 base = base.encode(yOffset=alt.YOffset(field, sort=names))
             several = alt.Legend(title=None, orient="bottom", columns=3, labelLimit=240)
             legend = several if len(names) > 1 else None
-            palette = [theme.palette[place % len(theme.palette)] for place in range(len(names))]
-            scale = alt.Scale(domain=names, range=palette)
+            scale = alt.Scale(domain=names, range=list(theme.palette))
             colour = {"color": alt.Color(field, scale=scale, legend=legend)}
             marks = {"shape": alt.Shape(field, scale=alt.Scale(domain=names), legend=legend)}
         base = base.encode(**colour)

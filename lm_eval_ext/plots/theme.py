@@ -1,8 +1,6 @@
 """Colours and letters of figures: light, dark, or those of a page's style sheet."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 
@@ -29,19 +27,14 @@ class Theme:
 
     def config(self, size: float) -> dict[str, Any]:
         """Vega-Lite's ``config``, with letters of a size in pixels."""
-        small = round(size * 0.92, 2)
-        axis = {
-            "labelColor": self.ink, "titleColor": self.ink, "labelFontSize": small,
-            "titleFontSize": small, "titleFontWeight": "normal", "gridColor": self.grid,
-            "domainColor": self.muted, "tickColor": self.muted, "tickSize": size * 0.3,
-        }  # fmt: skip
+        small = {"fill": self.ink, "fontSize": round(size * 0.92, 2)}
+        lines = {"gridColor": self.grid, "domainColor": self.muted, "tickColor": self.muted}
         return {
-            "font": self.font, "background": self.paper, "aria": False,
-            "axis": axis, "view": {"stroke": self.grid},
-            "header": {"labelColor": self.ink, "labelFontSize": small, "labelPadding": size * 0.4},
-            "legend": {"labelColor": self.ink, "labelFontSize": small, "symbolSize": size * 6},
-            "title": {"color": self.ink, "fontSize": size * 1.15, "subtitleColor": self.muted,
-                      "subtitleFontSize": small, "anchor": "start", "offset": size},
+            "font": self.font, "background": self.paper, "aria": False, "axis": lines,
+            "view": {"stroke": self.grid}, "legend": {"symbolSize": size * 6},
+            "style": {"guide-label": small, "guide-title": {**small, "fontWeight": "normal"}},
+            "title": {"color": self.ink, "fontSize": size * 1.15, "anchor": "start",
+                      "offset": size},
         }  # fmt: skip
 
 
@@ -59,20 +52,14 @@ PAGE = Theme(
     palette=tuple(f"var(--plot-{place})" for place in range(1, len(LIGHT.palette) + 1)),
 )
 
-THEMES: Mapping[str, Theme] = MappingProxyType({"light": LIGHT, "dark": DARK, "page": PAGE})
+THEMES = {"light": LIGHT, "dark": DARK, "page": PAGE}
 
 
 def css() -> str:
-    """The custom properties that ``page`` refers to, for a style sheet with ``data-theme``."""
-
-    def properties(theme: Theme) -> str:
-        named = {name: getattr(theme, name) for name in _NAMES}
-        named |= {str(place): color for place, color in enumerate(theme.palette, start=1)}
-        return "".join(f"--plot-{name}:{color};" for name, color in named.items())
-
-    dark = properties(DARK)
-    return (
-        f":root{{{properties(LIGHT)}}}"
-        f"@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
-        f":root[data-theme=dark]{{{dark}}}"
+    """The custom properties that ``page`` refers to; the browser chooses light or dark."""
+    themes = [[*(getattr(one, name) for name in _NAMES), *one.palette] for one in THEMES.values()]
+    both = "".join(
+        f"{name[4:-1]}:light-dark({light},{dark});"
+        for light, dark, name in zip(*themes, strict=True)
     )
+    return f":root{{{both}}}"

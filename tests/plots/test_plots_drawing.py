@@ -29,7 +29,7 @@ def test_a_pdf_has_the_width_of_a_column(figure: Figure) -> None:
     (box,) = re.findall(rb"MediaBox ?\[0 0 (\d+) \d+\]", pdf)
     assert abs(int(box) - 3.25 * 72) <= 2
     spec = themed(figure, "light", size=size)
-    assert spec["config"]["axis"]["labelFontSize"] == pytest.approx(8, abs=1)
+    assert spec["config"]["style"]["guide-label"]["fontSize"] == pytest.approx(8, abs=1)
 
 
 def test_a_png_has_its_pixels(figure: Figure) -> None:

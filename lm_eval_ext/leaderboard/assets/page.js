@@ -71,13 +71,13 @@ function widget(table) {
 }
 function find() {
   const wanted = state.get("find") ?? "";
+  if ($("find")) $("find").hidden = tab() === "samples";
   if ($("find") && $("find").value !== wanted) $("find").value = wanted;
   for (const [table, one] of made) {
     if (table.className !== "across" && one.column(0).search() !== wanted) one.column(0).search(wanted).draw();
   }
 }
 if ($("find")) {
-  $("find").hidden = false;
   $("find").addEventListener("input", () => { set({ find: $("find").value }); find(); });
 }
 function pick() {
