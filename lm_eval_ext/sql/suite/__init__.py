@@ -4,10 +4,9 @@ A suite belongs to one database and its golds. It has the populated copy, where 
 package, and small databases that are drawn from seeds. Each gold has a list of the databases that
 may judge it; an answer is right if it is right on the original and on all of these.
 
-:mod:`.columns` says what a column may hold, :mod:`.reading` what golds ask of rows, :mod:`.source`
-holds both with keys and references. :mod:`.drawing` draws rows, :mod:`.checks` decides whether a
-database may judge a gold, with the right rewrites of :mod:`.gate`, :mod:`.build` chooses databases,
-and :mod:`.store` keeps them as files.
+:mod:`.columns` says what a column may hold, :mod:`.reading` what golds ask of rows, with keys and
+references. :mod:`.drawing` draws rows, :mod:`.checks` decides whether a database may judge a gold,
+:mod:`.build` chooses databases, and :mod:`.store` keeps them as files.
 """
 
 from lm_eval_ext.sql.suite.build import SUITE_VERSION, Original
