@@ -80,7 +80,9 @@ def generate(
     *,
     out: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A new folder.")],
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same files.")] = 0,
-    questions: Annotated[int, typer.Option(help="Questions, each in all of its forms.")] = 100,
+    questions: Annotated[
+        int, typer.Option(min=1, help="Questions, each in all of its forms.")
+    ] = 100,
     lexicon: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="YAML: what tables and columns are called in English."),

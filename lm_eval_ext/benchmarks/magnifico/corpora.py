@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import yaml
 
@@ -18,6 +18,7 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     NOVEL,
     PLACEHOLDER,
     Corpus,
+    CorpusName,
     Database,
     Description,
     Example,
@@ -34,15 +35,14 @@ from lm_eval_ext.text import one_line
 if TYPE_CHECKING:
     from datasets import DatasetInfo
 
-CorpusName: TypeAlias = Literal["published", "mini", "own"]
-
 SOURCE, DIALOGUES, DATABASES = "magnifico", "magnifico_dialogues", "spider_databases"
 MAPPINGS = "magnifico_mappings"
 """The authors' program with their descriptions, which is read as data."""
 
 SHIPPED = Path(__file__).with_name("suites.json")
-"""Seeds of the published databases' test suites (``populate --pack``). Beside it are the rows of
-their populated copies, ``populated.json``."""
+"""Seeds of the published databases' test suites. Beside it are the rows of their populated copies,
+``populated.json``. Where golds, rows or the generator change, :func:`lm_eval_ext.sql.suite.pack`
+makes the seeds anew from the suites of :func:`.load.prepared`."""
 
 FOLDERS: Mapping[Form, str] = {
     "base": "baseline",
@@ -91,32 +91,26 @@ def find(
         OptionError: A name or a path is illegal.
         DataError: Data are unavailable or invalid.
     """
+    if name != "own" and (examples or (databases and name == "mini")):
+        raise OptionError(
+            "magnifico_file is for the tasks magnifico_own_..., and magnifico_mini has its own "
+            "databases; leave them out"
+        )
     if name == "published":
-        if examples is not None:
-            raise OptionError(
-                "magnifico_file is only for the tasks magnifico_own_...; leave it out"
-            )
         return _published(databases, dialogues=dialogues, descriptions=descriptions)
     if name == "mini":
-        if databases or examples:
-            raise OptionError(
-                "magnifico_mini has its own databases and examples; leave out magnifico_databases "
-                "and magnifico_file"
-            )
         return mini.corpus(), provenance.describe_embedded("magnifico_mini", mini.digest())
-    if name == "own":
-        if not (databases and examples):
-            raise OptionError(
-                "magnifico_own needs your own files: --metadata "
-                '\'{"magnifico_databases": "my.sqlite", "magnifico_file": "my.tsv"}\''
-            )
-        place = Path(examples).expanduser()
-        corpus = own.read(place, databases)
-        digests = {"examples": sha256_of(place), "databases": own.digest(corpus.databases)}
-        if corpus.dialogues:
-            digests["dialogues"] = own.digest_of_dialogues(corpus)
-        return corpus, provenance.describe_many([], own=digests)
-    raise OptionError(f"magnifico_corpus is {name!r}; use {', '.join(get_args(CorpusName))}")
+    if not (databases and examples):
+        raise OptionError(
+            "magnifico_own needs your own files: --metadata "
+            '\'{"magnifico_databases": "my.sqlite", "magnifico_file": "my.tsv"}\''
+        )
+    place = Path(examples).expanduser()
+    corpus = own.read(place, databases)
+    digests = {"examples": sha256_of(place), "databases": own.digest(corpus.databases)}
+    if corpus.dialogues:
+        digests["dialogues"] = own.digest_of_dialogues(corpus)
+    return corpus, provenance.describe_many([], own=digests)
 
 
 def _published(databases: str | None, *, dialogues: bool, descriptions: bool) -> Sourced:
@@ -141,19 +135,10 @@ def _in_folder(folder: Path, corpus: Corpus) -> Mapping[str, Database]:
     known = Databases(folder)
     paths = {db_id: known.find_sqlite(db_id) for db_id in corpus.golds()}
     return {
-        db_id: replace(_with_script(path), listed=corpus.tables.get(db_id, ()))
+        db_id: replace(Database.at(path), listed=corpus.tables.get(db_id, ()))
         for db_id, path in paths.items()
         if path
     }
-
-
-def _with_script(path: Path) -> Database:
-    """A database of Spider, some of which have a script of another name."""
-    found = Database.at(path)
-    scripts = sorted(path.parent.glob("*.sql"))
-    if found.script is None and len(scripts) == 1 and path.parent.name == path.stem:
-        return replace(found, script=scripts[0])
-    return found
 
 
 @cache

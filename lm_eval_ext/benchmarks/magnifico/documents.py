@@ -13,9 +13,11 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     NOVEL,
     PLACEHOLDER,
     Corpus,
+    CorpusName,
     Example,
     NovelForm,
     Position,
+    Rows,
 )
 from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.sql import DIALECTS
@@ -61,6 +63,8 @@ class Setting:
         forms: The novel forms, or a text with commas between them; base examples are always asked.
         overlap: ``drop`` leaves out examples that overlap with their support, with any prompt,
             so that prompts are compared on the same examples.
+        corpus: Where examples come from.
+        populated: Which databases judge answers beside the originals.
     """
 
     subset: Subset = "words"
@@ -68,6 +72,8 @@ class Setting:
     position: Position = "end"
     forms: Annotated[tuple[NovelForm, ...], BeforeValidator(_forms)] = NOVEL
     overlap: Overlap = "keep"
+    corpus: CorpusName = "published"
+    populated: Rows = "v3"
 
     @classmethod
     def of_options(cls, options: Mapping[str, Any]) -> "Setting":
@@ -227,7 +233,7 @@ def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str
         example.question,
         descriptions=_descriptions(corpus, setting, example) if described else (),
         position=setting.position,
-        support=_support(corpus, example) if setting.prompt in ("fewshot", "desc_fewshot") else (),
+        support=_support(corpus, example) if "fewshot" in setting.prompt else (),
         dialect=dialect,
     )
 

@@ -338,21 +338,20 @@ def _last_parenthesis(place: Place) -> int | None:
 
 # --- queries of DuckDB and PostgreSQL ---
 
-_GLUE = "\ue000"
-_CHARS = {"\ue001": "::", "\x1c": "{", "\ue003": "}", "\ue004": ":", "\x1f": "E", "\x1e": "@",
-          "\x1d": "!", _GLUE: " "}  # fmt: skip
-_SPACES = tuple(char for char in _CHARS if char.isspace())
-_STRUCT = re.compile(r"\{'[^{}\n]*\}")
-_PHRASE = re.compile(
-    r"\b(?:FETCH\s+(?:FIRST|NEXT)(?:\s+\d+)?\s+ROWS?\s+(?:ONLY|WITH\s+TIES)|SIMILAR\s+TO"
-    r"|AT\s+TIME\s+ZONE|WITH(?:OUT)?\s+TIME\s+ZONE|DOUBLE\s+PRECISION|QUALIFY\s(?=\s*\w))",
-    re.IGNORECASE,
-)
-_DIALECT_SIGNS = (
-    (re.compile("::"), "\ue001"),
-    (re.compile(r"(?<![\w'])E(?=')"), "\x1f"),
-    (re.compile(r"@(?=>)|(?<=<)@"), "\x1e"),
-    (re.compile(r"!(?=~)"), "\x1d"),
+_FIRST, _MOST = 0xE000, 6_000
+"""The first of the characters that Unicode leaves to programs, and how many of them are used."""
+
+_MASKS = re.compile(f"[{chr(_FIRST)}-{chr(_FIRST + _MOST)}]")
+_FOREIGN = re.compile(
+    r"""
+      ::                                          # casts
+    | \{'[^{}\n]*\}                               # structs
+    | (?<![\w'])E'(?:[^'\\]|\\.|'')*'             # strings with escapes
+    | \s*(?:@>|<@|!~)\s*                          # operators
+    | \b(?:FETCH\s+(?:FIRST|NEXT)(?:\s+\d+)?\s+ROWS?\s+(?:ONLY|WITH\s+TIES)|SIMILAR\s+TO
+      |AT\s+TIME\s+ZONE|WITH(?:OUT)?\s+TIME\s+ZONE|DOUBLE\s+PRECISION|QUALIFY\s(?=\s*\w))
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -360,23 +359,16 @@ def query_in_dialect(answer: str) -> str | None:
     r"""As :func:`query_of`, for an answer in the dialect of DuckDB or PostgreSQL.
 
     The rules know SQLite's syntax, and take anything else for prose. So what only the other
-    dialects have is replaced by single characters that SQLite reads as a letter or a space, and put
-    back in the query that was found: casts (``x::int``), structs (``{'a': 1}``), ``E'\n'``, ``@>``,
-    ``!~``, and phrases of words that SQLite lacks. Dollar quotes, ``#>`` and ``**`` stay unknown.
+    dialects have is replaced by single characters that SQLite reads as letters, and put back in the
+    query that was found. Dollar quotes, ``#>`` and ``**`` stay unknown.
     """
-    if any(char in answer for char in _CHARS):
+    kept: list[str] = []
+
+    def mask(found: re.Match[str]) -> str:
+        kept.append(found[0])
+        return chr(_FIRST + len(kept) - 1)
+
+    if _MASKS.search(answer):
         return query_of(answer)
-    masked = _STRUCT.sub(
-        lambda found: found[0].replace("{", "\x1c").replace("}", "\ue003").replace(":", "\ue004"),
-        _PHRASE.sub(lambda found: re.sub(r"\s+", _GLUE, found[0]), answer),
-    )
-    for pattern, char in _DIALECT_SIGNS:
-        masked = pattern.sub(char, masked)
-    begin = masked.lstrip(" \t\r\n")
-    if begin.startswith(_SPACES):  # would be dropped where an answer begins
-        masked = f"SELECT {begin}"
-    query = query_of(masked)
-    if query is not None:
-        for char, text in _CHARS.items():
-            query = query.replace(char, text)
-    return query
+    query = query_of(_FOREIGN.sub(mask, answer, count=_MOST))
+    return query and _MASKS.sub(lambda found: kept[ord(found[0]) - _FIRST], query)

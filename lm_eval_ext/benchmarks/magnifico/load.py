@@ -7,19 +7,18 @@ that distinguish gold queries from similar wrong ones (Zhong et al. 2020).
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
 from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.populating import ROWS, ROWS_V2
-from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, NOVEL, Corpus
+from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, NOVEL, Corpus, CorpusName, Rows
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
@@ -33,17 +32,11 @@ if TYPE_CHECKING:
 
 _log = get_logger(__name__)
 
-Rows = Literal["v3", "v2"]
-"""What ``populated/...`` metrics rest on: v3, the whole suite; v2, only the populated copy that was
-published with version 2."""
-
-V3: Rows = "v3"
-
 
 @loader(prefix="magnifico_")
 def dataset(
     *,
-    magnifico_corpus: corpora.CorpusName = "published",
+    magnifico_corpus: CorpusName = "published",
     magnifico_subset: str = "words",
     magnifico_prompt: str = "direct",
     magnifico_position: str = "end",
@@ -52,7 +45,7 @@ def dataset(
     magnifico_semantics: str = "reference",
     magnifico_seed: int | None = None,
     magnifico_databases: str | None = None,
-    magnifico_populated: Rows = V3,
+    magnifico_populated: Rows = "v3",
     magnifico_file: str | None = None,
     fresh: int | None = None,
 ) -> "DatasetDict":
@@ -97,11 +90,14 @@ def dataset(
         )
     hint, problems = "check the databases (lm-eval-ext data fetch magnifico)", []
     if magnifico_corpus == "own":
-        problems = own.problems(ready.corpus, ready.scoring.broken, left_out, made)
+        problems = own.problems(ready.corpus, ready.scoring.broken, made)
         hint = f"the file has no rows for magnifico_subset={magnifico_subset}"
+    counted = ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items())
     if not made:
-        hint = (*problems, hint)[0]
-        raise DataError(f"MAGNIFICo: no example can be scored ({_counted(left_out)}); {hint}")
+        hint = (*problems, hint)[0] if left_out else hint
+        raise DataError(
+            f"MAGNIFICo: no example can be scored ({counted or 'there are none'}); {hint}"
+        )
     for problem in problems[: own.MOST_PROBLEMS]:
         _log.warning("MAGNIFICo: %s", problem)
     if left_out:
@@ -109,14 +105,10 @@ def dataset(
         _log.warning(
             "MAGNIFICo: %d of %d examples cannot be scored and are left out (%s); the results file "
             "names them",
-            missing, len(made) + missing, _counted(left_out),
+            missing, len(made) + missing, counted,
         )  # fmt: skip
     info = provenance.with_left_out(ready.info, left_out)
     return DatasetDict({"test": Dataset.from_list(made, info=info)})
-
-
-def _counted(left_out: Mapping[str, Sequence[str]]) -> str:
-    return ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items()) or "there are none"
 
 
 @dataclass(frozen=True)
@@ -135,7 +127,7 @@ class ScoringDatabases:
     suites: Mapping[str, Suite] = field(default_factory=dict)
     broken: Mapping[tuple[str, str], str] = field(default_factory=dict)
     engine: str | None = None
-    rows: Rows = V3
+    rows: Rows = "v3"
 
     def named(self) -> dict[str, Path | Place]:
         """All databases by the names that :meth:`asked` gives."""
@@ -154,7 +146,7 @@ class ScoringDatabases:
 
     def rule(self, named: Semantics) -> str:
         """The semantics on the suites' databases, if the user names these for the originals."""
-        return named.made if self.rows == V3 else named.name
+        return named.made if self.rows == "v3" else named.name
 
     @property
     def signature(self) -> str:
@@ -190,13 +182,11 @@ def prepared(options: Mapping[str, Any]) -> Prepared:
     Raises:
         LmEvalExtError: As :func:`dataset`.
     """
-    setting, populated = Setting.of_options(options), options["magnifico_populated"]
-    if populated not in get_args(Rows):
-        raise OptionError(f"magnifico_populated is {populated!r}; use {', '.join(get_args(Rows))}")
+    setting = Setting.of_options(options)
     # Part of the cache's key, because they name the folders of data.
     environment = frozenset(one for one in os.environ.items() if one[0].startswith("LM_EVAL_EXT_"))
     return _prepared(
-        (environment, populated),
+        (environment, setting.populated),
         *(options[f"magnifico_{name}"] for name in ("corpus", "databases", "file")),
         (setting.wants_dialogues, setting.wants_theirs),
         (options["magnifico_seed"], options.get("fresh")),
@@ -210,7 +200,7 @@ _known: dict[object, ScoringDatabases] = {}
 @lru_cache(maxsize=8)
 def _prepared(  # noqa: PLR0917 (lru_cache)
     about: tuple[object, Rows],
-    name: corpora.CorpusName,
+    name: CorpusName,
     databases: str | None,
     file: str | None,
     wanted: tuple[bool, bool],
@@ -229,36 +219,7 @@ def _prepared(  # noqa: PLR0917 (lru_cache)
     return Prepared(corpus, info, scoring, blocks)
 
 
-@contextmanager
-def _cached(name: str, key: object) -> Iterator[Path]:
-    """The cache's folder for the populated copies of a corpus, for one process at a time.
-
-    Args:
-        name: Of the corpus.
-        key: JSON that decides about the copies.
-
-    Raises:
-        DataError: It cannot be written.
-    """
-    import filelock
-
-    total = hashlib.sha256(json.dumps([SUITE_VERSION, key]).encode()).hexdigest()
-    folder = cache_dir() / "populated" / f"{name}-v{SUITE_VERSION}-{total[:12]}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Ranks of one run and concurrent runs share the copies.
-        with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
-            yield folder
-    except OSError as error:
-        raise DataError(
-            f"cannot write the populated databases to {folder}: {error.strerror}. Set "
-            "LM_EVAL_EXT_CACHE to a writable folder."
-        ) from error
-
-
-def _scoring_databases(
-    corpus: Corpus, name: corpora.CorpusName, populated: Rows
-) -> ScoringDatabases:
+def _scoring_databases(corpus: Corpus, name: CorpusName, populated: Rows) -> ScoringDatabases:
     """Makes the test suites in the cache, or finds them there.
 
     They depend on all gold queries of the corpus, so all tasks of a corpus share them.
@@ -267,8 +228,10 @@ def _scoring_databases(
         DataError: The cache cannot be written, or a database cannot be used.
         OptionError: There are no rows of version 2.
     """
+    import filelock
+
     shipped = {"published": corpora.SHIPPED, "mini": mini.SHIPPED}.get(name)
-    if populated != V3 and shipped is None:
+    if populated != "v3" and shipped is None:
         raise OptionError(
             "magnifico_populated=v2 is for the published examples and magnifico_mini, with which "
             "rows of version 2 ship; leave it out"
@@ -284,14 +247,21 @@ def _scoring_databases(
     original = {db_id: corpus.databases[db_id].path for db_id in golds}
     files = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
     key = [populated, shipped and sha256_of(shipped), files]
-    rows = shipped and shipped.with_name(ROWS if populated == V3 else ROWS_V2)
-    with _cached(name, key) as folder:
-        suites = populate_all(
-            {db_id: (path, golds[db_id]) for db_id, path in original.items()},
-            folder,
-            read_shipped(rows, shipped),
-            only_copies=populated != V3,
-        )
+    rows = shipped and shipped.with_name(ROWS if populated == "v3" else ROWS_V2)
+    total = hashlib.sha256(json.dumps([SUITE_VERSION, key]).encode()).hexdigest()
+    folder = cache_dir() / "populated" / f"{name}-v{SUITE_VERSION}-{total[:12]}"
+    jobs = {db_id: (path, golds[db_id]) for db_id, path in original.items()}
+    kept = read_shipped(rows, shipped)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Ranks of one run and concurrent runs share the copies.
+        with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
+            suites = populate_all(jobs, folder, kept, only_copies=populated != "v3")
+    except OSError as error:
+        raise DataError(
+            f"cannot write the populated databases to {folder}: {error.strerror}. Set "
+            "LM_EVAL_EXT_CACHE to a writable folder."
+        ) from error
     return ScoringDatabases(places, suites, _broken(places, golds, suites), rows=populated)
 
 

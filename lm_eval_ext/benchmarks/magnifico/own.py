@@ -327,10 +327,7 @@ def digest_of_dialogues(corpus: Corpus) -> str:
 
 
 def problems(
-    corpus: Corpus,
-    broken: Mapping[tuple[str, str], str],
-    left_out: Mapping[str, Sequence[str]],
-    made: Sequence[Mapping[str, str]],
+    corpus: Corpus, broken: Mapping[tuple[str, str], str], made: Sequence[Mapping[str, str]]
 ) -> list[str]:
     """Names rows whose query fails or whose database is missing, and forms that cannot be compared.
 
@@ -339,21 +336,18 @@ def problems(
     Args:
         corpus: The user's.
         broken: Why gold queries fail, by database id in lower case and query.
-        left_out: The ids of examples that are not asked, by cause.
-        made: The documents that are.
+        made: The documents that are asked.
     """
-    ids = {one for several in left_out.values() for one in several}
-    asked = [one for one in (*corpus.examples, *corpus.combinations) if one.id in ids]
     said: dict[str, str] = {}
-    for example in (*asked, *corpus.solved):
+    solved = corpus.solved
+    for example in (*corpus.examples, *corpus.combinations, *solved):
         key = example.db_id.casefold(), example.query
-        reason = f"there is no database {example.db_id!r}"
-        if key[0] in corpus.databases:
-            if key not in broken:
-                continue
-            reason = f"the query fails: {broken[key]}"
-        end = "is not asked" if example.id in ids else "is a solved example all the same"
-        said.setdefault(example.place, f"{example.place}: {reason}; the row {end}")
+        reason = f"the query fails: {broken[key]}" if key in broken else ""
+        if key[0] not in corpus.databases:
+            reason = f"there is no database {example.db_id!r}"
+        if reason:
+            end = "is a solved example all the same" if example in solved else "is not asked"
+            said.setdefault(example.place, f"{example.place}: {reason}; the row {end}")
     forms: dict[str, dict[str, set[str]]] = {}
     for doc in made:
         by_form = forms.setdefault(doc["interpretation"], {BASE: set()})

@@ -9,19 +9,15 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Literal
 
 from lm_eval_ext import data
-from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.benchmarks.magnifico import corpora, mini
+from lm_eval_ext.benchmarks.magnifico import corpora
 from lm_eval_ext.benchmarks.magnifico.records import rows_of
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import OneDatabase, databases_at, sqlite_path
 from lm_eval_ext.sql.engines.places import check_id
 from lm_eval_ext.sql.equivalence import equivalent
-from lm_eval_ext.sql.suite import Judge, Original, Suite, name_of, populate_all, read_shipped
-from lm_eval_ext.sql.suite import pack as pack_seeds
+from lm_eval_ext.sql.suite import Judge, Original, Suite, name_of
 from lm_eval_ext.sql.suite.build import mutants_of
 
 ROWS, ROWS_V2 = "populated.json", "populated-v2.json"
@@ -117,25 +113,6 @@ class Report:
             f"{self.missed:,} golds with a mutant that is missed ({kinds or 'none'}), of "
             f"{self.mutants:,} mutants; {self.equivalent:,} missed ones are proven equivalent"
         )
-
-
-def pack(name: Literal["published", "mini"], workers: int = 2) -> None:
-    """Searches for a corpus's suites and writes the seeds that ship with the package.
-
-    For whoever changes rows, golds or the generator; run it from a program with a main guard.
-    """
-    shipped = {"published": corpora.SHIPPED, "mini": mini.SHIPPED}[name]
-    found, _ = corpora.find(
-        name, dialogues=False, descriptions=False, databases=None, examples=None
-    )
-    jobs = {
-        db_id: (found.databases[db_id].path, golds)
-        for db_id, golds in found.golds().items()
-        if db_id in found.databases
-    }
-    rows = read_shipped(shipped.with_name(ROWS), None)
-    with TemporaryDirectory() as folder, atomic_text(shipped) as file:
-        file.write(pack_seeds(populate_all(jobs, Path(folder), rows, workers=workers).values()))
 
 
 def examine(found: Wanted, suites: Mapping[str, Suite]) -> Report:

@@ -17,6 +17,12 @@ NovelForm: TypeAlias = Literal["plausible", "foreign", "adversarial"]
 
 Position: TypeAlias = Literal["start", "mid", "end"]
 
+CorpusName: TypeAlias = Literal["published", "mini", "own"]
+
+Rows: TypeAlias = Literal["v3", "v2"]
+"""What ``populated/...`` metrics rest on: v3, the whole suite; v2, only the populated copy that was
+published with version 2."""
+
 BASE: Form = "base"
 FOREIGN: Form = "foreign"
 NOVEL: tuple[NovelForm, ...] = ("plausible", "foreign", "adversarial")
@@ -87,10 +93,15 @@ class Database:
 
     @classmethod
     def at(cls, found: Path | Place) -> "Database":
-        """A database, of SQLite with the script ``schema.sql`` if there is one beside it."""
+        """A database, of SQLite with a script beside it: ``schema.sql``, or the only one there is.
+
+        Only in a folder named after the database a script may have another name, as in Spider.
+        """
         place = place_of(found) if isinstance(found, Path) else found
-        script = Path(place.address).with_name("schema.sql")
-        return cls(place, script if place.engine == "sqlite" and script.is_file() else None)
+        folder, name = Path(place.address).parent, Path(place.address).stem
+        scripts = sorted(folder.glob("schema.sql")) or sorted(folder.glob("*.sql"))
+        alone = len(scripts) == 1 and (folder.name == name or scripts[0].stem == "schema")
+        return cls(place, scripts[0] if alone and place.engine == "sqlite" else None)
 
     @property
     def path(self) -> Path:

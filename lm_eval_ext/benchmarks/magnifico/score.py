@@ -10,7 +10,6 @@ rows distinguish more wrong queries from right ones.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 
 from lm_eval_ext.benchmarks.magnifico.records import BASE
 from lm_eval_ext.harness.metrics import Row
@@ -20,13 +19,11 @@ POPULATED, ORIGINAL = "populated", "original"
 DATABASES = (POPULATED, ORIGINAL)
 NOVEL = "novel"
 
-FAILURES: Mapping[str, Status] = MappingProxyType(
-    {
-        "error": "prediction_error",
-        "timeout": "prediction_timeout",
-        "too_large": "prediction_too_large",
-    }
-)
+FAILURES: Mapping[str, Status] = {
+    "error": "prediction_error",
+    "timeout": "prediction_timeout",
+    "too_large": "prediction_too_large",
+}
 """Queries that failed, by cause."""
 
 

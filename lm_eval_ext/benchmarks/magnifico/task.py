@@ -1,5 +1,6 @@
 """MAGNIFICo's task class: executes answers on the original database and on its test suite."""
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -31,16 +32,6 @@ register_text_filter("magnifico_query", lambda answer: query_of(answer) or "")
 register_text_filter("magnifico_query_dialect", lambda answer: query_in_dialect(answer) or "")
 
 
-class _Statuses:
-    """The verdicts on an answer: ``populated`` is the first that is not correct, on any database.
-
-    A database of a suite whose gold exceeds a limit decides nothing.
-    """
-
-    def __init__(self, original: Verdict) -> None:
-        self.original = self.populated = original
-
-
 _Answer = tuple[str, str, str]
 """Database id in lower case, gold query, the answer's query."""
 
@@ -61,10 +52,13 @@ class MagnificoTask(ExtTask):
         self._scoring = load.prepared(self.options).scoring
         self._databases = score.DATABASES if self._scoring.suites else (score.ORIGINAL,)
         if self._scoring.engine is not None:
-            config["filter_list"] = [_in_dialect(one) for one in config["filter_list"]]
+            filters = json.dumps(config["filter_list"])
+            config["filter_list"] = json.loads(
+                filters.replace('"magnifico_query"', '"magnifico_query_dialect"')
+            )
         self._semantics = find_semantics(self.options["magnifico_semantics"])
         self._executor = Executor(NamedDatabases(self._scoring.named()))
-        self._known: dict[tuple[str, str, str], _Statuses] = {}
+        self._known: dict[_Answer, list[Verdict]] = {}
         self._not_scorable = provenance.left_out(self.dataset)
 
     def metrics(self) -> list[str]:
@@ -121,11 +115,9 @@ class MagnificoTask(ExtTask):
             )  # fmt: skip
             further = []
             for answer, verdict in zip(left, bar, strict=True):
-                if not step:
-                    self._known[answer] = _Statuses(verdict)
-                elif verdict.scorable:
-                    self._known[answer].populated = verdict
+                self._known.setdefault(answer, []).append(verdict)
                 more = step + 1 < len(self._scoring.asked(*answer[:2]))
+                # A database of a suite whose gold exceeds a limit decides nothing.
                 if more and (verdict.correct or (step and not verdict.scorable)):
                     further.append(answer)
             left, step = further, step + 1
@@ -149,24 +141,12 @@ class MagnificoTask(ExtTask):
                 )  # fmt: skip
             left_out.append(doc["id"])
             return None
-        found = self._known[answer]
-        if found.original.scorable:
-            both = {score.POPULATED: found.populated.status, score.ORIGINAL: found.original.status}
+        original, *_ = found = self._known[answer]
+        if original.scorable:
+            last = [verdict for verdict in found if verdict.scorable][-1]
+            both = {score.POPULATED: last.status, score.ORIGINAL: original.status}
             return {database: both[database] for database in self._databases}
         # Gold queries ran before the model was asked, so this one is close to the time limit.
-        _log.warning(
-            "%s: not scored, its gold query does not run (%s)", doc["id"], found.original.detail
-        )
+        _log.warning("%s: not scored, its gold query does not run (%s)", doc["id"], original.detail)
         self._not_scorable.setdefault("gold_error", []).append(doc["id"])
         return None
-
-
-def _in_dialect(pipeline: dict[str, Any]) -> dict[str, Any]:
-    """A filter of the YAML with the extraction that knows other dialects than SQLite's."""
-    steps = [
-        {**step, "function": "magnifico_query_dialect"}
-        if step["function"] == "magnifico_query"
-        else step
-        for step in pipeline["filter"]
-    ]
-    return {**pipeline, "filter": steps}

@@ -238,5 +238,6 @@ def test_what_cannot_be_scored_is_named_by_cause(corpus: Corpus) -> None:
 def test_options_are_checked(options: tuple[str, ...], message: str) -> None:
     names = ("subset", "prompt", "position", "forms", "overlap")
     given = dict(zip(names, (*options, "keep"), strict=False))
+    given |= {"corpus": "mini", "populated": "v3"}
     with pytest.raises(OptionError, match=message):
         Setting.of_options({f"magnifico_{name}": value for name, value in given.items()})

@@ -59,7 +59,7 @@ def test_a_cache_that_cannot_be_written_is_named(
 
 @pytest.mark.usefixtures("kept_cache")
 def test_what_ships_belongs_to_these_databases_and_golds() -> None:
-    """Otherwise: ``populating.pack("mini")``."""
+    """Otherwise: ``pack`` of ``lm_eval_ext.sql.suite`` makes the seeds anew."""
     rows = json.loads(mini.SHIPPED.with_name(ROWS).read_text(encoding="utf-8"))["databases"]
     assert {key: entry["database"] for key, entry in rows.items()} == {
         sha256_of(database.path): db_id for db_id, database in mini.databases().items()

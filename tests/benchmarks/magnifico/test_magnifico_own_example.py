@@ -36,17 +36,12 @@ def asked(yard: Path, **options: str) -> list[dict[str, Any]]:
     return list(load.dataset(magnifico_corpus="own", **files, **options)["test"])
 
 
-@pytest.mark.parametrize("name", ["yard.sql", "talk.txt"])
-def test_the_page_shows_the_example(name: str) -> None:
-    assert (EXAMPLE / name).read_text(encoding="utf-8") in PAGE
-
-
-def test_the_page_shows_the_rows() -> None:
-    for row in (EXAMPLE / "yard.tsv").read_text(encoding="utf-8").splitlines():
-        cells = row.split("\t")
-        assert any(
-            all(cell in line for cell in cells) for line in PAGE.splitlines() if line[:1] == "|"
-        ), row
+def test_the_page_shows_rows_of_the_example() -> None:
+    rows = (EXAMPLE / "yard.tsv").read_text(encoding="utf-8").splitlines()
+    shown = [line for line in PAGE.splitlines() if line.startswith(("| tall", "| old"))]
+    assert len(shown) == 5
+    for line in shown:
+        assert any(all(cell in line for cell in row.split("\t")) for row in rows), line
 
 
 def test_words_and_phrases_are_asked_together(yard: Path) -> None:

@@ -103,7 +103,7 @@ def test_what_populated_metrics_rest_on(kept_cache: Path) -> None:
     assert len(asked) > 4
     assert v2.asked(gold.db_id, gold.query) == [*asked[:1], f"{COPY}/{gold.db_id}"]
     assert set(asked) <= v3.named().keys()
-    with pytest.raises(OptionError, match="use v3, v2"):
+    with pytest.raises(OptionError, match="magnifico_populated: Input should be 'v3' or 'v2'"):
         prepared(magnifico_populated="v1")
 
 

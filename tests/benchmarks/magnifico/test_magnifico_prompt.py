@@ -45,7 +45,7 @@ def database(tmp_path: Path) -> Database:
 
 def with_script(database: Database, name: str = "schema.sql") -> Database:
     database.path.with_name(name).write_text(SCRIPT, encoding="utf-8")
-    return corpora._with_script(database.path)
+    return Database.at(database.path)
 
 
 def blocks(database: Database) -> list[str]:

@@ -6,21 +6,17 @@ name columns or values there, so here each is bound once to columns and values o
 What cannot be said well is not drawn: the average of a year, the highest minimum.
 """
 
-import math
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations, product
 from typing import Any, TypeAlias, TypeVar
 
-from lm_eval_ext.benchmarks.magnifico.generate.english import known
+from lm_eval_ext.benchmarks.magnifico.generate.english import among, known
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Entity, Field, Profile, Role
 from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     COUNT,
-    FUNCTIONS,
     Aggregate,
     Clause,
-    Pair,
     Plain,
     Question,
     Term,
@@ -30,27 +26,12 @@ from lm_eval_ext.benchmarks.magnifico.records import Form
 from lm_eval_ext.lexicon.words import WORDLIKE, draw_words, is_english
 from lm_eval_ext.sql.values import Value
 
-Node: TypeAlias = Clause | Pair | Aggregate | Top
+Node: TypeAlias = Clause | Aggregate | Top
 _Item = TypeVar("_Item")
 
-_FEWEST, _MOST_NAMES, _MOST_GROUPS, _MOST_TEXT = 4, 12, 30, 32
+_FEWEST, _MOST_GROUPS, _MOST_TEXT = 4, 30, 32
 _FIXED: tuple[Role, ...] = ("category", "place")
 _NUMBERS: tuple[Role, ...] = ("amount", "total")
-_EXTREMES = frozenset({"maximum", "minimum", "average", "total", "high", "low", "mean"})
-_ASKS: Mapping[type, Mapping[str, int]] = {
-    Clause: {"count": 20, "measure": 20, "groups": 12, "top": 8, "different": 10, "list": 30},
-    Aggregate: {"measure": 60, "groups": 40},
-    Pair: {"measure": 50, "list": 50},
-    Top: {"top": 1},
-}
-"""What is asked about a node, by how often."""
-
-_RULES: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(_FIXED, ("=", "=", "=", "=", "<>", "or")),
-    **dict.fromkeys(("date", "year"), ("after", "before")),
-    **dict.fromkeys(_NUMBERS, (">", "<", ">=", "<=")),
-}
-"""Further conditions by the role of their column."""
 
 
 class Impossible(Exception):  # noqa: N818 (caught by callers, no error)
@@ -98,7 +79,7 @@ def meanings_of(profile: Profile, seed: int) -> dict[str, Meaning]:
             # Tables of which more can be asked give more questions.
             weights = [len(one.fields) ** 2 or 1 for one, _ in found]
             entity, node = drawer.rng.choices(found, weights)[0]
-            text = f"{'the' if isinstance(node, Pair) else 'those'} {node.words({})}"
+            text = f"those {node.words({})}"
             text = text.partition(rule["behind"])[2] if "behind" in rule else text
             made[kind] = Meaning(text, forms, entity, replace(node, kind=kind))
     return made
@@ -118,13 +99,11 @@ class Drawer:
                 yield COUNT
             elif how in known()["groups"]:
                 yield Top(COUNT, rank=known()["groups"][how])
-            elif how in known()["pairs"]:
-                yield from self._pairs(kind, how, entity)
             elif rule["of"] == "link":
                 yield from self._linked(how, entity)
             else:
                 for of in self._columns(entity, *rule["of"].split()):
-                    if how in FUNCTIONS:
+                    if how in known()["functions"]:
                         yield Aggregate(how, of)
                     elif how in known()["ranks"]:
                         yield Top(of, *known()["ranks"][how])
@@ -145,8 +124,8 @@ class Drawer:
 
     def _about(self, entity: Entity, node: Node) -> Question:
         """A question in which a node stands where it can."""
-        asks, used = _ASKS[type(node)], _phrases([node])
-        ask = self.rng.choices(list(asks), list(asks.values()))[0]
+        ask = self.rng.choice(known()["asks"][type(node).__name__].split())
+        used = _phrases([node])
         show: tuple[Term, ...] = (COUNT,)
         by = top = None
         if isinstance(node, Top) and node.term == COUNT:
@@ -161,17 +140,12 @@ class Drawer:
             show = (top.term,) if value else self._shown(entity, used | _phrases([top]))
         elif ask == "different":
             show = (self._pick(self._columns(entity, *_FIXED, used=used, fewest=2)),)
-        elif isinstance(node, Aggregate) or (
-            isinstance(node, Pair) and (ask == "list" or node.way == "joined")
-        ):  # texts have no average
+        elif isinstance(node, Aggregate):
             show = (node,)
         elif ask == "measure":
-            function = self.rng.choice(("MAX", "MIN", "AVG") + ("SUM",) * isinstance(node, Clause))
-            roles = _NUMBERS[function == "SUM" :]
-            of = node if isinstance(node, Pair) else None
-            show = (
-                Aggregate(function, of or self._pick(self._columns(entity, *roles, used=used))),
-            )
+            function = self.rng.choice(list(known()["functions"]))
+            columns = self._columns(entity, *_NUMBERS[function == "SUM" :], used=used)
+            show = (Aggregate(function, self._pick(columns)),)
         elif ask == "list":
             show = self._shown(entity, used)
         where: tuple[Clause, ...] = (node,) if isinstance(node, Clause) else ()
@@ -199,7 +173,7 @@ class Drawer:
             if f.distinct >= fewest and f.phrase not in used
             and not (f.nulls and f.role in _FIXED)
             # "the highest minimum salary"
-            and not (f.role in _NUMBERS and _EXTREMES & set(f.phrase.split()))
+            and not (f.role in _NUMBERS and among("extremes") & set(f.phrase.split()))
         ]  # fmt: skip
 
     def _far(self, entity: Entity, used: Collection[str], *roles: Role) -> list[Plain]:
@@ -247,35 +221,33 @@ class Drawer:
 
     def _own(self, entity: Entity, used: Collection[str]) -> Clause | None:
         """A condition on a column of the entity."""
+        rules: Mapping[str, str] = known()["rules"]
         fields = [
             f for f in entity.fields
-            if f.role in _RULES and f.distinct > 1 and f.phrase not in used
+            if f.role in rules and f.distinct > 1 and f.phrase not in used
         ]  # fmt: skip
         if not fields:
             return None
         field = self.rng.choice(fields)
-        return self._condition(self.rng.choice(_RULES[field.role]), entity, Plain(field))
+        return self._condition(self.rng.choice(rules[field.role].split()), entity, Plain(field))
 
     def _condition(self, rule: str, entity: Entity, of: Plain) -> Clause | None:
         """A condition with values of the column; None if it has no fitting ones."""
         field, values = of.field, tuple[Value, ...]()
         if rule in {"=", "<>", "or"}:
-            said = [value for value in field.common[:8] or field.values if _is_said(value)]
+            said = [value for value in field.common[:8] if _is_said(value)]
             several = 2 if rule == "or" else 1
             # What "is not Oslo" says of rows without a city is not decided by English.
             unsure = rule == "<>" and (field.nulls or of.link)
-            most = min(_MOST_NAMES, entity.rows // 2)
-            many = field.role in _RULES and not (
-                field.common or (field.whole and len(said) <= most)
-            )
-            if unsure or many or len(said) < several * 2 - 1:
+            if unsure or len(said) < several * 2 - 1:
                 return None
             values = tuple(self.rng.sample(said, several))
         elif rule == "shorter":
             lengths = sorted(len(str(value)) for value in field.values)
             values = (lengths[len(lengths) // 3] + 1,)
         elif rule == "during":
-            values = _months(str(self.rng.choice(field.values)))
+            year = int(str(self.rng.choice(field.values))[:4])
+            values = (f"{year}-01-01", f"{year + 1}-01-01", str(year))
         elif rule == "exceeds":
             inner = self._own(entity, {of.phrase})
             return Clause(rule, of, inner=inner) if inner and inner.rule != "or" else None
@@ -285,16 +257,6 @@ class Drawer:
                 return None
             values = (limit,)
         return Clause(rule, of, values)
-
-    def _pairs(self, kind: str, way: str, entity: Entity) -> Iterator[Pair]:
-        """Two columns that make sense as one, by their roles and names."""
-        rule: Mapping[str, Any] = known()["meanings"][kind]
-        fields = [f for f in entity.having(*rule["of"].split()) if way == "days" or not f.nulls]
-        for (end, begin), (one, other) in product(rule["ends"], [*permutations(fields, 2)]):
-            words = [begin if word == end else word for word in one.phrase.split()]
-            joined = way == "joined" and (one.role, other.role) == (end, begin)
-            if joined or (way != "joined" and words == other.phrase.split() != one.phrase.split()):
-                yield Pair(way, Plain(one), Plain(other))
 
     def _shown(self, entity: Entity, used: Collection[str]) -> tuple[Term, ...]:
         """Columns to show: what rows are named by, or another column beside it or instead."""
@@ -308,17 +270,16 @@ class Drawer:
             return tuple(display)
         return (*(display if chance < 3 / 4 else ()), self._pick(others))
 
-    def _threshold(self, field: Field) -> int | float | str | None:
+    def _threshold(self, field: Field) -> Value:
         """A round number, or a date, with a sixth of the values on either side; None without."""
         least = max(1, len(field.values) // 6)
         if len(field.values) < 2 * least + 1:
             return None
-        place = self.rng.randrange(least, len(field.values) - least)
-        # Some values may lie between, since 500 is asked rather than 522.1.
-        low, high = field.values[place - 1], field.values[place + len(field.values) // 10]
-        if isinstance(low, int | float) and isinstance(high, int | float):
-            return _simplest(low, high)
-        return str(low)
+        found = self.rng.choice(field.values[least:-least])
+        if not isinstance(found, int | float) or field.role == "year":
+            return found
+        rounded = float(f"{found:.2g}")
+        return int(rounded) if rounded.is_integer() else rounded
 
 
 def _phrases(nodes: Iterable[Term | Clause | Top | None]) -> set[str]:
@@ -332,24 +293,3 @@ def _is_said(value: Value) -> bool:
         isinstance(value, str) and 1 < len(value) <= _MOST_TEXT and value.isprintable()
         and value.strip() == value and not set("\\\"'`;{}") & set(value)
     )  # fmt: skip
-
-
-def _simplest(low: float, high: float) -> int | float:
-    """The number with the fewest digits that is at least ``low`` and below ``high``."""
-    for power in range(math.ceil(math.log10(abs(high) + 1)) + 1, -6, -1):
-        step = 10.0**power
-        found = math.ceil(low / step - 1e-9) * step
-        if low <= found < high:
-            rounded = round(found, max(0, -power))
-            return int(rounded) if float(rounded).is_integer() else rounded
-    return low
-
-
-def _months(day: str) -> tuple[str, str, str]:
-    """The month of a day and the next one: the first day, the day behind, and their names."""
-    start = int(day[:4]) * 12 + int(day[5:7]) - 1
-    (year, first), (its, second), (last, behind) = (divmod(start + n, 12) for n in range(3))
-    names = known()["months"].split()
-    front = names[first] if year == its else f"{names[first]} {year}"
-    days = f"{year:04}-{first + 1:02}-01", f"{last:04}-{behind + 1:02}-01"
-    return (*days, f"{front} or {names[second]} {its}")

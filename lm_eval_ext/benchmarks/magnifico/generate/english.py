@@ -85,9 +85,9 @@ def plural(phrase: str) -> str:
     return f"{front} {many}".strip() + of + rest
 
 
-def listed(items: Sequence[str], last: str = "and") -> str:
+def listed(items: Sequence[str]) -> str:
     """``a, b and c``; "" of nothing."""
-    return f" {last} ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))
+    return " and ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))
 
 
 def value_text(value: object) -> str:

@@ -73,21 +73,18 @@ def generate(
     Args:
         database: A SQLite file.
         out: The folder.
-        seed: The same seed gives the same files.
-        questions: How many.
+        seed: The same seed gives the same files; 0 or more.
+        questions: How many; 1 or more.
         lexicon: What tables and columns are called (:mod:`.profile`).
         progress: Called with the number of questions made since the last call.
 
     Raises:
-        OptionError: The folder is not empty, cannot be written, or another run makes it; a number
-            is too small; there is no such lexicon.
+        OptionError: The folder is not empty, cannot be written, or another run makes it; there is
+            no such lexicon.
         DataError: As :func:`.make.make`.
     """
     import filelock
 
-    if questions < 1 or seed < 0:
-        option = f"--questions {questions}: use 1" if questions < 1 else f"--seed {seed}: use 0"
-        raise OptionError(f"{option} or more")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OptionError(f"{out} exists and is not an empty folder; name a new one")
     locks = cache_dir() / "locks"

@@ -6,9 +6,8 @@ judged wrong there.
 """
 
 import random
-import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,14 +15,14 @@ from pathlib import Path
 from lm_eval_ext.benchmarks.magnifico.generate import profile as profiles
 from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer, Impossible, Meaning, meanings_of
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
-from lm_eval_ext.benchmarks.magnifico.generate.tree import COUNT, Question, Top
+from lm_eval_ext.benchmarks.magnifico.generate.tree import Question
 from lm_eval_ext.benchmarks.magnifico.records import BASE, Form
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.compare import among
 from lm_eval_ext.sql.equivalence import equivalent
-from lm_eval_ext.sql.policy import Limits, open_guarded
-from lm_eval_ext.sql.suite.build import Original, choose
-from lm_eval_ext.sql.values import Row
+from lm_eval_ext.sql.suite.build import Original, choose, in_memory
+from lm_eval_ext.sql.suite.checks import STEPS, Runner
+from lm_eval_ext.sql.values import Rows
 
 SUPPORT = 5
 """Solved examples of each word, as in the paper."""
@@ -36,10 +35,6 @@ _FEWEST, _PER_WORD = 2, 4
 
 _DRAWS, _ROUNDS = 150, 8
 """Draws for one question, and rounds of draws and checks."""
-
-_STEPS, _TICK = 800, 10_000
-"""Times and instructions of SQLite's virtual machine, which limit a query. They are counted instead
-of timed, so that a slow machine keeps the same questions."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +91,8 @@ def make(
             f"{database}: nothing can be asked about it; name its tables and columns in a lexicon "
             "(--lexicon FILE)"
         )
-    with closing(open_guarded(str(database), Limits())) as connection:
-        maker = Maker(profile, seed, connection)
+    with closing(in_memory(database)) as connection:
+        maker = Maker(profile, seed, Runner(connection))
         for attempt in range(_ROUNDS):
             # More than are missing, since the suite refuses some.
             maker.fill(questions, max(6, questions // 2) * (attempt + 1), progress)
@@ -115,10 +110,10 @@ def make(
 
 
 class Maker:
-    """Draws and checks on one database; ``connection`` reads it."""
+    """Draws and checks on one database."""
 
-    def __init__(self, profile: Profile, seed: int, connection: sqlite3.Connection) -> None:
-        self.connection = connection
+    def __init__(self, profile: Profile, seed: int, runner: Runner) -> None:
+        self.runner = runner
         self.meanings = meanings_of(profile, seed)
         self.drawers = {
             kind: Drawer(profile, random.Random(f"{seed} {kind} questions"))
@@ -168,9 +163,10 @@ class Maker:
 
     def problem(self, new: Asked) -> str | None:
         """Why a question is not asked, by the database as it is; None if it can be."""
-        question, rows = new.question, self._rows(new.gold)
-        if rows is None:
+        question, result = new.question, self.runner.run(new.gold, MOST_ROWS)
+        if not isinstance(result, Rows):
             return "fails or takes too long"
+        rows = result.rows
         less = (
             replace(question, where=tuple(one for one in question.where if one is not left))
             for left in question.where
@@ -182,35 +178,19 @@ class Maker:
             "shows NULL": lambda: any(value is None for row in rows for value in row),
             "too many rows": lambda: len(rows) > MOST_ROWS,
             "one group": lambda: question.by and question.show and len(rows) == 1,
-            "a condition changes nothing": lambda: any(self._same(rows, one) for one in less),
-            "a tie at the top": lambda: any(map(self._ties, (question, *_modes(question)))),
+            "a condition changes nothing": lambda: any(self._same(result, one) for one in less),
             "another question has the same text": lambda: said.intersection(
                 text.casefold() for text in new.texts.values()
             ),
         }
         return next((reason for reason, holds in problems.items() if holds()), None)
 
-    def _same(self, rows: list[Row], other: Question) -> bool:
+    def _same(self, result: Rows, other: Question) -> bool:
         """Whether another question has these rows, in any order."""
-        found = self._rows(other.sql())
-        return found is not None and len(found) == len(rows) and among(rows, found)
-
-    def _ties(self, question: Question) -> bool:
-        """Whether rows or groups around the rank have equal values, or there are too few."""
-        if not (top := question.top):
-            return False
-        ranked = replace(question, show=(top.term,)).sql().rpartition(" LIMIT ")[0]
-        found = self._rows(f"{ranked} LIMIT {top.rank + 1}") or []
-        return len({row[-1] for row in found}) <= top.rank
-
-    def _rows(self, sql: str) -> list[Row] | None:
-        """Rows, one more than a question may have at most; None if the query fails or is slow."""
-        steps = iter(range(_STEPS))
-        self.connection.set_progress_handler(lambda: next(steps, None) is None, _TICK)
-        try:
-            return self.connection.execute(sql).fetchmany(MOST_ROWS + 1)
-        except (sqlite3.Error, OverflowError):
-            return None
+        found = self.runner.run(other.sql(), MOST_ROWS)
+        return isinstance(found, Rows) and (
+            len(found.rows) == len(result.rows) and among(result.rows, found.rows)
+        )
 
     def judge(self, database: Path, asked: Sequence[Asked]) -> bool:
         """Drops what the test suite for these questions refuses; whether there was anything."""
@@ -237,23 +217,25 @@ class Maker:
 
 
 def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
-    """Why golds are refused by the test suite that is built for them, by their text."""
+    """Why golds are refused, by their text.
+
+    The test suite that is built for them misses a mutant, or the order of stored rows decides about
+    their result, as where rows tie at the top.
+    """
     original = Original(database, golds)
     cases = original.cases()
     choose(original, cases)
-    good = {
-        case.gold for case in cases
-        if all(equivalent(case.gold, mutant, original.schema) for mutant in case.open)
-    }  # fmt: skip
-    return dict.fromkeys((gold for gold in golds if gold not in good), "ties with a mutant")
+    _, fair = original.judges(original.connection, cases, "original", steps=STEPS)
+    lost = dict.fromkeys(golds, "fails or takes too long")
+    for case in cases:
+        if case.gold not in fair:
+            lost[case.gold] = "a tie at the top"
+        elif all(equivalent(case.gold, mutant, original.schema) for mutant in case.open):
+            del lost[case.gold]
+        else:
+            lost[case.gold] = "ties with a mutant"
+    return lost
 
 
 def _count(asked: Sequence[Asked]) -> int:
     return sum(not one.support for one in asked)
-
-
-def _modes(question: Question) -> Iterator[Question]:
-    """What the most common values are, where conditions mention them."""
-    for one in question.where:
-        if one.rule == "mode":
-            yield Question(question.entity, (), by=one.of, top=Top(COUNT))

@@ -28,7 +28,14 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from lm_eval_ext.benchmarks.magnifico.generate import english
+from lm_eval_ext.benchmarks.magnifico.generate.english import (
+    among,
+    is_spoken,
+    plural,
+    row_noun,
+    singular,
+    words_of,
+)
 from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.sql import place_of, sqlite_path
 from lm_eval_ext.sql.schema import Column, Schema, Table, schema_of
@@ -43,13 +50,17 @@ Role = Literal[
 FEWEST_ROWS = 4
 """A table with fewer rows is not asked about: nearly every question on it is trivial."""
 
-_MOST_WORDS, _MOST_TEXT, _MOST_CATEGORIES, _MOST_VALUES = 3, 32, 40, 60
+_MOST_WORDS, _MOST_TEXT, _MOST_CATEGORIES, _MOST_VALUES, _MOST_EQUAL = 3, 32, 40, 60, 12
+_NAMING = frozenset({"category", "place", "name"})
 
 
-class ColumnEntry(BaseModel):
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ColumnEntry(_Entry):
     """What a lexicon calls a column, and what it is if its values do not show it."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     name: str
     role: Role | None = None
 
@@ -59,19 +70,17 @@ class ColumnEntry(BaseModel):
         return {"name": given} if isinstance(given, str) else given
 
 
-class TableEntry(BaseModel):
+class TableEntry(_Entry):
     """What a lexicon calls a row of a table, and its columns."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     one: str = ""
     many: str = ""
     columns: dict[str, ColumnEntry] = {}
 
 
-class Lexicon(BaseModel):
+class Lexicon(_Entry):
     """A user's lexicon."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     tables: dict[str, TableEntry] = {}
 
 
@@ -87,8 +96,8 @@ class Field:
         distinct: Number of different values.
         nulls: Number of NULLs.
         values: Different values, sorted; those of a long column are spread over it.
-        common: The most frequent values of a category or place, the most frequent first.
-        whole: Whether its numbers have no fraction.
+        common: The values that a condition can name, the most frequent first: of texts, and of few
+            whole numbers.
     """
 
     table: str
@@ -99,7 +108,6 @@ class Field:
     nulls: int = 0
     values: tuple[Value, ...] = ()
     common: tuple[Value, ...] = ()
-    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -257,21 +265,21 @@ class _Reader:
         entry = self._entry(table).columns.get(column.name)
         if entry and entry.name:
             return entry.name
-        words = english.words_of(column.name)
+        words = words_of(column.name)
         while words and words[-1] in {"id", "code", "no", "number", "key"}:
             words.pop()
         one = self._nouns(parent)[0]
-        said = english.is_spoken(words) and words[-1] not in english.among("unsaid")
-        noun = english.row_noun(" ".join(words))[0] if said else one
+        said = is_spoken(words) and words[-1] not in among("unsaid")
+        noun = row_noun(" ".join(words))[0] if said else one
         return one if set(one.split()) <= set(noun.split()) else noun
 
     def _nouns(self, table: Table) -> tuple[str, str]:
         """What one row and several are called; nothing if the name says nothing."""
-        entry, words = self._entry(table), english.words_of(table.name)
+        entry, words = self._entry(table), words_of(table.name)
         if entry.one:
-            return entry.one, entry.many or english.plural(entry.one)
-        good = english.is_spoken(words) and english.among("no_row").isdisjoint(words)
-        return english.row_noun(" ".join(words)) if good else ("", "")
+            return entry.one, entry.many or plural(entry.one)
+        good = is_spoken(words) and among("no_row").isdisjoint(words)
+        return row_noun(" ".join(words)) if good else ("", "")
 
     def _entity(self, table: Table, one: str, many: str, rows: int, links: list[Link]) -> Entity:
         keyed = {link.column for link in links if link.child == table.name}
@@ -310,24 +318,24 @@ class _Reader:
         if entry is None:
             phrase = _said(phrase, number=role in {"amount", "total"})
         common = sorted(counts, key=lambda value: (-counts[value], str(value)))
+        few = len(counts) <= min(_MOST_EQUAL, rows // 2) and all(isinstance(v, int) for v in counts)
         values = sorted(counts, key=lambda value: (isinstance(value, str), value))  # type: ignore[type-var,unused-ignore]
         return Field(
             table.name, column.name, phrase, role, len(counts), nulls,
             values=tuple(values[:: max(1, len(values) // _MOST_VALUES)]),
-            common=tuple(common[:_MOST_CATEGORIES]) if role in {"category", "place"} else (),
-            whole=all(isinstance(value, int) for value in counts),
+            common=tuple(common[:_MOST_CATEGORIES]) if role in _NAMING or few else (),
         )  # fmt: skip
 
 
 def _phrase(table: Table, column: Column, one: str) -> str:
     """The column's words without the table's: ``customer_name`` of a customer is "name"."""
-    words = english.words_of(column.name)
-    for start in (one.split(), one.split()[-1:], english.words_of(table.name)):
+    words = words_of(column.name)
+    for start in (one.split(), one.split()[-1:], words_of(table.name)):
         if words[: len(start)] == start and len(words) > len(start):
             words = words[len(start) :]
             break
-    places = len(english.among("place") & set(words))
-    good = english.is_spoken(words) and len(words) <= _MOST_WORDS and places <= 1
+    places = len(among("place") & set(words))
+    good = is_spoken(words) and len(words) <= _MOST_WORDS and places <= 1
     return " ".join(words) if good else ""
 
 
@@ -335,10 +343,10 @@ def _said(phrase: str, *, number: bool) -> str:
     """``adults`` as a number is "number of adults"; "languages" of a song has one in each row."""
     front, _, head = phrase.rpartition(" ")
     if not number:
-        return f"{front} {english.singular(head)}".strip()
-    if " of " in phrase or english.singular(head) == head:
+        return f"{front} {singular(head)}".strip()
+    if " of " in phrase or singular(head) == head:
         return phrase
-    return f"{'amount' if head in english.among('money') else 'number'} of {phrase}"
+    return f"{'amount' if head in among('money') else 'number'} of {phrase}"
 
 
 def role_of(  # noqa: PLR0911
@@ -362,7 +370,7 @@ def role_of(  # noqa: PLR0911
         return "first" if words[0] == "first" else "last"
     if head in {"name", "title"} and len(texts) > 1:
         return "name"
-    unsaid = {head, words[0]} & english.among("unsaid") or head.endswith("ed")
+    unsaid = {head, words[0]} & among("unsaid") or head.endswith("ed")
     if column.primary_key or linked or (unsaid and not named):
         return "other"
     numbers = [value for value in counts if isinstance(value, int | float)]
@@ -373,9 +381,9 @@ def role_of(  # noqa: PLR0911
         return "other"
     if all(_is_day(text) for text in texts):
         return "date"
-    if head in english.among("date") or any(_is_day(text[:10]) for text in texts):
+    if head in among("date") or any(_is_day(text[:10]) for text in texts):
         return "other"  # in a spelling that does not sort
-    if head in english.among("place") and len(counts) < rows:
+    if head in among("place") and len(counts) < rows:
         return "place"
     short = all(1 < len(text) <= _MOST_TEXT and not text.isdigit() for text in texts)
     few = 1 < len(counts) <= min(_MOST_CATEGORIES, max(2, rows * 6 // 10))
@@ -386,10 +394,10 @@ def _numeric_role(words: set[str], head: str, numbers: list[int | float]) -> Rol
     if head in {"year", "founded", "since"}:
         years = all(isinstance(value, int) and 1000 <= value < 2200 for value in numbers)  # noqa: PLR2004
         return "year" if years and head == "year" else "other"
-    no_amount = english.among("date") | english.among("place") | english.among("stands_for")
+    no_amount = among("date") | among("place") | among("stands_for")
     if head in no_amount - {"area"} or len(numbers) < FEWEST_ROWS:
         return "other"
-    sums = head in english.among("total") and not words & english.among("rate")
+    sums = head in among("total") and not words & among("rate")
     return "total" if sums else "amount"
 
 

@@ -28,10 +28,6 @@ Said: TypeAlias = Mapping[str, str]
 """Novel words by kind."""
 
 MODE = "value_mode"
-FUNCTIONS = {"MAX": "highest", "MIN": "lowest", "AVG": "average", "SUM": "total"}
-_RANKS = {(True, 1): "highest", (False, 1): "lowest", (True, 2): "second highest"}
-ADJECTIVES = frozenset({"equals", "above", "either", "linked", "at_least"})
-"""Kinds whose word stands before the noun: "hefty orders"."""
 
 
 @cache
@@ -46,9 +42,9 @@ def name(text: str) -> str:
 
 def literal(value: Value) -> str:
     """A value in SQL."""
-    if isinstance(value, int | float):
-        return f"{value:.10g}" if isinstance(value, float) else str(value)
-    return "'" + str(value).replace("'", "''") + "'"
+    from sqlglot import exp
+
+    return str(exp.convert(value).sql("sqlite"))
 
 
 @dataclass(frozen=True)
@@ -81,37 +77,11 @@ class Plain:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two columns of the entity as one: ``joined`` texts, a ``difference``, or ``days``."""
-
-    way: str
-    first: Plain
-    second: Plain
-    kind: str = ""
-
-    def columns(self) -> tuple[Plain, ...]:
-        """The columns in it."""
-        return (self.first, self.second)
-
-    def sql(self, tables: Tables) -> str:
-        """The expression."""
-        made: str = known()["pairs"][self.way]["sql"].format(
-            self.first.sql(tables), self.second.sql(tables)
-        )
-        return made
-
-    def words(self, said: Said) -> str:
-        """The word, or the meaning."""
-        meaning = known()["pairs"][self.way]["base"].format(self.first.phrase, self.second.phrase)
-        return said.get(self.kind, meaning)
-
-
-@dataclass(frozen=True)
 class Aggregate:
     """A function of a column over the rows; of the rows themselves if there is no column."""
 
     function: str
-    of: Plain | Pair | None = None
+    of: Plain | None = None
     kind: str = ""
 
     def columns(self) -> tuple[Plain, ...]:
@@ -126,10 +96,10 @@ class Aggregate:
         """As "average price", or "number"."""
         if self.of is None:
             return said.get(self.kind, "number")
-        return f"{said.get(self.kind, FUNCTIONS[self.function])} {self.of.words(said)}"
+        return f"{said.get(self.kind, known()['functions'][self.function])} {self.of.words(said)}"
 
 
-Term: TypeAlias = Plain | Pair | Aggregate
+Term: TypeAlias = Plain | Aggregate
 
 COUNT = Aggregate("COUNT")
 
@@ -210,7 +180,8 @@ class Top:
 
     def words(self, said: Said) -> str:
         """As "second highest"."""
-        meaning = "most common" if self.kind == MODE else _RANKS[self.descending, self.rank]
+        where = "second" if self.rank > 1 else "top" if self.descending else "bottom"
+        meaning = "most common" if self.kind == MODE else known()["ranked"][where]
         return said.get(self.kind, meaning)
 
 
@@ -287,8 +258,6 @@ class Question:
             way = "top value" if term == self.top.term else among
         elif isinstance(term, Aggregate):
             way = ("count" if term == COUNT else "measure") + " by" * bool(self.by)
-        elif isinstance(term, Pair):
-            way = "list of expressions"
         elif self.distinct:
             way = "different"
         elif any(one.rule == "exceeds" for one in self.where):
@@ -300,7 +269,7 @@ class Question:
 
         ``there`` goes between the noun and what is said of it: "employees are there whose ...".
         """
-        before = [one for one in self.where if one.kind in ADJECTIVES and one.kind in said]
+        before = [one for one in self.where if one.kind in among("adjectives") and one.kind in said]
         # Clauses with a clause of their own go last, so that none is read as part of another.
         short = ("mode", "highest", "lowest")
         behind = sorted(
