@@ -49,14 +49,18 @@ def answers(
 
 def _results(docs: Sequence[Mapping[str, Any]], queries: Sequence[str]) -> list[Any]:
     """What each query returns on the original database; None where that is not available."""
-    from lm_eval_ext.sql import Executor
+    from lm_eval_ext.sql import Executor, QueryError
 
     places = _databases()
     with Executor(workers=1) as executor:
 
         @cache
         def run(db_id: str, query: str) -> Any:
-            return _result(executor, places[db_id], query)
+            """What a query returns, or why it failed, as text."""
+            try:
+                return executor.query(places[db_id], query)
+            except QueryError as error:
+                return str(error)
 
         names = [str(doc["db_id"]).casefold() for doc in docs]
         return [
@@ -65,33 +69,21 @@ def _results(docs: Sequence[Mapping[str, Any]], queries: Sequence[str]) -> list[
         ]
 
 
-def _result(executor: Any, database: Path, query: str) -> Any:
-    """What a query returns, or why it failed, as text."""
-    from lm_eval_ext.sql import QueryError
-
-    try:
-        return executor.query(database, query)
-    except QueryError as error:
-        return str(error)
-
-
 def _compared(gold: Any, answer: Any) -> Part:
     if isinstance(gold, str) or isinstance(answer, str):
         return _part(_RETURNS, answer)
     lacking = len(_differing(gold.rows, answer.rows))
     part = _part(_RETURNS, answer, _differing(answer.rows, gold.rows))
-    return replace(part, title=f"{part.title}; {lacking} of the gold's are missing" if lacking
-                   else part.title)  # fmt: skip
+    more = f"; {lacking} of the gold's are missing" if lacking else ""
+    return replace(part, title=part.title + more)
 
 
 def _differing(rows: Sequence[Sequence[Any]], others: Sequence[Sequence[Any]]) -> set[int]:
     """The places of the rows that the others lack; of equal rows, those that are too many."""
-    left = Counter(map(_key, others))
-    found = set()
+    left, found = Counter(map(_key, others)), set()
     for place, row in enumerate(map(_key, rows)):
-        if left[row]:
-            left[row] -= 1
-        else:
+        left[row] -= 1
+        if left[row] < 0:
             found.add(place)
     return found
 
@@ -104,10 +96,9 @@ def _part(title: str, result: Any, marked: Collection[int] = ()) -> Part:
     """Shows the first rows of a result, those that are marked before the others."""
     if isinstance(result, str):
         return Part(title, text=result)
-    order = sorted(range(len(result.rows)), key=lambda place: (place not in marked, place))
-    shown = sorted(order[:MOST_ROWS])
-    rows = [tuple(str(value)[:_CELL] for value in result.rows[place]) for place in shown]
     count = len(result.rows)
+    shown = sorted(sorted(range(count), key=lambda place: place not in marked)[:MOST_ROWS])
+    rows = [tuple(str(value)[:_CELL] for value in result.rows[place]) for place in shown]
     title += f", {count:,} rows" if count != 1 else ", 1 row"
     if count > len(shown):
         title += f" of which {len(shown)} are shown"
