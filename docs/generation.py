@@ -34,7 +34,7 @@ from lm_eval_ext.errors import DataError  # noqa: E402
 
 PAGE = Path(__file__).with_name("fresh.md")
 SEED = 3
-OWN = {"factory": 150, "shop": 100, "league": 40, "clinic": 40, "mess": 30}
+OWN = {"factory": 60, "shop": 60, "league": 40, "clinic": 40, "mess": 30}
 SPIDER = {
     "hr_1": 40, "college_2": 40, "bike_1": 40, "chinook_1": 40, "apartment_rentals": 40,
     "department_store": 40,
