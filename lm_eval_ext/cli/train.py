@@ -63,6 +63,7 @@ def train(
     tasks = [filled(one.recipe.tasks, one.recipe.data) for one in models]
     _check_tasks(set(filter(None, tasks)))
     from lm_eval_ext.training import command, records
+    from lm_eval_ext.training.answers import processes
 
     if dry_run:
         for one in models:
@@ -71,6 +72,8 @@ def train(
         return
     with resumable():
         trained = command.train(recipe, out, seeds=seeds, settings=settings, only=only)
+    if not processes().is_main_process:  # of a launcher's, one tells
+        return
     for done in trained:
         typer.echo(done.summary())
     if failed := [done for done in trained if not done.learned]:
