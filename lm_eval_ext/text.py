@@ -14,7 +14,7 @@ def broken(text: str, width: int) -> str:
         width: Most characters of a line; a single piece may be longer.
     """
     lines = [""]
-    for piece in re.findall(r"[^/:,]*[/:,]?", text):
+    for piece in re.findall(r"[^/:,]+[/:,]?|[/:,]", text):
         if lines[-1] and len(lines[-1]) + len(piece) > width:
             lines.append("")
         lines[-1] += piece

@@ -1,4 +1,4 @@
-"""``lm-eval-ext power``: how many items would tell two models apart."""
+"""``lm-eval-ext power``: how many items show a difference of two models."""
 
 import json
 from dataclasses import asdict
@@ -19,9 +19,7 @@ def power(
     difference: Annotated[
         float, typer.Option(help="Between two models, in the metric's unit, such as 0.05.")
     ],
-    metric: Annotated[
-        str, typer.Option(help="A metric of the pilot; default: the one that leads.")
-    ] = "",
+    metric: Annotated[str, typer.Option(help="A metric of the pilot; default: the headline.")] = "",
     rate: Annotated[
         float | None, typer.Option(help="Without a pilot: the mean of the two models' rates.")
     ] = None,
@@ -42,16 +40,18 @@ def power(
     ] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say how many items would tell two models apart that differ by so much."""
-    from lm_eval_ext.cli.task_list import WIDTH
-    from lm_eval_ext.compare.power import Asked, needed
+    """Say how many items show a difference of two models, with what probability."""
+    from lm_eval_ext.compare.power import needed
+    from lm_eval_ext.results.grid import WIDTH
 
-    asked = Asked(
-        task, difference, metric, power, alpha, models, rate, icc, per_cluster, correlation
-    )
-    answer = needed(asked, results or [])
+    asked = {
+        "task": task, "difference": difference, "metric": metric, "power": power, "alpha": alpha,
+        "models": models, "rate": rate, "icc": icc, "per_cluster": per_cluster,
+        "correlation": correlation,
+    }  # fmt: skip
+    answer = needed(results or [], **asked)
     if as_json:
-        typer.echo(json.dumps({**asdict(answer), "power": power, "alpha": alpha}, indent=2))
+        typer.echo(json.dumps({**asked, **asdict(answer)}, indent=2))
         return
     what = f"{task}, {answer.metric}" if answer.metric else task
     typer.echo(f"{what}: two models that differ by {difference:g}")

@@ -161,7 +161,7 @@ def compare(
         tuple(metric or ()), value, tuple(where or ()), by, alpha, seed, across_settings
     )
     text, refused = run(
-        paths, settings, tasks=tasks, between=between, by_seed=by_seed, format_=format_, out=out
+        paths, settings, tasks=tasks, between=between, seeds=by_seed, format_=format_, out=out
     )
     typer.echo(text, nl=False)
     if refused:

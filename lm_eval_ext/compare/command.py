@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.compare import latex, seeds
-from lm_eval_ext.compare.comparison import Report, Settings, compare, compare_tasks
-from lm_eval_ext.compare.output import FORMATS
+from lm_eval_ext.compare import latex
+from lm_eval_ext.compare.comparison import Report, Settings, by_seed, compare
+from lm_eval_ext.compare.output import FORMATS, rendered, rendered_seeds
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.models import choose_tasks, read_joined, read_models
-from lm_eval_ext.results.overview import overview
+from lm_eval_ext.results.overview import overview, representatives
 
 
 def run(
@@ -18,7 +18,7 @@ def run(
     *,
     tasks: str = "",
     between: str | None = None,
-    by_seed: bool = False,
+    seeds: bool = False,
     format_: str = "text",
     out: Path | None = None,
 ) -> tuple[str, str]:
@@ -27,10 +27,10 @@ def run(
     Args:
         paths: Of results.
         settings: The question, and how to compare.
-        tasks: Names, groups or patterns, separated by commas.
-        between: Two tasks, which are compared within each model; the default for two paths with
-            one task each that differ.
-        by_seed: Mean and spread of models that differ in their seed, without tests.
+        tasks: Names, groups or patterns, separated by commas. Without any, and without a question,
+            the task that stands for each benchmark.
+        between: Two tasks, which are compared within each model.
+        seeds: Mean and spread of models that differ in their seed, without tests.
         format_: One of :data:`~lm_eval_ext.compare.output.FORMATS`.
         out: A file.
 
@@ -46,17 +46,16 @@ def run(
     if not 0 < settings.alpha < 1:
         raise OptionError(f"--alpha {settings.alpha:g} must lie between 0 and 1, such as 0.05")
     named = [name for name in tasks.split(",") if name]
-    if by_seed:
+    if seeds:
         models = read_models(paths)
-        chosen = choose_tasks(models, named, least=1)
-        return _written(seeds.table(models, chosen, settings, format_), out), ""
+        rows = by_seed(models, choose_tasks(models, named, least=1), settings)
+        return _written(rendered_seeds(rows, format_), out), ""
     report = _compared(paths, named, between, settings)
-    if not report.tables and report.refused:
-        refusal = report.refused[0]
-        signatures = "; ".join(f"{name}: {text}" for name, text in refusal.signatures.items())
-        raise DataError(f"{refusal.reason} ({signatures})")
-    refused = "; ".join(refusal.reason for refusal in report.refused)
-    return _written(FORMATS[format_](report), out), refused
+    refused = "; ".join(map(str, report.refused))
+    if not report.figures:
+        signatures = report.refused[0].signatures.items()
+        raise DataError(f"{refused} ({'; '.join(f'{name}: {text}' for name, text in signatures)})")
+    return _written(rendered(report, format_), out), refused
 
 
 def leaderboard(paths: Sequence[Path], *, tasks: str = "", out: Path | None = None) -> str:
@@ -78,27 +77,19 @@ def _written(text: str, out: Path | None) -> str:
 def _compared(
     paths: Sequence[Path], tasks: Sequence[str], between: str | None, settings: Settings
 ) -> Report:
-    match between.split(",") if between is not None else _one_task_each(paths):
-        case []:
-            models = read_models(paths)
-        case [first, second] if first != second:
-            return compare_tasks(read_joined(paths), first, second, settings)
-        case _:
+    if between is not None:
+        first, _, second = between.partition(",")
+        if not second or "," in second or first == second:
             raise OptionError(f"--between {between} must name two tasks, TASK,TASK")
+        return compare(read_joined(paths), (first, second), settings, within=True)
+    models = read_models(paths)
     if len(models) == 1:
         raise OptionError(
             f"one model alone ({models[0].label}) cannot be compared; name results of two models, "
             "or two tasks of one model with --between TASK,TASK"
         )
-    return compare(models, choose_tasks(models, tasks), settings)
-
-
-def _one_task_each(paths: Sequence[Path]) -> list[str]:
-    """The tasks of two paths with one task each that differ; otherwise none."""
-    match paths:
-        case [_, _]:
-            one, two = (
-                {task for model in read_models([path]) for task in model.runs} for path in paths
-            )
-            return [*one, *two] if len(one) == len(two) == 1 and one != two else []
-    return []
+    chosen = choose_tasks(models, tasks)
+    benchmarks = representatives(models)
+    if len(benchmarks) > 1 and not tasks and not settings.is_question:
+        chosen = [task for task in benchmarks.values() if task in chosen] or chosen
+    return compare(models, chosen, settings)

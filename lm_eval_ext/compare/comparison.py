@@ -1,17 +1,23 @@
-"""The comparison itself: models on each task, or two tasks within each model."""
+"""The comparison itself: models on each task, two tasks within each model, or models over seeds."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from itertools import groupby, product
+from operator import itemgetter
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.align import RefusedError, align, align_tasks
-from lm_eval_ext.results.ask import asked, question_of, recomputes
+from lm_eval_ext.results.ask import Asked, recomputes
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model
+from lm_eval_ext.results.table import finite
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
-from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, ID, Measure, Question
+from lm_eval_ext.stats.measures import DOCUMENT, Question
 from lm_eval_ext.stats.paired import holm, letters
 from lm_eval_ext.stats.statistics import (
     NONE,
@@ -29,187 +35,191 @@ from lm_eval_ext.text import several
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_log = get_logger(__name__)
+
+Row: TypeAlias = dict[str, Any]
+
 POOLED = "all models"
+
+MEANS = ("mean", "contrast")
+"""Statistics of which documents have a value."""
+
+KEY = ("task", "model", "title", "part")
+"""What names a question: rows with the same belong to one table."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What to compare, as ``show`` asks it, and how; intervals have the level 1 - alpha."""
+class Settings(Asked):
+    """What to compare, and how; intervals have the level 1 - alpha."""
 
-    metrics: tuple[str, ...] = ()
-    value: str = ""
-    where: tuple[str, ...] = ()
-    by: str = ""
     alpha: float = 0.05
     seed: int = 0
     across_settings: bool = False
 
 
-@dataclass(frozen=True)
-class Table:
-    """One question about one task.
+@dataclass
+class Report:
+    """The results of a comparison, as rows of tables.
+
+    All rows have ``task`` (of two tasks both names), ``model`` (where two tasks are compared),
+    ``part`` (values of the facets of ``--by``), ``title`` and ``metric`` (the measure), ``unit``,
+    ``lower_is_better``, ``documents`` that all systems have a value for, ``total`` (of the task,
+    where that is a trial), ``clusters``, and ``cluster``, what a cluster is.
 
     Attributes:
-        task: Its name, or the names of two that are compared.
-        part: Values of the facets of ``--by``; "" without.
-        title: The measure in words.
-        measure: With the unit of all values.
-        figures: By system, the best first, on the documents that all systems have a value for.
-        unit: What a cluster is.
-        pairs: All of them, in the order in which the systems were named.
-        best: The systems that no other one beats significantly.
-        letters: By system: two that share one are not significantly different; {} without tests.
-        note: Why there is no test or no interval, or no value.
-        published: Published values, by label.
+        settings: How was compared.
+        systems: In the order in which they were named.
+        figures: With ``system``, ``value``, ``low``, ``high``, ``best`` (nobody is significantly
+            better), ``group`` (two systems that share a letter are not significantly different; ""
+            without tests) and ``note`` (why there is no value, test or interval). The best first.
+        pairs: With ``first``, ``second``, ``value_first``, ``value_second``, the difference with
+            its interval and test (:class:`~lm_eval_ext.stats.paired.Difference`), ``p_holm``.
+        published: With ``system``, who published it, and ``value``.
+        refused: Tasks that could not be compared: why, and the signatures of the runs.
+        signatures: Of each task.
     """
 
-    task: str
-    part: str
-    title: str
-    measure: Measure
-    figures: Mapping[str, Figure]
-    unit: str
-    pairs: Sequence[Pair] = ()
-    best: frozenset[str] = frozenset()
-    letters: Mapping[str, str] = field(default_factory=dict)
-    note: str = ""
-    published: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def metric(self) -> str:
-        """The measure's name."""
-        return self.measure.name
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """The number of documents, and of clusters."""
-        first = next(iter(self.figures.values()))
-        return first.documents, first.clusters
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A task that could not be compared: why, and the signatures of the runs."""
-
-    task: str
-    reason: str
-    signatures: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Report:
-    """The results of a comparison, and the signature of each task."""
-
-    tables: Sequence[Table]
-    refused: Sequence[Refusal]
-    signatures: Mapping[str, str]
     settings: Settings
+    systems: Sequence[str]
+    figures: list[Row] = field(default_factory=list)
+    pairs: list[Row] = field(default_factory=list)
+    published: list[Row] = field(default_factory=list)
+    refused: list[RefusedError] = field(default_factory=list)
+    signatures: dict[str, str] = field(default_factory=dict)
 
 
-def compare(models: Sequence[Model], tasks: Sequence[str], settings: Settings) -> Report:
-    """Compares models on every task.
+def compare(
+    models: Sequence[Model], tasks: Sequence[str], settings: Settings, *, within: bool = False
+) -> Report:
+    """Compares models on every task; or ``within`` each model that has both, two tasks.
+
+    Of two tasks there is one more comparison, over all models together, in which a document's value
+    is the mean of the models' values. Only items are resampled, since the models are the same in
+    both tasks and not a sample of models. Holm's method adjusts for all models of a question, and
+    leaves that one comparison as it is.
 
     Raises:
-        OptionError: No task has the metric or the facet.
+        OptionError: No task has the metric or the facet, or no model has both tasks.
         DataError: Samples are missing or cannot be read.
     """
-    tables: list[Table] = []
-    refused: list[Refusal] = []
-    signatures: dict[str, str] = {}
+    cases: list[tuple[str, str, dict[str, tuple[str, ResultsFile]]]]
+    if within:
+        cases = [
+            (", ".join(tasks), model.label, {task: (task, model.runs[task]) for task in tasks})
+            for model in models
+            if set(tasks) <= model.runs.keys()
+        ]
+    else:
+        cases = [
+            (task, "", {one.label: (task, one.runs[task]) for one in models if task in one.runs})
+            for task in tasks
+        ]
+    if not cases:
+        there = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
+        raise OptionError(f"no model has results on {' and '.join(tasks)}; there is {there}")
+    report = Report(settings, tasks if within else [model.label for model in models])
     wrong: OptionError | None = None
-    for task in tasks:
-        runs = {model.label: model.runs[task] for model in models if task in model.runs}
+    aligned: list[Mapping[str, DataFrame]] = []
+    for name, model, runs in cases:
+        (task, first), *_ = runs.values()
         try:
-            wanted = questions(task, next(iter(runs.values())), settings)
-            aligned = align(task, runs, across_settings=settings.across_settings)
+            wanted = settings.questions(task, first)
+            systems = align_tasks(*runs.values()) if within else align(
+                task, {label: run for label, (_, run) in runs.items()},
+                across_settings=settings.across_settings,
+            )  # fmt: skip
         except RefusedError as error:
-            refused.append(Refusal(task, str(error), error.signatures))
+            report.refused.append(error)
             continue
         except OptionError as error:  # of many tasks only some have the metric or the facet
             wrong = error
             continue
-        first = next(iter(runs.values()))
-        signatures[task] = first.signature(task)
+        aligned.append(systems)
+        for own, run in runs.values():
+            report.signatures.setdefault(own, run.signature(own))
+        counts = [run.documents(own) for own, run in runs.values()]
+        trial = max(total for _, total in counts) if any(s < t for s, t in counts) else None
+        same = {"task": name, "model": model, "total": trial}
         for title, question in wanted:
-            query = _Query(task, title, question, first.card(task), settings)
-            known = all(recomputes(runs[one], task, own, question) for one, own in aligned.items())
-            tables += _tables(query, aligned, known=known)
-    if not tables and not refused and wrong:
+            known = all(recomputes(runs[n][1], runs[n][0], systems[n], question) for n in runs)
+            _add(report, {**same, "title": title}, question, systems, first.card(task), known=known)
+    if wrong and not report.figures and not report.refused:
         raise wrong
-    return Report(tables, refused, signatures, settings)
+    if within:
+        _together(report, aligned, wanted, first.card(task))
+    return report
 
 
-def questions(task: str, run: ResultsFile, settings: Settings) -> list[tuple[str, Question]]:
-    """What the settings ask about a task, each question with its title.
-
-    Raises:
-        OptionError: The task has no such metric or facet.
-    """
-    found = []
-    for metric in settings.metrics or ("",):
-        question = question_of(run, task, metric)
-        card, name = run.card(task), metric or run.headline(task)
-        own = asked(question, settings.where, settings.by, settings.value, card)
-        title = card.title_of(name) if card and run.is_current(task) else name
-        where = own.filter if settings.where else {}
-        said = [", ".join(values) for facet, values in where.items() if facet in _facets(settings)]
-        found.append((" · ".join([title, *filter(None, [settings.value, *said])]), own))
-    return found
-
-
-def _facets(settings: Settings) -> set[str]:
-    return {one.partition("=")[0] for one in settings.where}
-
-
-@dataclass(frozen=True)
-class _Query:
-    """A question about a task, or two, and how to answer it."""
-
-    task: str
-    title: str
-    question: Question
-    card: Card | None
-    settings: Settings
+def _together(
+    report: Report,
+    aligned: "Sequence[Mapping[str, DataFrame]]",
+    wanted: Sequence[tuple[str, Question]],
+    card: Card | None,
+) -> None:
+    """Adjusts the p-values of two tasks for all models, and adds the models' mean."""
+    part = itemgetter("title", "part")
+    for _, own in groupby(sorted(report.pairs, key=part), key=part):
+        known = [row for row in own if row["p"] is not None]
+        for row, p in zip(known, holm([row["p"] for row in known]), strict=True):
+            row["p_holm"] = p
+    for title, question in wanted:
+        if len(aligned) > 1 and not question.by and question.measure.statistic in MEANS:
+            same = {"task": report.figures[0]["task"], "model": POOLED, "title": title,
+                    "total": None}  # fmt: skip
+            means = {task: pooled([one[task] for one in aligned], question) for task in aligned[0]}
+            _add(report, same, plain(question), means, card, known=True)
+    for row in report.figures:  # letters would be of one table, and p-values are of several
+        row |= {"best": False, "group": ""}
+    report.published.clear()
 
 
-def _tables(query: _Query, aligned: "Mapping[str, DataFrame]", *, known: bool) -> list[Table]:
-    """A table for each part; ``known``: samples give the values of the results files."""
+def _add(
+    report: Report,
+    same: Row,
+    question: Question,
+    systems: "Mapping[str, DataFrame]",
+    card: Card | None,
+    *,
+    known: bool,
+) -> None:
+    """Adds the rows of a question; ``known``: samples give the values of the results files."""
     import pandas as pd
 
-    card = query.card
-    some = next(iter(aligned.values()))
-    every = pd.concat(list(aligned.values())) if query.question.by else some
-    found = []
-    for part, question in parts(every, query.question):
-        shown = ", ".join(card.words.get(one, one) if card else one for one in part.values())
-        table = _table(replace(query, question=question), shown, aligned, known=known)
-        published = card.published(query.task, question) if card else {}
-        found.append(replace(table, published=published))
-    return found
-
-
-def _table(query: _Query, part: str, aligned: "Mapping[str, DataFrame]", *, known: bool) -> Table:
-    question, settings, measure = query.question, query.settings, query.question.measure
-    shared = shared_documents(aligned, question).values()
-    common = set(next(iter(shared))[DOCUMENT])
-    kept = {name: rows[rows[DOCUMENT].isin(common)] for name, rows in aligned.items()}
-    found = {name: figure(rows, question, alpha=settings.alpha) for name, rows in kept.items()}
-    ranked = dict(sorted(found.items(), key=lambda one: _order(one[1].value, measure)))
-    some = next(iter(found.values()))
-    unit = query.card.cluster.unit_at(some.level) if query.card else DOCUMENT
-    tested = pairs(kept, question, alpha=settings.alpha, seed=settings.seed) if known else []
-    values = {name: one.value for name, one in ranked.items()}
-    return Table(
-        query.task, part, query.title, measure, ranked, unit, tested,
-        best(values, tested, measure, settings.alpha),
-        _letters(list(ranked), tested, settings.alpha),
-        _note(ranked, measure, unit, "" if known else "not the mean of documents' scores"),
-    )  # fmt: skip
-
-
-def _order(value: float | None, measure: Measure) -> tuple[bool, float]:
-    """Undefined values last."""
-    return value is None, (value or 0.0) * (1 if measure.lower_is_better else -1)
+    settings = report.settings
+    for part, own in parts(pd.concat(list(systems.values())), question):
+        measure = own.measure
+        common = set(next(iter(shared_documents(systems, own).values()))[DOCUMENT])
+        kept = {name: rows[rows[DOCUMENT].isin(common)] for name, rows in systems.items()}
+        found = {name: figure(rows, own, alpha=settings.alpha) for name, rows in kept.items()}
+        values = {name: one.value for name, one in found.items()}
+        sign = 1 if measure.lower_is_better else -1
+        ranked = sorted(found, key=lambda name: (values[name] is None, sign * (values[name] or 0)))
+        tested = pairs(kept, own, alpha=settings.alpha, seed=settings.seed) if known else []
+        leading = best(values, tested, measure, settings.alpha)
+        group = _letters(ranked, tested, settings.alpha)
+        some = found[ranked[0]]
+        about = {
+            **same,
+            "part": ", ".join(map(card.word, part.values())) if card else "",
+            "metric": measure.name,
+            "unit": measure.unit,
+            "lower_is_better": measure.lower_is_better,
+            "documents": some.documents,
+            "clusters": some.clusters,
+            "cluster": card.cluster.unit_at(some.level) if card else DOCUMENT,
+        }
+        about["note"] = _note(found, own, about["cluster"], known=known)
+        for name in ranked:
+            marks = {"system": name, "best": name in leading, "group": group.get(name, "")}
+            report.figures.append({**vars(found[name]), **about, **marks})
+        for pair in tested:
+            row = {**vars(pair.difference), **about, "p_holm": pair.p_holm}
+            row["difference"] = finite(row.pop("value"))
+            for place, name in (("first", pair.first), ("second", pair.second)):
+                row |= {place: name, f"value_{place}": values[name]}
+            report.pairs.append(row)
+        for label, value in (card.published(same["task"], own) if card else {}).items():
+            report.published.append({**about, "system": label, "value": value})
 
 
 def _letters(ranked: list[str], tested: Sequence[Pair], alpha: float) -> dict[str, str]:
@@ -224,103 +234,94 @@ def _letters(ranked: list[str], tested: Sequence[Pair], alpha: float) -> dict[st
     return dict(zip(ranked, letters(len(ranked), different), strict=True))
 
 
-def _note(found: Mapping[str, Figure], measure: Measure, unit: str, unknown: str) -> str:
+def _note(found: Mapping[str, Figure], question: Question, unit: str, *, known: bool) -> str:
     some = next(iter(found.values()))
     if not some.documents:
         return "no document has a value in all runs"
     if without := [name for name, one in found.items() if one.value is None]:
-        return f"{', '.join(without)}: {NONE}, since {measure.undefined}"
-    if unknown or measure.statistic == "bootstrap":
-        return f"no test: {unknown or 'the paper draws documents, with replacement'}"
-    many = f"{some.clusters} {unit if some.clusters == 1 else several(unit)}"
+        return f"{', '.join(without)}: {NONE}, since {question.measure.undefined}"
+    if not known:
+        return "no test: the results file has another value than the mean of its samples"
+    if question.measure.statistic == "bootstrap":
+        return "no test: the paper draws documents, with replacement"
     if some.clusters < LEAST_CLUSTERS:
+        many = f"{some.clusters} {unit if some.clusters == 1 else several(unit)}"
         return f"no interval from {many}, fewer than {LEAST_CLUSTERS}; p is never below 0.05"
     return ""
 
 
-def compare_tasks(models: Sequence[Model], first: str, second: str, settings: Settings) -> Report:
-    """Compares two tasks within each model that has both, and over all these models together.
+def pooled(systems: "Sequence[DataFrame]", question: Question) -> "DataFrame":
+    """Each document's mean over the systems that all have it; for the :func:`plain` question."""
+    name = question.measure.name
+    kept = shared_documents({str(n): rows for n, rows in enumerate(systems)}, question).values()
+    own = [document_values(rows, question.measure) for rows in kept]
+    return own[0].assign(**{name: sum(one[name] for one in own) / len(own)}).reset_index()
 
-    Over all models a document's value is the mean of the models' values. Only items are resampled,
-    since the models are the same in both tasks and not a sample of models. Holm's method adjusts
-    for all models of a question, and leaves that one comparison as it is.
+
+def plain(question: Question) -> Question:
+    """The mean of values that documents have already."""
+    measure = question.measure
+    changed: Row = {"statistic": "mean", "value": (measure.name,), "where": {}, "weights": {},
+                    "best_of": None}  # fmt: skip
+    return Question(measure.model_copy(update=changed))
+
+
+TABLE = itemgetter("task", "title", "part")
+"""Of rows over seeds: what each table is about."""
+
+_SEED = re.compile(r"[\s,·_-]*\(?seed[\s_=:-]*(\d+)\)?$", re.IGNORECASE)
+
+
+def by_seed(models: Sequence[Model], tasks: Sequence[str], settings: Settings) -> list[Row]:
+    """Mean and spread of models whose names differ in a seed: these are one condition.
+
+    Returns:
+        Rows with ``task``, ``title``, ``part``, ``unit``, ``condition``, ``seeds`` (how many),
+        ``mean``, ``sd`` (n - 1 below; None for one seed), and ``low`` and ``high``, the interval of
+        the mean: documents are averaged over seeds and clustered as the task's. None where there
+        is none, as for what is no mean of the same documents.
 
     Raises:
-        OptionError: No model has both tasks, or one has no such metric or facet.
+        OptionError: No two models differ in their seed alone.
         DataError: Samples are missing or cannot be read.
     """
-    both = [model for model in models if first in model.runs and second in model.runs]
-    if not both:
-        there = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
-        raise OptionError(f"no model has results on both {first} and {second}; there is {there}")
-    aligned = {}
-    refused = []
-    for model in both:
-        try:
-            aligned[model.label] = align_tasks(*((one, model.runs[one]) for one in (first, second)))
-        except RefusedError as error:
-            refused.append(Refusal(f"{first}, {second}", str(error), error.signatures))
-    run = both[0].runs[first]
-    found = [
-        table
-        for title, question in questions(first, run, settings)
-        for table in _of_question(
-            _Query(f"{first}, {second}", title, question, run.card(first), settings), aligned
-        )
-    ]
-    signatures = {task: both[0].runs[task].signature(task) for task in (first, second)}
-    return Report(found, refused, signatures, settings)
-
-
-def _of_question(query: _Query, aligned: "Mapping[str, Mapping[str, DataFrame]]") -> list[Table]:
-    made = [
-        table
-        for model, systems in aligned.items()
-        for table in _tables(replace(query, task=f"{query.task} · {model}"), systems, known=True)
-    ]
-    found = []
-    for part in dict.fromkeys(table.part for table in made):
-        own = [table for table in made if table.part == part]
-        p_values = [pair.difference.p for one in own for pair in one.pairs]
-        adjusted = iter(holm([p for p in p_values if p is not None]))
-        for table in own:
-            tested = [
-                replace(pair, p_holm=None if pair.difference.p is None else next(adjusted))
-                for pair in table.pairs
-            ]
-            found.append(replace(table, pairs=tested))
-    if len(aligned) > 1 and not query.question.by and query.question.measure.statistic in MEANS:
-        tasks = query.task.split(", ")
-        means = {
-            task: pooled([one[task] for one in aligned.values()], query.question) for task in tasks
-        }
-        plain = means[tasks[0]][1]
-        every = replace(query, task=f"{query.task} · {POOLED}", question=plain)
-        found += _tables(every, {task: rows for task, (rows, _) in means.items()}, known=True)
-    # Letters belong to the systems of one table, and p-values are adjusted over several.
-    return [replace(table, letters={}, best=frozenset(), published={}) for table in found]
-
-
-MEANS = ("mean", "contrast")
-"""Statistics of which documents have a value."""
-
-
-def pooled(systems: "Sequence[DataFrame]", question: Question) -> "tuple[DataFrame, Question]":
-    """Each document's mean over the systems that all have it, and the question about it."""
     import pandas as pd
 
-    name = question.measure.name
-    plain: dict[str, Any] = {
-        "statistic": "mean",
-        "value": (name,),
-        "where": {},
-        "weights": {},
-        "best_of": None,
-    }
-    about = Question(question.measure.model_copy(update=plain))
-    named = {str(place): rows for place, rows in enumerate(systems)}
-    kept = shared_documents(named, question).values()
-    own = [document_values(rows, question.measure) for rows in kept]
-    mean = sum(one[name] for one in own) / len(own)
-    columns = {DOCUMENT: mean.index, ID: mean.index, CLUSTER: own[0][CLUSTER], name: mean}
-    return pd.DataFrame({key: list(one) for key, one in columns.items()}), about
+    conditions: dict[str, list[Model]] = {}
+    for model in models:
+        conditions.setdefault(_SEED.sub("", model.label), []).append(model)
+    if len(conditions) == len(models):
+        names = ", ".join(model.label for model in models)
+        raise OptionError(f'--by-seed: no two names differ only in "seed N" at the end: {names}')
+    found = []
+    for task, (condition, seeds) in product(tasks, conditions.items()):
+        runs = {model.label: model.runs[task] for model in seeds if task in model.runs}
+        if not runs:
+            continue
+        try:
+            aligned = align(task, runs)
+        except RefusedError as error:
+            _log.warning("left out: %s", error)
+            continue
+        tables = list(aligned.values())
+        card = next(iter(runs.values())).card(task)
+        for title, question in settings.questions(task, next(iter(runs.values()))):
+            if not all(recomputes(runs[one], task, own, question) for one, own in aligned.items()):
+                _log.warning("left out: %s, %s: its samples have other values", task, title)
+                continue
+            for part, own in parts(pd.concat(tables), question):
+                each = [figure(table, own).value for table in tables]
+                values = [one for one in each if one is not None]
+                mean = Figure(None)
+                if own.measure.statistic in MEANS:
+                    mean = figure(pooled(tables, own), plain(own), alpha=settings.alpha)
+                found.append(
+                    {"task": task, "title": title,
+                     "part": ", ".join(map(card.word, part.values())) if card else "",
+                     "unit": own.measure.unit, "condition": condition, "seeds": len(values),
+                     "mean": fmean(values) if values else None,
+                     "sd": stdev(values) if len(values) > 1 else None,
+                     "low": mean.low, "high": mean.high}
+                )  # fmt: skip
+    order = list(dict.fromkeys(map(TABLE, found)))
+    return sorted(found, key=lambda row: order.index(TABLE(row)))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.cards import Card
@@ -13,6 +14,36 @@ from lm_eval_ext.stats.statistics import Figure, figure, parts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question to tasks, as a command's options give it."""
+
+    metrics: tuple[str, ...] = ()
+    value: str = ""
+    where: tuple[str, ...] = ()
+    by: str = ""
+
+    @property
+    def is_question(self) -> bool:
+        """Whether something else than the tasks' headlines is asked."""
+        return bool(self.metrics or self.value or self.where or self.by)
+
+    def questions(self, task: str, run: ResultsFile) -> list[tuple[str, Question]]:
+        """The questions about a task, each with its title; without metrics about its headline.
+
+        Raises:
+            OptionError: The task has no such metric or facet.
+        """
+        card = run.card(task)
+        found = []
+        for metric in self.metrics or (run.headline(task),):
+            own = asked(question_of(run, task, metric), self.where, self.by, self.value, card)
+            title = card.title_of(metric) if card and run.is_current(task) else metric
+            parts = (one.partition("=")[2].replace("_", " ") for one in self.where)
+            found.append((", ".join(filter(None, [title, self.value, *parts])), own))
+        return found
 
 
 def question_of(run: ResultsFile, task: str, metric: str = "") -> Question:

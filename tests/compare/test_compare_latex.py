@@ -16,20 +16,17 @@ from lm_eval_ext.errors import OptionError
 HOSTILE = "a_b%&#${}~^\\[x]*<|>\"'`--?` é\u202e\x1b[31m\n\\input{/etc/passwd}"
 
 
-def made(models: int, columns: int, **cells: Any) -> pd.DataFrame:
+def made(models: int, columns: int, **cells: Any) -> list[dict[str, Any]]:
     same = {"unit": "share", "value": 0.5, "low": 0.4, "high": 0.6, "best": False, **cells}
-    return pd.DataFrame(
-        [
-            {"model": f"m{m}", "column": f"c{c}", **same}
-            for m in range(models)
-            for c in range(columns)
-        ]
-    )
+    return [
+        {"model": f"m{m}", "column": f"c{c}", **same} for m in range(models) for c in range(columns)
+    ]
 
 
 def rows(text: str) -> list[str]:
-    """The first cell of each row."""
-    return [line.split(" & ")[0].strip() for line in text.splitlines() if " & " in line]
+    """The first cell of each row that is not one of intervals."""
+    lines = [line for line in text.splitlines() if " & " in line and r"\scriptsize" not in line]
+    return [line.split(" & ")[0].strip() for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -53,16 +50,17 @@ def test_what_does_not_fit_is_named_with_what_chooses(models: int, columns: int,
 
 def test_bold_is_what_the_frame_says_and_units_are_declared() -> None:
     frame = made(2, 2)
-    frame.loc[0, ["best", "unit", "value", "low", "high"]] = [True, "percent", 0.8, None, None]
+    frame[0] |= {"best": True, "unit": "percent", "value": 0.8, "low": None, "high": None}
     text = table(frame, caption="c", label="l", below=[("p", "c1", "0.003")])
-    assert r"m0 & \textbf{0.8\,\%} & \shortstack[r]{0.500" in text
+    assert r"m0 & \textbf{0.8\,\%} & 0.500" in text
+    assert r" &  & \scriptsize {[}0.400, 0.600{]}" in text
     assert text.count("textbf") == 1 and "Bold: no other model" in text
-    assert "\\midrule\np &  & 0.003" in text
+    assert text.count("\\midrule\np &  & 0.003") == 1
     assert "textbf" not in table(made(2, 2), caption="c", label="l")
 
 
 def test_the_overview_says_what_is_a_trial() -> None:
-    frame = made(2, 1, title="Accuracy", task="lieder_base", scored=20, total=48)
+    frame = pd.DataFrame(made(2, 1, title="Accuracy", task="lieder_base", scored=20, total=48))
     assert "lieder\\_base: Accuracy. Trials: lieder\\_base 20 of 48 documents." in overview(frame)
 
 
@@ -76,5 +74,6 @@ def test_no_text_is_a_command(text: str) -> None:
 
 
 def test_hostile_names_compile(tmp_path: Path) -> None:
-    frame = made(2, 2).replace({"m0": HOSTILE, "c0": HOSTILE, "c1": "c" * 60})
+    names = {"m0": HOSTILE, "c0": HOSTILE, "c1": "c" * 60}
+    frame = [{key: names.get(one, one) for key, one in row.items()} for row in made(2, 2)]
     compiled(table(frame, caption=HOSTILE, label="l", comments=[HOSTILE]), tmp_path)

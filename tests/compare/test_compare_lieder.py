@@ -20,15 +20,15 @@ REQUIREMENTS = ("existence", "uniqueness+novelty", "plurality", "existence+plura
 
 
 def test_explicit_against_implicit_novelty(recorded_lieder: Path) -> None:
-    """``compare diff base``: a rise where the paper reports one.
+    """A rise where the paper reports one.
 
     The three comparisons with pos_pos_s hang on novelty. The paper has more models.
     """
     metric = "direct/uniqueness+novelty"
     found = compared(
-        recorded_lieder / "diff", recorded_lieder / "base", settings=Settings((metric,))
+        recorded_lieder, between="lieder_diff,lieder_base", settings=Settings((metric,))
     )
-    rows = {row["task"].partition(" · ")[2]: row for row in found["pairs"]}
+    rows = {row["model"]: row for row in found["pairs"]}
     assert set(rows) == {"gpt2", "llama2_7B", "babbage-002", POOLED}
     for model in ("gpt2", "llama2_7B", "babbage-002"):
         diff, base = (

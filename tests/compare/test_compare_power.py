@@ -10,7 +10,7 @@ import pytest
 
 from lm_eval_ext.cli import main
 from lm_eval_ext.compare.comparison import Settings, compare
-from lm_eval_ext.compare.power import Asked, needed
+from lm_eval_ext.compare.power import needed
 from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.stats.power import clusters_needed
@@ -18,32 +18,32 @@ from lm_eval_ext.stats.power import clusters_needed
 
 def test_pairs_of_a_pilot(runs: Path) -> None:
     """The spread is that of compare's differences: standard error times the root of clusters."""
-    asked = Asked("lieder_mini", 0.05)
-    two = needed(asked, [runs / "good", runs / "poor"])
+    asked = {"task": "lieder_mini", "difference": 0.05}
+    two = needed([runs / "good", runs / "poor"], **asked)
     models = read_models([runs / "good", runs / "poor"])
-    (table,) = compare(models, ["lieder_mini"], Settings()).tables
-    stderr = table.pairs[0].difference.stderr
-    assert stderr is not None
+    (pair,) = compare(models, ["lieder_mini"], Settings()).pairs
+    stderr = pair["stderr"]
     assert two.metric == "direct"
     assert two.spread == pytest.approx(stderr * math.sqrt(16))
     assert two.clusters == clusters_needed(0.05, two.spread**2)
     assert two.clusters and two.documents == 3 * two.clusters
     assert (two.pilot_clusters, two.unit) == (16, "item")
     assert two.pilot_shows is not None
-    again = needed(Asked("lieder_mini", two.pilot_shows), [runs / "good", runs / "poor"])
+    asked_again = {"task": "lieder_mini", "difference": two.pilot_shows}
+    again = needed([runs / "good", runs / "poor"], **asked_again)
     assert again.clusters in (16, 17), "what the pilot shows needs as many as it has"
-    three = needed(asked, [runs])
+    three = needed([runs], **asked)
     assert three.clusters and "3 models" in three.source
-    more = needed(Asked("lieder_mini", 0.05, models=7), [runs])
+    more = needed([runs], **asked, models=7)
     assert more.clusters and more.clusters > three.clusters
 
 
 def test_the_spread_of_several_models_is_the_mean_over_all_pairs(runs: Path) -> None:
     """Of variances: neither their sum nor that of one pair; documents are those of a cluster."""
-    (table,) = compare(read_models([runs]), ["lieder_mini"], Settings()).tables
-    variances = [(pair.difference.stderr or 0) ** 2 for pair in table.pairs]
+    pairs = compare(read_models([runs]), ["lieder_mini"], Settings()).pairs
+    variances = [pair["stderr"] ** 2 for pair in pairs]
     assert len(set(variances)) == 3
-    three = needed(Asked("lieder_mini", 0.05), [runs])
+    three = needed([runs], task="lieder_mini", difference=0.05)
     assert three.spread**2 == pytest.approx(16 * sum(variances) / 3)
     assert three.clusters == clusters_needed(0.05, three.spread**2)
     assert three.documents == 3 * (three.clusters or 0)
@@ -55,34 +55,41 @@ def test_the_spread_of_several_models_is_the_mean_over_all_pairs(runs: Path) -> 
 )
 def test_metrics_of_all_kinds(runs: Path, task: str, metric: str) -> None:
     difference = 5 if metric else 0.05
-    found = needed(Asked(task, difference, metric), [runs / "good", runs / "same"])
+    found = needed([runs / "good", runs / "same"], task=task, difference=difference, metric=metric)
     assert found.clusters and found.clusters >= 6
 
 
 def test_one_model(runs: Path) -> None:
-    alone = needed(Asked("lieder_mini", 0.05), [runs / "good"])
-    alike = needed(Asked("lieder_mini", 0.05, correlation=0.5), [runs / "good"])
+    asked = {"task": "lieder_mini", "difference": 0.05}
+    alone = needed([runs / "good"], **asked)
+    alike = needed([runs / "good"], **asked, correlation=0.5)
+    (row,) = [
+        row for row in compare(read_models([runs]), ["lieder_mini"], Settings()).figures
+        if row["system"] == "good"
+    ]  # fmt: skip
+    assert alone.spread == pytest.approx(row["stderr"] * math.sqrt(2 * 16)), "of two such models"
     assert alike.spread == pytest.approx(alone.spread / math.sqrt(2))
     assert "one model, good" in alone.source
 
 
 def test_stated_rates() -> None:
-    found = needed(Asked("lieder_base", 0.05, rate=0.8, icc=0.2, per_cluster=3), [])
+    found = needed([], task="lieder_base", difference=0.05, rate=0.8, icc=0.2, per_cluster=3)
     assert (found.clusters, found.documents, found.unit) == (469, 1407, "item")
-    assert needed(Asked("mmlu", 0.05, rate=0.8, icc=0.0), []).unit == "document"
+    assert needed([], task="mmlu", difference=0.05, rate=0.8, icc=0.0).unit == "document"
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"difference": 0}, "--difference 0 is not legal; use a number above 0"),
-    ({"difference": math.nan}, "--difference nan is not legal"),
-    ({"power": 1}, "--power 1 is not legal"),
-    ({"alpha": 0}, "--alpha 0 is not legal"),
-    ({"models": 1}, "--models 1 is not legal"),
-    ({"icc": 2}, "--icc 2 is not legal"),
-    ({"per_cluster": 0}, "--per-cluster 0 is not legal"),
-    ({"correlation": 1}, "--correlation 1 is not legal"),
+    ({"difference": 0}, "--difference: Input should be greater than 0, got 0"),
+    ({"difference": math.nan}, "--difference: Input should be a finite number"),
+    ({"power": 1}, "--power: Input should be less than 1, got 1"),
+    ({"power": 0.01}, "--power: Input should be greater than or equal to 0.5"),
+    ({"alpha": 0}, "--alpha: Input should be greater than 0"),
+    ({"models": 1}, "--models: Input should be greater than or equal to 2"),
+    ({"icc": 2}, "--icc: Input should be less than or equal to 1"),
+    ({"per_cluster": 0}, "--per-cluster: Input should be greater than or equal to 1"),
+    ({"correlation": 1}, "--correlation: Input should be less than 1"),
     ({"icc": None}, "--rate and --icc belong together"),
-    ({"rate": None, "icc": None}, "give results of a pilot run, or --rate and --icc"),
+    ({"rate": None, "icc": None}, "give results of a pilot run; or --rate, --icc"),
     ({"rate": 0.99}, "0.965 and 1.015 are not both from 0 to 1"),
     ({"task": "lieder_bas"}, "no task 'lieder_bas' of ours; similar are lieder_base"),
 ]
@@ -92,28 +99,28 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_bad_input(options: dict[str, Any], message: str) -> None:
     right = {"task": "lieder_base", "difference": 0.05, "rate": 0.8, "icc": 0.2}
     with pytest.raises(LmEvalExtError, match=re.escape(message)):
-        needed(Asked(**{**right, **options}), [])
+        needed([], **{**right, **options})
 
 
 def test_bad_pilots(runs: Path, tmp_path: Path) -> None:
-    for asked, message in (
-        (Asked("lieder_two", 0.1), "no results of lieder_two; there are lieder_mini"),
-        (Asked("lieder_mini", 0.1, "nope"), "lieder_mini has no metric nope; it has"),
-        (Asked("lieder_mini", 5), "--difference 5 is not legal; direct goes from 0 to 1"),
-        (Asked("lieder_mini", 0.1, "undefined"), "nothing varies in the pilot"),
-        (Asked("lieder_mini", 0.1, rate=0.5, icc=0), "--rate is for no pilot: leave out"),
-        (Asked("lieder_mini", 0.1, per_cluster=3), "--per-cluster goes with --rate"),
-        (Asked("lieder_mini", 0.1, correlation=0.3), "--correlation is for a pilot of one"),
+    for options, message in (
+        ({"task": "lieder_two"}, "no results of lieder_two; there are lieder_mini"),
+        ({"metric": "nope"}, "lieder_mini has no metric nope; it has"),
+        ({"difference": 5}, "--difference 5 is not legal; direct goes from 0 to 1"),
+        ({"metric": "undefined"}, "lieder_mini: nothing varies"),
+        ({"rate": 0.5, "icc": 0}, "give results of a pilot run; or --rate"),
+        ({"per_cluster": 3}, "give results of a pilot run; or --rate"),
+        ({"correlation": 0.3}, "--correlation is for a pilot of one"),
     ):
         with pytest.raises(LmEvalExtError, match=re.escape(message)):
-            needed(asked, [runs])
+            needed([runs], **{"task": "lieder_mini", "difference": 0.1, **options})
     with pytest.raises(DataError, match=r"signatures differ in version \(1 / 9\)"):
         other = tmp_path / "other"
         other.mkdir()
         for file in (runs / "good").glob("*"):
             text = re.sub('"version": "1.[0-9]+"', '"version": "9.1"', file.read_text())
             (other / file.name).write_text(text.replace('"good"', '"other"'))
-        needed(Asked("lieder_mini", 0.1), [runs / "good", other])
+        needed([runs / "good", other], task="lieder_mini", difference=0.1)
 
 
 def test_the_command(

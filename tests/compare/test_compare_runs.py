@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 from made_runs import compared, make, results_in
 
-from lm_eval_ext.compare.command import run
-from lm_eval_ext.compare.comparison import Settings
+from lm_eval_ext.compare.command import leaderboard, run
+from lm_eval_ext.compare.comparison import Report, Settings
+from lm_eval_ext.compare.output import rendered
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.overview import overview
@@ -42,7 +44,7 @@ def title(task: str, metric: str) -> str:
 
 
 def test_a_model_against_itself_finds_nothing(runs: Path) -> None:
-    content = compared(runs / "good", runs / "good")
+    content = compared(runs / "good", runs / "good", tasks="*")
     tested = [row for row in content["pairs"] if row["p"] is not None]
     assert len(tested) == 7
     assert all(row["difference"] == 0 and row["p"] == row["p_holm"] == 1 for row in tested)
@@ -77,6 +79,32 @@ def test_bold_is_one_rule_everywhere(runs: Path) -> None:
         latex, _ = run([runs], Settings(), tasks=str(task), format_="latex")
         bold = {line.split(" & ")[0] for line in latex.splitlines() if "textbf" in line}
         assert bold == best, task
+    for latex in (run([runs], Settings(), format_="latex")[0], leaderboard([runs])):
+        assert latex.count(r"\textbf{") == found["best"].sum() > 5
+    text, _ = run([runs], Settings())
+    assert sum(line.count("* ") for line in text.splitlines()[:9]) == found["best"].sum()
+
+
+def test_two_models_and_five_benchmarks_are_one_table(runs: Path, tmp_path: Path) -> None:
+    """Each benchmark's representative task; a trial shows how many documents of all."""
+    text, _ = run([runs / "good", runs / "poor"], Settings())
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80 and len(lines) < 20
+    tasks = [line.split()[0] for line in lines[2:7]]
+    assert tasks == [
+        "cogs_mini_gen", "conceptual_mini", "diner_mini_name", "lieder_mini", "magnifico_mini",
+    ]  # fmt: skip
+    assert [line.split()[-1] for line in lines[2:7]] == ["500", "36", "24", "48", "192"]
+    short = make(tmp_path / "short", ["lieder_mini", "cogs_mini_gen"], seed=9, limit=21, name="s")
+    text, _ = run([short, runs / "poor"], Settings())
+    assert [line.split()[-1] for line in text.splitlines()[2:4]] == ["21/500", "21/48"]
+
+
+def test_a_trial_never_hides_a_whole_run(tmp_path: Path) -> None:
+    for limit in (None, 21):
+        make(tmp_path / "a", ["lieder_mini"], seed=1, name="a", limit=limit)
+    make(tmp_path / "b", ["lieder_mini"], seed=2, name="b")
+    assert {row["documents"] for row in compared(tmp_path)["pairs"]} == {48}
 
 
 def test_ties_at_zero_are_not_bold(tmp_path: Path) -> None:
@@ -180,17 +208,21 @@ def test_what_is_no_mean_is_swapped_and_the_papers_bootstrap_is_not_tested(runs:
     drawn = Settings(("gain_100x200",))
     found = compared(runs, tasks="conceptual_mini", settings=drawn)
     assert found["pairs"] == [] and not any(row["best"] for row in found["figures"])
-    assert found["notes"][0]["note"].startswith("no test: the paper draws documents")
+    assert found["figures"][0]["note"].startswith("no test: the paper draws documents")
 
 
-def test_percent_and_share_are_declared_not_guessed(runs: Path) -> None:
-    """A relative performance below 1.5 keeps its unit."""
-    text, _ = run([runs / "good", runs / "poor"], Settings(), tasks="magnifico_mini,lieder_mini")
-    lines = {line.split()[0]: line for line in text.splitlines() if line}
-    assert lines["magnifico_mini"].count("%") == 2 and "%" not in lines["lieder_mini"]
-    from lm_eval_ext.stats.statistics import number
-
-    assert number(0.8, "percent") == "0.8" and number(0.8, "share") == "0.800"
+def test_units_are_declared_not_guessed() -> None:
+    """A relative performance below 1 keeps its unit, beside a large one."""
+    same = {
+        "task": "t", "model": "", "title": "Relative performance", "part": "", "metric": "r",
+        "unit": "percent", "lower_is_better": False, "documents": 4, "total": 20, "clusters": 4,
+        "cluster": "database", "note": "", "low": None, "high": None, "best": False, "group": "",
+    }  # fmt: skip
+    figures = [{**same, "system": name, "value": v} for name, v in (("a", 53.4), ("b", 0.8))]
+    report = Report(Settings(), ["a", "b"], figures)
+    assert {"53.4 %", "0.8 %"} <= set(re.findall(r"[0-9.]+ %", rendered(report, "text")))
+    assert "0.800" not in rendered(report, "text") and "4/20 documents" in rendered(report, "text")
+    assert r"b & 0.8\,\% \\" in rendered(report, "latex")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +233,7 @@ def test_percent_and_share_are_declared_not_guessed(runs: Path) -> None:
      ({"settings": Settings(by="kin")}, "has no facet kin"),
      ({"settings": Settings(where=("family",))}, "write FACET=VALUE"),
      ({"settings": Settings(alpha=1.5)}, "between 0 and 1"),
-     ({"by_seed": True}, 'no two names end with "seed N": good, poor, same')],
+     ({"seeds": True}, 'no two names differ only in "seed N" at the end: good, poor, same')],
 )  # fmt: skip
 def test_wrong_options_say_what_is_valid(runs: Path, options: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError, match=said):
@@ -240,7 +272,7 @@ def test_a_hostile_name_stays_text(changed: Callable[..., Path], runs: Path) -> 
 
 def test_two_tasks_of_the_same_models(runs: Path) -> None:
     found = compared(runs, between="cogs_mini_gen,cogs_mini_overestimation")
-    by_model = {row["task"].rpartition(" · ")[2]: row for row in found["pairs"]}
+    by_model = {row["model"]: row for row in found["pairs"]}
     assert set(by_model) == {"good", "poor", "same", "all models"}
     own = [row["difference"] for name, row in by_model.items() if name != "all models"]
     assert by_model["all models"]["difference"] == pytest.approx(sum(own) / 3)
@@ -256,7 +288,7 @@ def test_mean_and_spread_by_seed(runs: Path, tmp_path: Path) -> None:
 
     for seed in (1, 2, 3):
         make(tmp_path / str(seed), ["lieder_mini"], seed=seed, name=f"tiny, seed {seed}")
-    text, _ = run([tmp_path], Settings(), by_seed=True, format_="csv")
+    text, _ = run([tmp_path], Settings(), seeds=True, format_="csv")
     (row,) = csv.DictReader(io.StringIO(text))
     values = [
         results_in(tmp_path / str(n)).scores("lieder_mini")["direct"].value for n in (1, 2, 3)
@@ -265,8 +297,8 @@ def test_mean_and_spread_by_seed(runs: Path, tmp_path: Path) -> None:
     assert float(row["mean"]) == pytest.approx(fmean(values))
     assert float(row["sd"]) == pytest.approx(stdev(values))
     assert float(row["low"]) < np.mean(values) < float(row["high"])
-    shown, _ = run([tmp_path], Settings(by="family"), by_seed=True)
-    assert "plain_negated" in shown and "±" in shown
+    shown, _ = run([tmp_path], Settings(by="family"), seeds=True)
+    assert "plain negated" in shown and " sd " in shown
 
 
 def test_written_files_are_whole(runs: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:

@@ -24,7 +24,12 @@ def compiled(source: str, folder: Path) -> str:
     file = folder / "tables.tex"
     file.write_text(DOCUMENT % source, encoding="utf-8")
     done = subprocess.run(
-        [name, *compilers[name], file.name], cwd=folder, capture_output=True, check=False
+        [name, *compilers[name], file.name],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
     )
     log = done.stdout.decode(errors="replace")
     assert done.returncode == 0, log[-3000:]

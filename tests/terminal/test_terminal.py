@@ -123,7 +123,7 @@ def test_parts(every: Path, task: str, by: str) -> None:
 @pytest.mark.parametrize("benchmark", cards())
 def test_compare(every: Path, benchmark: str) -> None:
     folders = sorted((every / benchmark).iterdir())
-    text, refused = run(folders, Settings())
+    text, refused = run(folders, Settings(), tasks="*")
     assert not refused
     check_width(text)
     tasks = cards()[benchmark].tasks
