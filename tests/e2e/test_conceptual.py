@@ -4,6 +4,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from lm_eval.tasks import TaskManager
 from support import legal
+from support.asking import of_file
 from support.tiny import few_tokens
 
 from lm_eval_ext._autoload import tasks_folder
@@ -37,10 +39,10 @@ def test_mini_runs_with_a_tiny_model(
         assert prompts[0].rpartition("Input: ")[2] == prompts[1].rpartition("Input: ")[2]
     results = done.results()
     assert results["n-samples"]["conceptual_mini"] == {"original": 36, "effective": 3}
-    shown = cli("show", str(done.output), "--all")
+    shown = cli("show", str(done.output), "--signatures")
     assert shown.returncode == 0, shown.stderr
-    for part in ("random", "concept", "gain", "error_change", "too_few_demonstrations",
-                 "shots:2", "fewshot-seed:99", "seed:99"):  # fmt: skip
+    for part in ("score/random", "score/concept", "gain", "relative_error_change",
+                 "too_few_demonstrations", "shots:2", "fewshot-seed:99", "seed:99"):  # fmt: skip
         assert part in shown.stdout, part
 
 
@@ -67,15 +69,16 @@ def test_a_planted_model_gains_what_arithmetic_says(
                    f"path={tmp_path / 'planted.jsonl'}")  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     figures = done.results()["results"]["conceptual_mini"]
-    assert figures["random/accuracy,none"] == lucky / 36
-    assert figures["concept/accuracy,none"] == 1.0
+    of_samples = partial(of_file, done.output, "conceptual_mini", value="accuracy")
+    assert of_samples("score", demonstrations="random") == lucky / 36
+    assert of_samples("score", demonstrations="concept") == 1.0
     assert figures["gain/accuracy,none"] == pytest.approx(1 - lucky / 36)
-    assert figures["error_change/accuracy,none"] == -1.0
-    assert figures["concept/rouge_l,none"] == 1.0
-    assert legal.check_results(done.results()) > 10
-    low, high = (figures[f"gain/accuracy_100x200_ci95_{end},none"] for end in ("low", "high"))
-    assert low <= figures["gain/accuracy_100x200,none"] <= high
+    assert of_samples("relative_error_change") == -1.0
+    assert figures["score/concept,none"] == 1.0
     metadata = done.results()["configs"]["conceptual_mini"]["metadata"]
+    assert legal.check_results(done.results()) > 5
+    drawn = metadata["intervals"]["gain_100x200,none"]
+    assert drawn["low"] <= figures["gain_100x200,none"] <= drawn["high"]
     assert metadata["not_scorable"] == {"too_few_demonstrations": ["stretches-1", "stretches-2"]}
 
 
