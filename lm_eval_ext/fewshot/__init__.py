@@ -17,20 +17,17 @@ Every selection takes these arguments, and raises an ``OptionError`` if k is bel
 
 from lm_eval_ext.fewshot.choices import Choice, Choices, Item, Picked, Pool, shuffled
 from lm_eval_ext.fewshot.clusters import clustered
-from lm_eval_ext.fewshot.covering import Group, covering
 from lm_eval_ext.fewshot.selections import Rule, at_random, fitting, overlapping, ranked, sharing
 
 __all__ = [
     "Choice",
     "Choices",
-    "Group",
     "Item",
     "Picked",
     "Pool",
     "Rule",
     "at_random",
     "clustered",
-    "covering",
     "fitting",
     "overlapping",
     "ranked",

@@ -55,13 +55,10 @@ class Choice:
         sample: Its id.
         picked: In the order of picking; a prompt that shows them in this order shows the
             best first where a selection ranks.
-        uncovered: Features of the sample that none of them has; set only by
-            :func:`.covering.covering`.
     """
 
     sample: str
     picked: tuple[Picked, ...]
-    uncovered: tuple[str, ...] = ()
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -124,9 +121,9 @@ class Picking:
         self.picked.append(Picked(item.id, why))
         return True
 
-    def choice(self, uncovered: Iterable[str] = ()) -> Choice:
+    def choice(self) -> Choice:
         """Returns what has been picked."""
-        return Choice(self.sample.id, tuple(self.picked), tuple(sorted(uncovered)))
+        return Choice(self.sample.id, tuple(self.picked))
 
 
 _BYTES = 8

@@ -7,6 +7,9 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ValidationError
+
+from lm_eval_ext.errors import OptionError, first_problem
 from lm_eval_ext.harness import keys
 from lm_eval_ext.lexicon import fresh
 
@@ -26,13 +29,19 @@ class Loader:
         prefix: What the benchmark's own metadata keys start with, such as ``lieder_``.
     """
 
-    def __init__(self, function: Callable[..., "DatasetDict"], prefix: str) -> None:
+    def __init__(
+        self,
+        function: Callable[..., "DatasetDict"],
+        prefix: str,
+        options: type[BaseModel] | None = None,
+    ) -> None:
         functools.update_wrapper(self, function)
         self.prefix = prefix
         self._function = function
+        self._model = options
         self._defaults = {
-            name: parameter.default
-            for name, parameter in inspect.signature(function).parameters.items()
+            name if options is None or name == fresh.KEY else prefix + name: parameter.default
+            for name, parameter in inspect.signature(options or function).parameters.items()
         }
         self._kept: dict[str, DatasetDict] = {}
         keys.declare(prefix, self._defaults)
@@ -79,10 +88,26 @@ class Loader:
         environment = {k: v for k, v in os.environ.items() if k.startswith("LM_EVAL_EXT_")}
         key = json.dumps([environment, options], sort_keys=True, default=repr)
         if key not in self._kept:
-            self._kept[key] = self._function(**options)
+            self._kept[key] = self._load(options)
         return self._kept[key]
 
+    def _load(self, options: Mapping[str, Any]) -> "DatasetDict":
+        if self._model is None:
+            return self._function(**options)
+        own = {name.removeprefix(self.prefix): value for name, value in options.items()}
+        try:
+            checked = self._model(**own)
+        except ValidationError as error:
+            raise OptionError(f"{self.prefix}{first_problem(error)}") from None
+        return self._function(checked)
 
-def loader(prefix: str) -> Callable[[Callable[..., "DatasetDict"]], Loader]:
-    """Decorates a loading function; see :class:`Loader`."""
-    return lambda function: Loader(function, prefix)
+
+def loader(
+    prefix: str, options: type[BaseModel] | None = None
+) -> Callable[[Callable[..., "DatasetDict"]], Loader]:
+    """Decorates a loading function; see :class:`Loader`.
+
+    With a model of ``options``, these are its fields, with the prefix before their names (but for
+    ``fresh``), and the function gets the validated model instead of keywords.
+    """
+    return lambda function: Loader(function, prefix, options)

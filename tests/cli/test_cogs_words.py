@@ -23,7 +23,6 @@ def printed(*arguments: str) -> str:
         ("cogs", "--help"),
         ("cogs", "add-tokens", "--help"),
         ("cogs", "substitute", "--help"),
-        ("cogs", "export-mini", "--help"),
         ("tasks", "cogs_tokens"),
     ],
 )
@@ -36,9 +35,9 @@ def test_tokens_in_brackets_are_no_markup(arguments: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--lexicon", "unmodified", "--seed", "1"), "unmodified has no random words"),
-        (("--lexicon", "tokens", "--seed", "1"), "tokens has no random words"),
-        (("--lexicon", "cvcv_long", "--shape", "cvcv_long"), "has a fixed shape"),
+        (("--lexicon", "unmodified", "--seed", "1"), "words of unmodified are fixed"),
+        (("--lexicon", "tokens", "--seed", "1"), "words of tokens are fixed"),
+        (("--lexicon", "cvcv_long", "--shape", "cvcv_long"), "words of cvcv_long are fixed"),
         (("--lexicon", "unmodified", "--leading-space"), "unmodified has no new words"),
     ],
 )
@@ -47,8 +46,8 @@ def test_an_option_that_the_lexicon_would_ignore_is_refused(
 ) -> None:
     (tmp_path / "in.tsv").write_text("a\tb\tc\n", encoding="utf-8")
     for command in (
-        ["substitute", str(tmp_path / "in.tsv"), str(tmp_path / "out.tsv")],
-        ["export-mini", "--out", str(tmp_path / "out")],
+        ["substitute", str(tmp_path / "in.tsv"), "-o", str(tmp_path / "out.tsv")],
+        ["substitute", "-o", str(tmp_path / "out")],
     ):
         done = CliRunner().invoke(app, ["cogs", *command, *options])
         assert isinstance(done.exception, OptionError)

@@ -1,6 +1,5 @@
 """Properties of every selection of demonstrations, for any pool."""
 
-import importlib
 import os
 import random
 import subprocess
@@ -16,12 +15,10 @@ from hypothesis import strategies as st
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.fewshot import (
     Choices,
-    Group,
     Item,
     Pool,
     at_random,
     clustered,
-    covering,
     fitting,
     overlapping,
     sharing,
@@ -42,7 +39,6 @@ SELECTIONS: dict[str, Selection] = {
     "at_random": at_random,
     "sharing": sharing,
     "overlapping": overlapping,
-    "covering": covering,
     "fitting": lambda pool, samples, k, seed: fitting(pool, samples, k, seed, most_features),
 }
 every_selection = pytest.mark.parametrize("select", SELECTIONS.values(), ids=SELECTIONS)
@@ -100,7 +96,7 @@ PROGRAM = """
 from lm_eval_ext.fewshot import *
 items = [Item(f"i{n}", f"k{n}", frozenset(["even" if n % 2 else "odd", f"m{n % 5}"]))
          for n in range(30)]
-for select in (at_random, sharing, overlapping, covering, lambda p, _, *how: clustered(p, *how)):
+for select in (at_random, sharing, overlapping, lambda p, _, *how: clustered(p, *how)):
     print([c.picked for c in select(Pool(items), items, 3, 5).by_sample.values()])
 """
 
@@ -117,7 +113,7 @@ def test_hash_seeds_do_not_matter() -> None:
         )
         outputs.add(done.stdout)
     (output,) = outputs
-    assert output.count("Picked") == (4 * 30 + 28) * 3
+    assert output.count("Picked") == (3 * 30 + 28) * 3
 
 
 @every_selection
@@ -258,73 +254,3 @@ def test_at_worldtrees_size_the_overlap_is_a_double_loops() -> None:
         assert (name in chosen.not_enough) == (min(overlaps) == 0)
         if choice := chosen.by_sample.get(name):
             assert [len(by_id[i].features & by_id[name].features) for i in choice.ids] == overlaps
-
-
-def test_covering_covers_what_can_be_covered() -> None:
-    items = [
-        Item("one", "one", frozenset({"passive"})),
-        Item("two", "two", frozenset({"dative", "pp"})),
-        Item("three", "three", frozenset({"relative"})),
-    ]
-    sample = Item("s", "s", frozenset({"passive", "dative", "pp", "unheard"}))
-    choice = covering(Pool(items), [sample], 3, 1).by_sample["s"]
-    assert [one.why for one in choice.picked] == [
-        "covers dative, pp",
-        "covers passive",
-        "at random: covers nothing",
-    ]
-    assert choice.ids == ("two", "one", "three")
-    assert choice.uncovered == ("unheard",)
-
-
-@given(items=pools(), seed=st.integers(0, 5))
-def test_everything_that_covers_comes_before_what_does_not(items: list[Item], seed: int) -> None:
-    sample = Item("the sample", "the sample", frozenset("ab"))
-    keys = {item.copy_key for item in items if item.features & sample.features}
-    if keys:
-        chosen = covering(Pool(items), [sample], len(keys), seed)
-        picked = chosen.by_sample[sample.id].picked
-        assert all(one.why.startswith("covers") for one in picked)
-
-
-def test_covering_goes_round_again() -> None:
-    items = [Item(f"{f}{n}", f"{f}{n}", frozenset({f})) for f in "ab" for n in range(3)]
-    choice = covering(Pool(items), [Item("s", "s", frozenset("ab"))], 4, 1).by_sample["s"]
-    assert sorted(one.why for one in choice.picked[:2]) == ["covers a", "covers b"]
-    assert sorted(one.why for one in choice.picked[2:]) == ["covers again a", "covers again b"]
-
-
-@given(items=pools(), seed=st.integers(0, 3), data=st.data())
-def test_what_is_required_is_shown(items: list[Item], seed: int, data: st.DataObject) -> None:
-    wanted = data.draw(st.sampled_from(items))
-    pool = Pool(items)
-    sample = Item("the sample", "?", frozenset("ab"))
-    chosen = covering(pool, [sample], 1, seed, lambda _: [Group("a word", {wanted.id})])
-    assert chosen.by_sample[sample.id].ids == (wanted.id,)
-    assert chosen.by_sample[sample.id].picked[0].why == "required: a word"
-    with pytest.raises(OptionError, match="use 2 or more"):
-        covering(pool, [sample], 1, seed, lambda _: [Group("x", {wanted.id})] * 2)
-    with pytest.raises(DataError, match="a word"):
-        covering(pool, [sample], 1, seed, lambda _: [Group("a word", {"not there"})])
-
-
-def test_what_is_required_twice_is_shown_once_and_copies_are_not_enough() -> None:
-    items = [Item("i1", "copy", frozenset("a")), Item("i2", "x"), Item("i3", "y")]
-    group = Group("a word", {"i1"})
-    fine, copied = Item("s", "?"), Item("t", "copy")
-    chosen = covering(Pool(items), [fine, copied], 2, 1, lambda _: [group, group])
-    assert chosen.by_sample["s"].ids[0] == "i1"
-    assert len(chosen.by_sample["s"].ids) == 2
-    assert chosen.not_enough == {"t": 0}
-
-
-@given(items=pools(), k=st.integers(1, 4))
-def test_what_is_remembered_changes_no_choice(items: list[Item], k: int) -> None:
-    module = importlib.import_module("lm_eval_ext.fewshot.covering")
-    samples = [Item(f"s{item.id}", "?", item.features) for item in items]
-    chosen = []
-    for kept in (module.KNOWN, 0, 1):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "KNOWN", kept)
-            chosen.append(covering(Pool(items), samples, k, 3))
-    assert chosen[0] == chosen[1] == chosen[2]

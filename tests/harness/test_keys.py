@@ -183,8 +183,8 @@ def test_a_key_of_another_loading_function_of_the_benchmark_is_named(
 
 
 def test_a_key_that_one_of_the_tasks_uses_is_right_for_all() -> None:
-    """Only COGS in context knows cogs_cover; the other loading functions take no notice."""
-    given_ = {"cogs_cover": "sample", "lieder_experiment": "mini"}
+    """COGS in context does not know cogs_prefix, and takes no notice."""
+    given_ = {"cogs_prefix": "Translate: ", "lieder_experiment": "mini"}
     tasks = ["cogs_mini_id", "cogs_mini_icl_gen", "lieder_mini"]
     check(own_manager([], given_), tasks, given=given_)
 

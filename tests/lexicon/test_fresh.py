@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval_ext.benchmarks.cogs.lexicons import replacements
-from lm_eval_ext.benchmarks.cogs.load import words_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.lexicon import SHAPES, WORDLIKE, Shape, fresh
 from lm_eval_ext.lexicon.words import CONSONANTS, VOWELS
@@ -86,7 +85,7 @@ def test_the_same_seed_gives_the_same_words() -> None:
 @pytest.mark.parametrize("lexicon", ["unmodified", "tokens", "cvcv_short"])
 def test_published_words_are_refused_under_a_seed(lexicon: str) -> None:
     with pytest.raises(OptionError, match="fresh is only for the lexicon fresh; the words of"):
-        words_of("cogs", lexicon, None, None, 7)
+        replacements(lexicon, fresh=7)
 
 
 @pytest.mark.parametrize("seed", ["7", -1, 1_000_000, 7.0, True, None])

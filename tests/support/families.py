@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.benchmarks.cogs.tokenizer_files import OLD_TEXTS
+from lm_eval_ext.benchmarks.cogs.tokens import OLD_TEXTS
 
 SENTINELS = 4
 WAY = {

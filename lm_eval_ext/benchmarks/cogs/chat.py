@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lm_eval_ext.benchmarks.cogs.forms import NotAFormError, normalise, parse
 from lm_eval_ext.harness.chat import fenced, said
+from lm_eval_ext.logical_forms import NotAFormError, normalise, parse
 
 INSTRUCTION = """\
 Translate the sentence into its logical form.

@@ -3,20 +3,16 @@
 import dataclasses
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from lm_eval_ext.benchmarks.cogs import mini, prompt
-from lm_eval_ext.benchmarks.cogs.lexicons import (
-    FRESH,
-    ITEMS,
-    LEXICONS,
-    UNMODIFIED,
-    UNPUBLISHED,
-    replacements,
-)
-from lm_eval_ext.benchmarks.cogs.records import COLUMNS, TEST_LEX_SUFFIX, Example, types_of
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+
+from lm_eval_ext.atomic import atomic_folder, atomic_text
+from lm_eval_ext.benchmarks.cogs import mini
+from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, UNMODIFIED, replacements, substitute
+from lm_eval_ext.benchmarks.cogs.records import Corpus, Example, Split
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
@@ -26,6 +22,8 @@ if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
 
 SOURCES = {
+    "train": ("cogs", "train"),
+    "dev": ("cogs", "dev"),
     "id": ("cogs", "test"),
     "testlex": ("cogs_exposure", "test_lex"),
     "gen": ("cogs", "gen"),
@@ -36,215 +34,225 @@ SOURCES = {
 SMALL = 50
 """Examples per type in ``gen_small``."""
 
-REVISIONS = ("2020", "2022")
+Revision = Annotated[Literal["2020", "2022"], BeforeValidator(str)]
 """Gen before and after the authors' correction; the paper used the first."""
 
 
-@loader(prefix="cogs_")
-def dataset(
-    *,
-    cogs_corpus: str = "cogs",
-    cogs_lexicon: str = UNMODIFIED,
-    cogs_split: str = "gen",
-    cogs_gen_revision: str = "2020",
-    cogs_seed: int | None = None,
-    cogs_shape: str | None = None,
-    cogs_prefix: str = "",
-    cogs_separator: str = "",
-    cogs_leading_space: bool = False,
-    cogs_instruction: bool = True,
-    fresh: int | None = None,
-) -> "DatasetDict":
+class Words(BaseModel):
+    """What the key words become.
+
+    Attributes:
+        corpus: ``cogs`` or ``mini``.
+        lexicon: One of :data:`~lm_eval_ext.benchmarks.cogs.lexicons.LEXICONS`.
+        seed: Of the words; only for the lexicon ``fresh``.
+        shape: The form of the words; only for the lexicon ``fresh``.
+        fresh: The seed for all benchmarks, instead of ``seed``; only for ``fresh``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    corpus: Corpus = "cogs"
+    lexicon: str = UNMODIFIED
+    seed: int | None = None
+    shape: str | None = None
+    fresh: int | None = None
+
+    @model_validator(mode="after")
+    def _legal(self) -> "Words":
+        self.words()
+        return self
+
+    def words(self) -> Mapping[str, str]:
+        """The replacement of each key word of the corpus."""
+        options = self.model_dump(include={"lexicon", "seed", "shape", "fresh"})
+        return replacements(**options, items=mini.items() if self.corpus == "mini" else ITEMS)
+
+
+class Style(Words):
+    """Prompts: the sentence alone, or as a model was fine-tuned.
+
+    COGS is for models that were fine-tuned to translate a sentence into its logical form, so there
+    is no instruction.
+
+    Attributes:
+        prefix: Before each sentence.
+        separator: After it.
+        leading_space: Whether a sentence that starts with a new word gets a space before it, as in
+            the authors' files ``..._space_prepended``; not for the lexicon ``unmodified``.
+    """
+
+    prefix: str = ""
+    separator: str = ""
+    leading_space: bool = False
+
+    @model_validator(mode="after")
+    def _legal_space(self) -> "Style":
+        if self.leading_space and self.lexicon == UNMODIFIED:
+            raise OptionError(
+                "leading_space is for texts that start with a new word, and the lexicon "
+                f"{UNMODIFIED} has no new words; leave it out"
+            )
+        return self
+
+    def ask(self, example: Example, words: Mapping[str, str]) -> tuple[str, str]:
+        """The prompt and the answer of an example."""
+        sentence = substitute(example.sentence, words, leading_space=self.leading_space)
+        return self.prefix + sentence + self.separator, substitute(example.form, words)
+
+
+class Options(Style):
+    """The options of a task.
+
+    Attributes:
+        split: ``id``, ``testlex``, ``gen`` or ``gen_small``.
+        gen_revision: Of COGS's Gen: ``2020``, the paper's, or ``2022``, corrected.
+        instruction: Whether a chat model gets an instruction before a bare sentence
+            (:mod:`~lm_eval_ext.benchmarks.cogs.chat`).
+    """
+
+    split: Split = "gen"
+    gen_revision: Revision = "2020"
+    instruction: bool = True
+
+
+@loader(prefix="cogs_", options=Options)
+def dataset(options: Options) -> "DatasetDict":
     """Loads a split for lm-eval, as the split ``test``.
 
-    Args:
-        cogs_corpus: ``cogs`` or ``mini``.
-        cogs_lexicon: One of :data:`~lm_eval_ext.benchmarks.cogs.lexicons.LEXICONS`, or of
-            :data:`~lm_eval_ext.benchmarks.cogs.lexicons.UNPUBLISHED`.
-        cogs_split: ``id``, ``testlex``, ``gen`` or ``gen_small``.
-        cogs_gen_revision: Of COGS's Gen: ``2020``, the paper's, or ``2022``, corrected.
-        cogs_seed: Of the words; only for the lexicon ``fresh``.
-        cogs_shape: The form of the words; only for the lexicon ``fresh``.
-        cogs_prefix: Precedes the sentence.
-        cogs_separator: Appended to the sentence.
-        cogs_leading_space: Whether a sentence that starts with a new word gets a space before it;
-            not for the lexicon ``unmodified``, which has no new words.
-        cogs_instruction: Whether a chat model gets an instruction before a bare sentence
-            (:mod:`~lm_eval_ext.benchmarks.cogs.chat`).
-        fresh: The seed for all benchmarks, instead of ``cogs_seed``; only for ``fresh``.
-
     Raises:
-        OptionError: A value is invalid.
         DataError: A file is unavailable or invalid.
     """
-    words = words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape, fresh)
-    _check_flag("cogs_instruction", cogs_instruction)
-    style = _style(cogs_lexicon, cogs_prefix, cogs_separator, leading_space=cogs_leading_space)
-    rows, info = _rows(cogs_corpus, cogs_split, cogs_gen_revision, [words], style)
-    return _as_test([{**row, "sentence": text, "form": form} for row, [text], [form] in rows], info)
+    found, info = examples(options.corpus, options.split, options.gen_revision)
+    words = options.words()
+    asked = (options.ask(one, words) for one in found)
+    texts = [{"sentence": sentence, "form": form} for sentence, form in asked]
+    return documents(options, found, texts, info)
 
 
-@loader(prefix="cogs_")
-def pairs(
-    *,
-    cogs_corpus: str = "cogs",
-    cogs_lexicon: str = UNMODIFIED,
-    cogs_split: str = "gen",
-    cogs_gen_revision: str = "2020",
-    cogs_seed: int | None = None,
-    cogs_shape: str | None = None,
-    cogs_prefix: str = "",
-    cogs_separator: str = "",
-    cogs_leading_space: bool = False,
-    cogs_instruction: bool = True,
-    fresh: int | None = None,
-) -> "DatasetDict":
+@loader(prefix="cogs_", options=Options)
+def pairs(options: Options) -> "DatasetDict":
     """Loads a split whose documents ask each example twice: without and with substitution.
 
-    ``context`` and ``form`` are lists of two, with the unmodified words first. Arguments and
-    errors are those of :func:`dataset`.
-    """
-    lexicons = (
-        words_of(cogs_corpus, UNMODIFIED, None, None),
-        words_of(cogs_corpus, cogs_lexicon, cogs_seed, cogs_shape, fresh),
-    )
-    _check_flag("cogs_instruction", cogs_instruction)
-    style = _style(cogs_lexicon, cogs_prefix, cogs_separator, leading_space=cogs_leading_space)
-    rows, info = _rows(cogs_corpus, cogs_split, cogs_gen_revision, lexicons, style)
-    return _as_test([{**row, "context": texts, "form": forms} for row, texts, forms in rows], info)
-
-
-Rows = Iterator[tuple[dict[str, str], list[str], list[str]]]
-"""A row's common columns, its prompts and its logical forms; one of each per lexicon."""
-
-
-def _rows(
-    corpus: str,
-    split: str,
-    gen_revision: str,
-    lexicons: Sequence[Mapping[str, str]],
-    style: Mapping[str, Any],
-) -> tuple[Rows, "DatasetInfo"]:
-    loaded, info = examples(corpus, split, str(gen_revision))
-
-    def rows() -> Rows:
-        for example in loaded:
-            yield (
-                {"id": example.id, "type": example.type, "corpus": corpus, "split": split},
-                [prompt.question(example, words, **style) for words in lexicons],
-                [prompt.answer(example, words) for words in lexicons],
-            )
-
-    return rows(), info
-
-
-def _style(lexicon: str, prefix: str, separator: str, *, leading_space: bool) -> dict[str, Any]:
-    """The options of a prompt, checked: ``--metadata`` gives values of any type."""
-    for option, text in (("cogs_prefix", prefix), ("cogs_separator", separator)):
-        if not isinstance(text, str):
-            raise OptionError(f"{option} is {text!r}, which must be text")
-    _check_flag("cogs_leading_space", leading_space)
-    if leading_space and lexicon == UNMODIFIED:
-        raise OptionError(
-            f"cogs_leading_space is for sentences that start with a new word, and {UNMODIFIED} has "
-            "no new words; leave it out, or run the tasks of another lexicon"
-        )
-    return {"prefix": prefix, "separator": separator, "leading_space": leading_space}
-
-
-def _check_flag(option: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise OptionError(f"{option} is {value!r}, which must be true or false")
-
-
-def _as_test(documents: list[dict[str, Any]], info: "DatasetInfo") -> "DatasetDict":
-    from datasets import Dataset, DatasetDict
-
-    return DatasetDict({"test": Dataset.from_list(documents, info=info)})
-
-
-def words_of(
-    corpus: str, lexicon: str, seed: int | None, shape: str | None, fresh: int | None = None
-) -> Mapping[str, str]:
-    """The replacement of each key word of a corpus.
+    ``context`` and ``form`` are lists of two, with the unmodified words first.
 
     Raises:
-        OptionError: As :func:`~lm_eval_ext.benchmarks.cogs.lexicons.replacements`, and for a seed
-            or shape that the lexicon would not use: published ones have their own.
+        DataError: As :func:`dataset`.
     """
-    items = mini.items() if corpus == "mini" else ITEMS
-    options = (("cogs_seed", seed), ("cogs_shape", shape), ("fresh", fresh))
-    given = [name for name, value in options if value is not None]
-    if lexicon in (*LEXICONS, *UNPUBLISHED) and lexicon != FRESH and given:
-        raise OptionError(
-            f"{given[0]} is only for the lexicon {FRESH}; the words of {lexicon} are fixed: "
-            "leave it out, or run the tasks of fresh by themselves"
-        )
-    return replacements(lexicon, seed=seed, shape=shape, items=items, fresh=fresh)
+    found, info = examples(options.corpus, options.split, options.gen_revision)
+    words = options.words()
+    asked = (zip(options.ask(one, {}), options.ask(one, words), strict=True) for one in found)
+    texts = [{"context": list(sentences), "form": list(forms)} for sentences, forms in asked]
+    return documents(options, found, texts, info)
+
+
+def documents(
+    options: Words,
+    found: Iterable[Example],
+    texts: Iterable[Mapping[str, Any]],
+    info: "DatasetInfo",
+) -> "DatasetDict":
+    """The documents of a task: what all tasks have of an example, and its texts."""
+    from datasets import Dataset, DatasetDict
+
+    of_all = options.model_dump(include={"corpus", "split"})
+    rows = [
+        {"id": one.id, "type": one.type, **of_all, **own}
+        for one, own in zip(found, texts, strict=True)
+    ]
+    return DatasetDict({"test": Dataset.from_list(rows, info=info)})
 
 
 def examples(
     corpus: str, split: str, gen_revision: str = "2020"
-) -> tuple[Sequence[Example], "DatasetInfo"]:
-    """A split with the corpus's own words, and its provenance.
+) -> "tuple[Sequence[Example], DatasetInfo]":
+    """A split, also ``train`` or ``dev``, with the corpus's own words, and its provenance.
 
     Raises:
-        OptionError: A value is invalid.
-        DataError: As :func:`dataset`.
+        DataError: A file is unavailable or invalid.
     """
-    types = types_of(corpus, split)
-    if gen_revision not in REVISIONS:
-        raise OptionError(f"cogs_gen_revision: no {gen_revision!r}; use {' or '.join(REVISIONS)}")
-    found: Sequence[Example]
+    name = split.removesuffix("_small")
     if corpus == "mini":
-        found = mini.examples(split.removesuffix("_small"))
+        found = mini.examples(name)
         info = provenance.describe_embedded("cogs_mini", mini.digest())
     else:
         file = require(*SOURCES[split])
-        lines = read(file.path)
+        rows = read_rows(file.path)
         if file.name == "gen" and gen_revision == "2020":
-            lines = before_correction(lines)
+            rows = before_correction(rows)
             file = dataclasses.replace(file, name="gen of 2020", sha256=SHA256_2020)
-        found = read_examples(lines, split.removesuffix("_small"), str(file.path), types)
+        found = numbered(rows, name)
         info = provenance.describe([file])
     return (small(found) if split == "gen_small" else found), info
 
 
-def read(path: Path) -> list[str]:
-    """The lines of a file.
+Row = tuple[str, str, str]
+"""A line of a COGS file: sentence, logical form and type."""
+
+
+def numbered(rows: Iterable[Row], split: str) -> list[Example]:
+    """Rows as examples, whose types leave out the ending that all of the authors' Test-Lex have."""
+    return [
+        Example(f"{split}/{number}", sentence, form, type_.removesuffix("_1100_delimited"))
+        for number, (sentence, form, type_) in enumerate(rows, start=1)
+    ]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Reads a COGS file: tab-separated, without header or quoting.
 
     Raises:
-        DataError: The file cannot be read.
+        DataError: The file cannot be read, or a line has another form; the message names it.
     """
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None
-
-
-def read_examples(
-    lines: Iterable[str], split: str, place: str, types: Collection[str] = ()
-) -> list[Example]:
-    """Reads lines of a sentence, a logical form and a type; ``place`` names the file in messages.
-
-    ``types`` are those that have metrics; if there are none, any type is legal.
-
-    Raises:
-        DataError: A line has another form or type; the message names it.
-    """
-    found = []
+    rows = []
     for number, line in enumerate(lines, start=1):
         columns = line.split("\t")
-        if len(columns) != COLUMNS or not all(columns):
+        if len(columns) != len(Example._fields) - 1 or not all(columns):
             raise DataError(
-                f"{place}:{number}: not a sentence, a logical form and a type, separated by tabs"
+                f"{path}:{number}: not a sentence, a logical form and a type, separated by tabs"
             )
         sentence, form, type_ = columns
-        type_ = type_.removesuffix(TEST_LEX_SUFFIX)
-        if types and type_ not in types:
-            raise DataError(f"{place}:{number}: unknown type {type_!r}; use {', '.join(types)}")
-        found.append(Example(f"{split}/{number}", sentence, form, type_))
-    return found
+        rows.append((sentence, form, type_))
+    return rows
+
+
+def write_rows(target: Path, rows: Iterable[Row], style: Style) -> None:
+    """Writes a variant of COGS's rows, completely or not at all.
+
+    With ``leading_space``, a logical form that starts with a new word gets a space, too.
+
+    Raises:
+        OptionError: The target cannot be written.
+    """
+    words = style.words()
+    with atomic_text(target) as out:
+        for sentence, form, type_ in rows:
+            texts = (
+                substitute(text, words, leading_space=style.leading_space)
+                for text in (sentence, form)
+            )
+            out.write("\t".join((*texts, type_)) + "\n")
+
+
+MINI_FILES = {"train": "train", "dev": "dev", "id": "test", "testlex": "test_lex", "gen": "gen"}
+"""File names by split, as in COGS."""
+
+
+def write_mini(folder: Path, style: Style) -> None:
+    """Writes every split of cogs_mini in COGS's format.
+
+    Raises:
+        OptionError: The folder is not empty or cannot be written.
+    """
+    if folder.is_dir() and any(folder.iterdir()):
+        raise OptionError(f"{folder} is not empty; name another folder")
+    with atomic_folder(folder) as part:
+        for split, name in MINI_FILES.items():
+            rows = [(one.sentence, one.form, one.type) for one in mini.examples(split)]
+            write_rows(part / f"{name}.tsv", rows, style)
 
 
 def small(found: Iterable[Example], per_type: int = SMALL) -> list[Example]:
@@ -274,7 +282,7 @@ CORRECTED = (
 """The corrected lines, counted from 1; the correction is the last role of the logical form."""
 
 
-def before_correction(lines: Sequence[str]) -> list[str]:
+def before_correction(rows: Iterable[Row]) -> list[Row]:
     """Gen as the paper used it, from the current file.
 
     On 2022-09-13 the authors corrected 51 logical forms of obj_pp_to_subj_pp: the subject of a
@@ -284,11 +292,11 @@ def before_correction(lines: Sequence[str]) -> list[str]:
     Raises:
         DataError: The result is not byte for byte the file that the paper used.
     """
-    old = list(lines)
+    old = list(rows)
     for index in (number - 1 for number in CORRECTED if number <= len(old)):
-        before, _, after = old[index].rpartition(" theme ")
-        old[index] = f"{before} agent {after}"
-    content = "".join(f"{line}\n" for line in old)
+        sentence, form, type_ = old[index]
+        old[index] = sentence, " agent ".join(form.rsplit(" theme ", 1)), type_
+    content = "".join("\t".join(row) + "\n" for row in old)
     if hashlib.sha256(content.encode()).hexdigest() != SHA256_2020:
         raise DataError(
             "the gen file of 2020 cannot be computed: this gen file is not COGS's corrected one; "

@@ -8,9 +8,9 @@ accepts another order of conjuncts and other variable numbers.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lm_eval_ext.benchmarks.cogs.forms import equivalent, normalise
 from lm_eval_ext.benchmarks.cogs.records import kind_of
 from lm_eval_ext.harness.metrics import Row
+from lm_eval_ext.logical_forms import equivalent, normalise
 
 EXACT, EQUIVALENT = "exact_match", "equivalent"
 

@@ -10,8 +10,6 @@ from lm_eval_ext.benchmarks.cogs.chat import INSTRUCTION, form_in
 from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
-COLUMNS = ["id", "type", "corpus", "split", "input", "answer"]
-
 
 class _ChatTask(ExtTask):
     """What all COGS tasks do after a chat template."""
@@ -43,9 +41,9 @@ class InContextTask(_ChatTask, FewshotTask):
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Renders the training examples as demonstrations."""
-        self._train = self.dataset["train"].to_list()
         self._turns = {
-            row["id"]: Turn(self.framed(row["input"]), row["answer"]) for row in self._train
+            row["id"]: Turn(self.framed(row["input"]), row["answer"])
+            for row in self.dataset["train"].to_list()
         }
 
     # In Python, since lm-eval compiles a template anew for every turn of every prompt.
@@ -55,22 +53,14 @@ class InContextTask(_ChatTask, FewshotTask):
         return f"Sentence: {sentence}\nLogical form:"
 
     def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
-        """Makes documents that record demonstrations, reasons, and constructions not covered."""
-        rows = samples.to_list()
-        choices = in_context.choose(
-            self._train, rows, cover=self.options["cogs_cover"], k=k, seed=seed
-        )
-        documents = [
-            {
-                **{name: row[name] for name in COLUMNS},
-                "demonstrations": list(choice.ids),
-                "why": [one.why for one in choice.picked],
-                "not_shown": list(choice.uncovered),
-            }
-            for row in rows
-            if (choice := choices.by_sample.get(row["id"])) is not None
-        ]
-        return Chosen.of(documents, choices.not_enough)
+        """Makes documents that record demonstrations and the reason for each."""
+        ids = list(self._turns)
+        documents = []
+        for row in samples.to_list():
+            exposure = row.pop("exposure")
+            chosen = in_context.choose(ids, row["corpus"], exposure, k=k, seed=seed)
+            documents.append({**row, "demonstrations": list(chosen), "why": list(chosen.values())})
+        return Chosen.of(documents, ())
 
     def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
         """The sample after its demonstrations."""

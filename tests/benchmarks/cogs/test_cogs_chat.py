@@ -4,8 +4,8 @@ import pytest
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.cogs.chat import INSTRUCTION, form_in
-from lm_eval_ext.benchmarks.cogs.forms import parse
 from lm_eval_ext.benchmarks.cogs.score import score
+from lm_eval_ext.logical_forms import parse
 
 FORMS = (
     "* knight ( x _ 1 ) ; yawn . agent ( x _ 2 , x _ 1 )",

@@ -8,22 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from lm_eval_ext.benchmarks.cogs import mini
-from lm_eval_ext.benchmarks.cogs.export import FILES, export_mini
-from lm_eval_ext.benchmarks.cogs.forms import parse
-from lm_eval_ext.benchmarks.cogs.lexicons import replacements
 from lm_eval_ext.benchmarks.cogs.mini.grammar import (
     Clause,
-    Name,
     Noun,
-    Verb,
-    primitive,
     render,
     words,
 )
-from lm_eval_ext.benchmarks.cogs.records import STRUCTURAL_TYPES, types_of
+
+from lm_eval_ext.benchmarks.cogs import mini
+from lm_eval_ext.benchmarks.cogs.records import STRUCTURAL_TYPES
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.logical_forms import parse
 
 DIGEST = "dc6374d0dcc8765e0b48ac9451dd26cbc2451c2acb3ac48dcd76774bdc0cd5f6"
 """A change here makes scores incomparable: raise the task's version, then renew this."""
@@ -50,24 +45,23 @@ def test_it_is_the_same_everywhere() -> None:
 
 def test_the_notation_is_that_of_cogs() -> None:
     """Each case is our own sentence in COGS's notation."""
-    goat = Noun("goat", definite=True)
-    barn = Noun("barn", definite=False)
+    goat, ann, barn = Noun("goat", "the"), Noun("Ann"), Noun("barn", "a")
     cases = [
         (
-            Clause(Verb("saw", "see"), goat, complements=(("theme", "", Name("Ann")),)),
+            Clause(("saw", "see"), goat, (("theme", "", ann),)),
             "The goat saw Ann .",
             "* goat ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ann )",
         ),
         (
-            Clause(Verb("seen", "see"), barn, "theme", (("agent", "by", goat),), passive=True),
+            Clause(("seen", "see"), barn, (("agent", "by", goat),), passive=True),
             "A barn was seen by the goat .",
             "* goat ( x _ 6 ) ; barn ( x _ 1 ) AND see . theme ( x _ 3 , x _ 1 ) "
             "AND see . agent ( x _ 3 , x _ 6 )",
         ),
         (
             Clause(
-                Verb("said", "say"), Name("Ann"),
-                content=Clause(Verb("slept", "sleep"), Noun("goat", False, "near", barn)),
+                ("said", "say"), ann,
+                (("ccomp", "that", Clause(("slept", "sleep"), Noun("goat", "a", "near", barn))),),
             ),
             "Ann said that a goat near a barn slept .",
             "say . agent ( x _ 1 , Ann ) AND say . ccomp ( x _ 1 , x _ 8 ) AND goat ( x _ 4 ) "
@@ -77,8 +71,11 @@ def test_the_notation_is_that_of_cogs() -> None:
     ]  # fmt: skip
     for clause, sentence, form in cases:
         assert render(clause) == (sentence, form)
-    assert primitive("goat") == ("goat", "LAMBDA a . goat ( a )")
-    assert parse(primitive(Verb("saw", "see"), transitive=True)[1]).binders == ("a", "b", "e")
+    primitives = {one.sentence: one.form for one in ALL["train"] if one.type == "primitive"}
+    assert primitives["jackal"] == "LAMBDA a . jackal ( a )"
+    assert primitives["Hugo"] == "Hugo"
+    assert parse(primitives["carry"]).binders == ("a", "b", "e")
+    assert parse(primitives["yawn"]).binders == ("a", "e")
 
 
 def test_sizes_and_types() -> None:
@@ -87,7 +84,7 @@ def test_sizes_and_types() -> None:
     assert 2000 <= len(ALL["train"]) < 2100
     for split, per_type in (("testlex", 35), ("gen", 50)):
         counts = Counter(example.type for example in ALL[split])
-        assert counts == dict.fromkeys(types_of("mini", split), per_type)
+        assert counts == dict.fromkeys(words()[split], per_type)
     assert len(STRUCTURAL_TYPES & {example.type for example in ALL["gen"]}) == 3
 
 
@@ -98,9 +95,8 @@ def test_every_form_is_read_and_variables_are_places() -> None:
         if example.type == "primitive":
             continue
         for atom in form.atoms:
-            (_, variable), *_ = atom.terms
-            written = tokens[int(variable.removeprefix("x_"))]
-            assert written[:3].lower() == atom.predicate[0][:3].lower(), (example, atom)
+            written = tokens[int(atom.terms[0].removeprefix("x _ "))]
+            assert written[:3].lower() == atom.predicate[:3].lower(), (example, atom)
 
 
 def test_no_sentence_comes_twice() -> None:
@@ -110,15 +106,12 @@ def test_no_sentence_comes_twice() -> None:
 
 def test_each_key_word_has_one_exposure_example() -> None:
     sentences = [example.sentence.split() for example in ALL["train"]]
-    key = words().key
-    heads = (
-        key.subj_common, key.obj_common, key.primitive, key.subj_proper, key.obj_proper,
-        key.active[0], key.passive[0],
-    )  # fmt: skip
+    heads = ("walrus", "falcon", "jackal", "Petra", "Quentin", "polished", "tickled")
+    assert set(mini.items()) == {*heads, "polish", "tickle"}
     for word in heads:
         assert sum(word in tokens for tokens in sentences) == 1, word
     types = Counter(e.type for e in ALL["train"] if e.type.startswith("exposure"))
-    assert types == {f"exposure_example_{name}": 1 for name in types_of("mini", "testlex")}
+    assert types == {f"exposure_example_{name}": 1 for name in words()["testlex"]}
     for split in ("dev", "id"):
         assert not any(set(mini.items()) & set(e.sentence.split()) for e in ALL[split])
 
@@ -126,26 +119,25 @@ def test_each_key_word_has_one_exposure_example() -> None:
 def roles_of(word: str, form: str) -> set[str]:
     """The roles that a name, or what a noun names, plays in a form."""
     parsed = parse(form)
-    own = {word} | {atom.terms[0][1] for atom in parsed.atoms if atom.predicate == (word,)}
+    own = {word} | {atom.terms[0] for atom in parsed.atoms if atom.predicate == word}
     return {
-        atom.predicate[-1]
+        atom.predicate.split()[-1]
         for atom in parsed.atoms
-        if len(atom.terms) == 2 and atom.terms[1][1] in own
+        if len(atom.terms) == 2 and atom.terms[1] in own
     }
 
 
 def test_generalization_puts_key_words_where_training_did_not() -> None:
-    key = words().key
     seen = {
-        "subj_common": (key.subj_common, "agent"), "subj_proper": (key.subj_proper, "agent"),
-        "obj_common": (key.obj_common, "theme"), "obj_proper": (key.obj_proper, "theme"),
+        "subj_common": ("walrus", "agent"), "subj_proper": ("Petra", "agent"),
+        "obj_common": ("falcon", "theme"), "obj_proper": ("Quentin", "theme"),
     }  # fmt: skip
     new = {
-        "subj_to_obj_common": (key.subj_common, "theme"),
-        "subj_to_obj_proper": (key.subj_proper, "theme"),
-        "obj_to_subj_common": (key.obj_common, "agent"),
-        "obj_to_subj_proper": (key.obj_proper, "agent"),
-        "prim_to_subj_common": (key.primitive, "agent"),
+        "subj_to_obj_common": ("walrus", "theme"),
+        "subj_to_obj_proper": ("Petra", "theme"),
+        "obj_to_subj_common": ("falcon", "agent"),
+        "obj_to_subj_proper": ("Quentin", "agent"),
+        "prim_to_subj_common": ("jackal", "agent"),
     }
     for table, split in ((seen, "testlex"), (new, "gen")):
         for type_, (word, role) in table.items():
@@ -155,9 +147,9 @@ def test_generalization_puts_key_words_where_training_did_not() -> None:
                 "passive_to_active": False}  # fmt: skip
     for example in (*ALL["testlex"], *ALL["gen"]):
         if example.type in passives:
-            verb = key.active if example.type.startswith("active") else key.passive
+            verb = "polished" if example.type.startswith("active") else "tickled"
             tokens = example.sentence.split()
-            place = tokens.index(verb[0])
+            place = tokens.index(verb)
             assert (tokens[place - 1] == "was") == passives[example.type], example
 
 
@@ -177,8 +169,8 @@ def test_structures_of_generalization_are_new() -> None:
 
     def modified_subject(example: Any) -> bool:
         parsed = parse(example.form)
-        modified = {a.terms[0][1] for a in parsed.atoms if "nmod" in a.predicate}
-        subjects = {a.terms[1][1] for a in parsed.atoms if a.predicate[-1] == "agent"}
+        modified = {a.terms[0] for a in parsed.atoms if " nmod " in a.predicate}
+        subjects = {a.terms[1] for a in parsed.atoms if a.predicate.endswith(" agent")}
         return bool(modified & subjects)
 
     assert not any(modified_subject(e) for e in trained)
@@ -197,19 +189,18 @@ def test_words_are_our_own(shared_data: Path) -> None:
     assert shared <= GRAMMATICAL | {mark.lower() for mark in NOTATION}
 
 
-def test_exporting(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_writing_it_as_files(tmp_path: Path, cli: Callable[..., Any]) -> None:
     out = tmp_path / "deep" / "mini"
-    counts = export_mini(out, replacements("unmodified", items=mini.items()))
-    assert counts == {f"{name}.tsv": len(ALL[split]) for split, name in FILES.items()}
-    for split, name in FILES.items():
+    write_mini(out, Style(corpus="mini"))
+    for split, name in MINI_FILES.items():
         lines = (out / f"{name}.tsv").read_text().splitlines()
         assert lines == [f"{e.sentence}\t{e.form}\t{e.type}" for e in ALL[split]]
     with pytest.raises(OptionError, match="is not empty"):
-        export_mini(out, {})
+        write_mini(out, Style(corpus="mini"))
     (tmp_path / "file").write_text("")
     with pytest.raises(OptionError, match="cannot write"):
-        export_mini(tmp_path / "file", {})
-    done = cli("cogs", "export-mini", "--out", str(tmp_path / "t"), "--lexicon", "tokens")
+        write_mini(tmp_path / "file", Style(corpus="mini"))
+    done = cli("cogs", "substitute", "-o", str(tmp_path / "t"), "--lexicon", "tokens")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "t" / "gen.tsv").read_text().split()
     assert not set(mini.items()) & set(text)

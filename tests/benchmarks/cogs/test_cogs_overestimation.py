@@ -1,9 +1,8 @@
-"""Both accuracies and their difference, with a paired interval; combining two runs."""
+"""Both accuracies and their difference, with a paired interval."""
 
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,9 @@ from support.asking import of_one
 
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.cogs import load
-from lm_eval_ext.benchmarks.cogs.export import answers, pair
 from lm_eval_ext.benchmarks.cogs.overestimation import metric_list, process_results
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, STRUCTURAL, kind_of
 from lm_eval_ext.cards import cards
-from lm_eval_ext.errors import DataError
 from lm_eval_ext.models.recorded import RecordedLM
 
 pytestmark = pytest.mark.slow
@@ -111,47 +108,3 @@ def test_published_overestimation_is_on_the_card() -> None:
         without, with_ = gen["cogs_unmodified_gen"], gen[f"cogs_{lexicon}_gen"]
         assert figures["difference"] == pytest.approx(without - with_)
         assert 0.14 <= figures["difference"] < 0.195
-
-
-def log(path: Path, rows: list[tuple[str, str]]) -> Path:
-    path.write_text(
-        "".join(json.dumps({"doc": {"id": i}, "resps": [[text]]}) + "\n" for i, text in rows)
-    )
-    return path
-
-
-def test_two_logs_become_the_answers_of_one_task(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    documents = pairs()
-    logs = [
-        log(tmp_path / f"{place}.jsonl", [(doc["id"], doc["form"][place]) for doc in documents])
-        for place in (0, 1)
-    ]
-    done = cli("cogs", "pair", str(logs[0]), str(logs[1]), str(tmp_path / "answers.jsonl"))
-    assert done.returncode == 0, done.stderr
-    assert "500 examples" in done.stdout
-    scores = evaluate(tmp_path / "answers.jsonl")
-    assert scores["exact_match/without"] == scores["exact_match/with"] == 1.0
-    assert pair(logs[1], logs[0], tmp_path / "turned.jsonl") == 500
-    turned = evaluate(tmp_path / "turned.jsonl")
-    assert turned["exact_match/with"] < 0.5 and turned["difference/lexical"] == 0.0
-
-
-def test_logs_that_do_not_fit_are_one_clear_line(tmp_path: Path) -> None:
-    one = log(tmp_path / "one.jsonl", [("gen/1", "a"), ("gen/2", "b")])
-    other = log(tmp_path / "other.jsonl", [("gen/1", "a"), ("gen/3", "\ud800")])
-    with pytest.raises(DataError, match="2 examples, such as gen/2, are in only one of"):
-        pair(one, other, tmp_path / "o")
-    assert pair(other, other, tmp_path / "o") == 2, "lone surrogates are texts, too"
-    for content, message in (
-        ("", "no samples; log them"),
-        ("{}\n", ":1: not a row"),
-        ('{"doc": {"id": "x"}, "resps": [["a"], ["b"]]}\n', ":1: not a row"),
-        ('{"doc": {"id": 7}, "resps": [["a"]]}\n', "must be text"),
-        ("[" * 100_000, ":1: not a row"),
-    ):
-        (tmp_path / "bad.jsonl").write_text(content)
-        with pytest.raises(DataError, match=message) as caught:
-            answers(tmp_path / "bad.jsonl")
-        assert "\n" not in str(caught.value)
-    with pytest.raises(DataError, match="cannot be read"):
-        answers(tmp_path / "absent.jsonl")

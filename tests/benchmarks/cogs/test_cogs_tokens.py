@@ -10,12 +10,6 @@ import pytest
 import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import families
-from transformers import AutoTokenizer
-from typer.testing import CliRunner
-
-from lm_eval_ext.benchmarks.cogs import tokens as tokens_module
-from lm_eval_ext.benchmarks.cogs.lexicons import TOKENS, replacements
 from lm_eval_ext.benchmarks.cogs.tokenizer_files import (
     NOVEL_TOKENS,
     OLD_TEXTS,
@@ -25,6 +19,12 @@ from lm_eval_ext.benchmarks.cogs.tokenizer_files import (
     load_tokenizer,
     texts_of,
 )
+from support import families
+from transformers import AutoTokenizer
+from typer.testing import CliRunner
+
+from lm_eval_ext.benchmarks.cogs import tokens as tokens_module
+from lm_eval_ext.benchmarks.cogs.lexicons import TOKENS, replacements
 from lm_eval_ext.benchmarks.cogs.tokens import Added, add_tokens, check_tokens
 from lm_eval_ext.cli import cogs
 from lm_eval_ext.errors import DataError, OptionError

@@ -8,10 +8,11 @@ import yaml
 from support import families
 from support.tasks import load_task
 
+from lm_eval_ext.benchmarks.cogs import load as cogs_load
 from lm_eval_ext.benchmarks.cogs import mini, training
 from lm_eval_ext.benchmarks.cogs.lexicons import replacements
-from lm_eval_ext.benchmarks.cogs.load import words_of
-from lm_eval_ext.benchmarks.cogs.tokenizer_files import find_failure, find_novel_failure
+from lm_eval_ext.benchmarks.cogs.load import Words
+from lm_eval_ext.benchmarks.cogs.tokens import failure
 from lm_eval_ext.benchmarks.cogs.training import prepare, sentences
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.training import command
@@ -53,10 +54,7 @@ def test_the_tasks_ask_the_words_that_were_trained(
     """The model file has all that the words depend on, a seed of 0 too."""
     if corpus == "cogs":
         monkeypatch.setenv("LM_EVAL_EXT_DATA", str(request.getfixturevalue("shared_data")))
-    options = {"lexicon": "unmodified", **data}
-    wanted = set(
-        words_of(corpus, *map(options.get, ("lexicon", "seed", "shape", "fresh"))).values()
-    )  # type: ignore[arg-type]
+    wanted = set(Words(corpus=corpus, **data).words().values())
     made = prepare({"corpus": corpus, **data}, 0)
     trained = {word for _, form in made.gates["exposure"] for word in form.split()}
 
@@ -137,7 +135,12 @@ def test_novel_tokens_come_back_after_training_and_loading(
     families.make(family, tmp_path / "model")
     few = [one for one in mini.examples("train") if one.type == "primitive"]
     monkeypatch.setattr(training, "_train", lambda options: (few, {}))
-    monkeypatch.setattr(training, "_dev", lambda corpus: few[:2])
+    made_whole = cogs_load.examples
+
+    def examples(corpus: str, split: str, *rest: str) -> Any:
+        return (few[:2], None) if split == "dev" else made_whole(corpus, split, *rest)
+
+    monkeypatch.setattr(cogs_load, "examples", examples)
     recipe = {
         "title": "{lexicon}, {embeddings}",
         "paper": "",
@@ -151,10 +154,12 @@ def test_novel_tokens_come_back_after_training_and_loading(
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     (trained,) = command.train(str(tmp_path / "recipe.yaml"), tmp_path / "out")
     _, tokenizer = load(trained.folder)
-    assert find_novel_failure(tokenizer) is None
+    assert failure(tokenizer) == ""
     made = prepare(recipe["data"], 0)
     texts = [t for split in ("gen", "testlex") for one in mini.examples(split) for t in _texts(one)]
-    assert find_failure(tokenizer, texts[:: max(1, len(texts) // 200)]) is None
+    some = texts[:: max(1, len(texts) // 200)]
+    ids = tokenizer(some)["input_ids"]
+    assert tokenizer.batch_decode(ids, skip_special_tokens=True) == some
     assert made.grow is not None
     assert trained.model_file is not None
     named = yaml.safe_load(trained.model_file.read_text())

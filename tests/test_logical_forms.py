@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.benchmarks.cogs.forms import NotAFormError, equivalent, normalise, parse
+from lm_eval_ext.logical_forms import NotAFormError, equivalent, normalise, parse
 
 pytestmark = pytest.mark.slow
 
