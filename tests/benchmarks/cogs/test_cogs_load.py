@@ -53,7 +53,8 @@ def test_the_papers_gen_is_computed_from_the_current_one(real_data: Path) -> Non
     assert len(changed) == 51
     assert {type_ for _, _, type_ in changed} == {"obj_pp_to_subj_pp"}
     assert sources()["cogs_gen_2020"].files["gen"].sha256 == load.SHA256_2020
-    for wrong in (paper, today[:-1], today[::-1], []):
+    assert load.before_correction(paper) == paper
+    for wrong in (today[:-1], today[::-1], []):
         with pytest.raises(DataError, match="cannot be computed: this gen file"):
             load.before_correction(wrong)
 

@@ -8,14 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lm_eval_ext.benchmarks.cogs.mini.grammar import (
-    Clause,
-    Noun,
-    render,
-    words,
-)
 
 from lm_eval_ext.benchmarks.cogs import mini
+from lm_eval_ext.benchmarks.cogs.load import MINI_FILES, Style, write_mini
+from lm_eval_ext.benchmarks.cogs.mini import Clause, Noun, render, words
 from lm_eval_ext.benchmarks.cogs.records import STRUCTURAL_TYPES
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.logical_forms import parse

@@ -1,300 +1,285 @@
-"""Novel tokens in tokenizers: one token everywhere, text exact, nothing else changed."""
+"""Novel tokens: one token everywhere, text exact, old tokens as they were."""
 
+import filecmp
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lm_eval_ext.benchmarks.cogs.tokenizer_files import (
+from safetensors.torch import load_file
+from support import families
+
+from lm_eval_ext.benchmarks.cogs import load, tokens
+from lm_eval_ext.benchmarks.cogs.lexicons import LEXICONS, replacements, substitute
+from lm_eval_ext.benchmarks.cogs.tokens import (
+    NOISE,
+    NOTATION,
     NOVEL_TOKENS,
     OLD_TEXTS,
-    find_failure,
-    find_novel_failure,
-    ids_by_token,
-    load_tokenizer,
-    texts_of,
+    add_tokens,
+    check_tokens,
+    failure,
 )
-from support import families
-from transformers import AutoTokenizer
-from typer.testing import CliRunner
-
-from lm_eval_ext.benchmarks.cogs import tokens as tokens_module
-from lm_eval_ext.benchmarks.cogs.lexicons import TOKENS, replacements
-from lm_eval_ext.benchmarks.cogs.tokens import Added, add_tokens, check_tokens
-from lm_eval_ext.cli import cogs
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.training.recipe import NewTokenizer
 from lm_eval_ext.training.starting import new_tokenizer
 
 pytestmark = pytest.mark.slow
 
-FAMILIES = tuple(families.WAY)
+UNIGRAM = ("unigram", "unigram_behind")
+TIED = ("byte_bpe", "unigram", "llama_legacy")
+FAMILIES = (*TIED, "byte_bpe_files", "unigram_behind", "llama", "llama_first")
+
+
+def tokenizer_of(folder: Path) -> Any:
+    return tokens._tokenizer(folder)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Path, Added]]:
-    """A family's model, the same with novel tokens, and what adding them reported."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Path]]:
+    """A family's model, and the same with novel tokens."""
     folder = tmp_path_factory.mktemp("families")
-    cache: dict[str, tuple[Path, Path, Added]] = {}
+    known: dict[str, tuple[Path, Path]] = {}
 
-    def get(family: str) -> tuple[Path, Path, Added]:
-        if family not in cache:
+    def get(family: str) -> tuple[Path, Path]:
+        if family not in known:
             source, out = folder / family, folder / f"{family}_novel"
             families.make(family, source)
-            cache[family] = (source, out, add_tokens(source, out, init="average"))
-        return cache[family]
+            add_tokens(source, out, init="average")
+            known[family] = (source, out)
+        return known[family]
 
     return get
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_way_is_found_and_every_token_has_one_id(made: Any, family: str) -> None:
-    source, out, added = made(family)
-    assert added.way == families.WAY[family]
-    old, new = load_tokenizer(source), load_tokenizer(out)
-    assert {
-        token: {number} for token, number in zip(NOVEL_TOKENS, added.ids, strict=True)
-    } == ids_by_token(new)
-    assert not set(added.ids) & set(old.get_vocab().values())
-    assert not set(added.ids) & set(new.all_special_ids)
-    assert old.get_vocab().items() <= new.get_vocab().items()
-    assert old.special_tokens_map == new.special_tokens_map
-    assert old.all_special_ids == new.all_special_ids
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_tokenizer_that_is_saved_anew_has_the_tokens_still(
-    made: Any, tmp_path: Path, family: str
-) -> None:
-    """Training scripts save the tokenizer beside the model, and some load it as slow."""
-    _, out, added = made(family)
-    load_tokenizer(out).save_pretrained(tmp_path)
-    again = load_tokenizer(tmp_path)
-    for tokenizer in (again, AutoTokenizer.from_pretrained(out, use_fast=False)):
-        assert find_novel_failure(tokenizer) is None
-        assert [min(ids) for ids in ids_by_token(tokenizer).values()] == list(added.ids)
-
-
-NOTATION = ("x", "_", "(", ")", ",", ".", "*", ";", "AND", "LAMBDA", "7", "12", "nmod", "agent")
+NOTATION_WORDS = ("x", "_", "(", ")", ",", ".", "*", ";", "AND", "LAMBDA", "7", "nmod", "agent")
 WORDS = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", min_size=1, max_size=9)
 TEXTS = st.lists(
-    st.one_of(st.sampled_from(NOVEL_TOKENS), st.sampled_from(NOTATION), WORDS), min_size=1
+    st.one_of(st.sampled_from(NOVEL_TOKENS), st.sampled_from(NOTATION_WORDS), WORDS), min_size=1
 ).map(" ".join)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_any_text_comes_back_exactly(made: Any, family: str) -> None:
-    source, out, added = made(family)
-    old, new = load_tokenizer(source), load_tokenizer(out)
-    number_of = dict(zip(NOVEL_TOKENS, added.ids, strict=True))
+def test_any_text_comes_back_and_old_tokens_keep_their_ids(
+    made: Any, family: str, tmp_path: Path
+) -> None:
+    source, out = made(family)
+    old, new = tokenizer_of(source), tokenizer_of(out)
+    assert old.get_vocab().items() <= new.get_vocab().items()
+    assert old.all_special_ids == new.all_special_ids
+    number_of = tokens._ids(new)
+    assert not set(number_of.values()) & {*old.get_vocab().values(), *new.all_special_ids}
 
-    @settings(max_examples=150)
+    @settings(max_examples=100)
     @given(TEXTS)
     def check(text: str) -> None:
         ids = new.encode(text)
         assert new.decode(ids, skip_special_tokens=True) == text
         wanted = [number_of[word] for word in text.split() if word in number_of]
-        assert [number for number in ids if number in added.ids] == wanted
+        assert [number for number in ids if number in number_of.values()] == wanted
         without = " ".join(word for word in text.split() if word not in number_of)
         assert new.encode(without) == old.encode(without)
 
     check()
+    new.save_pretrained(tmp_path)  # as training scripts do
+    assert failure(tokenizer_of(tmp_path)) == ""
+    assert tokens._ids(tokenizer_of(tmp_path)) == number_of
 
 
-@pytest.mark.parametrize("family", ["unigram", "byte_bpe"])
-def test_lm_evals_hf_model_reads_and_writes_the_tokens(made: Any, family: str) -> None:
-    from lm_eval.models.huggingface import HFLM
-
-    _, out, added = made(family)
-    model = HFLM(pretrained=str(out), device="cpu", batch_size=1)
-    text = "[w_3] saw [w_20] * [w_0] ( x _ 1 , [w_7] ) . [w_7] [w_8]"
-    ids = model.tok_encode(text)
-    assert [added.ids.index(number) for number in ids if number in added.ids] == [3, 20, 0, 7, 7, 8]
-    assert model.tok_decode(ids) == text
+def tensors(folder: Path) -> dict[str, Any]:
+    return {
+        name: tensor
+        for file in sorted(folder.glob("*.safetensors"))
+        for name, tensor in load_file(file).items()
+    }
 
 
-def test_real_texts_come_back_exactly_under_every_lexicon(made: Any, real_data: Path) -> None:
-    """A sentence's first space, which the authors put before a novel token, is another matter.
+def logits(folder: Path) -> list[Any]:
+    model, tokenizer = tokens._model(folder).eval(), tokenizer_of(folder)
+    found = []
+    for text in OLD_TEXTS:
+        ids = torch.tensor([tokenizer.encode(text)])
+        extra = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
+        with torch.no_grad():
+            found.append(model(input_ids=ids, **extra).logits)
+    return found
 
-    T5's kind does not see it. Llama's sees it, and takes the first space away in decoding, which
-    nobody asks of a prompt. Answers have none.
-    """
-    lines = (real_data / "cogs" / "gen.pre-2022-09.tsv").read_text().splitlines(keepends=True)
-    part = made("unigram")[1].parent / "part.tsv"
-    part.write_text("".join(lines[::80]), encoding="utf-8")
-    texts = list(texts_of(part))
-    assert len(texts) == len(set(texts)) > 4 * len(lines[::80])
-    seen = {word for text in texts for word in text.split()}
-    for lexicon in ("tokens", "cvcv_short", "cvcv_long", "random_short", "random_long"):
-        assert seen >= set(replacements(lexicon).values()), lexicon
-    first = [text for text in texts if text.split()[0] in NOVEL_TOKENS]
-    spaced = [f" {text}" for text in first]
+
+@pytest.mark.parametrize("init", ["random", "average", "unused"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_old_tokens_keep_their_embeddings_and_logits(
+    made: Any, tmp_path: Path, family: str, init: str
+) -> None:
+    source, out = made(family)[0], tmp_path / "out"
+    if init == "unused" and family not in UNIGRAM:
+        with pytest.raises(OptionError, match=r"unused needs 21 rows.*this model has 0 of"):
+            add_tokens(source, out, init=init)
+        assert not list(tmp_path.iterdir())
+        return
+    ids = add_tokens(source, out, init=init)
+    old, new = tensors(source), tensors(out)
+    assert old.keys() == new.keys()
+    grown = [name for name in old if not old[name].equal(new[name])]
+    vocabulary = len(tokenizer_of(source))
+    # T5's unused rows lie where the tokens' ids fall.
+    assert len(grown) == (0 if init == "unused" else 1 if family in TIED else 2)
+    for name in grown:
+        assert new[name].dtype == old[name].dtype
+        assert new[name][:vocabulary].equal(old[name][:vocabulary])
+        assert new[name][ids[-1] + 1 :].equal(old[name][ids[-1] + 1 :])
+        # Were two of them the same, the model could not tell them apart.
+        assert len(new[name][ids].unique(dim=0)) == 21
+    for before, now in zip(logits(source), logits(out), strict=True):
+        torch.testing.assert_close(now[..., :vocabulary], before[..., :vocabulary])
+
+
+def test_the_same_seed_gives_the_same_weights(made: Any, tmp_path: Path) -> None:
+    for init in ("random", "average"):
+        files = []
+        for run, seed in enumerate((3, 3, 4)):
+            add_tokens(made("byte_bpe")[0], tmp_path / f"{init}{run}", init=init, seed=seed)
+            files.append(tmp_path / f"{init}{run}" / "model.safetensors")
+        assert filecmp.cmp(files[0], files[1], shallow=False)
+        assert not filecmp.cmp(files[0], files[2], shallow=False)
+
+
+@pytest.mark.parametrize("family", ["byte_bpe_files", "unigram_behind", "llama"])
+def test_random_rows_are_drawn_as_the_model_draws_its_own(made: Any, family: str) -> None:
+    model = tokens._model(made(family)[0])
+    config = model.config
+    wanted = 1.0 if config.model_type == "t5" else config.initializer_range
+    weight = model.get_input_embeddings().weight
+    for embedding in (True, False):
+        rows = tokens._random(model, weight, 4000, embedding=embedding).float()
+        # 128,000 numbers: the standard error of their deviation is 0.2 %.
+        assert float(rows.std()) == pytest.approx(wanted, rel=0.01)
+        assert abs(float(rows.mean())) < 0.02 * wanted
+
+
+def test_average_rows_lie_around_the_mean_with_the_embeddings_covariance(made: Any) -> None:
+    """Of the rows that have a token: the authors cut T5's matrix to these first."""
+    source = made("unigram")[0]
+    weight = tokens._model(source).get_input_embeddings().weight.detach()
+    used = weight[: len(tokenizer_of(source))].double()
+    assert len(weight) - len(used) == 28
+    rows = tokens._average(used, 20_000).double()
+    expected = NOISE * torch.cov(used.T, correction=0)
+    scale = float(expected.diagonal().mean())
+    centred = rows - used.mean(0)
+    assert float(centred.mean(0).abs().max()) < 5 * (scale / 20_000) ** 0.5 * 2
+    found = centred.T @ centred / len(centred)
+    assert float((found - expected).abs().max()) < 0.1 * scale
+    novel = tokens._model(made("unigram")[1]).get_input_embeddings().weight.detach()
+    ids = list(tokens._ids(tokenizer_of(made("unigram")[1])).values())
+    near = (novel[ids] - used.mean(0)).abs().max()
+    assert float(near) < 8 * scale**0.5 < float((weight.mean(0) - used.mean(0)).abs().max())
+
+
+def real_texts(folder: Path, step: int) -> list[str]:
+    """Sentences and forms of Gen under every published lexicon."""
+    rows = load.read_rows(folder / "cogs" / "gen.pre-2022-09.tsv")[::step]
+    lexicons = [replacements(name) for name in LEXICONS if name != "fresh"]
+    return [substitute(text, words) for words in lexicons for row in rows for text in row[:2]]
+
+
+def test_real_texts_come_back_exactly_under_every_lexicon(made: Any, shared_data: Path) -> None:
+    texts = real_texts(shared_data, 400)
     for family in ("unigram", "byte_bpe", "llama", "llama_legacy"):
-        _, out, added = made(family)
-        assert check_tokens(out, part) == added.texts + len(texts)
-        tokenizer = load_tokenizer(out)
-        ids = tokenizer(spaced)["input_ids"]
-        assert (ids == tokenizer(first)["input_ids"]) is (family == "unigram")
-        back = tokenizer.batch_decode(ids, skip_special_tokens=True)
-        assert back == (first if family in ("unigram", "llama") else spaced)
+        tokenizer = tokenizer_of(made(family)[1])
+        ids = tokenizer(texts)["input_ids"]
+        assert tokenizer.batch_decode(ids, skip_special_tokens=True) == texts
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_tokenizers_of_recipes_keep_real_texts_after_saving(
-    kind: Any, real_data: Path, tmp_path: Path
+    kind: Any, shared_data: Path, tmp_path: Path
 ) -> None:
-    part = tmp_path / "part.tsv"
-    lines = (real_data / "cogs" / "gen.pre-2022-09.tsv").read_text().splitlines(keepends=True)
-    part.write_text("".join(lines[::200]), encoding="utf-8")
-    texts = list(texts_of(part))
+    texts = real_texts(shared_data, 400)
     wanted = NewTokenizer(kind=kind, size=600)
     new_tokenizer(wanted, texts, encoder_decoder=kind == "unigram").save_pretrained(tmp_path / "t")
-    tokenizer = load_tokenizer(tmp_path / "t")
+    tokenizer = tokenizer_of(tmp_path / "t")
     back = tokenizer.batch_decode(tokenizer(texts)["input_ids"], skip_special_tokens=True)
     assert back == texts
-    unknown = "Ein Tütchen"
-    ids = tokenizer(unknown, add_special_tokens=False)["input_ids"]
-    assert (tokenizer.decode(ids, skip_special_tokens=True) == unknown) is (kind != "unigram")
-
-
-def _failure_with(added: Iterable[dict[str, Any]], source: Path, target: Path) -> str | None:
-    """What the check says about a tokenizer that somebody put tokens into by hand."""
-    shutil.copytree(source, target)
-    file = target / "tokenizer.json"
-    document = json.loads(file.read_text(encoding="utf-8"))
-    document["added_tokens"] += added
-    file.write_text(json.dumps(document), encoding="utf-8")
-    return find_novel_failure(load_tokenizer(target))
-
-
-def _added(pattern: str, first: int, **flags: bool) -> list[dict[str, Any]]:
-    plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
-    return [
-        {"id": first + place, "content": pattern.format(token), **plain, **flags}
-        for place, token in enumerate(NOVEL_TOKENS)
-    ]
-
-
-def test_the_check_finds_the_traps_of_appendix_b(made: Any, tmp_path: Path) -> None:
-    source = made("unigram")[0]
-    first = len(load_tokenizer(source))
-    bare, spaced = _added("{}", first), _added(" {}", first)
-    assert "A farmer saw[w_0] ." in str(_failure_with(bare, source, tmp_path / "bare"))
-    assert "'[w_0]' is encoded as" in str(_failure_with(spaced, source, tmp_path / "spaced"))
-    # With both, space first, the authors' first remedy: the check allows two ids for a token.
-    both = (*spaced, *_added("{}", first + len(NOVEL_TOKENS)))
-    assert _failure_with(both, source, tmp_path / "both") is None
-    nothing = str(_failure_with((), source, tmp_path / "nothing"))
-    assert "[w_0] is not in the vocabulary (21 of 21 are missing)" in nothing
 
 
 @pytest.mark.parametrize(
-    ("flag", "message"),
+    ("family", "flags", "pattern", "message"),
     [
-        ("lstrip", "A farmer saw[w_0] ."),
-        ("rstrip", "[w_0]saw the parcel ."),
-        ("special", "special token, which lm-eval leaves out"),
+        ("unigram", {}, "{}", "A farmer saw[w_0] ."),
+        ("unigram", {}, " {}", "'[w_0]' is encoded as"),
+        ("byte_bpe", {"lstrip": True}, "{}", "A farmer saw[w_0] ."),
+        ("byte_bpe", {"rstrip": True}, "{}", "[w_0]saw the parcel ."),
+        ("byte_bpe", {"special": True}, "{}", "'[w_0]' is decoded as ''"),
+        ("byte_bpe", None, "", "[w_0] is not in the vocabulary (21 of 21 are missing)"),
+        ("byte_bpe", {}, "{}", ""),
     ],
 )
-def test_the_check_finds_wrong_flags(made: Any, tmp_path: Path, flag: str, message: str) -> None:
-    source = made("byte_bpe")[0]
-    added = _added("{}", len(load_tokenizer(source)), **{flag: True})
-    assert message in str(_failure_with(added, source, tmp_path / "model"))
-
-
-def test_clean_up_is_switched_off_where_it_removes_spaces(made: Any, tmp_path: Path) -> None:
-    shutil.copytree(made("unigram")[0], tmp_path / "model")
-    file = tmp_path / "model" / "tokenizer_config.json"
-    config = json.loads(file.read_text(encoding="utf-8"))
-    file.write_text(json.dumps(config | {"clean_up_tokenization_spaces": True}), encoding="utf-8")
-    assert "the parcel" in str(find_failure(load_tokenizer(tmp_path / "model"), ["the parcel ."]))
-    added = add_tokens(tmp_path / "model", tmp_path / "out", init="random")
-    assert [note for note in added.notes if "clean_up_tokenization_spaces" in note]
-    new = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text(encoding="utf-8"))
-    assert new == config | {"clean_up_tokenization_spaces": False}
-
-
-def test_lists_of_added_tokens_in_the_style_of_transformers_4_are_kept_up(
-    made: Any, tmp_path: Path
+def test_the_check_finds_the_traps_of_appendix_b(
+    made: Any, family: str, flags: dict[str, bool] | None, pattern: str, message: str
 ) -> None:
+    from tokenizers import AddedToken
+
+    tokenizer = tokenizer_of(made(family)[0])
+    if flags is not None:
+        kept = {"normalized": False, **flags}
+        special = kept.pop("special", False)
+        added = [AddedToken(pattern.format(one), special=special, **kept) for one in NOVEL_TOKENS]
+        tokenizer.add_tokens(added, special_tokens=special)
+    found = failure(tokenizer)
+    assert message in found and bool(found) == bool(message)
+
+
+def test_clean_up_is_switched_off(made: Any, tmp_path: Path) -> None:
     shutil.copytree(made("byte_bpe")[0], tmp_path / "model")
     file = tmp_path / "model" / "tokenizer_config.json"
     config = json.loads(file.read_text(encoding="utf-8"))
-    end = {"content": "<|endoftext|>", "normalized": False, "special": True}
-    old = config | {"added_tokens_decoder": {"0": end}}
-    file.write_text(json.dumps(old), encoding="utf-8")
-    (tmp_path / "model" / "added_tokens.json").write_text("{}", encoding="utf-8")
-    added = add_tokens(tmp_path / "model", tmp_path / "out", init="random")
-    new = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text(encoding="utf-8"))
-    listed = new["added_tokens_decoder"]
-    assert [listed[str(number)]["content"] for number in added.ids] == list(NOVEL_TOKENS)
-    assert listed["0"] == end
-    legacy = json.loads((tmp_path / "out" / "added_tokens.json").read_text(encoding="utf-8"))
-    assert list(legacy.items()) == list(zip(NOVEL_TOKENS, added.ids, strict=True))
+    file.write_text(json.dumps(config | {"clean_up_tokenization_spaces": True}), encoding="utf-8")
+    lossy = tokenizer_of(tmp_path / "model")
+    assert lossy.decode(lossy.encode("the parcel .")) == "the parcel."
+    add_tokens(tmp_path / "model", tmp_path / "out", init="random")
+    check_tokens(tmp_path / "out")
 
 
-def test_a_tokenizer_that_loses_text_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    families.make("wordpiece_uncased", tmp_path / "model")
-    with pytest.raises(OptionError, match=r"does not keep COGS's text: 'The farmer.*'the farmer"):
-        add_tokens(tmp_path / "model", tmp_path / "out", init="random")
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+def test_what_cannot_be_done_is_one_line_and_nothing_is_written(made: Any, tmp_path: Path) -> None:
+    source, novel = made("byte_bpe")
+    for family, message in (
+        ("wordpiece", "no exact round trip with novel tokens: 'The farmer"),
+        ("wordpiece_uncased", "no exact round trip"),
+    ):
+        families.make(family, tmp_path / "sources" / family)
+        with pytest.raises(OptionError, match=message):
+            add_tokens(tmp_path / "sources" / family, tmp_path / "out", init="random")
+    broken = tmp_path / "sources" / "broken"
+    shutil.copytree(source, broken)
+    (broken / "model.safetensors").write_bytes(b"x")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("")
+    for model, out, init, message in (
+        (broken, "out", "random", "cannot load it"),
+        (Path("t5-base"), "out", "random", "t5-base is not a folder.*none is downloaded"),
+        (novel, "out", "random", "has novel tokens already"),
+        (source, "full", "random", "is not empty"),
+        (source, "full/file/out", "random", "cannot write"),
+        (source, "out", "mean", "no initialisation 'mean'; use random, average, unused"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            add_tokens(model, tmp_path / out, init=init)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "sources"]
 
 
-def test_tokens_are_not_added_twice(made: Any, tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"has \[w_0\] already"):
-        add_tokens(made("llama")[1], tmp_path / "out", init="random")
-
-
-def test_a_name_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    for call in (check_tokens, lambda model: add_tokens(model, tmp_path / "out", init="random")):
-        with pytest.raises(OptionError, match=r"t5-base is not a folder.*not downloaded"):
-            call(Path("t5-base"))
-    with pytest.raises(OptionError, match="no tokenizer can be loaded"):
-        check_tokens(tmp_path)
-
-
-def test_a_file_for_the_check_must_be_cogss(made: Any, tmp_path: Path) -> None:
-    out = made("byte_bpe")[1]
-    with pytest.raises(DataError, match="cannot be read"):
-        check_tokens(out, tmp_path / "absent.tsv")
-    (tmp_path / "words.txt").write_text("one\tform\nword\n", encoding="utf-8")
-    with pytest.raises(DataError, match="line 2 has one column"):
-        check_tokens(out, tmp_path / "words.txt")
-    (tmp_path / "lossy.tsv").write_text("Lina  saw a cobra .\tA\u0301\ttype\n", encoding="utf-8")
-    words = replacements(TOKENS)
-    texts = list(texts_of(tmp_path / "lossy.tsv"))
-    assert {f"{words['Lina']} saw a {words['cobra']} .", "Lina saw a cobra ."} < set(texts)
-    assert len(texts) == 7, "six lexicons, and a form without a key word"
-    with pytest.raises(OptionError, match="is decoded as"):
-        check_tokens(made("wordpiece")[1], tmp_path / "lossy.tsv")
-
-
-def test_the_commands(made: Any, tmp_path: Path) -> None:
-    app = typer.Typer()
-    app.command("add-tokens")(cogs.add_tokens)
-    app.command("check-tokens")(cogs.check_tokens)
+def test_the_command(made: Any, cli: Callable[..., Any], tmp_path: Path) -> None:
     source, out = str(made("unigram")[0]), str(tmp_path / "out")
-    arguments = ["--model", source, "--init", "unused", "--out", out]
-    result = CliRunner().invoke(app, ["add-tokens", *arguments], catch_exceptions=False)
-    assert "[w_0] to [w_20] have the ids 102 to 122; unused embeddings" in result.output
-    assert f"{len(OLD_TEXTS) + 210} texts came back exactly" in result.output
-    result = CliRunner().invoke(app, ["check-tokens", "--model", out], catch_exceptions=False)
-    assert "each novel token is one token" in result.output
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OptionError])
-def test_an_interruption_leaves_nothing(
-    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
-) -> None:
-    def stop(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(tokens_module, "write_weights", stop)
-    with pytest.raises(error):
-        add_tokens(made("byte_bpe")[0], tmp_path / "new" / "out", init="random")
-    assert not list((tmp_path / "new").iterdir())
+    done = cli("cogs", "add-tokens", source, "--init", "unused", "-o", out)
+    assert "[w_0] to [w_20] are 102 to 122; unused embeddings" in done.stdout, done.stderr
+    assert f"{len(NOTATION)} texts came back exactly" in done.stdout
+    done = cli("cogs", "add-tokens", out, "--check")
+    assert "each novel token is one token" in done.stdout
+    done = cli("cogs", "add-tokens", source, "--check")
+    assert done.returncode == 1 and "is not in the vocabulary" in done.stderr
+    done = cli("cogs", "add-tokens", source)
+    assert done.returncode == 1 and "give --output, or --check" in done.stderr
