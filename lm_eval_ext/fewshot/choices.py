@@ -55,10 +55,12 @@ class Choice:
         sample: Its id.
         picked: In the order of picking; a prompt that shows them in this order shows the
             best first where a selection ranks.
+        uncovered: Features of the sample that none of them has, where a benchmark covers them.
     """
 
     sample: str
     picked: tuple[Picked, ...]
+    uncovered: tuple[str, ...] = ()
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -121,9 +123,9 @@ class Picking:
         self.picked.append(Picked(item.id, why))
         return True
 
-    def choice(self) -> Choice:
+    def choice(self, uncovered: Iterable[str] = ()) -> Choice:
         """Returns what has been picked."""
-        return Choice(self.sample.id, tuple(self.picked))
+        return Choice(self.sample.id, tuple(self.picked), tuple(sorted(uncovered)))
 
 
 _BYTES = 8

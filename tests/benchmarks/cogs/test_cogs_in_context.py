@@ -47,7 +47,7 @@ def asked(task: Any, limit: int | None = None) -> dict[str, str]:
 KEY_WORDS = frozenset(mini.items())
 
 
-def constructions(sentence: str, form: str) -> set[str]:
+def constructions(sentence: str, form: str) -> set[str]:  # noqa: PLR0912
     """What docs/benchmarks/cogs.md calls constructions, read from the logical form."""
     read = parse(form)
     if read.name is not None or read.binders:
