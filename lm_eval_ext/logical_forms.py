@@ -147,9 +147,10 @@ def _renaming_exists(
             one: numbers.setdefault((colour, frozenset(places[one].items())), len(numbers))
             for one, colour in colours.items()
         }
-        if len(numbers) == len(set(colours.values())):
+        stable = len(numbers) == len(set(colours.values()))
+        colours = refined  # numbered from 0, so that -1 is a new colour below
+        if stable:
             break
-        colours = refined
     classes = defaultdict[int, tuple[list[str], list[str]]](lambda: ([], []))
     for (side, variable), colour in colours.items():
         classes[colour][side].append(variable)

@@ -116,5 +116,5 @@ def test_the_instruction_is_true_of_every_form() -> None:
         assert definite == sorted(definite, reverse=True)
         words = doc["sentence"].split()
         for atom in atoms:
-            positions = [int(text[2:]) for kind, text in atom.terms if kind == "variable"]
+            positions = [int(one[4:]) for one in atom.terms if one.startswith("x _ ")]
             assert all(0 <= position < len(words) for position in positions)
