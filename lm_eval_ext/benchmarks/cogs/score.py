@@ -1,7 +1,7 @@
 """Exact match and equivalence of logical forms.
 
 ``exact_match`` compares whole logical forms (paper, section 3), after
-:func:`~lm_eval_ext.benchmarks.cogs.forms.normalise` of whitespace. ``equivalent`` is ours: it also
+:func:`~lm_eval_ext.logical_forms.normalise` of whitespace. ``equivalent`` is ours: it also
 accepts another order of conjuncts and other variable numbers.
 """
 
