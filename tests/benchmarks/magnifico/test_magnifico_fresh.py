@@ -83,12 +83,6 @@ def test_a_seed_decides(corpus: Corpus, fresh: Corpus) -> None:
     )
 
 
-def test_dialogues_have_no_say_in_the_words(shared_data: Path, fresh: Corpus) -> None:
-    without = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
-    drawn = with_fresh_words(without, 11, ["CREATE TABLE boat (keel TEXT)"])
-    assert foreign(drawn) == foreign(fresh)
-
-
 def test_words_of_the_schema_are_refused(corpus: Corpus, fresh: Corpus) -> None:
     schemas = [f"CREATE TABLE {word}s (x)" for word in foreign(fresh).values()]
     drawn = foreign(with_fresh_words(corpus, 11, schemas))

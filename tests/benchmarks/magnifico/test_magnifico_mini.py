@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from lm_eval_ext.benchmarks.magnifico import corpora, mini, prompt
-from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, PLACEHOLDER, Corpus, Example
-from lm_eval_ext.lexicon.words import is_english
+from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, PLACEHOLDER, Corpus
 from lm_eval_ext.sql import SEMANTICS, Executor
 from lm_eval_ext.sql.mutants import mutants
 from lm_eval_ext.sql.schema import read_schema
@@ -64,25 +63,6 @@ def test_its_size() -> None:
     assert len({e.id for e in EVERY}) == len(EVERY)
 
 
-def test_the_forms_of_a_template_pair_up() -> None:
-    templates: dict[str, dict[str, Example]] = {}
-    for example in EVERY:
-        templates.setdefault(example.template, {})[example.form] = example
-    for template, by_form in templates.items():
-        names = by_form[BASE].interpretations
-        assert set(by_form) == {BASE, *CONTENT.interpretations[names[0]].forms}, template
-        assert len({(e.db_id, e.query, e.interpretations) for e in by_form.values()}) == 1
-        assert len({e.question for e in by_form.values()}) == len(by_form)
-        for example in by_form.values():
-            if example.form == BASE:
-                continue
-            swapped = example.question
-            for name in names:
-                forms = CONTENT.interpretations[name].forms
-                swapped = swapped.replace(forms[example.form], forms["plausible"])
-            assert swapped == by_form["plausible"].question
-
-
 def test_a_question_holds_its_own_form_once_and_no_other() -> None:
     for example in EVERY:
         own = () if example.form == BASE else example.interpretations
@@ -90,35 +70,6 @@ def test_a_question_holds_its_own_form_once_and_no_other() -> None:
         held = {form: _holds(example.question, form) for form in FORMS}
         assert {form: n for form, n in held.items() if n} == wanted, example.id
         assert not any(_holds(example.query, form) for form in FORMS)
-
-
-def test_no_form_stands_in_a_schema_a_row_or_a_meaning() -> None:
-    scripts = [text for name, text in mini.embedded().items() if name.endswith(".sql")]
-    for text in (*scripts, *(one.meaning for one in CONTENT.interpretations.values())):
-        assert not [form for form in FORMS if form in text.lower()]
-
-
-def test_words_are_english_but_for_the_foreign_ones() -> None:
-    for one in CONTENT.interpretations.values():
-        for form, word in one.forms.items():
-            if form == "foreign":
-                assert not is_english(word)
-                # Syllables of at most two consonants before and after a vowel.
-                assert re.fullmatch(r"(?:[^aeiou\W]{1,2}[aeiou]){2}[^aeiou\W]{0,2}|"
-                                    r"[^aeiou\W]{1,2}[aeiou][^aeiou\W]{1,4}[aeiou][^aeiou\W]{0,2}",
-                                    word)  # fmt: skip
-            else:
-                assert all(map(is_english, word.split()))
-    assert len(FORMS) == sum(len(one.forms) for one in CONTENT.interpretations.values())
-
-
-def test_questions_are_sentences() -> None:
-    for example in EVERY:
-        assert re.fullmatch(r"[A-Z][^\n]*[.?]", example.question), example.question
-        assert "  " not in example.question
-        assert not set("{}") & set(example.question)
-        wrong = r"\b[Aa] [aeiou]|\b[Aa]n [^aeiou]"
-        assert not re.search(wrong, example.question), example.question
 
 
 def test_databases_are_sound(corpus: Corpus) -> None:
@@ -177,18 +128,6 @@ def test_golds_give_rows_and_no_mutant_gives_the_same(corpus: Corpus) -> None:
             ties = [miss for miss, told in zip(misses, told_apart, strict=True) if not told]
             assert not ties, semantics
     assert len(misses) > 400
-
-
-def test_dialogues_are_those_of_two_interpretations() -> None:
-    asked = {
-        (e.interpretations[0], e.db_id)
-        for e in (*CONTENT.examples, *HELD_OUT)
-        if e.interpretations[0] in {name for name, _, _ in CONTENT.dialogues}
-    }
-    assert len({name for name, _ in asked}) == 2
-    assert set(CONTENT.dialogues) == {
-        (name, form, db) for name, db in asked for form in (BASE, *NOVEL)
-    }
 
 
 @pytest.mark.parametrize("key", CONTENT.dialogues, ids=IDS)

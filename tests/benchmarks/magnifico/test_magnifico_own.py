@@ -152,12 +152,6 @@ def test_a_row_may_only_define_a_word(tmp_path: Path, database: Path) -> None:
     assert [text.count("refers to") for text in prompts] == [0, 2]
 
 
-def test_a_plus_in_the_name_of_a_word_is_a_name(tmp_path: Path, database: Path) -> None:
-    corpus = own.read(write(tmp_path, HEADER, ROW.replace("tall\t", "tall+\t", 1)), database)
-    assert set(corpus.interpretations) == {"tall+"}
-    assert not corpus.combinations
-
-
 TALK = """User1: Hello.
 
 User2: Hello.
@@ -262,13 +256,3 @@ def test_missing_files_are_named(tmp_path: Path, database: Path) -> None:
         own.read(write(tmp_path, HEADER, ROW), tmp_path / "nowhere.sqlite")
     with pytest.raises(DataError, match=r"mine\.tsv:2: no database; add a column db_id"):
         own.read(write(tmp_path, HEADER, ROW), tmp_path)
-
-
-def test_the_digest_is_that_of_the_content(tmp_path: Path, database: Path) -> None:
-    file = write(tmp_path, HEADER, ROW)
-    before = own.digest(own.read(file, database).databases)
-    assert before == own.digest(own.read(file, database).databases)
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("INSERT INTO mast VALUES ('mizzen', 21)")
-        connection.commit()
-    assert own.digest(own.read(file, database).databases) != before

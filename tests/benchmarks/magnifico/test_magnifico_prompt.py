@@ -81,14 +81,6 @@ def test_a_table_has_its_statement_and_a_comment_block(database: Database) -> No
     assert quay == QUAY
 
 
-def test_null_is_none_and_values_are_pythons(database: Database) -> None:
-    text = blocks(with_script(database))[0]
-    assert "Ida\tNone\n" in text
-    assert "\\n" not in text
-    assert "two\nlines\t7.0\n" in text
-    assert "b'\\x00z'" in text
-
-
 def test_a_script_is_split_at_every_semicolon(database: Database) -> None:
     schema = "CREATE TABLE crane (name TEXT DEFAULT ';', lifts REAL);"
     database.path.with_name("schema.sql").write_text(schema, encoding="utf-8")
@@ -171,19 +163,6 @@ def test_the_middle_is_after_half_of_the_tables_rounded_down(tables: int, before
     assert parts[: tables + 1] == [*BLOCKS[:before], "w means m.", *BLOCKS[before:tables]]
 
 
-def test_two_descriptions_share_a_line() -> None:
-    both = ["w means m.", "v means n."]
-    made = prompt.for_question(["T1"], "which?", descriptions=both)
-    assert made == f"T1\n\n{INSTRUCTION}\n\n-- w means m. v means n.\n\n-- which?\nSELECT"
-
-
-def test_a_description_precedes_solved_examples() -> None:
-    shown = [Example("t", ("i",), "plausible", "db", "q1", "select 1")]
-    made = prompt.for_question(["T1"], "which?", descriptions=["w means m."], support=shown)
-    middle = "-- w means m.\n\n-- q1\nselect 1"
-    assert made == f"T1\n\n{INSTRUCTION}\n\n{middle}\n\n-- which?\nSELECT"
-
-
 def test_a_dialogue_goes_on_with_the_schema_and_the_question() -> None:
     made = prompt.in_dialogue("User1: Hm.\n\nUser2: Ah.\n", ["T1", "T2"], "which?")
     assert made == (
@@ -234,12 +213,3 @@ def test_text_that_is_not_utf_8_is_shown(database: Database) -> None:
 def test_a_phrase_is_called_one() -> None:
     assert prompt.description("w", "m") == "The word 'w' refers to m."
     assert prompt.description("two words", "m") == "The phrase 'two words' refers to m."
-
-
-def test_descriptions_are_one_line_each() -> None:
-    for interpretation in corpora.interpretations().values():
-        for form in interpretation.forms.values():
-            line = prompt.description(form, interpretation.meaning)
-            assert line.count("\n") == 0
-            assert line.endswith(".")
-            assert not line.endswith("..")

@@ -79,19 +79,6 @@ def test_base_examples_pair_by_gold_query(corpus: Corpus) -> None:
     assert len({one.id for one in corpus.examples}) == len(corpus.examples)
 
 
-def test_all_forms_of_a_template_share_gold_and_database(corpus: Corpus) -> None:
-    asked: dict[str, set[tuple[str, str]]] = {}
-    for one in (*corpus.examples, *corpus.combinations):
-        asked.setdefault(one.template, set()).add((one.db_id, one.query))
-    assert {len(both) for both in asked.values()} == {1}
-
-
-def test_golds_are_those_of_all_examples(corpus: Corpus) -> None:
-    golds = corpus.golds()
-    assert sum(map(len, golds.values())) == 1080
-    assert all(list(queries) == sorted(set(queries)) for queries in golds.values())
-
-
 WHOLE = "ID\tQuestion\tParse\n0\tdb: what: now? | t : a\tselect a from t\n"
 
 

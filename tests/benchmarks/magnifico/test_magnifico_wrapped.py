@@ -15,7 +15,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lm_eval_ext.benchmarks.magnifico.extract import MAX_CHARS, query_of
+from lm_eval_ext.benchmarks.magnifico.extract import query_of
 from lm_eval_ext.benchmarks.magnifico.sql_text import parses
 
 pytestmark = pytest.mark.slow
@@ -31,25 +31,6 @@ def test_cases(case: dict[str, str | None]) -> None:
     found = query_of(str(case["answer"]))
     assert found == case["expected"]
     assert found is None or query_of(found) == found
-
-
-def test_both_rates() -> None:
-    """Of the whole table, and of every query below with everything around it that may be there."""
-    reasons = [case["why"] for case in CASES]
-    assert len(reasons) == len(set(reasons))
-    rates = {}
-    for family, cases in FAMILIES.items():
-        right = [query_of(str(case["answer"])) == case["expected"] for case in cases]
-        rates[f"table, {family}"] = (sum(right), len(right))
-    wrapped = [query_of(around(query)) == query for query in QUERIES for around in AROUND.values()]
-    rates["queries with something around"] = (sum(wrapped), len(wrapped))
-    bare = [query_of(query) == query for query in (*QUERIES, *WRONG)]
-    rates["queries alone, valid or not"] = (sum(bare), len(bare))
-    for what, (right_ones, all_ones) in rates.items():
-        print(f"{what}: {right_ones} of {all_ones} ({right_ones / all_ones:.1%})")  # noqa: T201
-    assert len(FAMILIES["found"]) >= 60
-    assert len(FAMILIES["kept"]) >= 40
-    assert all(right_ones == all_ones for right_ones, all_ones in rates.values()), rates
 
 
 # --- every query with everything around it -----------------------------------------------------
@@ -150,18 +131,6 @@ def test_a_valid_query_comes_back_unchanged(query: str) -> None:
     assert query_of(query) == query
 
 
-@pytest.mark.parametrize("name", [name for name in AROUND if name.startswith("JSON")])
-@given(quiet)
-def test_a_valid_query_comes_back_from_json(name: str, query: str) -> None:
-    assert query_of(AROUND[name](query)) == query
-
-
-@pytest.mark.parametrize("name", ["parentheses", "two parentheses", "reasoning", "a label"])
-@given(quiet)
-def test_a_valid_query_comes_back_from_what_is_around_it(name: str, query: str) -> None:
-    assert query_of(AROUND[name](query)) == query
-
-
 PIECES = [
     "SELECT ", "select ", "with this, ", "name", " FROM boat", " This returns the names", "\n",
     ". ", "(", ")", '{"sql": "', '"}', '\\"', "\\", '["', ", ", ": ", "<reasoning>", "'",
@@ -175,22 +144,6 @@ PIECES = [
 @example("select a from b, with this, select name FROM boat It's the end.")
 def test_any_answer_gives_what_gives_itself(answer: str) -> None:
     found = query_of(answer)
-    assert found is None or query_of(found) == found
-
-
-@pytest.mark.parametrize(
-    "piece",
-    ["(", "((SELECT ", ")", "\n(SELECT a FROM b", ":(SELECT a FROM b)", '"', '\\"', "{", '{"',
-     '{"a":', '{"sql":"SELECT ', '["', '{"a":"{\\"a\\":\\"', "}", "[[", "<think>", "</reasoning>",
-     "<think></think>", "<thought>SELECT a FROM b</thought>", "SELECT a FROM b This is the ",
-     "SELECT a FROM b\nthe the the ", ". This is the", ", select a from b", "x, with t as (select ",
-     "a select a from b. It is the ", "SELECT a FROM b. A", '```json\n{"a": "', "The the ",
-     "\\u00"],
-)  # fmt: skip
-def test_hostile_text_is_read_to_its_end(piece: str) -> None:
-    """In a few seconds; a cost that is not linear would take hours."""
-    text = piece * (MAX_CHARS // len(piece))
-    found = query_of(text)
     assert found is None or query_of(found) == found
 
 
