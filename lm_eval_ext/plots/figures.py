@@ -189,7 +189,7 @@ class Figure:
         base = alt.Chart().encode(y=alt.Y(f"{about.lines}:N", sort=sort, axis=axis))
         if self.chance is not None:
             dotted = alt.Chart().mark_rule(strokeDash=[2, 3], color=theme.muted)
-            yield dotted.encode(x=alt.X("chance:Q"))
+            yield dotted.encode(x="chance:Q")
         if self.ends[0] < 0:
             yield alt.Chart().mark_rule(color=theme.muted).encode(x=alt.datum(0))
         if about.joined:
