@@ -52,6 +52,8 @@ def run(
         return _written(rendered_seeds(rows, format_), out), ""
     report = _compared(paths, named, between, settings)
     refused = "; ".join(map(str, report.refused))
+    if not report.figures and not report.refused:
+        raise OptionError("no document has what is asked for; results of older versions lack parts")
     if not report.figures:
         signatures = report.refused[0].signatures.items()
         raise DataError(f"{refused} ({'; '.join(f'{name}: {text}' for name, text in signatures)})")

@@ -9,7 +9,7 @@ from made_runs import compared, results_in
 
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.compare.comparison import Settings
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.names import BENCHMARK
 from lm_eval_ext.results.table import samples_file
 
@@ -84,6 +84,19 @@ def test_samples_that_do_not_give_the_value_offer_no_test(
     found = compared(changed(raised), runs / "poor", tasks="lieder_mini")
     assert found["pairs"] == []
     assert {row["note"] for row in found["figures"]} == {"no document has a value in all runs"}
+
+
+def test_samples_without_the_part_are_one_line(changed: Callable[..., Path]) -> None:
+    """Of an older version, whose rows lack a facet."""
+
+    def without(number: int, row: dict[str, Any]) -> dict[str, Any]:
+        for one in row["rows"]:
+            del one["family"]
+        return row
+
+    folder = changed(edit_row=without)
+    with pytest.raises(OptionError, match="no document has what is asked for"):
+        run([folder, folder], Settings(by="family"), tasks="lieder_mini")
 
 
 def test_missing_and_broken_samples_are_named(changed: Callable[..., Path], runs: Path) -> None:
