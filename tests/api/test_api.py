@@ -112,7 +112,7 @@ def test_saved_scores_are_read_like_a_run(documents: list[dict[str, Any]], tmp_p
         ("zzz", {}, "no task 'zzz'; lm-eval-ext tasks lists all"),
         ("lieder", {}, "it is a group: name one of lieder_base, lieder_diff, lieder_two"),
         (TASK, {"cog_seed": 7}, "cog_seed"),
-        (TASK, {"cogs_seed": 7}, "cogs_seed is only for the lexicon fresh"),
+        (TASK, {"cogs_seed": 7}, "seed is only for the lexicon fresh"),
     ],
 )
 def test_what_cannot_be_loaded(task: str, options: dict[str, Any], message: str) -> None:
