@@ -245,10 +245,10 @@ def test_ones_own_database_needs_a_file_and_no_code(
         ({"magnifico_sed": 1}, "unknown metadata key magnifico_sed"),
         ({"magnifico_seed": "x"}, "magnifico_seed='x'"),
         ({"magnifico_forms": "nonsense"}, "magnifico_forms.0: Input should be"),
-        ({"magnifico_file": "my.tsv"}, "has its own databases and examples"),
+        ({"magnifico_file": "my.tsv"}, "magnifico_mini has its own databases"),
         ({"magnifico_corpus": "own", "magnifico_databases": "no.sqlite", "magnifico_file": "no"},
          "magnifico_databases='no.sqlite' does not exist"),
-        ({"magnifico_corpus": "min"}, "magnifico_corpus is 'min'; use published, mini, own"),
+        ({"magnifico_corpus": "min"}, "magnifico_corpus: Input should be 'published', 'mini' or 'own'"),
     ],
 )  # fmt: skip
 def test_options_are_checked_when_documents_are_loaded(
