@@ -248,7 +248,7 @@ def test_ones_own_database_needs_a_file_and_no_code(
         ({"magnifico_file": "my.tsv"}, "magnifico_mini has its own databases"),
         ({"magnifico_corpus": "own", "magnifico_databases": "no.sqlite", "magnifico_file": "no"},
          "magnifico_databases='no.sqlite' does not exist"),
-        ({"magnifico_corpus": "min"}, "magnifico_corpus: Input should be 'published', 'mini' or 'own'"),
+        ({"magnifico_corpus": "min"}, "magnifico_corpus: Input should be 'published', 'mini'"),
     ],
 )  # fmt: skip
 def test_options_are_checked_when_documents_are_loaded(
