@@ -98,7 +98,7 @@ def test_all_of_mini_runs_with_a_tiny_model(
         assert len(done.samples(task)) == 3
         assert done.results()["n-samples"][task] == {"original": 24, "effective": 3}
         assert set(figures(done, task)) >= {"micro_f1", "recipe_mean_f1", "recipe_exact_match"}
-    shown = cli("show", str(done.output))
+    shown = cli("show", str(done.output), "--tasks", "diner_mini_name")
     assert shown.returncode == 0, shown.stderr
     assert "micro_f1" in shown.stdout
     assert "|glossary:" in cli("show", str(done.output), "--signatures").stdout
