@@ -190,6 +190,7 @@ class Card(_Strict):
         metrics: What lm-eval's results name, by name: ``measure`` or ``measure/part``. The first
             that a task has is its headline; lm-eval prints them in alphabetical order, so this
             is theirs.
+        headlines: Metrics that are preferred as headlines, where the first is not the right one.
         words: Of values of facets, for readers, where the value does not say it.
         representative: Tasks; the first that results have stands for the benchmark.
         trial: What ``--limit`` takes.
@@ -206,6 +207,7 @@ class Card(_Strict):
     facets: dict[str, str]
     measures: dict[str, Measure]
     metrics: dict[str, Metric]
+    headlines: tuple[str, ...] = ()
     words: dict[str, str] = {}
     representative: tuple[str, ...]
     trial: Trial | None = None
@@ -244,7 +246,7 @@ class Card(_Strict):
     def headline_of(self, metrics: Iterable[str]) -> str:
         """The one metric that stands for a task with these metrics; "" if it has none."""
         there = set(metrics)
-        return next((name for name in self.metrics if name in there), "")
+        return next((name for name in (*self.headlines, *self.metrics) if name in there), "")
 
     def title_of(self, metric: str) -> str:
         """A metric in words: ``Relative performance, foreign``."""

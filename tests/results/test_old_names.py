@@ -92,10 +92,11 @@ def rows_of(run: str, task: str) -> Any:
     )
 
 
-@pytest.mark.parametrize("run", FIGURES)
+@pytest.mark.parametrize("run", [run for run in FIGURES if "_icl_" not in run])
 def test_every_old_metric_is_a_question_with_the_same_value_and_interval(
     run: str, request: pytest.FixtureRequest
 ) -> None:
+    """COGS in context asks other prompts since 1.3; its names are those of the other COGS runs."""
     if not run.startswith("mini/"):
         request.getfixturevalue("real_data")
     task = FIGURES[run]["task"]

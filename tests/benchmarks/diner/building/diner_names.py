@@ -1,27 +1,13 @@
 """Dish names for tests of the split: real ones where available, and random ones."""
 
-import importlib.util
 import json
 import random
 from pathlib import Path
-from types import ModuleType
+
+import diner_corpus
 
 from lm_eval_ext.benchmarks.diner.build.tmcd import Names
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary, clean_name
-
-ROOT = Path(__file__).resolve().parents[4]
-
-
-def corpus_script() -> ModuleType:
-    """The generator of synthetic corpora, which is a script."""
-    spec = importlib.util.spec_from_file_location(
-        "diner_corpus", ROOT / "bench" / "diner_corpus.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def real(folder: Path) -> Names:
@@ -37,9 +23,8 @@ def real(folder: Path) -> Names:
 
 def synthetic(recipes: int, seed: int = 0) -> Names:
     """The names that recur in a synthetic corpus and parse."""
-    script = corpus_script()
-    known, _ = script.dishes(recipes, random.Random(seed))
-    return parsed(known, Glossary.of(script.glossary()))
+    known, _ = diner_corpus.dishes(recipes, random.Random(seed))
+    return parsed(known, Glossary.of(diner_corpus.glossary()))
 
 
 def parsed(titles: list[str], glossary: Glossary) -> Names:

@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from diner_names import corpus_script
+import diner_corpus
 
 DISHES, EACH = 80, 25
 SHORT, REPEATS = 2, 3
@@ -34,7 +34,7 @@ def recipes(seed: int = 0) -> list[dict[str, Any]]:
     - UNPARSED names with a word that no glossary has, 20 times each; RARE names 19 times;
     - SINGLE titles that stand once, and UNTITLED recipes without a Chinese title.
     """
-    script, rng = corpus_script(), random.Random(seed)
+    script, rng = diner_corpus, random.Random(seed)
     names: dict[str, None] = {}
     while len(names) < DISHES + RARE:
         names[script.name(rng)] = None
@@ -66,7 +66,7 @@ def write(path: Path, found: list[dict[str, Any]]) -> Path:
 
 def glossary(path: Path) -> Path:
     """Writes the glossary under which the names parse."""
-    path.write_text(json.dumps(corpus_script().glossary(), ensure_ascii=False), encoding="utf-8")
+    path.write_text(json.dumps(diner_corpus.glossary(), ensure_ascii=False), encoding="utf-8")
     return path
 
 
