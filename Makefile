@@ -8,7 +8,7 @@ DEMO := .demo
 DEMO_TASKS := lieder_mini,magnifico_mini,cogs_mini,conceptual_mini,diner_mini
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-model test test-fast bench lint format docs docs-update clean
+.PHONY: help install demo test test-all test-fast bench lint format docs docs-update clean
 
 help: ## Print this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -55,7 +55,10 @@ demo: demo-model ## Train two tiny models, evaluate them on what is embedded, ma
 
 PYTEST := $(BIN)/python -m pytest -n auto
 
-test: $(VENV)/installed ## Run the whole test suite.
+test: $(VENV)/installed ## Run the tests, but not those that take half a minute each.
+	$(PYTEST) -m "not long"
+
+test-all: $(VENV)/installed ## Run the whole test suite.
 	$(PYTEST)
 
 test-fast: $(VENV)/installed ## Run the tests that take no process of their own and no seconds.

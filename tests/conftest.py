@@ -71,6 +71,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         fixtures = set(getattr(item, "fixturenames", ()))
         if fixtures & STARTS_PROCESSES:
             item.add_marker(pytest.mark.e2e)
+        if fixtures & LONGEST:
+            item.add_marker(pytest.mark.long)
         if fixtures & (LONGEST | ONE_WORKERS):
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("xdist_group") is None and (name := _made_once(item)):

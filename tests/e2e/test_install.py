@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support import small_lm_eval
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[2]
 PURELIB = Path(sysconfig.get_paths()["purelib"])

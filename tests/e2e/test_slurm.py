@@ -16,7 +16,7 @@ from lm_eval_ext.runs.job import SILENT
 from lm_eval_ext.runs.model_files import Resources
 from lm_eval_ext.runs.run import Work, prepare
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("slurm")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("slurm"), pytest.mark.long]
 
 Submitted = Callable[..., "subprocess.CompletedProcess[str]"]
 LONG_S = 600

@@ -158,6 +158,7 @@ def test_a_score_is_named_for_what_it_is_of_a_sample(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_thirty_models_on_forty_tasks(tmp_path: Path) -> None:
     """All there, and small enough to be sent; bench/leaderboard.py measures it at full size."""

@@ -154,6 +154,7 @@ TINY = {"cogs_tiny": 24, "cogs_tiny_causal": 24, "cogs_tiny_pretrained": 24, "di
 """Recipes with their batches."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TINY)
 def test_tiny_recipes_resume_in_every_pass(

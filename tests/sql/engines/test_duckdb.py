@@ -73,6 +73,7 @@ def test_the_cases_are_many_and_say_each_thing_once() -> None:
     assert len({case.name for case in DUCKDB}) == len(DUCKDB)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", DUCKDB, ids=lambda case: case.name)
 def test_hostile_query(case: Case, executor: Executor, impatient: Executor, people: Path) -> None:
     executor = impatient if case.can_be_late else executor
@@ -99,6 +100,7 @@ HUNGRY = [
 ]
 
 
+@pytest.mark.long
 def test_a_verdict_does_not_depend_on_what_ran_before(people: Path) -> None:
     limits = Limits(timeout_s=120, max_memory_bytes=192 * MIB)
 

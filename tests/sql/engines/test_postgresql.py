@@ -152,6 +152,7 @@ def test_the_cases_are_many_and_say_each_thing_once() -> None:
     assert len({case.name for case in POSTGRESQL}) == len(POSTGRESQL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", POSTGRESQL, ids=lambda case: case.name)
 def test_hostile_query(case: Case, executor: Executor, impatient: Executor, server: Server) -> None:
     executor = impatient if case.can_be_late else executor
