@@ -51,26 +51,30 @@ def align(
     signatures = {name: results.signature(task) for name, results in runs.items()}
     _check_signatures(signatures, FREE | SETTINGS if across_settings else FREE)
     found = {name: read(results, task) for name, results in runs.items()}
-    asked = {
-        name: table.drop_duplicates([FILTER, DOCUMENT]).set_index([FILTER, DOCUMENT])
-        for name, table in found.items()
-    }
-    first, *others = asked
-    for name in others:
-        columns = ["prompt", "target"]
-        both = asked[first][columns].join(asked[name][columns].add_suffix("_2"), how="inner")
-        if not len(both):
+    asked = {name: _asked(table) for name, table in found.items()}
+    (first, one), *others = asked.items()
+    for name, two in others:
+        both = [key for key in one if key in two]
+        if not both:
             raise RefusedError(f"{task}: {first} and {name} share no document", signatures)
-        for column, what in (("target", "right answers"), ("prompt", "prompts")):
-            differ = both[both[column] != both[f"{column}_2"]]
-            if len(differ) and not (across_settings and column == "prompt"):
-                document = differ.index[0][1]
+        for place, what in enumerate(("right answers", "prompts")):
+            differ = [key[1] for key in both if one[key][place] != two[key][place]]
+            if differ and not (across_settings and what == "prompts"):
                 raise RefusedError(
                     f"{task}: {first} and {name} had different {what} for the same document "
-                    f"(doc_hash {document[:12]}…)",
+                    f"(doc_hash {differ[0][:12]}…)",
                     {first: signatures[first], name: signatures[name]},
                 )
     return found
+
+
+def _asked(table: "DataFrame") -> dict[tuple[str, str], tuple[str, str]]:
+    """By filter and document, the right answer and the prompt."""
+    keys, values = (
+        zip(*(table[name].tolist() for name in names), strict=True)
+        for names in ((FILTER, DOCUMENT), ("target", "prompt"))
+    )
+    return dict(zip(keys, values, strict=True))
 
 
 def align_tasks(

@@ -102,13 +102,13 @@ def _digest_of_prompts(sample: Sample) -> str:
         for text in _values(arguments)
         if isinstance(text, str)
     ]
-    together = json.dumps([sample["prompt_hash"], texts], ensure_ascii=True)
-    return hashlib.sha256(together.encode()).hexdigest()
+    together = "\0".join([str(sample["prompt_hash"]), *texts])
+    return hashlib.sha256(together.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _values(found: Any) -> Iterable[Any]:
     """Of what lm-eval has as a sequence, and writes as an object."""
-    return found.values() if isinstance(found, Mapping) else found
+    return found.values() if isinstance(found, dict) else found
 
 
 def samples_file(results: ResultsFile, task: str) -> Path:

@@ -18,6 +18,7 @@ errors, too narrow or lead it out of the legal range. Here
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -98,27 +99,34 @@ def mean_estimate(scores: Iterable[tuple[float, str]]) -> Estimate | None:
     Sums are exact, so the order of the documents, which varies between ranks, changes nothing.
     """
     pairs = list(scores)
-    mean = math.fsum(score for score, _ in pairs) / len(pairs) if pairs else 0.0
-    deviations: dict[str, list[float]] = {}
-    for score, cluster in pairs:
-        deviations.setdefault(cluster, []).append(score - mean)
-    count, groups = len(pairs), len(deviations)
+    sizes = Counter([cluster for _, cluster in pairs])
+    count, groups = len(pairs), len(sizes)
     if groups < 2:  # noqa: PLR2004
         return None
-    squared = math.fsum(math.fsum(own) ** 2 for own in deviations.values())
+    mean = math.fsum([score for score, _ in pairs]) / count
+    squares = [(score - mean) ** 2 for score, _ in pairs]
+    squared = total = math.fsum(squares)
+    if groups < count:
+        deviations: dict[str, list[float]] = {cluster: [] for cluster in sizes}
+        for score, cluster in pairs:
+            deviations[cluster].append(score - mean)
+        squared = math.fsum(math.fsum(own) ** 2 for own in deviations.values())
     stderr = math.sqrt(groups / (groups - 1) * squared) / count
-    squares = [one**2 for own in deviations.values() for one in own]
-    total = math.fsum(squares)
     if total <= count * (_ROUNDING * max(abs(mean), 1.0)) ** 2:
         total = stderr = 0.0
-    tail = math.fsum(square * square for square in squares) / total if total else 0.0
-    sizes = [len(own) for own in deviations.values()]
-    effective = effective_clusters(sizes)
-    return Estimate(mean, stderr, count, groups, effective, total / count, tail, raised(sizes))
+    tail = math.fsum([square * square for square in squares]) / total if total else 0.0
+    effective, uneven = _of_sizes(tuple(sizes.values()))
+    return Estimate(mean, stderr, count, groups, effective, total / count, tail, uneven)
 
 
 _ROUNDING = 1e-12
 """Relative deviations below this come from rounding."""
+
+
+@lru_cache(maxsize=64)
+def _of_sizes(sizes: tuple[int, ...]) -> tuple[float, float]:
+    """The same for every two systems on the same documents."""
+    return effective_clusters(sizes), raised(sizes)
 
 
 def effective_clusters(sizes: Iterable[int]) -> float:

@@ -97,13 +97,14 @@ def paired_difference(
     gaps = [(a - b, cluster) for a, b, cluster in zip(first, second, clusters, strict=True)]
     if not gaps:
         raise ValueError("no documents to compare")
-    value = math.fsum(gap for gap, _ in gaps) / len(gaps)
+    only = [gap for gap, _ in gaps]
+    value = math.fsum(only) / len(gaps)
     estimate = mean_estimate(gaps)
     if estimate is None:
         return Difference(value)
     found = interval(estimate, limits, alpha=alpha)
     if estimate.clusters == len(gaps) and {*first, *second} <= {0, 1}:
-        p: float | None = mcnemar(*(sum(gap == one for gap, _ in gaps) for one in (1, -1)))
+        p: float | None = mcnemar(only.count(1), only.count(-1))
         return _difference(value, estimate, found, p, "mcnemar")
     members: dict[str, list[float]] = {}
     for gap, cluster in gaps:

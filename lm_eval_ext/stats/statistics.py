@@ -10,7 +10,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.stats.intervals import (
@@ -101,7 +103,7 @@ def _has_value(rows: "DataFrame", measure: Measure) -> "Series":
 
     if any(column not in rows for column in measure.value):
         return pd.Series([False] * len(rows), index=rows.index, dtype=bool)
-    return rows[list(measure.value)].notna().all(axis=1)
+    return reduce(and_, (rows[column].notna() for column in measure.value))
 
 
 def _asked(rows: "DataFrame", question: Question) -> "DataFrame":
@@ -180,7 +182,7 @@ def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
     import pandas as pd
 
     (column,) = measure.value
-    first = rows.drop_duplicates(DOCUMENT).set_index(DOCUMENT)
+    first = rows[[DOCUMENT, CLUSTER, column]].drop_duplicates(DOCUMENT).set_index(DOCUMENT)
     if measure.weights:
         # A weight belongs to all rows of a document with its value of the facet.
         means = means_by_facet(rows, measure)

@@ -18,21 +18,22 @@ def frame(documents: Iterable[Scored]) -> "DataFrame":
     """
     import pandas as pd
 
-    made = pd.DataFrame(
-        [
-            {
-                "document": name,
-                "id": id_,
-                **{f"cluster_{n}" if n else "cluster": one for n, one in enumerate(levels)},
-                **row,
-            }
-            for name, id_, levels, rows in documents
-            for row in rows
-        ],
-        dtype=object,
-    )
-    made = made.where(made.notna(), None)
-    for name in made:
-        if made[name].map(lambda one: one is None or isinstance(one, (int, float))).all():
-            made[name] = made[name].astype("float64")
-    return made if len(made) else pd.DataFrame({"document": [], "id": [], "cluster": []})
+    made = [
+        {
+            "document": name,
+            "id": id_,
+            **{f"cluster_{n}" if n else "cluster": one for n, one in enumerate(levels)},
+            **row,
+        }
+        for name, id_, levels, rows in documents
+        for row in rows
+    ]
+    if not made:
+        return pd.DataFrame({"document": [], "id": [], "cluster": []})
+    columns = {}
+    for name in dict.fromkeys(name for row in made for name in row):
+        values = [row.get(name) for row in made]
+        numbers = all(issubclass(one, (int, float, type(None))) for one in {*map(type, values)})
+        column = pd.Series(values, dtype="float64" if numbers else object)
+        columns[name] = column if numbers else column.where(column.notna(), None)
+    return pd.DataFrame(columns)
