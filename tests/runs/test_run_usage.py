@@ -56,3 +56,12 @@ def test_what_cannot_count_keeps_its_results(lm: Any) -> None:
 
 def test_another_rank_has_no_results() -> None:
     assert evaluated(SimpleNamespace(tok_encode=words, tokenizer="any"), None) is None
+
+
+def test_a_request_has_one_bos_and_an_answer_none() -> None:
+    lm = SimpleNamespace(tok_encode=lambda text: [1, *words(text)], tokenizer="any")
+    assert evaluated(lm, {"samples": SAMPLES})["tokens"] == {
+        "asks": {"input": 4 + 2, "output": 6},
+        "compares": {"input": 7 + 2, "output": 0},
+        "nothing": {"input": 0, "output": 0},
+    }
