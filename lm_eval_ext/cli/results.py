@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from lm_eval_ext.cli.questions import By, Value, Where
+
 
 def show(
     paths: Annotated[
@@ -21,18 +23,9 @@ def show(
         typer.Option(help="The tables of these tasks: names or patterns, separated by commas."),
     ] = "",
     metric: Annotated[str, typer.Option(help="A metric or a measure; default: the headline.")] = "",
-    by: Annotated[
-        str, typer.Option(metavar="FACET", help="Its parts, such as family; several with commas.")
-    ] = "",
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FACET=VALUE", help="Only this part, such as form=foreign; repeatable."
-        ),
-    ] = None,
-    value: Annotated[
-        str, typer.Option(help="Another column of the samples' values, such as accuracy.")
-    ] = "",
+    by: By = "",
+    where: Where = None,
+    value: Value = "",
     everything: Annotated[
         bool, typer.Option("--all", help="Every task's table, with all published values.")
     ] = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lm_eval_ext.cli import resumable
+from lm_eval_ext.cli.questions import By, Value, Where
 from lm_eval_ext.errors import OptionError
 
 if TYPE_CHECKING:
@@ -112,18 +113,9 @@ def compare(
         list[str] | None,
         typer.Option(help="A metric or a measure; repeatable. Default: the headline."),
     ] = None,
-    by: Annotated[
-        str, typer.Option(metavar="FACET", help="Its parts, such as family; several with commas.")
-    ] = "",
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FACET=VALUE", help="Only this part, such as form=foreign; repeatable."
-        ),
-    ] = None,
-    value: Annotated[
-        str, typer.Option(help="Another column of the samples' values, such as accuracy.")
-    ] = "",
+    by: By = "",
+    where: Where = None,
+    value: Value = "",
     by_seed: Annotated[
         bool,
         typer.Option(

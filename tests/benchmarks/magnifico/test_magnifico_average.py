@@ -2,30 +2,15 @@
 
 import numpy as np
 import pytest
-from support.asking import ask
+from magnifico_outcomes import Outcome, outcomes
+from magnifico_outcomes import found as found_of
 
 from lm_eval_ext.stats.statistics import Figure
 from lm_eval_ext.stats.sums import mean_of_sums
 
-Outcome = tuple[bool, str, str, str]
-"""Whether it is right, interpretation, form and database."""
-
-
-def outcomes(
-    interpretation: str, form: str, right: int, all_of: int, cluster: str = "db"
-) -> list[Outcome]:
-    return [(n < right, interpretation, form, cluster) for n in range(all_of)]
-
 
 def found(scored: list[Outcome]) -> Figure:
-    documents = (
-        (
-            str(place), str(place), (cluster,),
-            [{"database": "populated", "interpretation": name, "form": form, "correct": right}],
-        )
-        for place, (right, name, form, cluster) in enumerate(scored)
-    )  # fmt: skip
-    return ask("magnifico", documents, "sql_average_accuracy")
+    return found_of(scored, "sql_average_accuracy")
 
 
 def average_accuracy(scored: list[Outcome]) -> float | None:

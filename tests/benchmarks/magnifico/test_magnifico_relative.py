@@ -6,30 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.asking import ask
+from magnifico_outcomes import Outcome, outcomes
+from magnifico_outcomes import found as found_of
 
 from lm_eval_ext.stats.statistics import Figure
 from lm_eval_ext.stats.sums import relative_of_sums
 
-Outcome = tuple[bool, str, str, str]
-"""Whether it is right, interpretation, form and database."""
-
-
-def outcomes(
-    interpretation: str, form: str, right: int, all_of: int, cluster: str = "db"
-) -> list[Outcome]:
-    return [(n < right, interpretation, form, cluster) for n in range(all_of)]
-
 
 def found(scored: list[Outcome]) -> Figure:
-    documents = (
-        (
-            str(place), str(place), (cluster,),
-            [{"database": "populated", "interpretation": name, "form": form, "correct": right}],
-        )
-        for place, (right, name, form, cluster) in enumerate(scored)
-    )  # fmt: skip
-    return ask("magnifico", documents, "relative_performance")
+    return found_of(scored, "relative_performance")
 
 
 def relative_performance(scored: list[Outcome]) -> float | None:
