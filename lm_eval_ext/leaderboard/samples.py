@@ -84,8 +84,8 @@ class Reader:
             question = question_of(run, task, metric)
             if all(name in table for name in question.measure.value):
                 found = of_documents(table, question)
-                own = found[found.index.isin(logged.answers)]
-                logged.scores[metric] = {str(key): float(one) for key, one in own.items()}
+                own = zip(found.index, found.tolist(), strict=True)
+                logged.scores[metric] = {key: one for key, one in own if key in logged.answers}
         self.kept[str(run.path), task] = logged
         return table
 
@@ -104,16 +104,17 @@ class Reader:
         """Of several filters' samples, those of the first are kept."""
         step = math.ceil(run.documents(task)[0] / self.most) or 1
         seen: Counter[str] = Counter()
-        first = count = None
+        first, count = None, -1
         for place, row in samples(run, task):
             yield place, row
             try:
                 first = row["filter"] if first is None else first
                 if row["filter"] != first:
                     continue
-                key = f"{row['doc_hash']}#{seen[row['doc_hash']]}"
-                seen[row["doc_hash"]] += 1
-                count = 0 if count is None else count + 1
+                hashed = row["doc_hash"]
+                key = f"{hashed}#{seen[hashed]}"
+                seen[hashed] += 1
+                count += 1
                 if count % step:
                     continue
                 logged.answers[key] = tuple(_text(answer) for answer in row["filtered_resps"])

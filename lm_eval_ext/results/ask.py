@@ -10,7 +10,7 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure, Question
-from lm_eval_ext.stats.statistics import Figure, figure, parts
+from lm_eval_ext.stats.statistics import Figure, figure, of_documents, parts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -165,7 +165,7 @@ def recomputes(run: ResultsFile, task: str, table: "DataFrame", question: Questi
     if run.is_current(task):
         return True
     reported = run.scores(task).get(question.measure.name)
-    found = figure(table, question).value
-    if reported is None or reported.value is None or found is None:
+    if reported is None or reported.value is None or question.measure.value[0] not in table:
         return False
-    return math.isclose(found, reported.value, rel_tol=1e-9, abs_tol=1e-9)
+    found = of_documents(table, question)
+    return math.isclose(found.mean(), reported.value, rel_tol=1e-9, abs_tol=1e-9)

@@ -123,5 +123,5 @@ def leaders(
     name = question.measure.name
     scores = {model: run.scores(task).get(name) for model, run in runs.items()}
     values = {model: one.value if one else None for model, one in scores.items()}
-    found = pairs(tables, question, alpha=alpha)
+    found = pairs(tables, question, alpha=alpha, intervals=False)
     return runs.keys(), best(values, found, question.measure, alpha)

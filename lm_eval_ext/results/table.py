@@ -7,12 +7,13 @@ without rows, have a row for each document, with lm-eval's metrics as values.
 """
 
 import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.names import HIGH, LOW, ROWS, STDERR
@@ -130,14 +131,15 @@ def samples(results: ResultsFile, task: str) -> Iterator[tuple[str, dict[str, An
             f"{results.path}: no {file.name} beside it; this needs the samples that lm_eval "
             "writes with --log_samples"
         )
+    name = str(file)
     try:
-        with file.open(encoding="utf-8") as lines:
+        with file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 try:
                     if line.strip():
-                        yield f"{file}:{number}", json.loads(line)
-                except (ValueError, RecursionError) as error:
+                        yield f"{name}:{number}", from_json(line)
+                except ValueError as error:
                     problem = one_line(str(error), limit=200)
-                    raise DataError(f"{file}:{number}: not JSON ({problem})") from None
-    except (OSError, UnicodeDecodeError) as error:
+                    raise DataError(f"{name}:{number}: not JSON ({problem})") from None
+    except OSError as error:
         raise DataError(f"{file}: cannot be read ({one_line(str(error), limit=200)})") from None

@@ -76,15 +76,15 @@ def paired_difference(
     second: Sequence[float],
     clusters: Sequence[str],
     *,
-    limits: Limits = NO_LIMITS,
+    limits: Limits | None = NO_LIMITS,
     alpha: float = 0.05,
     seed: int = 0,
 ) -> Difference:
     """Compares the means of two systems on the same documents.
 
-    ``limits`` are those of the difference. The test is McNemar's, exact, if all scores are 0 or 1
-    and no cluster has two documents; otherwise :func:`swap_test` on the clusters' sums of
-    differences, which is a sign-flip test.
+    ``limits`` are those of the difference; None leaves out error and interval. The test is
+    McNemar's, exact, if all scores are 0 or 1 and no cluster has two documents; otherwise
+    :func:`swap_test` on the clusters' sums of differences, which is a sign-flip test.
 
     Returns:
         Only the value for fewer than two clusters.
@@ -94,20 +94,24 @@ def paired_difference(
     """
     import numpy as np
 
-    gaps = [(a - b, cluster) for a, b, cluster in zip(first, second, clusters, strict=True)]
-    if not gaps:
-        raise ValueError("no documents to compare")
-    only = [gap for gap, _ in gaps]
-    value = math.fsum(only) / len(gaps)
-    estimate = mean_estimate(gaps)
-    if estimate is None:
+    both = np.array([first, second], dtype=float)
+    if not 0 < both.shape[1] == len(clusters):
+        raise ValueError("no documents to compare, or not as many clusters")
+    binary = ((both == 0) | (both == 1)).all()
+    gaps = (both[0] - both[1]).tolist()
+    value = math.fsum(gaps) / len(gaps)
+    count = len(set(clusters))
+    if count < 2:  # noqa: PLR2004
         return Difference(value)
-    found = interval(estimate, limits, alpha=alpha)
-    if estimate.clusters == len(gaps) and {*first, *second} <= {0, 1}:
-        p: float | None = mcnemar(only.count(1), only.count(-1))
+    estimate = found = None
+    if limits is not None:
+        estimate = mean_estimate(zip(gaps, clusters, strict=True))
+        found = interval(estimate, limits, alpha=alpha)
+    if count == len(gaps) and binary:
+        p: float | None = mcnemar(*(int((both[n] > both[1 - n]).sum()) for n in (0, 1)))
         return _difference(value, estimate, found, p, "mcnemar")
     members: dict[str, list[float]] = {}
-    for gap, cluster in gaps:
+    for gap, cluster in zip(gaps, clusters, strict=True):
         members.setdefault(cluster, []).append(gap)
     sums = {name: np.array([math.fsum(own)]) for name, own in members.items()}
     p = swap_test(sums, dict.fromkeys(sums, np.zeros(1)), lambda total: total[:, 0], seed=seed)
@@ -120,7 +124,7 @@ def paired_statistic(
     statistic: "Statistic",
     clusters: Sequence[str],
     *,
-    limits: Limits = NO_LIMITS,
+    limits: Limits | None = NO_LIMITS,
     alpha: float = 0.05,
     seed: int = 0,
 ) -> Difference:
@@ -144,6 +148,8 @@ def paired_statistic(
     p = swap_test(first, second, statistic, seed=seed)
     both = {name: np.stack([first[name], second[name]]) for name in first}
     value = float(gap(np.asarray(sum(both.values()))[None])[0])
+    if limits is None:
+        return Difference(value, p=p, test=None if p is None else "swap")
     estimate = jackknife(both, gap, Counter(clusters))
     return _difference(value, estimate, interval(estimate, limits, alpha=alpha), p, "swap")
 

@@ -182,7 +182,8 @@ def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
     import pandas as pd
 
     (column,) = measure.value
-    first = rows[[DOCUMENT, CLUSTER, column]].drop_duplicates(DOCUMENT).set_index(DOCUMENT)
+    first = rows[~rows[DOCUMENT].duplicated()]
+    index = pd.Index(first[DOCUMENT])
     if measure.weights:
         # A weight belongs to all rows of a document with its value of the facet.
         means = means_by_facet(rows, measure)
@@ -191,10 +192,11 @@ def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
             [math.fsum(one) for one in zip(*parts, strict=True)], index=means.index
         )
     elif len(first) == len(rows):
-        of_document = first[column]
+        of_document = pd.Series(first[column].to_numpy(), index)
     else:
         of_document = rows.groupby(DOCUMENT, sort=False)[column].mean()
-    return pd.DataFrame({measure.name: of_document, CLUSTER: first[CLUSTER]})
+    clusters = pd.Series(first[CLUSTER].to_numpy(), index)
+    return pd.DataFrame({measure.name: of_document, CLUSTER: clusters})
 
 
 def of_documents(rows: "DataFrame", question: Question) -> "Series":
@@ -248,34 +250,40 @@ _SEEDS = {"random": 0, "concept": 1, "same_labels": 2}
 
 
 def pairs(
-    systems: "Mapping[str, DataFrame]", question: Question, *, alpha: float = 0.05, seed: int = 0
+    systems: "Mapping[str, DataFrame]",
+    question: Question,
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+    intervals: bool = True,
 ) -> list[Pair]:
     """Compares every two systems on the documents that all of them have a value for.
 
-    P-values are adjusted for all pairs by Holm's method. ``question.by`` is left aside.
+    P-values are adjusted for all pairs by Holm's method. ``question.by`` is left aside. Of many
+    systems, errors and ``intervals`` take most of the time.
     """
     measure = question.measure
     asked = shared_documents(systems, question)
     if not any(map(len, asked.values())) or measure.statistic == "bootstrap":
         return []
-    options: Any = {"limits": difference_limits(measure.limits), "alpha": alpha, "seed": seed}
+    limits = difference_limits(measure.limits) if intervals else None
+    options: Any = {"limits": limits, "alpha": alpha, "seed": seed}
     first = next(iter(asked.values())).drop_duplicates(DOCUMENT).set_index(DOCUMENT)[CLUSTER]
-    both = list(combinations(asked, 2))
+    clusters, both = first.tolist(), list(combinations(asked, 2))
     if measure.statistic in SUMS:
         sums = SUMS[measure.statistic]
         totals = {name: sums.totals(rows, measure) for name, rows in asked.items()}
         found = [
-            paired_statistic(totals[one], totals[two], sums.statistic, first.tolist(), **options)
+            paired_statistic(totals[one], totals[two], sums.statistic, clusters, **options)
             for one, two in both
         ]
     else:
         values = {
-            name: document_values(rows, measure).loc[first.index, measure.name].tolist()
+            name: document_values(rows, measure).loc[first.index, measure.name].to_numpy()
             for name, rows in asked.items()
         }
         found = [
-            paired_difference(values[one], values[two], first.tolist(), **options)
-            for one, two in both
+            paired_difference(values[one], values[two], clusters, **options) for one, two in both
         ]
     known = iter(holm([one.p for one in found if one.p is not None]))
     return [

@@ -33,7 +33,9 @@ def frame(documents: Iterable[Scored]) -> "DataFrame":
     columns = {}
     for name in dict.fromkeys(name for row in made for name in row):
         values = [row.get(name) for row in made]
-        numbers = all(issubclass(one, (int, float, type(None))) for one in {*map(type, values)})
+        kinds = {*map(type, values)}
+        numbers = all(issubclass(one, (int, float, type(None))) for one in kinds)
         column = pd.Series(values, dtype="float64" if numbers else object)
-        columns[name] = column if numbers else column.where(column.notna(), None)
+        mixed = not numbers and float in kinds  # NaN among texts
+        columns[name] = column.where(column.notna(), None) if mixed else column
     return pd.DataFrame(columns)
