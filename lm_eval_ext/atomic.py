@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import OptionError, writing
 
 _CHUNK_BYTES = 1 << 20
 
@@ -68,14 +68,12 @@ def atomic_text(path: Path, *, errors: str = "strict") -> Iterator[TextIO]:
     """
     if not path.name:
         raise OptionError(f"cannot write {path}: name a file")
-    try:
-        with (
-            atomic_path(path) as part,
-            part.open("w", encoding="utf-8", errors=errors, newline="") as handle,
-        ):
-            yield handle
-    except OSError as error:
-        raise OptionError(f"cannot write {path}: {error.strerror}") from None
+    with (
+        writing(path),
+        atomic_path(path) as part,
+        part.open("w", encoding="utf-8", errors=errors, newline="") as handle,
+    ):
+        yield handle
 
 
 @contextmanager
@@ -88,9 +86,6 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     Raises:
         OptionError: If a folder cannot be written there.
     """
-    try:
-        with atomic_path(path) as part:
-            part.mkdir(parents=True)
-            yield part
-    except OSError as error:
-        raise OptionError(f"cannot write {path}: {error.strerror or error}") from None
+    with writing(path), atomic_path(path) as part:
+        part.mkdir(parents=True)
+        yield part

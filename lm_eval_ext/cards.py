@@ -7,25 +7,22 @@ cards with the task files and, where they are available locally, with the data.
 Importing this module or reading a card imports neither lm-eval nor a benchmark.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
     TypeAdapter,
-    ValidationError,
     model_validator,
 )
 
 from lm_eval_ext import data
-from lm_eval_ext.errors import DataError, first_problem
+from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.stats.intervals import level_of
 from lm_eval_ext.stats.measures import Measure, Question
 
@@ -288,30 +285,14 @@ class Card(_Strict):
         return found
 
 
-_QUICK: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Of libyaml, if PyYAML has it: a tenth of the time, in every command that reads a card."""
-
-
 def in_benchmarks(file: str, model: TypeAdapter[T]) -> dict[str, T]:
     """Reads a YAML file from the folder of every benchmark that has it, by folder.
 
     Raises:
         DataError: If one is malformed; file and key are named.
     """
-    found = {}
-    for folder in sorted(files("lm_eval_ext.benchmarks").iterdir(), key=lambda place: place.name):
-        place = folder / file
-        if not place.is_file():
-            continue
-        try:
-            # Through JSON, where a strict model takes a list for a tuple.
-            content = json.dumps(yaml.load(place.read_text(encoding="utf-8"), _QUICK))
-            found[folder.name] = model.validate_json(content)
-        except ValidationError as error:
-            raise DataError(f"{place}: {first_problem(error)}") from None
-        except yaml.YAMLError as error:
-            raise DataError(f"{place}: not valid YAML: {error}") from None
-    return found
+    places = sorted(Path(__file__).parent.glob(f"benchmarks/*/{file}"))
+    return {place.parent.name: read_yaml(place, model) for place in places}
 
 
 @cache

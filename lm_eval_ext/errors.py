@@ -6,8 +6,11 @@ Each has one line that says what was wrong, what is legal and what to do. On the
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.text import one_line
@@ -41,6 +44,44 @@ def first_problem(error: "ValidationError") -> str:
         message = f"{first['msg']}, got {first['input']!r:.80}"
     more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
     return f"{key}: {message}{more}"
+
+
+def nearest(name: str, legal: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """The end of a line about an unknown name: ``; did you mean show or plot?``, or nothing.
+
+    Args:
+        name: As the user wrote it.
+        legal: The names there are.
+        cutoff: How similar a name must be, from 0 to 1.
+    """
+    found = get_close_matches(name, list(dict.fromkeys(legal)), cutoff=cutoff)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def require_extra(extra: str, what: str, *libraries: str) -> None:
+    """Checks that the libraries of an extra are installed, without importing them.
+
+    Raises:
+        OptionError: One is missing; the line says what needs it and how to install it.
+    """
+    missing = [name for name in libraries if find_spec(name) is None]
+    if missing:
+        raise OptionError(
+            f"{what} needs {' and '.join(missing)}: pip install 'lm-eval-ext[{extra}]'"
+        )
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turns an OSError of the block into one line about the path.
+
+    Raises:
+        OptionError: The block raised an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OptionError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """``lm-eval-ext data``: list, fetch and verify the data files."""
 
 import json
-import re
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -10,14 +10,11 @@ from lm_eval_ext import data
 from lm_eval_ext.data import Source
 from lm_eval_ext.data.sources import find_source
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.text import one_line
 
 app = typer.Typer(help="List, fetch and verify the data files.", no_args_is_help=True)
 
-_COMMIT = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{6,}\b")
-"""A commit is shown by its first ten digits."""
-
 _FAULTS_SHOWN = 10
-_THOUSAND, _THREE_DIGITS = 1000, 100
 _Names = Annotated[
     list[str] | None, typer.Argument(metavar="NAME", help="Names of sources; default: all.")
 ]
@@ -33,108 +30,61 @@ def list_sources(
     if as_json:
         typer.echo(json.dumps([_details(name) for name in data.sources()], indent=2))
         return
-    from rich.console import Console
-    from rich.table import Column, Table
-
-    table = Table(
-        Column("source", no_wrap=True),
-        *(Column(name, overflow="fold") for name in ("revision", "files")),
-        Column("size", no_wrap=True),
-        Column("licence", overflow="fold"),
-        "local",
-    )
+    typer.echo(f"{'source':20} {'files':>5} {'size':>8}  {'local':5}  licence")
     for name, source in data.sources().items():
-        table.add_row(
-            name,
-            _COMMIT.sub(r"\1", source.revision),
-            f"{len(source.files):,} files" if source.manifest else ", ".join(source.files),
-            human_size(source.size),
-            source.licence,
-            "yes" if data.available(name) else "no",
-        )
-    Console(markup=False, emoji=False, highlight=False).print(table)
-    typer.echo(f"They are in {data.data_folder()}; --json has the path of each file.")
+        local = "yes" if data.available(name) else "no"
+        size, licence = size_of(source), one_line(source.licence, limit=37)
+        typer.echo(f"{name:20} {len(source.files):>5} {size:>8}  {local:5}  {licence}")
+    typer.echo(f"They are in {data.data_folder()}; --json has revisions, files and paths.")
 
 
 @app.command("fetch")
-def fetch_files(
-    names: _Names = None,
-    progress: Annotated[
-        bool | None,
-        typer.Option(
-            "--progress/--no-progress", help="Show a bar; default: if stderr is a terminal."
-        ),
-    ] = None,
-) -> None:
+def fetch_files(names: _Names = None) -> None:
     """Download the files that are not available locally, and verify all."""
-    for name, source in _sources(names).items():
-        if not names and source.unavailable and not _is_there(name):
-            typer.echo(f"{name}: skipped: {source.unavailable}")
-        elif source.manifest:
-            folder = data.require_all(name, progress=progress)
-            counts = f"{folder.fetched:,} of {len(folder.files):,} files fetched"
-            done = counts if folder.fetched else f"{len(folder.files):,} files already here"
-            typer.echo(f"{name}: {done} ({human_size(source.size)}) {folder.path}")
-        else:
-            for file in source.files:
-                found, fetched = data.fetch(name, file, progress=progress)
-                done = "fetched" if fetched else "already here"
-                typer.echo(f"{name}/{file}: {done} ({human_size(found.size)}) {found.path}")
+    for name, source in _sources(names):
+        folder = data.require_all(name)
+        done = f"{folder.fetched:,} of {len(folder.files):,} files fetched"
+        typer.echo(f"{name}: {done} ({size_of(source)}) {folder.path}")
 
 
 @app.command("verify")
 def verify_files(names: _Names = None) -> None:
     """Compare all local files with their declared size and SHA-256, without the network."""
     bad: dict[str, int] = {}
-    for name, source in _sources(names).items():
-        if not names and source.unavailable and not _is_there(name):
-            typer.echo(f"{name}: skipped: {source.unavailable}")
-            continue
-        findings = data.inspect(name)
-        typer.echo("\n".join(_verdicts(name, source, findings)))
-        if faults := sum(not finding.ok for finding in findings.values()):
-            bad[name] = faults
+    for name, source in _sources(names):
+        faults = {file: found for file, found in data.inspect(name).items() if not found.ok}
+        for file, found in list(faults.items())[:_FAULTS_SHOWN]:
+            typer.echo(f"{name}/{file}: {found} ({data.data_folder() / source.files[file].path})")
+        if len(faults) > _FAULTS_SHOWN:
+            typer.echo(f"{name}: … and {len(faults) - _FAULTS_SHOWN:,} more")
+        good = f"{len(source.files) - len(faults):,} of {len(source.files):,}"
+        typer.echo(f"{name}: {good} files ok ({data.folder_of(name)})")
+        if faults:
+            bad[name] = len(faults)
     if bad:
         count = sum(bad.values())
         what = "1 file is" if count == 1 else f"{count:,} files are"
         raise DataError(f"{what} missing or broken; {_remedy(list(bad))}")
 
 
-def human_size(size: int) -> str:
-    """A number of bytes for people: ``302 kB``, ``1.2 MB``."""
-    if size < _THOUSAND:
-        return "1 byte" if size == 1 else f"{size} bytes"
-    value, units = size / _THOUSAND, ["kB", "MB", "GB"]
-    while len(units) > 1 and round(value) >= _THOUSAND:
-        value, units = value / _THOUSAND, units[1:]
-    return f"{value:.0f} {units[0]}" if value >= _THREE_DIGITS else f"{value:.1f} {units[0]}"
+def size_of(source: Source) -> str:
+    """Of all files, for people: ``302kB``."""
+    from tqdm import tqdm
+
+    return str(tqdm.format_sizeof(source.size, "B"))
 
 
-def _sources(names: list[str] | None) -> dict[str, Source]:
-    """The named sources, or all; every name is checked before any work."""
-    return {name: find_source(name) for name in names or data.sources()}
+def _sources(names: list[str] | None) -> Iterator[tuple[str, Source]]:
+    """The named sources; every name is checked before any work.
 
-
-def _is_there(name: str) -> bool:
-    """Whether any file of a source exists, right or wrong."""
-    return any(data.path_of(name, file).exists() for file in find_source(name).files)
-
-
-def _verdicts(name: str, source: Source, findings: dict[str, data.Finding]) -> list[str]:
-    """A line per file; of many files a line per bad one and a summary."""
-    shown = {file: found for file, found in findings.items() if not (source.manifest and found.ok)}
-    lines = [
-        f"{name}/{file}: {found} ({data.path_of(name, file)})" for file, found in shown.items()
-    ]
-    if not source.manifest:
-        return lines
-    total, folder = len(findings), data.folder_of(name)
-    if all(found.state == "missing" for found in findings.values()):
-        return [f"{name}: missing, all {total:,} files ({folder})"]
-    if len(lines) > _FAULTS_SHOWN:
-        lines[_FAULTS_SHOWN:] = [f"{name}: … and {len(lines) - _FAULTS_SHOWN:,} more"]
-    good = f"{total - len(shown):,} of {total:,}" if shown else f"{total:,}"
-    return [*lines, f"{name}: {good} files ok ({folder})"]
+    Of all sources, those that cannot be downloaded are skipped unless some of their files exist.
+    """
+    for name, source in [(name, find_source(name)) for name in names or data.sources()]:
+        paths = (data.data_folder() / spec.path for spec in source.files.values())
+        if not names and source.unavailable and not any(path.exists() for path in paths):
+            typer.echo(f"{name}: skipped: {source.unavailable}")
+        else:
+            yield name, source
 
 
 def _remedy(bad: list[str]) -> str:
@@ -148,20 +98,12 @@ def _remedy(bad: list[str]) -> str:
 
 def _details(name: str) -> dict[str, Any]:
     """All that is declared of a source, with the full URLs of its files."""
-    source = data.sources()[name]
+    source, folder = data.sources()[name], data.data_folder()
     files = {
-        file: {
-            **spec.model_dump(),
-            "url": source.url_of(spec),
-            "local": str(data.path_of(name, file)),
-        }
+        file: {**dict(spec), "url": source.url_of(spec), "local": str(folder / spec.path)}
         for file, spec in source.files.items()
     }
-    declared = source.model_dump(exclude={"url", "files"})
+    available = data.available(name)
     return {
-        "source": name,
-        **declared,
-        "size": source.size,
-        "available": data.available(name),
-        "files": files,
-    }
+        "source": name, **dict(source), "size": source.size, "available": available, "files": files
+    }  # fmt: skip

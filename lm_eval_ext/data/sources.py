@@ -1,26 +1,24 @@
 """The declared data sources: ``sources.yaml`` and the manifests, validated and read once.
 
 A source with too many files for ``sources.yaml`` has a manifest: a table in the folder
-``manifests`` with a header and the columns path, size (bytes) and SHA-256, separated by tabs
-and sorted by path. A path is relative to the source's ``url`` and, in every copy of the data, to
-its ``folder``. :mod:`lm_eval_ext.data.manifest` writes them.
+``manifests`` with a header and the columns path, size (bytes) and SHA-256, separated by tabs.
+A path is relative to the source's ``url`` and, in every copy of the data, to its ``folder``.
+:mod:`lm_eval_ext.data.manifest` writes them.
 
 The environment variable ``LM_EVAL_EXT_SOURCES`` names a file that replaces the packaged one,
 for tests and for private mirrors with files of their own; its manifests are in the folder
 ``manifests`` beside it.
 """
 
+import csv
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any
+from pathlib import Path, PurePosixPath
+from typing import Annotated
 from urllib.parse import quote, urljoin
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -33,10 +31,11 @@ from pydantic import (
     model_validator,
 )
 
-from lm_eval_ext.errors import DataError, first_problem
+from lm_eval_ext.errors import DataError, first_problem, nearest
+from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.text import one_line
 
-HEADER = "path\tsize\tsha256"
+HEADER = ("path", "size", "sha256")
 """The first line of a manifest."""
 
 _PACKAGED = Path(__file__).with_name("sources.yaml")
@@ -45,25 +44,16 @@ _NAMES_SHOWN = 10
 
 def _inside(path: str) -> str:
     """Refuses paths that leave the data folder or mean different files on other systems."""
-    parts = path.split("/")
-    if "\\" in path or ".." in parts or "." in parts or "" in parts[1:]:
-        raise ValueError("write a plain relative path with '/' and without '..'")
-    if parts[0] == "" or len(parts) < 2:  # noqa: PLR2004
-        raise ValueError("write a relative path with at least one folder")
-    return path
-
-
-def _folder(path: str) -> str:
-    """Refuses what is not a prefix of a legal path."""
-    _inside(f"{path}file")
+    pure = PurePosixPath(path)
+    plain = str(pure) == path.removesuffix("/") and not pure.is_absolute()
+    if not plain or ".." in pure.parts or "\\" in path or "/" not in path:
+        raise ValueError("write a relative path with at least one folder, '/', and without '..'")
     return path
 
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
 Line = Annotated[str, StringConstraints(pattern=r"^\S.*$")]
-RelativePath = Annotated[Line, AfterValidator(_inside)]
-Folder = Annotated[str, StringConstraints(pattern=r"^\S.*/$"), AfterValidator(_folder)]
-ManifestName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*\.tsv$")]
+Inside = Annotated[Line, AfterValidator(_inside)]
 
 
 class _Strict(BaseModel):
@@ -75,7 +65,7 @@ class _Strict(BaseModel):
 class FileSpec(_Strict):
     """One file: its place in every copy of the data, and its exact content."""
 
-    path: RelativePath
+    path: Annotated[Inside, StringConstraints(pattern=r"[^/]$")]
     url: Annotated[str, StringConstraints(pattern=r"^\S+$")] | None = None
     """Relative to the source's; None where the source cannot be downloaded."""
     size: PositiveInt
@@ -99,16 +89,14 @@ class Source(_Strict):
     licence: Line
     citation: Line
     terms: str | None = None
-    manifest: ManifestName | None = None
-    folder: Folder | None = None
+    manifest: Annotated[str, StringConstraints(pattern=r"^[a-z0-9_-]+\.tsv$")] | None = None
+    folder: Annotated[Inside, StringConstraints(pattern=r"/$")] | None = None
     files: dict[Name, FileSpec] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> "Source":
-        if bool(self.files) == bool(self.manifest):
-            raise ValueError("write either 'files' (at least one) or 'manifest'")
-        if (self.manifest is None) != (self.folder is None):
-            raise ValueError("'manifest' and 'folder' go together")
+        if bool(self.files) == bool(self.manifest) or bool(self.manifest) != bool(self.folder):
+            raise ValueError("write either 'files' (at least one), or 'manifest' and 'folder'")
         if (self.url is None) != (self.unavailable is not None):
             raise ValueError("write 'unavailable', with the reason, if and only if 'url' is null")
         for name, spec in self.files.items():
@@ -136,92 +124,40 @@ class Source(_Strict):
         return urljoin(self.url, spec.url).replace("{revision}", revision)
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a repeated key: PyYAML would silently drop the first file of that name."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        if (key := _repeated(str(key.value) for key, _ in node.value)) is not None:
-            raise yaml.YAMLError(f"the key {key!r} is repeated{node.start_mark}")
-        return super().construct_mapping(node, deep=deep)
-
-
 _SOURCES = TypeAdapter(Annotated[dict[Name, Source], Field(min_length=1)])
-_FILES = TypeAdapter(dict[str, FileSpec])
 
 
 @lru_cache
 def _load(path: Path) -> Mapping[str, Source]:
-    with _one_line_errors(path, "YAML"):
-        text = path.read_text(encoding="utf-8")
-        declared = _SOURCES.validate_python(yaml.load(text, _UniqueKeyLoader))
+    declared = read_yaml(path, _SOURCES)
     for name, source in declared.items():
         if source.manifest and source.folder:
-            manifest = path.parent / "manifests" / source.manifest
-            with _one_line_errors(manifest, "as a manifest"):
-                files = read_manifest(manifest, source.folder)
+            files = _manifest(path.parent / "manifests" / source.manifest, source.folder)
             declared[name] = source.model_copy(update={"files": files})
-    paths = (spec.path for source in declared.values() for spec in source.files.values())
-    if (shared := _repeated(paths)) is not None:
-        raise DataError(one_line(f"{path}: two files have the path {shared!r}"))
-    return MappingProxyType(declared)
+    return declared
 
 
-def read_manifest(path: Path, folder: str) -> dict[str, FileSpec]:
-    """Reads a manifest; a file's name is its path below the folder.
-
-    Args:
-        path: The manifest.
-        folder: What precedes each path in a copy of the data, such as ``mine/texts/``.
-
-    Raises:
-        ValueError: It is not such a table; the message names the line. A value that breaks a
-            rule of :class:`FileSpec` is a ``pydantic.ValidationError``.
-        OSError: It cannot be read.
-    """
-    header, *lines = path.read_bytes().decode("utf-8").split("\n")
-    if header != HEADER:
-        raise ValueError("line 1 is not the header 'path size sha256', with tabs between")
-    if len(lines) < 2 or lines.pop() != "":  # noqa: PLR2004
-        raise ValueError("no files, or the last line has no line break")
-    rows: dict[str, dict[str, object]] = {}
-    before = ""
-    for number, line in enumerate(lines, start=2):
-        try:
-            name, size, sha256 = line.split("\t")
-        except ValueError:
-            count = line.count("\t") + 1
-            raise ValueError(f"line {number} has {count} columns instead of 3") from None
-        if name <= before:
-            raise ValueError(f"line {number}: {name!r} is repeated or not in sorted order")
-        if not (size.isascii() and size.isdigit()) or str(int(size)) != size:
-            raise ValueError(f"line {number}: the size is {size!r}")
-        rows[name] = {
-            "path": f"{folder}{name}", "url": quote(name), "size": int(size), "sha256": sha256,
-        }  # fmt: skip
-        before = name
-    return _FILES.validate_python(rows)
-
-
-@contextmanager
-def _one_line_errors(path: Path, kind: str) -> Iterator[None]:
+def _manifest(path: Path, folder: str) -> dict[str, FileSpec]:
+    """Reads a manifest; a file's name is its path below the folder."""
+    files: dict[str, FileSpec] = {}
     try:
-        yield
+        with path.open(encoding="utf-8", newline="") as lines:
+            rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+            if next(rows, None) != [*HEADER]:
+                raise DataError(f"{path}: line 1 is not {' '.join(HEADER)}, with tabs between")
+            for name, size, sha256 in rows:
+                files[name] = FileSpec(
+                    path=folder + name, url=quote(name), size=int(size), sha256=sha256
+                )
     except OSError as error:
-        raise DataError(one_line(f"{path}: cannot be read ({error.strerror})")) from error
+        problem = f"cannot be read ({error.strerror})"
     except ValidationError as error:
-        raise DataError(one_line(f"{path}: {first_problem(error)}")) from error
-    except (yaml.YAMLError, ValueError) as error:  # also text that is not UTF-8
-        raise DataError(one_line(f"{path}: not valid {kind}: {error}")) from error
-
-
-def _repeated(items: Iterable[str]) -> str | None:
-    """Returns the first item that occurs a second time."""
-    seen: set[str] = set()
-    for item in items:
-        if item in seen:
-            return item
-        seen.add(item)
-    return None
+        problem = f"line {len(files) + 2}: {first_problem(error)}"
+    except ValueError as error:  # also text that is not UTF-8
+        problem = f"line {len(files) + 2}: {error}"
+    else:
+        return files
+    raise DataError(one_line(f"{path}: {problem}"))
 
 
 def sources() -> Mapping[str, Source]:
@@ -246,9 +182,7 @@ def find_file(source: str, file: str) -> FileSpec:
     """Returns a file of a source by its short name; raises as :func:`find_source`."""
     files = find_source(source).files
     if file not in files:
-        legal = ", ".join(islice(files, _NAMES_SHOWN))
-        if len(files) > _NAMES_SHOWN:
-            legal += f", … ({len(files):,}; `lm-eval-ext data list --json` names them all)"
-        message = f"data source {source!r} has no file {file!r}; its files are: {legal}"
-        raise DataError(one_line(message))
+        some = ", ".join(islice(files, _NAMES_SHOWN))
+        hint = nearest(file, files) or f"; its files are: {some}"
+        raise DataError(one_line(f"data source {source!r} has no file {file!r}{hint}"))
     return files[file]

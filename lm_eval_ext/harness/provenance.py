@@ -69,7 +69,7 @@ def describe_many(
             ]
         ),
         download_checksums={
-            folder.source: {
+            folder.files[0].source: {
                 "num_bytes": sum(file.size for file in folder.files),
                 "checksum": folder.sha256,
             }

@@ -23,8 +23,7 @@ from typing import TypeAlias
 
 from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
-from lm_eval_ext.data import cache_dir, local_copy
-from lm_eval_ext.data.folders import mirror_url
+from lm_eval_ext.data import cache_dir, local_copy, mirror_url
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.log import get_logger
 

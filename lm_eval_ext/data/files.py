@@ -1,17 +1,18 @@
-"""Local files of the declared sources: their paths, and whether their content is as declared.
+"""Local files of the declared sources: where they lie, and whether they are as declared.
 
-Every function raises a ``DataError`` for a source or file that is not declared.
+``LM_EVAL_EXT_DATA`` names a local copy: files come from there only, never from the network.
+Otherwise they come from the cache (``LM_EVAL_EXT_CACHE``, else the user's cache folder). A variable
+that is set to nothing counts as not set. Every function raises a ``DataError`` for a source or file
+that is not declared.
 """
 
 import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.data.folders import data_folder
 from lm_eval_ext.data.sources import FileSpec, find_file, find_source
 
 _HASH_DIGITS_SHOWN = 12
@@ -38,8 +39,6 @@ class DataFolder:
 
     Attributes:
         path: The folder that holds them all.
-        source: Name of the source.
-        revision: What it is pinned at.
         files: In the order of their declaration.
         sha256: Over all files: of the lines that ``sha256sum`` prints for them, run in the
             data folder and sorted by path.
@@ -47,8 +46,6 @@ class DataFolder:
     """
 
     path: Path
-    source: str
-    revision: str
     files: tuple[DataFile, ...]
     sha256: str
     fetched: int
@@ -70,6 +67,26 @@ class Finding:
         return f"{self.state}: {self.detail}" if self.detail else self.state
 
 
+def local_copy() -> Path | None:
+    """Returns the folder that ``LM_EVAL_EXT_DATA`` names, or None; it need not exist."""
+    value = os.environ.get("LM_EVAL_EXT_DATA")
+    return Path(value).expanduser().absolute() if value else None
+
+
+def cache_dir() -> Path:
+    """Returns the cache folder, whether it exists or not; data files are in its ``data/``."""
+    if value := os.environ.get("LM_EVAL_EXT_CACHE"):
+        return Path(value).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("lm-eval-ext", appauthor=False))
+
+
+def data_folder() -> Path:
+    """Returns the folder that files are read from: the local copy, or the cache's data."""
+    return local_copy() or cache_dir() / "data"
+
+
 def describe_file(source: str, file: str) -> DataFile:
     """Returns a file's declaration and its local path, whether it exists or not."""
     declared, spec = find_source(source), find_file(source, file)
@@ -79,16 +96,11 @@ def describe_file(source: str, file: str) -> DataFile:
     )  # fmt: skip
 
 
-def path_of(source: str, file: str) -> Path:
-    """Returns a file's local path, whether it exists or not."""
-    return data_folder() / find_file(source, file).path
-
-
 def folder_of(source: str) -> Path:
     """Returns the folder of all files of a source, whether it exists or not."""
     declared = find_source(source)
-    folders = [os.path.dirname(spec.path) for spec in declared.files.values()]  # noqa: PTH120
-    return data_folder() / (declared.folder or os.path.commonpath(folders))
+    parents = [str(Path(spec.path).parent) for spec in declared.files.values()]
+    return data_folder() / (declared.folder or os.path.commonpath(parents))
 
 
 def available(source: str) -> bool:
@@ -122,16 +134,14 @@ def _inspect_file(path: Path, spec: FileSpec, *, content: bool = True) -> Findin
     file ever enters an evaluation.
     """
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            return Finding("unreadable", "this is not a regular file")
-        if status.st_size != spec.size:
-            return Finding("wrong size", f"{status.st_size:,} bytes instead of {spec.size:,}")
-        digest = sha256_of(path) if content else spec.sha256
-    except (FileNotFoundError, NotADirectoryError):
-        return Finding("missing")
+        size = path.stat().st_size if path.is_file() else None
+        digest = sha256_of(path) if content and size == spec.size else spec.sha256
     except OSError as error:
-        return Finding("unreadable", error.strerror or type(error).__name__)
+        return Finding("unreadable", error.strerror or "")
+    if size is None:
+        return Finding("unreadable", "not a file") if path.exists() else Finding("missing")
+    if size != spec.size:
+        return Finding("wrong size", f"{size:,} bytes instead of {spec.size:,}")
     if digest != spec.sha256:
         got, expected = digest[:_HASH_DIGITS_SHOWN], spec.sha256[:_HASH_DIGITS_SHOWN]
         return Finding("wrong checksum", f"got {got}… expected {expected}…")

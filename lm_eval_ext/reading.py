@@ -1,0 +1,48 @@
+"""Reads YAML files into validated records."""
+
+import json
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from lm_eval_ext.errors import DataError, first_problem
+from lm_eval_ext.text import one_line
+
+T = TypeVar("T")
+
+_Quick: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Of libyaml, if PyYAML has it: a tenth of the time, in every command that reads a card."""
+
+
+class _Loader(_Quick):  # type: ignore[misc]
+    """Refuses a repeated key: PyYAML would silently drop the first value."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002
+        keys = [str(key.value) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.YAMLError(f"the key {key!r} is repeated{node.start_mark}")
+        found: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
+        return found
+
+
+def read_yaml(path: Path, model: TypeAdapter[T]) -> T:
+    """Reads a YAML file as its model has it.
+
+    Raises:
+        DataError: It cannot be read or is malformed; file, key and problem are named.
+    """
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        # Through JSON, where a strict model takes a list for a tuple.
+        return model.validate_json(json.dumps(content, default=str))
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})"
+    except ValidationError as error:
+        problem = first_problem(error)
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:  # also not UTF-8
+        problem = f"not valid YAML: {error}"
+    raise DataError(one_line(f"{path}: {problem}"))

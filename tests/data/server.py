@@ -1,0 +1,200 @@
+"""Three made-up sources, and a server of their files on 127.0.0.1.
+
+``toy`` has two files, ``many`` a manifest of thirty, and ``lost`` has no URL. A test sets
+``answers`` to say how the server behaves; ``requests`` has what was asked for.
+"""
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import unquote
+
+import pooch
+import pytest
+import yaml
+
+ALPHA = b"first line of alpha\n" * 2200
+ODD = ("a b.txt", "deep/50%.txt", "deep/é#?.txt", "k:v/&.txt")
+"""Names that a URL must quote."""
+MANY = {f"part{n % 3}/{n:02}.txt": b"%d\n" % n for n in range(26)} | {n: n.encode() for n in ODD}
+NAMES = list(MANY)
+COPY = {
+    "toy/alpha.txt": ALPHA,
+    "toy/deep/beta.txt": b"beta\n",
+    "lost/old.txt": b"old\n",
+    **{f"many/files/{name}": content for name, content in MANY.items()},
+}
+"""A local copy, or a mirror."""
+REVISION = "1234567890abcdef"
+REASON = "nobody has it any more; ask somebody"
+
+
+@dataclass
+class Server:
+    url: str = ""
+    answers: list["Answer"] = field(default_factory=list)
+    """One per request, the last one for all that follow; empty: the right file."""
+    requests: list[str] = field(default_factory=list)
+    waiting: int = 0
+    release: threading.Event = field(default_factory=threading.Event)
+    """What held answers wait for; set at the end of the test."""
+
+    def hold(self) -> None:
+        self.waiting += 1
+        self.release.wait(300)
+
+
+@dataclass
+class Exchange:
+    """What an answer may use: the connection, the right body, the server's state."""
+
+    handler: BaseHTTPRequestHandler
+    body: bytes
+    server: Server
+
+    def send(self, raw: bytes) -> None:
+        self.handler.wfile.write(raw)
+        self.handler.wfile.flush()
+
+    def head(self, status: str = "200 OK", length: int = -1) -> None:
+        size = f"Content-Length: {length}\r\n" if length >= 0 else ""
+        self.send(f"HTTP/1.1 {status}\r\n{size}Connection: close\r\n\r\n".encode("latin-1"))
+
+
+Answer = Callable[[Exchange], None]
+
+
+def right(exchange: Exchange) -> None:
+    exchange.head(length=len(exchange.body))
+    exchange.send(exchange.body)
+
+
+def status(line: str) -> Answer:
+    """Answers with an HTML page as body, as real servers do."""
+    return lambda exchange: (exchange.head(line, 16), exchange.send(b"<html>no\r\n</html"))[1]
+
+
+def raw(text: bytes) -> Answer:
+    return lambda exchange: exchange.send(text)
+
+
+def body(change: Callable[[bytes], bytes]) -> Answer:
+    def answer(exchange: Exchange) -> None:
+        exchange.head()
+        exchange.send(change(exchange.body))
+
+    return answer
+
+
+def half(exchange: Exchange) -> None:
+    """Promises the whole file and hangs up after half of it."""
+    exchange.head(length=len(exchange.body))
+    exchange.send(exchange.body[: len(exchange.body) // 2])
+
+
+def half_then_held(exchange: Exchange) -> None:
+    half(exchange)
+    exchange.server.hold()
+
+
+def held(exchange: Exchange) -> None:
+    """Sends the right file, but only when the test says so."""
+    exchange.server.hold()
+    right(exchange)
+
+
+def closed(exchange: Exchange) -> None:
+    """Accepts the request and hangs up."""
+
+
+def row(name: str, content: bytes) -> str:
+    return f"{name}\t{len(content)}\t{hashlib.sha256(content).hexdigest()}"
+
+
+def write_sources(folder: Path, url: str) -> Path:
+    """Declares the sources; returns the file to name by LM_EVAL_EXT_SOURCES."""
+    common = {"homepage": "https://example.org", "revision": REVISION, "licence": "CC0"}
+
+    def file(path: str, url: str | None) -> dict[str, object]:
+        size, digest = len(COPY[path]), hashlib.sha256(COPY[path]).hexdigest()
+        return {"path": path, "url": url, "size": size, "sha256": digest}
+
+    toy = {"alpha": file("toy/alpha.txt", "files/alpha.txt")}
+    toy |= {"beta": file("toy/deep/beta.txt", "files/beta.txt")}
+    declared = {
+        "toy": {"title": "A toy source", "url": f"{url}/{{revision}}/", "files": toy},
+        "many": {
+            "title": "A source with many files", "url": f"{url}/{{revision}}/",
+            "manifest": "many.tsv", "folder": "many/files/",
+        },
+        "lost": {
+            "title": "A lost source", "url": None, "unavailable": REASON,
+            "files": {"old": file("lost/old.txt", None)},
+        },
+    }  # fmt: skip
+    for name, one in declared.items():
+        one.update(common, citation=f"Nobody. 2000. {name}.")
+    (folder / "manifests").mkdir()
+    lines = ["path\tsize\tsha256", *(row(*one) for one in MANY.items())]
+    (folder / "manifests/many.tsv").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    path = folder / "sources.yaml"
+    path.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def write_copy(folder: Path) -> Path:
+    for name, content in COPY.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def stored(folder: Path) -> list[str]:
+    """Returns every file below a folder but the locks, which stay for good."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return sorted(str(path.relative_to(folder)) for path in files)
+
+
+@contextmanager
+def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """Serves and declares the sources, and points the environment at them and an empty cache."""
+    server = Server()
+    places = {"files/alpha.txt": ALPHA, "files/beta.txt": b"beta\n", **MANY, **COPY}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            server.requests.append(unquote(self.path))
+            answers = server.answers or [right]
+            answer = answers[min(len(server.requests), len(answers)) - 1]
+            content = places[unquote(self.path).removeprefix(f"/{REVISION}").strip("/")]
+            self.close_connection = True
+            # Some tests want the client to go in the middle.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                answer(Exchange(self, content, server))
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "cache"))
+    # pooch waits for a second before it tries again.
+    monkeypatch.setattr(pooch.core, "time", SimpleNamespace(sleep=lambda _: None))
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listening.daemon_threads = True
+    thread = threading.Thread(target=listening.serve_forever, args=(0.02,))
+    thread.start()
+    server.url = f"http://127.0.0.1:{listening.server_port}"
+    monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(write_sources(tmp_path, server.url)))
+    try:
+        yield server
+    finally:
+        server.release.set()
+        listening.shutdown()
+        thread.join()
+        listening.server_close()
