@@ -41,27 +41,13 @@ def substitute(
             help="Form of fresh's words: random_long, random_short, cvcv_long or cvcv_short."
         ),
     ] = None,
-    fresh: Annotated[
-        int | None, typer.Option(help="Instead of --seed, the seed for all benchmarks.")
-    ] = None,
-    leading_space: Annotated[
-        bool,
-        typer.Option(
-            "--leading-space", help="Put a space before texts that start with a new word."
-        ),
-    ] = False,
 ) -> None:
     """Replace the key words in a COGS file, or in all of cogs_mini's."""
     from lm_eval_ext.benchmarks.cogs import load
+    from lm_eval_ext.benchmarks.cogs.records import Corpus
 
-    style = load.Style(
-        corpus="cogs" if source else "mini",
-        lexicon=lexicon,
-        seed=seed,
-        shape=shape,
-        fresh=fresh,
-        leading_space=leading_space,
-    )
+    corpus: Corpus = "cogs" if source else "mini"
+    style = load.Style(corpus=corpus, lexicon=lexicon, seed=seed, shape=shape)
     if source:
         load.write_rows(output, load.read_rows(source), style)
     else:

@@ -1,6 +1,6 @@
 """``lm-eval-ext magnifico``: test suites of databases, and new questions."""
 
-import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,60 +11,45 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Source = Annotated[
-    str,
-    typer.Option(
-        "--databases",
-        metavar="PATH",
-        help="A SQLite database, or a folder of them, such as Spider's `database`.",
-    ),
-]
-Golds = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Gold queries of your own: .tsv, .csv or .jsonl with query, and db_id unless there "
-        "is one database. MAGNIFICo's if left out.",
-    ),
-]
-Workers = Annotated[int, typer.Option(help="Number of processes.")]
-
 
 @app.command("populate")
 def populate(
     *,
-    databases: Source,
+    databases: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH",
+            help="A SQLite database, or a folder of them, such as Spider's `database`.",
+        ),
+    ],
     out: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for test suites.")
     ],
-    golds: Golds = None,
+    golds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Gold queries of your own: .tsv, .csv or .jsonl with query, and db_id unless "
+            "there is one database. MAGNIFICo's if left out.",
+        ),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Report which mutants the suites miss, and the rest.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="With --check: print the report as JSON.")
-    ] = False,
-    workers: Workers = 2,
 ) -> None:
     """Make the test suites of databases: what judges answers beside the original.
 
     DIR gets a folder per database with its small databases and suite.json, which lists those that
     judge each gold query; and a populated copy where rows ship with the package.
     """
-    from dataclasses import asdict
-
     from lm_eval_ext.benchmarks.magnifico import corpora, populating
-    from lm_eval_ext.errors import OptionError
     from lm_eval_ext.sql import suite
 
-    if as_json and not check:
-        raise OptionError("--json is for the report of --check; add --check")
     found = populating.wanted(databases, golds)
     shipped = suite.read_shipped(corpora.SHIPPED.with_name(populating.ROWS), corpora.SHIPPED)
-    made = suite.populate_all(found, out, shipped, workers=workers)
+    made = suite.populate_all(found, out, shipped, workers=min(len(found), os.cpu_count() or 1))
     if check:
-        report = populating.examine(found, made)
-        typer.echo(json.dumps(asdict(report), indent=2) if as_json else report.as_text())
+        typer.echo(populating.examine(found, made).as_text())
         return
     files = sum(len(one.databases) for one in made.values())
     alone = sum(not names for one in made.values() for names in one.judges.values())

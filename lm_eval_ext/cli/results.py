@@ -57,9 +57,9 @@ def tasks(
     ] = "",
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    where: Annotated[
+    folder: Annotated[
         bool,
-        typer.Option("--where", help="Print the folder of the task files, for --include_path."),
+        typer.Option("--folder", help="Print the folder of the task files, for --include_path."),
     ] = False,
 ) -> None:
     """List groups, or the tasks of one: what they ask, their size, whether data are there."""
@@ -67,7 +67,7 @@ def tasks(
     from lm_eval_ext.cli.task_list import lines, matching
     from lm_eval_ext.data import local_copy
 
-    if where:
+    if folder:
         typer.echo(tasks_folder())
         return
     rows = matching(only)

@@ -38,7 +38,6 @@ def test_tokens_in_brackets_are_no_markup(arguments: tuple[str, ...]) -> None:
         (("--lexicon", "unmodified", "--seed", "1"), "words of unmodified are fixed"),
         (("--lexicon", "tokens", "--seed", "1"), "words of tokens are fixed"),
         (("--lexicon", "cvcv_long", "--shape", "cvcv_long"), "words of cvcv_long are fixed"),
-        (("--lexicon", "unmodified", "--leading-space"), "unmodified has no new words"),
     ],
 )
 def test_an_option_that_the_lexicon_would_ignore_is_refused(

@@ -171,7 +171,7 @@ def test_a_run_from_the_wheel_and_a_users_own_version(
 def test_without_the_hook_include_path_is_enough(installed: Environment) -> None:
     off = {"LM_EVAL_EXT_AUTOLOAD": "0"}
     where = installed.run(
-        "-c", "from lm_eval_ext.cli import main; main()", "tasks", "--where", env=off
+        "-c", "from lm_eval_ext.cli import main; main()", "tasks", "--folder", env=off
     )
     folder = where.stdout.strip()
     assert folder == str(installed.site / "lm_eval_ext" / "tasks")
