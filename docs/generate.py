@@ -54,6 +54,8 @@ def size(count: int) -> str:
 def paper(name: str) -> str:
     """Authors, title, venue and link."""
     cited = cards()[name].paper
+    if cited is None:
+        return ""
     last = cited.url.rstrip("/").rpartition("/")[2]
     label = f"arXiv {last}" if "arxiv.org" in cited.url else last
     title = " ".join(cited.title.split())

@@ -8,6 +8,8 @@ in ``_HOOKS``. Then:
 
 * ``lm_eval.tasks.manager``: our task folder is indexed, before the user's
   ``--include_path``, which still overrides it;
+* ``lm_eval.tasks._index`` and ``lm_eval.tasks._factory``: a file with a card may hold several
+  tasks (:mod:`lm_eval_ext.harness.declared`);
 * ``lm_eval.models``: our model types are registered, by name, unimported;
 * ``lm_eval.config.evaluate_config`` and ``lm_eval._cli.harness``: the data of our tasks are
   checked before the model is loaded, and our errors are one line instead of a traceback.
@@ -181,6 +183,48 @@ def _add_tasks(manager: ModuleType) -> None:
     manager.TaskManager.__init__ = __init__
 
 
+def _index_several(index: ModuleType) -> None:
+    """Wraps the reading of a task file, so that one with a card may hold several tasks."""
+    original = index.TaskIndex.process_cfg
+    if getattr(original, "lm_eval_ext", False):
+        return
+
+    def process_cfg(cfg: dict[str, Any], path: Any, index_: dict[str, Any]) -> None:
+        if "card" not in cfg:
+            original(cfg, path, index_)
+            return
+        from importlib import import_module
+
+        for one in import_module("lm_eval_ext.harness.declared").expanded(cfg, path):
+            # Of a group, lm-eval would read the whole file again.
+            original(one, None if "group" in one else path, index_)
+
+    process_cfg.lm_eval_ext = True  # type: ignore[attr-defined]
+    index.TaskIndex.process_cfg = staticmethod(process_cfg)
+
+
+def _build_one_of_several(factory: ModuleType) -> None:
+    """Wraps the reading of a task that is built, for the same files."""
+    original = factory.TaskFactory._load_full_config
+    if getattr(original, "lm_eval_ext", False):
+        return
+
+    def _load_full_config(self: Any, entry: Any, overrides: Any = None) -> dict[str, Any]:
+        path = entry.yaml_path
+        if path is None or "card" not in (entry.cfg or {}):
+            return dict(original(self, entry, overrides))
+        from importlib import import_module
+
+        own = import_module("lm_eval_ext.harness.declared").config_of(path, entry.name)
+        read = type(entry)(entry.name, entry.kind, None, own, entry.tags)
+        found: dict[str, Any] = original(self, read, overrides)
+        found["metadata"]["config_source"] = str(path)
+        return found
+
+    _load_full_config.lm_eval_ext = True  # type: ignore[attr-defined]
+    factory.TaskFactory._load_full_config = _load_full_config
+
+
 def _is_ours(entry: Any) -> bool:
     path = str(getattr(entry, "yaml_path", None) or "")
     return path.startswith((tasks_folder() + os.sep, os.path.realpath(tasks_folder()) + os.sep))
@@ -277,6 +321,8 @@ def _guard_command_line(harness: ModuleType) -> None:
 
 _HOOKS: dict[str, tuple[Callable[[ModuleType], None], str]] = {
     "lm_eval.tasks.manager": (_add_tasks, "add --include_path {tasks} to your command"),
+    "lm_eval.tasks._index": (_index_several, "files with several tasks are not read"),
+    "lm_eval.tasks._factory": (_build_one_of_several, "files with several tasks are not read"),
     "lm_eval.models": (_add_models, "its own model types still work, ours do not"),
     "lm_eval.config.evaluate_config": (
         _check_before_model,

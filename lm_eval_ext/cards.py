@@ -1,12 +1,13 @@
 """Every benchmark's card, read and checked.
 
-A card (``benchmarks/<name>/card.yaml``) says in one place what users need to know before a run: the
-paper, tasks with their sizes, what can be asked of their scores, human performance. Tests compare
-cards with the task files and, where they are available locally, with the data.
+A card says in one place what users need to know before a run: the paper, tasks with their sizes,
+what can be asked of their scores, human performance. It lies in the benchmark's task file, or in
+``benchmarks/<name>/card.yaml``. Of a benchmark that does not ship, results files have the card.
 
 Importing this module or reading a card imports neither lm-eval nor a benchmark.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from pydantic import (
 )
 
 from lm_eval_ext import data
+from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.stats.intervals import level_of
 from lm_eval_ext.stats.measures import Measure, Question
@@ -118,11 +120,12 @@ class TaskFacts(_Strict):
 
     ``documents`` are what ``--limit`` counts, ``sources`` those of ``data/sources.yaml`` that it
     needs; ``cites`` are works on other data, in their form of citation. A task that asks about the
-    user's own documents has no numbers. ``title`` is for a column's head, within its benchmark.
+    user's own documents has no numbers, and others need none. ``title`` is for a column's head,
+    within its benchmark.
     """
 
     title: str = ""
-    description: str
+    description: str = ""
     documents: int = Field(0, ge=0)
     requests: int = Field(0, ge=0)
     sources: tuple[str, ...] = ()
@@ -131,8 +134,8 @@ class TaskFacts(_Strict):
 
     @model_validator(mode="after")
     def _sized(self) -> "TaskFacts":
-        if self.asks_own == bool(self.documents and self.requests):
-            raise ValueError("give documents and requests, or asks_own: true")
+        if self.asks_own and (self.documents or self.requests):
+            raise ValueError("a task with asks_own has no number of documents or requests")
         return self
 
     @property
@@ -184,9 +187,9 @@ class Card(_Strict):
             benchmark's tasks; none if tasks cannot be compared item by item.
         facets: Of the rows that scoring gives, in words.
         measures: What can be asked of the rows, by name.
-        metrics: What lm-eval's results name, by name: ``measure`` or ``measure/part``. The first
-            that a task has is its headline; lm-eval prints them in alphabetical order, so this
-            is theirs.
+        metrics: What lm-eval's results name, by name: ``measure`` or ``measure/part``; in a
+            task file without any, the measures. The first that a task has is its headline; lm-eval
+            prints them in alphabetical order, so this is theirs.
         headlines: Metrics that are preferred as headlines, where the first is not the right one.
         words: Of values of facets, for readers, where the value does not say it.
         representative: Tasks; the first that results have stands for the benchmark.
@@ -198,15 +201,15 @@ class Card(_Strict):
 
     name: str
     title: str
-    paper: Paper
-    cluster: Cluster
+    paper: Paper | None = None
+    cluster: Cluster = Cluster(unit="document", column="id")
     item: tuple[str, ...] = ()
-    facets: dict[str, str]
+    facets: dict[str, str] = {}
     measures: dict[str, Measure]
     metrics: dict[str, Metric]
     headlines: tuple[str, ...] = ()
     words: dict[str, str] = {}
-    representative: tuple[str, ...]
+    representative: tuple[str, ...] = ()
     trial: Trial | None = None
     references: tuple[Reference, ...] = ()
     tasks: dict[str, TaskFacts]
@@ -295,15 +298,33 @@ def in_benchmarks(file: str, model: TypeAdapter[T]) -> dict[str, T]:
     return {place.parent.name: read_yaml(place, model) for place in places}
 
 
+def card_in(config: Mapping[str, Any]) -> Card:
+    """The card of a task file with one (:mod:`lm_eval_ext.harness.declared`).
+
+    Raises:
+        ValidationError: It is malformed.
+    """
+    return Card.model_validate_json(json.dumps(_card_and_facts(config)))
+
+
+def _card_and_facts(config: Mapping[str, Any]) -> dict[str, Any]:
+    tasks = config.get("tasks") or {config["task"]: config}
+    about = {name: (own or {}).get("about") or {} for name, own in tasks.items()}
+    metrics: dict[str, Any] = {name: {} for name in sorted(config["card"].get("measures") or {})}
+    return {"metrics": metrics, **config["card"], "tasks": about}
+
+
 @cache
 def cards() -> Mapping[str, Card]:
-    """Returns all cards by benchmark, in alphabetical order.
+    """Returns the cards of all benchmarks that ship, by name, in alphabetical order.
 
     Raises:
         DataError: If a card is malformed; file and key are named.
     """
-    found = in_benchmarks("card.yaml", TypeAdapter(Card)).values()
-    return MappingProxyType({card.name: card for card in found})
+    found = [*in_benchmarks("card.yaml", TypeAdapter(Card)).values()]
+    for place in Path(tasks_folder()).glob("*.yaml"):
+        found.append(read_yaml(place, TypeAdapter(Card), _card_and_facts))
+    return MappingProxyType({card.name: card for card in sorted(found, key=lambda one: one.name)})
 
 
 def card_of(task: str) -> Card | None:

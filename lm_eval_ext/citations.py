@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from lm_eval_ext import __version__
-from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.cards import Card, Paper, cards
 from lm_eval_ext.data import sources
 from lm_eval_ext.errors import OptionError
 
@@ -120,11 +120,7 @@ def bibtex(names: Iterable[str]) -> str:
     found: dict[str, str] = {}
     for name in names:
         card, tasks = _find(name)
-        paper = card.paper
-        line = (
-            f"{paper.authors}. {paper.venue[-4:]}. {' '.join(paper.title.split())}. {paper.venue}"
-        )
-        cited = [read(line, paper.url)]
+        cited = [_of_paper(card.paper)] if card.paper else []
         for task in tasks:
             facts = card.tasks[task]
             declared = (sources()[source].citation for source in facts.sources)
@@ -132,6 +128,11 @@ def bibtex(names: Iterable[str]) -> str:
         for one in cited:
             found.setdefault(one.key, one.bibtex())
     return "\n\n".join([*found.values(), HARNESS, project()]) + "\n"
+
+
+def _of_paper(paper: Paper) -> Citation:
+    title = " ".join(paper.title.split())
+    return read(f"{paper.authors}. {paper.venue[-4:]}. {title}. {paper.venue}", paper.url)
 
 
 def _find(name: str) -> tuple[Card, Sequence[str]]:

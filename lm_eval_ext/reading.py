@@ -1,7 +1,7 @@
 """Reads YAML files into validated records."""
 
 import json
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,20 +29,25 @@ class _Loader(_Quick):  # type: ignore[misc]
         return found
 
 
-def read_yaml(path: Path, model: TypeAdapter[T]) -> T:
-    """Reads a YAML file as its model has it.
+_Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))
+
+
+def read_yaml(
+    path: Path, model: TypeAdapter[T], part: Callable[[Any], Any] = lambda content: content
+) -> T:
+    """Reads a YAML file, or a part of it, as its model has it; functions are names.
 
     Raises:
         DataError: It cannot be read or is malformed; file, key and problem are named.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        content = part(yaml.load(path.read_text(encoding="utf-8"), _Loader))
         # Through JSON, where a strict model takes a list for a tuple.
         return model.validate_json(json.dumps(content, default=str))
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
     except ValidationError as error:
         problem = first_problem(error)
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:  # also not UTF-8
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:  # also not UTF-8
         problem = f"not valid YAML: {error}"
     raise DataError(one_line(f"{path}: {problem}"))

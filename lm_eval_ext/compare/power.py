@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lm_eval_ext.cards import card_of, cards
+from lm_eval_ext.cards import Card, card_of, cards
 from lm_eval_ext.compare.comparison import Settings, compare
 from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.results.ask import figures, question_of
@@ -61,6 +61,7 @@ class Spread:
         variance: Of a cluster's mean difference.
         per_cluster: Documents.
         source: Where it comes from.
+        unit: What a cluster is.
         clusters: In the pilot, if there is one.
     """
 
@@ -68,6 +69,7 @@ class Spread:
     variance: float
     per_cluster: float
     source: str
+    unit: str
     clusters: int | None = None
 
 
@@ -111,13 +113,11 @@ def needed(paths: Sequence[Path], **options: Any) -> Answer:
         asked = Asked(**options)
     except ValidationError as error:
         raise OptionError(f"--{first_problem(error).replace('_', '-')}") from None
-    card = card_of(asked.task)
-    unit = card.cluster.unit if card else DOCUMENT
     if (asked.rate is None) != (asked.icc is None):
         raise OptionError("--rate and --icc belong together; for independent documents use --icc 0")
     if bool(paths) == (asked.rate is not None) or (paths and asked.per_cluster != 1):
         raise OptionError("give results of a pilot run; or --rate, --icc and --per-cluster")
-    found = _pilot(asked, read_joined(paths)) if paths else _stated(asked, unit)
+    found = _pilot(asked, read_joined(paths)) if paths else _stated(asked)
     if not found.variance > SAME**2:
         raise DataError(
             f"{asked.task}: nothing varies, so there is no spread; use a larger pilot, or --rate "
@@ -126,14 +126,19 @@ def needed(paths: Sequence[Path], **options: Any) -> Answer:
     level = {"alpha": asked.alpha / math.comb(asked.models, 2), "power": asked.power}
     clusters = clusters_needed(asked.difference, found.variance, **level)
     return Answer(
-        found.metric, unit, clusters,
+        found.metric, found.unit, clusters,
         clusters and math.ceil(clusters * found.per_cluster),
         math.sqrt(found.variance), found.source, found.clusters,
         detectable(found.clusters, found.variance, **level) if found.clusters else None,
     )  # fmt: skip
 
 
-def _stated(asked: Asked, unit: str) -> Spread:
+def _unit(card: Card | None) -> str:
+    return card.cluster.unit if card else DOCUMENT
+
+
+def _stated(asked: Asked) -> Spread:
+    unit = _unit(card_of(asked.task))
     rate, icc = asked.rate or 0.0, asked.icc or 0.0
     known = [task for card in cards().values() for task in card.tasks]
     if similar := asked.task not in known and get_close_matches(asked.task, known):
@@ -150,7 +155,7 @@ def _stated(asked: Asked, unit: str) -> Spread:
         f"{asked.correlation:g}"
     )
     variance = stated_variance((low, high), icc, asked.per_cluster, asked.correlation)
-    return Spread("", variance, asked.per_cluster, source)
+    return Spread("", variance, asked.per_cluster, source, unit)
 
 
 def _pilot(asked: Asked, models: Sequence[Model]) -> Spread:
@@ -199,4 +204,5 @@ def _pilot(asked: Asked, models: Sequence[Model]) -> Spread:
             f"{asked.task}, {metric}: no standard error, since there are too few clusters"
         )
     variance = factor * math.fsum(known) / len(known) * clusters
-    return Spread(metric, variance, documents / clusters, source, clusters)
+    unit = _unit(run.card(asked.task))
+    return Spread(metric, variance, documents / clusters, source, unit, clusters)

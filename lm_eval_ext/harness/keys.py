@@ -190,7 +190,9 @@ def _import_loaders(prefix: str) -> None:
 
 @cache
 def _loaders() -> tuple[str, ...]:
-    files = sorted(file for file in Path(tasks_folder()).rglob("_*") if file.is_file())
-    texts = [file.read_text(encoding="utf-8") for file in files if file.suffix in ("", ".yaml")]
-    named = re.findall(r"^custom_dataset: !function (\S+)$", "\n".join(texts), re.MULTILINE)
+    folder = Path(tasks_folder())
+    files = [*folder.glob("*.yaml"), *folder.rglob("_*")]
+    found = (file for file in files if file.is_file() and file.suffix in ("", ".yaml"))
+    texts = [file.read_text(encoding="utf-8") for file in sorted(found)]
+    named = re.findall(r"\bcustom_dataset: !function ([\w.]+)", "\n".join(texts))
     return tuple(dict.fromkeys(named))

@@ -4,13 +4,13 @@ import functools
 import inspect
 import json
 import os
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
 from lm_eval_ext.errors import OptionError, first_problem
-from lm_eval_ext.harness import keys
+from lm_eval_ext.harness import keys, provenance
 from lm_eval_ext.lexicon import fresh
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Loader:
 
     def __init__(
         self,
-        function: Callable[..., "DatasetDict"],
+        function: Callable[..., "Documents"],
         prefix: str,
         options: type[BaseModel] | None = None,
     ) -> None:
@@ -92,20 +92,33 @@ class Loader:
         return self._kept[key]
 
     def _load(self, options: Mapping[str, Any]) -> "DatasetDict":
+        from datasets import DatasetDict
+
         if self._model is None:
-            return self._function(**options)
-        own = {name.removeprefix(self.prefix): value for name, value in options.items()}
-        try:
-            checked = self._model(**own)
-        except ValidationError as error:
-            raise OptionError(f"{self.prefix}{first_problem(error)}") from None
-        return self._function(checked)
+            found = self._function(**options)
+        else:
+            own = {name.removeprefix(self.prefix): value for name, value in options.items()}
+            try:
+                checked = self._model(**own)
+            except ValidationError as error:
+                raise OptionError(f"{self.prefix}{first_problem(error)}") from None
+            found = self._function(checked)
+        if isinstance(found, DatasetDict):
+            return found
+        return provenance.of_documents(found, self.prefix.rstrip("_"))
+
+
+Documents: TypeAlias = "DatasetDict | provenance.Loaded | Iterable[Mapping[str, Any]]"
+"""What a loading function returns: documents, with or without where they are from."""
 
 
 def loader(
     prefix: str, options: type[BaseModel] | None = None
-) -> Callable[[Callable[..., "DatasetDict"]], Loader]:
+) -> Callable[[Callable[..., Documents]], Loader]:
     """Decorates a loading function; see :class:`Loader`.
+
+    It returns documents as mappings, which have the same keys. Where they are not its own text,
+    :class:`~lm_eval_ext.harness.provenance.Loaded` says where they are from.
 
     With a model of ``options``, these are its fields, with the prefix before their names (but for
     ``fresh``), and the function gets the validated model instead of keywords.

@@ -12,6 +12,9 @@ ROWS = "rows"
 BENCHMARK = "benchmark"
 """Under a task's ``metadata``: the card that its metrics are from, of users' own tasks, too."""
 
+CARD = "card"
+"""In a task file its card; under a task's ``metadata`` the card, if its benchmark does not ship."""
+
 UNIT = "unit"
 """In an entry of a ``metric_list``: what the values are, such as ``share`` or ``percent``."""
 

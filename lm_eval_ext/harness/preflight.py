@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from lm_eval.tasks._yaml_loader import load_yaml
-
 from lm_eval_ext.cards import TaskFacts, card_of, cards
 from lm_eval_ext.data import local_copy
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import keys
+from lm_eval_ext.harness.declared import config_of, is_ours
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.task import ExtTask
 from lm_eval_ext.text import one_line
@@ -58,7 +57,7 @@ def check_run(manager: Any, config: Any) -> None:
         LmEvalExtError: As :func:`check`.
     """
     configs = _leaves(manager.task_index, config.tasks)
-    if not any("lm_eval_ext." in str(one.get("custom_dataset")) for one in configs):
+    if not any(is_ours(one) for one in configs):
         return
     arguments = config.model_args if isinstance(config.model_args, dict) else {}
     given = [
@@ -116,11 +115,11 @@ def _loader(
     """A task's loading function, None if it is not ours, and its class."""
     function: Any = config.get("custom_dataset")
     kind: Any = config.get("class")
-    if isinstance(function, str) and "lm_eval_ext." in function and YAML_PATH in config:
-        path = str(config[YAML_PATH])
-        if path not in resolved:
-            resolved[path] = load_yaml(config[YAML_PATH], resolve_func=True)
-        function, kind = resolved[path]["custom_dataset"], resolved[path].get("class")
+    if isinstance(function, str) and is_ours(config) and YAML_PATH in config:
+        task = str(config.get("task"))
+        if task not in resolved:
+            resolved[task] = config_of(config[YAML_PATH], task)
+        function, kind = resolved[task]["custom_dataset"], resolved[task].get("class")
     return (function if isinstance(function, Loader) else None), kind
 
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
@@ -83,12 +83,30 @@ def _abbreviated(revision: str) -> str:
     return revision[:_DIGITS] if _COMMIT.fullmatch(revision) else revision
 
 
+class Loaded(NamedTuple):
+    """What a loading function returns where the documents do not say where they are from."""
+
+    documents: Iterable[Mapping[str, Any]]
+    info: "DatasetInfo"
+
+
+def of_documents(found: "Loaded | Iterable[Mapping[str, Any]]", name: str) -> "DatasetDict":
+    """The split ``test`` of documents; those without a description are embedded, and hashed."""
+    from datasets import Dataset, DatasetDict
+
+    info = found.info if isinstance(found, Loaded) else None
+    rows = list(found.documents if isinstance(found, Loaded) else found)
+    if info is None:
+        text = "\n".join(json.dumps(row, sort_keys=True, ensure_ascii=False) for row in rows)
+        info = describe_embedded(name, hashlib.sha256(text.encode()).hexdigest())
+    return DatasetDict({"test": Dataset.from_list(rows, info=info)})
+
+
 def describe_embedded(name: str, digest: str) -> "DatasetInfo":
     """Describes documents that ship in the package; ``digest`` is the SHA-256 of them."""
     from datasets import DatasetInfo
 
     return DatasetInfo(
-        license="MIT",
         dataset_name=name,
         config_name="embedded",
         download_checksums={name: {"checksum": digest}},

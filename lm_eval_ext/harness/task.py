@@ -25,18 +25,24 @@ from typing import Any
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.task import ConfigurableTask
-from lm_eval.tasks._yaml_loader import load_yaml
+from pydantic import ValidationError
 
-from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.cards import Card, card_in, cards
+from lm_eval_ext.errors import DataError, first_problem
 from lm_eval_ext.harness import chat, missing, provenance, signature
+from lm_eval_ext.harness.declared import ABOUT, TASKS, config_of
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.metrics import Document, Metrics, Row, Scored, entry, questions_of
-from lm_eval_ext.harness.names import BENCHMARK, INTERVALS, NOT_SCORABLE, TRIAL
+from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE, TRIAL
 from lm_eval_ext.harness.trial import Trials
 from lm_eval_ext.stats.measures import Question
 
 FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""
+
+
+DEFAULTS = {"test_split": "test", "num_fewshot": 0}
+"""Of lm-eval's keys, where a task file does not have them."""
 
 
 class ExtTask(ConfigurableTask):
@@ -65,10 +71,13 @@ class ExtTask(ConfigurableTask):
         self.dataset = load(**metadata, **(config.get("dataset_kwargs") or {}))
         self.prepare(config)
         prefix = load.prefix if isinstance(load, Loader) else ""
-        self._card: Card | None = cards().get(prefix.rstrip("_"))
+        self._card = _card(config, prefix)
+        for name, value in DEFAULTS.items():
+            config.setdefault(name, value)
         if callable(config.get("metric_list")):
             config["metric_list"] = config["metric_list"](**metadata)
-        names = config["metric_list"] = self.metrics() or config.get("metric_list") or []
+        every = list(self._card.metrics) if self._card else []
+        names = config["metric_list"] = self.metrics() or config.get("metric_list") or every
         self._metrics: Metrics | None = None
         if self._card and names and all(isinstance(name, str) for name in names):
             self._metrics = Metrics(self.questions(questions_of(self._card, names)))
@@ -80,7 +89,7 @@ class ExtTask(ConfigurableTask):
         self._trials = Trials(self._card, config["task"])
         self._signature = signature.of_task(
             config["task"],
-            _as_written(metadata),
+            _as_written(config["task"], metadata),
             provenance.of_dataset(self.dataset),
             {name.removeprefix(prefix): value for name, value in self.options.items()},
         )
@@ -243,6 +252,9 @@ class ExtTask(ConfigurableTask):
             dumped["metadata"][TRIAL] = self._trials.note(self.eval_docs)
         if self._metrics and self._card:
             dumped["metadata"][BENCHMARK] = self._card.name
+            if self._card.name not in cards():
+                own = self._card.model_dump(mode="json", exclude_defaults=True)
+                dumped["metadata"][CARD] = own
             filters = [one.name for one in self._filters]
             if noted := self._metrics.noted(filters):
                 dumped["metadata"][INTERVALS] = noted
@@ -360,7 +372,27 @@ class GroupedGenerationTask(GroupedTask):
         return requests
 
 
-def _as_written(metadata: dict[str, Any]) -> dict[str, Any]:
+def _card(config: dict[str, Any], prefix: str) -> Card | None:
+    """The card of the task's file, or of the benchmark that ships with this prefix of keys.
+
+    Keys that lm-eval does not know are taken out of the configuration.
+    """
+    own = {key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}
+    if not own[CARD]:
+        return cards().get(prefix.rstrip("_"))
+    try:
+        found = card_in({**config, **{key: value for key, value in own.items() if value}})
+    except ValidationError as error:
+        raise DataError(f"the card of {config['task']}: {first_problem(error)}") from None
+    shipped = cards().get(found.name, found)
+    if shipped.title != found.title:
+        raise DataError(
+            f"the card of {config['task']}: {found.name} is a benchmark that ships; rename yours"
+        )
+    return shipped
+
+
+def _as_written(task: str, metadata: dict[str, Any]) -> dict[str, Any]:
     """The metadata of the task's file, without what lm-eval merges into it.
 
     ``--metadata`` and ``--model_args`` overwrite any key, and a model may well have an argument
@@ -369,5 +401,5 @@ def _as_written(metadata: dict[str, Any]) -> dict[str, Any]:
     file = Path(str(metadata.get("config_source", "")))
     if not file.is_file():
         return metadata
-    written = load_yaml(file, resolve_func=False).get("metadata")
+    written = config_of(file, task, resolve=False).get("metadata")
     return written if isinstance(written, dict) else metadata

@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from lm_eval_ext.cards import PART, Card
+from lm_eval_ext.cards import PART, Card, cards
 from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.ask import question_of
@@ -279,7 +279,7 @@ def _characters(scores: Mapping[str, float], keys: Sequence[str]) -> tuple[list[
 
 def _views(benchmark: str) -> Views | None:
     name = f"lm_eval_ext.benchmarks.{benchmark}.view"
-    if not benchmark or find_spec(name) is None:
+    if benchmark not in cards() or find_spec(name) is None:
         return None
     return cast("Views", import_module(name))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.cards import Card, card_of, cards
+from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.leaderboard.samples import Reader, Score, pack, scores_of
 from lm_eval_ext.log import get_logger
@@ -357,7 +357,7 @@ def _sections(
         card = next(iter(_runs(models, task).values())).card(task)
         groups.setdefault(card.name if card else "", []).append(task)
     for name, own in groups.items():
-        card = cards().get(name)
+        card = next(iter(_runs(models, own[0]).values())).card(own[0])
         made = [_of_task(task, _runs(models, task), found) for task in own]
         if card is None:  # the overview has the headline of each
             made = [one for one in made if len(one.columns) > 1]
@@ -385,7 +385,7 @@ def _of_task(task: str, runs: Mapping[str, ResultsFile], found: "DataFrame") -> 
         (label, [_cell(run, one, best=(label, one.metric) in best) for one in columns])
         for label, run in runs.items()
     ]
-    card = card_of(task)
+    card = next(iter(runs.values())).card(task)
     published: dict[str, list[Cell]] = {}
     for place, one in enumerate(columns):
         if card and one.metric in card.metrics:

@@ -327,7 +327,7 @@ def _published(
 def _caption(
     about: Declared, rows: Sequence[Mapping[str, Any]], card: Card, chance: float | None
 ) -> str:
-    told = [f"As {about.paper} of {card.paper.authors}."] if about.paper else []
+    told = [f"As {about.paper} of {card.paper.authors}."] if about.paper and card.paper else []
     if any(row.get("low") is not None for row in rows):
         told.append(f"Bars: 95 % intervals, clustered by {card.cluster.unit}.")
     if any(row["published"] for row in rows):

@@ -3,16 +3,18 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lm_eval_ext.cards import Card, card_of, cards
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.harness import signature
 from lm_eval_ext.harness.names import (
     BENCHMARK,
+    CARD,
     HIGH,
     INTERVALS,
     LOW,
@@ -142,7 +144,14 @@ class ResultsFile:
         return next(found, {})
 
     def card(self, task: str) -> Card | None:
-        """The card that a task's metrics are from; also of users' own and generated tasks."""
+        """The card that a task's metrics are from; also of users' own and generated tasks.
+
+        Raises:
+            DataError: The file has a card of its own, which is malformed.
+        """
+        own = self._metadata(task).get(CARD)
+        if own:
+            return _own_card(json.dumps(own))
         return card_of(task) or cards().get(str(self._metadata(task).get(BENCHMARK)))
 
     def is_current(self, task: str) -> bool:
@@ -204,6 +213,14 @@ class ResultsFile:
     def signature(self, task: str) -> str:
         """What was asked and how it was scored, in one line."""
         return signature.of_result(self.content, task)
+
+
+@cache
+def _own_card(content: str) -> Card:
+    try:
+        return Card.model_validate_json(content)
+    except ValidationError as error:
+        raise DataError(f"the card in a results file: {first_problem(error)}") from None
 
 
 def find(path: Path) -> list[ResultsFile]:
@@ -289,6 +306,7 @@ def _read(file: Path) -> ResultsFile:
         results = ResultsFile(file, content)
         for task in results.tasks:
             results.signature(task), results.documents(task), results.scores(task)
+            results.card(task)
             results.not_scorable(task)
     except (
         OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError

@@ -87,7 +87,8 @@ def representatives(models: Sequence[Model]) -> dict[str, str]:
             counts[task] = counts.get(task, 0) + 1
             of_task.setdefault(task, run.card(task))
     found: dict[str, str] = {}
-    for card in cards().values():
+    own_cards = {own.name: own for own in of_task.values() if own}
+    for card in {**cards(), **own_cards}.values():
         there = [task for task, own in of_task.items() if own and own.name == card.name]
         order = {task: place for place, task in enumerate((*card.representative, *there))}
         if there:

@@ -14,6 +14,7 @@ from typing import Any
 from lm_eval_ext._autoload import install, tasks_folder
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness import signature
+from lm_eval_ext.harness.declared import is_ours
 from lm_eval_ext.text import one_line
 
 FILE = ".yaml"
@@ -64,7 +65,7 @@ class Selection:
                     "num_fewshot": config.get("num_fewshot"),
                     "signature": {"version": own.get("version") if isinstance(own, dict) else None},
                 }
-                if "lm_eval_ext." in str(config.get("custom_dataset")):
+                if is_ours(config):
                     ours.append(name)
         loaded = self._with(metadata).load(list(dict.fromkeys(ours)))["tasks"] if ours else {}
         for task, one in loaded.items():

@@ -1,0 +1,161 @@
+"""A benchmark outside the package: the example of docs/adding.md, known by its YAML alone."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.logged import evaluate
+from support.made_answers import MadeAnswers
+from typer.testing import CliRunner
+
+from lm_eval_ext._autoload import install
+from lm_eval_ext.cli.app import app
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.runs.tasks import own_manager, select
+
+ROOT = Path(__file__).parents[1]
+PLURALS = ROOT / "examples" / "plurals"
+
+
+@pytest.fixture(autouse=True)
+def hooked() -> None:
+    """As in every Python where the start-up file is read."""
+    install()
+
+
+def said(*arguments: object) -> str:
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of two models on the example."""
+    folder = tmp_path_factory.mktemp("plurals")
+    for name, right in (("better", 0.9), ("worse", 0.2)):
+        model = MadeAnswers(right=right)
+        evaluate(folder / name, model, ["plurals"], include=[str(PLURALS)], name=name)
+    return folder
+
+
+def test_it_is_small() -> None:
+    files = [path for path in PLURALS.iterdir() if path.is_file()]
+    assert len(files) == 5
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 115
+
+
+def test_the_page_shows_its_files() -> None:
+    page = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
+    for name in ("plurals.yaml", "plurals.py"):
+        assert (PLURALS / name).read_text(encoding="utf-8") in page, name
+    assert len(page.splitlines()) <= 250
+
+
+def test_every_command_knows_its_card(results: Path, tmp_path: Path) -> None:
+    parts = said("show", results, "--by", "ending")
+    assert "clustered by noun" in parts
+    assert {"s", "es"} <= {line.split()[0] for line in parts.splitlines() if line.strip()}
+    assert "the task's headline" in said("show", results)
+    compared = said("compare", results, "--format", "json")
+    assert json.loads(compared)["pairs"][0]["p"] < 0.05
+    assert "noun" in said("power", "plurals", results, "--difference", "0.2")
+    said("leaderboard", results, "-o", tmp_path)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "forming the plural of a noun never seen" in page
+    assert "Accuracy, es" in page
+
+
+def test_run_checks_its_options_before_the_model_is_loaded() -> None:
+    selection = select("plurals", [str(PLURALS)])
+    assert selection.own_only
+    signed = selection.facts({"plurals_number": "three"})["plurals"]["signature"]
+    assert signed["number"] == "three"
+    for key, problem in (("plurals_nmber", "nearest: plurals_number"), ("plurals_number", "two")):
+        with pytest.raises(OptionError, match=problem):
+            selection.check({key: "four"}, [key])
+
+
+def write(folder: Path, change: Callable[[str], str]) -> Any:
+    """A task manager of the example's folder, with another task file."""
+    for path in PLURALS.iterdir():
+        if path.is_file():
+            (folder / path.name).write_text(path.read_text())
+    (folder / "plurals.yaml").write_text(change((PLURALS / "plurals.yaml").read_text()))
+    return own_manager([str(folder)])
+
+
+def several(text: str) -> str:
+    """Two tasks in one file, and a group of them."""
+    return (
+        text.replace("task: plurals\n", "").replace("card:\n", "card:\n  groups: {all: [p2, p3]}\n")
+        + "tasks:\n"
+        "  p2: {}\n"
+        "  p3:\n"
+        "    about: {title: Three}\n"
+        "    description: 'Count! '\n"
+        "    metadata: {version: '2.0', plurals_number: three}\n"
+    )
+
+
+def test_one_file_may_hold_several_tasks_and_groups(tmp_path: Path) -> None:
+    manager = write(tmp_path, several)
+    assert {"p2", "p3"} <= {*manager.all_subtasks}
+    assert "plurals" not in manager.all_tasks
+    loaded = manager.load("all")["tasks"]
+    assert list(loaded) == ["p2", "p3"]
+    assert [task.VERSION for task in loaded.values()] == ["1.0", "2.0"]
+    three = manager.load(["p3"])["tasks"]["p3"]
+    three.build_all_requests(limit=1, rank=0, world_size=1)
+    prompt = three.instances[0].args[0]
+    assert prompt.startswith("Count! This is a")
+    assert prompt.endswith("three")
+    noted = three.dump_config()["metadata"]
+    assert noted["card"]["tasks"] == {"p3": {"title": "Three"}}
+    assert (noted["signature"]["version"], noted["signature"]["number"]) == ("2.0", "three")
+
+
+def test_a_users_file_that_includes_one_wins(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    write(tmp_path / "base", several)
+    own = tmp_path / "own"
+    own.mkdir()
+    mine = "include: ../base/plurals.yaml\ntask: {}\ndescription: 'Mine: '\n"
+    (own / "one.yaml").write_text(mine.format("p3"))
+    (own / "two.yaml").write_text(mine.format("p4") + "metadata: {version: '4'}\n")
+    loaded = own_manager([str(own)]).load(["p3", "p4"])["tasks"]
+    for name, version, number in (("p3", "2.0", "three"), ("p4", "4", "two")):
+        task = loaded[name]
+        task.build_all_requests(limit=1, rank=0, world_size=1)
+        prompt = task.instances[0].args[0]
+        assert prompt.startswith("Mine: This")
+        assert prompt.endswith(number)
+        assert task.dump_config()["metadata"]["signature"]["version"] == version
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("  facets:", "  facet:", "the card of plurals: facet: unknown key"),
+        ("accuracy/es:", "acuracy/es:", "metric acuracy/es is of no measure"),
+        ("name: plurals", "name: lieder", "lieder is a benchmark that ships; rename yours"),
+    ],
+)
+def test_what_is_wrong_in_the_card_is_one_line(
+    old: str, new: str, problem: str, tmp_path: Path
+) -> None:
+    manager = write(tmp_path, lambda text: text.replace(old, new))
+    with pytest.raises(DataError, match=problem) as raised:
+        manager.load("plurals")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.e2e
+def test_plain_lm_eval_runs_it(lm_eval: Any) -> None:
+    done = lm_eval("--include_path", str(PLURALS), "--tasks", "plurals", "--model", "dummy")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "accuracy/es" in done.stdout
+    assert done.results()["configs"]["plurals"]["metadata"]["card"]["name"] == "plurals"
+    assert {row["ending"] for one in done.samples("plurals") for row in one["rows"]} == {"s", "es"}
