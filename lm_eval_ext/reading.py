@@ -48,6 +48,6 @@ def read_yaml(
         problem = f"cannot be read ({error.strerror})"
     except ValidationError as error:
         problem = first_problem(error)
-    except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:  # also not UTF-8
-        problem = f"not valid YAML: {error}"
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
+        problem = f"not valid YAML: {error}"  # also not UTF-8
     raise DataError(one_line(f"{path}: {problem}"))

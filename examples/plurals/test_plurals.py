@@ -16,7 +16,7 @@ RESPONSES = [
 
 def test_every_noun_is_a_document() -> None:
     found = documents()["test"]
-    assert len(set(found["id"])) == len(found) == 24
+    assert len(set(found["id"])) == len(found) == 20
     assert found[0]["prompt"].endswith("There are two")
     assert documents(plurals_number="three")["test"][0]["prompt"].endswith("three")
     with pytest.raises(OptionError, match="plurals_number"):
