@@ -102,8 +102,10 @@ def test_every_benchmark_says_what_its_clusters_are() -> None:
         "cogs": "generalization type",
         "conceptual": "concept",
         "diner": "dish",
+        "discourse_entities": "item",
         "lieder": "item",
         "magnifico": "database",
+        "slog": "generalization type",
     }
 
 

@@ -1,0 +1,1 @@
+"""Discourse entities: does a model know which nouns introduce one? (Schuster and Linzen 2022)."""

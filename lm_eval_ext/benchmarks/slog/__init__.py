@@ -1,0 +1,1 @@
+"""SLOG: structural generalization in semantic parsing (Li et al. 2023)."""

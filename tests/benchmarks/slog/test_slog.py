@@ -1,0 +1,210 @@
+"""SLOG: its files, what is asked, and how answers are scored, in both notations."""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_ext.benchmarks.slog import load, score
+from lm_eval_ext.errors import DataError, OptionError
+
+COGS = "* bed ( x _ 6 ) ; see . agent ( x _ 1 , Mia ) AND see . theme ( x _ 1 , x _ 3 ) AND dog ( x _ 3 ) AND dog . nmod . on ( x _ 3 , x _ 6 )"  # noqa: E501
+VARFREE = "see ( agent = Mia , theme = dog ( nmod . on = * bed ) )"
+
+
+@pytest.fixture
+def folder(real_data: Path) -> Path:
+    found = real_data / "slog"
+    if not found.is_dir():
+        pytest.skip("the authors' files (slog) are not available here")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "exact", "closed", "equivalent"),
+    [
+        # The same form.
+        (VARFREE, VARFREE, 1, 1, 1),
+        (VARFREE, " see ( agent=Mia, theme = dog ( nmod.on = * bed ) )  ", 1, 1, 1),
+        (VARFREE, VARFREE.removesuffix(" ) )"), 0, 1, 0),
+        (VARFREE, "see(agent = Mia , theme = dog(nmod . on = *bed))", 0, 0, 1),
+        (VARFREE, "see ( theme = dog ( nmod . on = * bed ) , agent = Mia )", 0, 0, 1),
+        (COGS, COGS, 1, 1, 1),
+        (COGS, COGS.replace("x _ 3", "x _ 17"), 0, 0, 1),
+        (COGS, COGS.replace("dog ( x _ 3 ) AND ", "") + " AND dog ( x _ 3 )", 0, 0, 1),
+        ("Mia", "Mia", 1, 1, 1),
+        # Another one.
+        (VARFREE, "see ( theme = Mia , agent = dog ( nmod . on = * bed ) )", 0, 0, 0),
+        (VARFREE, "see ( agent = Mia , theme = dog ) ( nmod . on = * bed )", 0, 0, 0),
+        (VARFREE, "see ( agent = Mia ( nmod . on = * bed ) , theme = dog )", 0, 0, 0),
+        (VARFREE, "see ( agent = Mia , theme = * dog ( nmod . on = bed ) )", 0, 0, 0),
+        (VARFREE, VARFREE + " )", 0, 0, 0),
+        (VARFREE, "( " * 40_000, 0, 0, 0),
+        (VARFREE, "", 0, 0, 0),
+        (COGS, COGS.replace("x _ 6 )", "x _ 3 )"), 0, 0, 0),
+        (COGS, COGS.replace("agent", "theme"), 0, 0, 0),
+        (COGS, COGS.replace("; ", "AND "), 0, 0, 0),
+        (COGS, "see . agent ( x _ 1 , Mia", 0, 0, 0),
+    ],
+)
+def test_scores(gold: str, answer: str, exact: int, closed: int, equivalent: int) -> None:
+    notation = "cogs" if gold == COGS else "varfree"
+    assert score.score(answer, gold, notation) == {
+        "exact_match": exact, "closed": closed, "equivalent": equivalent,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "form"),
+    [
+        (f"### Input: Mia saw a dog . ### Output:\n{VARFREE}", VARFREE),
+        (f"```\n{VARFREE}\n```", VARFREE),
+        (f"Here it is:\n\n```text\n{COGS}\n```\nGood luck!", COGS),
+        (f"<think>see (\n\n{COGS}\n</think>\n`{VARFREE}`", VARFREE),
+        (f"{VARFREE}\n\nSentence: Who ran ?\nrun ( agent = ? )", VARFREE),
+        ("Mia", "Mia"),
+        ("I cannot do that (yet).\nSorry", "I cannot do that (yet).\nSorry"),
+        ("", ""),
+    ],
+)
+def test_the_form_in_an_answer(answer: str, form: str) -> None:
+    assert score.form_in(answer) == form
+
+
+Change = Callable[[str, random.Random], str]
+
+
+def shuffled(form: str, rng: random.Random) -> str:
+    *definites, rest = form.split(" ; ")
+    conjuncts = rest.split(" AND ")
+    rng.shuffle(definites)
+    rng.shuffle(conjuncts)
+    return " ; ".join([*definites, " AND ".join(conjuncts)])
+
+
+def renamed(form: str, rng: random.Random) -> str:
+    old = sorted(set(re.findall(r"x _ [0-9]+", form)))
+    new = dict(zip(old, rng.sample(range(100), len(old)), strict=True))
+    return re.sub(r"x _ [0-9]+", lambda found: f"x _ {new[found[0]]}", form)
+
+
+def reordered(form: str, rng: random.Random) -> str:
+    """The arguments of every word in another order, innermost brackets first."""
+    done: list[str] = []
+
+    def fold(found: re.Match[str]) -> str:
+        arguments = found[1].split(" , ")
+        rng.shuffle(arguments)
+        done.append(f"( {' , '.join(arguments)} )")
+        return f"#{len(done) - 1}#"
+
+    while "(" in form:
+        form = re.sub(r"\( ([^()]*) \)", fold, form)
+    while "#" in form:
+        form = re.sub("#([0-9]+)#", lambda found: done[int(found[1])], form)
+    return form
+
+
+def other_role(form: str, rng: random.Random) -> str:
+    found = rng.choice(list(re.finditer(r"\b(agent|theme|recipient)\b", form)))
+    role = rng.choice([one for one in ("agent", "theme", "recipient") if one != found[0]])
+    return form[: found.start()] + role + form[found.end() :]
+
+
+def moved_bracket(form: str, rng: random.Random) -> str:
+    tokens = form.split()
+    del tokens[rng.choice([place for place, one in enumerate(tokens) if one == ")"])]
+    tokens.insert(rng.randrange(1, len(tokens)), ")")
+    return " ".join(tokens)
+
+
+@pytest.mark.parametrize(
+    ("notation", "change", "right"),
+    [
+        ("cogs", shuffled, True),
+        ("cogs", renamed, True),
+        ("varfree", reordered, True),
+        ("cogs", other_role, False),
+        ("varfree", other_role, False),
+        ("varfree", moved_bracket, False),
+    ],
+)
+def test_rates_on_gold_forms(folder: Path, notation: str, change: Change, right: bool) -> None:
+    """Every changed gold of 1,000 is judged right by `equivalent`, or every one wrong."""
+    rng = random.Random(0)
+    golds = [one.form for one in load.read(folder / "generalization_sets.zip", notation)[::17]]
+    changed = [(new, gold) for gold in golds if (new := change(gold, rng)) != gold]
+    assert len(changed) > 600
+    for new, gold in changed:
+        found = score.score(new, gold, notation)
+        assert (found["exact_match"], found["equivalent"]) == (0, right), (new, gold)
+
+
+@pytest.mark.parametrize(("form", "too_long"), [("cogs", 1913), ("varfree", 0)])
+def test_every_gold_of_gen_is_right(folder: Path, form: str, too_long: int) -> None:
+    docs = load.dataset(slog_form=form)["test"].to_list()
+    assert set(Counter(doc["type"] for doc in docs).values()) == {1000}
+    rows = [score.process_results(doc, [doc["form"]], 256)[0] for doc in docs]
+    sums = {name: sum(row[name] for row in rows) for name in rows[0] if name != "type"}  # type: ignore[misc]
+    assert sums == {
+        "exact_match": 17_000, "closed": 17_000, "equivalent": 17_000, "too_long": too_long,
+    }  # fmt: skip
+    shifted = zip(docs, docs[1:], strict=False)
+    wrong = [score.process_results(doc, [other["form"]])[0] for doc, other in shifted]
+    assert sum(row["equivalent"] for row in wrong) < 10  # type: ignore[misc]
+
+
+def test_demonstrations_cover_the_constructions(folder: Path) -> None:
+    options = {"slog_prompt": "labelled", "slog_seed": 0}
+    shown = load.dataset(**options)["train"].select(range(20))
+    types = Counter(shown["type"])
+    assert types == {**dict.fromkeys(load.COVER, 1), "in_distribution": 12}
+    roles = {role for form in shown["form"] for role in re.findall(r"[a-z. ]+(?= =)", form)}
+    assert {role.strip() for role in roles} == {
+        "agent", "theme", "recipient", "ccomp", "xcomp", "nmod",
+        "nmod . on", "nmod . in", "nmod . beside",
+    }  # fmt: skip
+    assert shown[0]["input"] == f"Sentence: {shown[0]['sentence']}\nLogical form:"
+    again = load.dataset(**{**options, "slog_seed": 1})["train"].select(range(20))
+    assert not set(shown["id"]) & set(again["id"])
+
+
+def test_the_authors_inputs(folder: Path) -> None:
+    asked = [load.dataset(slog_split="test", slog_prompt=one)["test"][0] for one in load.PROMPTS]
+    sentence = asked[0]["sentence"]
+    assert asked[0]["input"] == sentence
+    assert asked[1]["input"] == f"### Input: {sentence} ### Output:\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"slog_form": "cogs", "slog_seed": 1}, "slog_form=varfree"),
+        ({"slog_split": "train"}, "slog_split"),
+        ({"slog_prompts": "bare"}, "slog_prompt"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        load.dataset(**options)
+
+
+def test_broken_files_are_one_line(folder: Path, tmp_path: Path) -> None:
+    whole = folder / "generalization_sets.zip"
+    cut = tmp_path / "cut.zip"
+    cut.write_bytes(whole.read_bytes()[:-100])
+    lines = tmp_path / "test.tsv"
+    lines.write_text("A dog ran .\trun ( agent = dog )\tin_distribution\nA dog ran .\n")
+    for path, password, message in (
+        (whole, b"slog", "cannot be read"),
+        (cut, load.PASSWORD, "cannot be read"),
+        (tmp_path / "none.tsv", b"", "cannot be read"),
+        (lines, b"", "line 2 is not a sentence"),
+    ):
+        with pytest.raises(DataError, match=message) as raised:
+            load.read(path, "varfree", password)
+        assert "\n" not in str(raised.value)
