@@ -26,6 +26,8 @@ BOOKS = {
     "Networks for NLP",
     "EMNLP": "Proceedings of the Conference on Empirical Methods in Natural Language Processing",
     "LREC": "Proceedings of the Language Resources and Evaluation Conference",
+    "NAACL": "Proceedings of the Conference of the North American Chapter of the Association for "
+    "Computational Linguistics",
     "NLRSE": "Proceedings of the Workshop on Natural Language Reasoning and Structured "
     "Explanations",
 }

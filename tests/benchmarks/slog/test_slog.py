@@ -1,5 +1,6 @@
 """SLOG: its files, what is asked, and how answers are scored, in both notations."""
 
+import itertools
 import random
 import re
 from collections import Counter
@@ -153,7 +154,7 @@ def test_every_gold_of_gen_is_right(folder: Path, form: str, too_long: int) -> N
     assert sums == {
         "exact_match": 17_000, "closed": 17_000, "equivalent": 17_000, "too_long": too_long,
     }  # fmt: skip
-    shifted = zip(docs, docs[1:], strict=False)
+    shifted = itertools.pairwise(docs)
     wrong = [score.process_results(doc, [other["form"]])[0] for doc, other in shifted]
     assert sum(row["equivalent"] for row in wrong) < 10  # type: ignore[misc]
 
@@ -208,3 +209,15 @@ def test_broken_files_are_one_line(folder: Path, tmp_path: Path) -> None:
         with pytest.raises(DataError, match=message) as raised:
             load.read(path, "varfree", password)
         assert "\n" not in str(raised.value)
+
+
+def test_the_minis_run(lm_eval: Callable[..., Any]) -> None:
+    """Of both neighbours, as users start them, and what the dummy model writes is wrong."""
+    done = lm_eval("--tasks", "slog_mini,discourse_entities_mini", "--model", "dummy")
+    results = done.results()["results"]
+    assert results["slog_mini"]["exact_match,none"] == results["slog_mini"]["too_long,none"] == 0
+    assert 0 < results["discourse_entities_mini"]["accuracy,none"] < 1
+    (sample, *_) = done.samples("slog_mini")
+    prompt = sample["arguments"]["gen_args_0"]["arg_0"]
+    assert prompt.count("Sentence: ") == 13
+    assert prompt.endswith("Logical form:")
