@@ -229,9 +229,11 @@ def test_a_document_without_all_answers_counts_nowhere(task: Any) -> None:
 
 
 def test_the_yaml_is_thin() -> None:
+    """What lm-eval asks; a card may have more published figures."""
     for path in Path(tasks_folder()).rglob("*"):
         if path.is_file() and path.suffix not in {".py", ".pyc"}:
-            assert len(path.read_text(encoding="utf-8").splitlines()) <= 30, path
+            asked, _, _ = path.read_text(encoding="utf-8").partition("\ncard:\n")
+            assert len(asked.splitlines()) <= 40, path
 
 
 def test_cards_are_strict(tmp_path: Path) -> None:

@@ -1,23 +1,19 @@
 """From stimulus files, or our own sentences, to lm-eval's documents."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.harness import provenance
-from lm_eval_ext.harness.loading import loader
-
-if TYPE_CHECKING:
-    from datasets import DatasetDict
+from lm_eval_ext.harness.loading import Documents, loader
+from lm_eval_ext.harness.provenance import Loaded, describe
 
 SINGLE = {
     "affirmative_negation": ("affirmative", "negated"),
@@ -37,33 +33,25 @@ Row = Mapping[str, Any]
 """A line of a stimulus file."""
 
 
-class Options(BaseModel):
+class Options(BaseModel, extra="forbid", frozen=True, strict=True):
     """The options of a task: ``set`` is ``single`` or ``pairs``, or our own pairs, ``mini``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     set: Literal["single", "pairs", "mini"] = "pairs"
 
 
 @loader(prefix="discourse_entities_", options=Options)
-def dataset(options: Options) -> "DatasetDict":
-    """Loads a set for lm-eval, as the split ``test``.
+def dataset(options: Options) -> Documents:
+    """Loads a set for lm-eval.
 
     Raises:
         DataError: A file is unavailable or invalid.
     """
-    from datasets import Dataset, DatasetDict
-
     if options.set == "mini":
         text = resources.files(__package__).joinpath("mini.yaml").read_text(encoding="utf-8")
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        info = provenance.describe_embedded("discourse_entities_mini", digest)
-        found = pairs(written(yaml.safe_load(text)["items"]), "mini.yaml")
-    else:
-        file = require("discourse_entities", options.set)
-        info = provenance.describe([file])
-        found = (single if options.set == "single" else pairs)(read(file.path), str(file.path))
-    return DatasetDict({"test": Dataset.from_list(found, info=info)})
+        return pairs(written(yaml.safe_load(text)["items"]), "mini.yaml")
+    file = require("discourse_entities", options.set)
+    documents = single if options.set == "single" else pairs
+    return Loaded(documents(read(file.path), str(file.path)), describe([file]))
 
 
 def read(path: Path) -> list[Row]:

@@ -7,7 +7,6 @@ wrong.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lm_eval_ext.benchmarks.discourse_entities.load import PAIRS
 from lm_eval_ext.harness.metrics import Row
 
 
@@ -51,11 +50,3 @@ def two_nouns(doc: Mapping[str, Any], logprobs: Sequence[float]) -> list[Row]:
         ),
         {**facets, "systematic": float(all(right)), "same_noun": float(len(chosen) == 1)},
     ]
-
-
-def metric_list(discourse_entities_set: str = "pairs", **_: Any) -> list[str]:
-    """The metrics of a set."""
-    found = ["accuracy", *(f"accuracy/{pair}" for pair in PAIRS)]
-    if discourse_entities_set != "single":
-        found += ["accuracy/coref", "accuracy/noncoref", "same_noun", "systematicity"]
-    return sorted(found)

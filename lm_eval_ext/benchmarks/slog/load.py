@@ -1,7 +1,6 @@
 """From SLOG's files to lm-eval's documents, with demonstrations where a task has them."""
 
 import hashlib
-import random
 import re
 import zipfile
 import zlib
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, model_validator
 
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 
@@ -41,7 +41,7 @@ MOST = 64
 """Demonstrations that are chosen; a task shows the first of them."""
 
 
-class Options(BaseModel):
+class Options(BaseModel, extra="forbid", frozen=True, strict=True):
     """The options of a task.
 
     Attributes:
@@ -50,8 +50,6 @@ class Options(BaseModel):
         prompt: One of :data:`PROMPTS`.
         seed: Of demonstrations; None: there are none.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     split: Literal["gen", "test", "mini"] = "gen"
     form: Literal["cogs", "varfree"] = "varfree"
@@ -142,7 +140,7 @@ def demonstrations(train: Sequence[Example], seed: int) -> list[Example]:
     One of each type of :data:`COVER`, then in-distribution ones, of which no two have the same
     roles in the same order: 144 such patterns are in the data, and frequent ones are drawn first.
     """
-    drawn = random.Random(f"SLOG, demonstrations {seed}").sample(train, len(train))
+    drawn = [train[place] for place in shuffled(len(train), seed, "SLOG, demonstrations")]
     first: Mapping[str, Example] = {one.type: one for one in reversed(drawn)}
     patterns: dict[str, Example] = {}
     for one in drawn:

@@ -106,11 +106,6 @@ def process_results(
     return [{"type": doc["type"], **scores, "too_long": long}]
 
 
-def metric_list(**_: Any) -> list[str]:
-    """The metrics of every task."""
-    return ["exact_match", "exact_match/closed", "exact_match/equivalent", "too_long"]
-
-
 class SlogTask(ExtTask):
     """A task that counts the forms which are longer than what the model may write."""
 

@@ -12,6 +12,7 @@ import pytest
 
 from lm_eval_ext.benchmarks.slog import load, score
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.training.material import prepare
 
 COGS = "* bed ( x _ 6 ) ; see . agent ( x _ 1 , Mia ) AND see . theme ( x _ 1 , x _ 3 ) AND dog ( x _ 3 ) AND dog . nmod . on ( x _ 3 , x _ 6 )"  # noqa: E501
 VARFREE = "see ( agent = Mia , theme = dog ( nmod . on = * bed ) )"
@@ -172,6 +173,14 @@ def test_demonstrations_cover_the_constructions(folder: Path) -> None:
     assert shown[0]["input"] == f"Sentence: {shown[0]['sentence']}\nLogical form:"
     again = load.dataset(**{**options, "slog_seed": 1})["train"].select(range(20))
     assert not set(shown["id"]) & set(again["id"])
+
+
+def test_what_a_recipe_trains_on(folder: Path) -> None:
+    """All of train, and of dev every eighth example; Gen has no sentence of it."""
+    material = prepare("slog", {}, seed=0)
+    assert (len(material.train), len(material.dev)) == (32_755, 506)
+    sentences = {prompt for prompt, _ in material.train}
+    assert not sentences & set(load.dataset()["test"]["input"])
 
 
 def test_the_authors_inputs(folder: Path) -> None:
