@@ -1,17 +1,18 @@
 """Reads YAML files into validated records."""
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from lm_eval_ext.errors import DataError, first_problem
+from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.text import one_line
 
 T = TypeVar("T")
+Checked = TypeVar("Checked", bound=BaseModel)
 
 _Quick: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Of libyaml, if PyYAML has it: a tenth of the time, in every command that reads a card."""
@@ -51,3 +52,34 @@ def read_yaml(
     except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
         problem = f"not valid YAML: {error}"  # also not UTF-8
     raise DataError(one_line(f"{path}: {problem}"))
+
+
+class Strict(BaseModel):
+    """A record that refuses undeclared keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def checked(schema: type[Checked], content: Mapping[str, Any], place: str) -> Checked:
+    """Content as its schema has it.
+
+    Raises:
+        OptionError: With the place, the key, and the nearest legal one.
+    """
+    try:
+        return schema.model_validate(content)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        text = first_problem(error)
+        if problem["type"] == "value_error":  # of several keys: their values are no help
+            text = f"{'.'.join(map(str, problem['loc']))}: {problem['ctx']['error']}".lstrip(": ")
+        if problem["type"] == "extra_forbidden":
+            text += nearest(str(problem["loc"][-1]), _keys(schema))
+        raise OptionError(f"{place}: {one_line(text, limit=600)}") from None
+
+
+def _keys(schema: type[BaseModel]) -> set[str]:
+    """The keys of a schema and of those within it."""
+    whole = schema.model_json_schema()
+    parts = (whole, *whole.get("$defs", {}).values())
+    return {key for part in parts for key in part.get("properties", ())}

@@ -1,15 +1,12 @@
 """``lm-eval-ext train``: models by recipe."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lm_eval_ext.cli import resumable
-from lm_eval_ext.errors import LmEvalExtError, OptionError
-
-EXTRA = ("accelerate", "torch", "transformers")
+from lm_eval_ext.errors import LmEvalExtError, OptionError, require_extra
 
 
 def train(
@@ -59,7 +56,7 @@ def train(
     models = planned(recipe, settings, seeds, only)
     if out is None:
         raise OptionError("name a folder for the model with -o")
-    check_extra()
+    require_extra("train", "training", "accelerate", "torch", "transformers")
     tasks = [filled(one.recipe.tasks, one.recipe.data) for one in models]
     _check_tasks(set(filter(None, tasks)))
     from lm_eval_ext.training import command, records
@@ -95,15 +92,3 @@ def _check_tasks(names: set[str]) -> None:
             select(one, [])
         except LmEvalExtError as error:
             raise OptionError(f"the recipe's tasks: {error}") from None
-
-
-def check_extra() -> None:
-    """Refuses to begin without the libraries.
-
-    Raises:
-        OptionError: One is missing.
-    """
-    if lacking := [name for name in EXTRA if find_spec(name) is None]:
-        raise OptionError(
-            f"training needs {', '.join(lacking)}; install: pip install 'lm-eval-ext[train]'"
-        )

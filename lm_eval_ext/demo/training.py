@@ -25,8 +25,8 @@ from lm_eval_ext.benchmarks.diner.prompt import (
 )
 from lm_eval_ext.benchmarks.magnifico.prompt import INSTRUCTION
 from lm_eval_ext.demo import discourses, queries
+from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.material import Material, Pair
-from lm_eval_ext.training.recipe import Strict, checked
 
 SHARES: Mapping[str, float] = MappingProxyType(
     {"discourse": 0.42, "form": 0.28, "recipe": 0.1, "query": 0.2}

@@ -3,13 +3,12 @@
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import transformers_bars
 from lm_eval_ext.training import batches, fitting
@@ -31,12 +30,14 @@ from lm_eval_ext.training.records import (
     machine,
     pretraining_tokens,
     weights_of,
+    write_json,
     write_model_file,
 )
 from lm_eval_ext.training.starting import copy_tokenizer, load, start_folder
 
-FACTS = "facts.json"
-"""In a training's working folder: what is known when the weights are written."""
+KEY, FACTS = "key.json", "facts.json"
+"""In a training's working folder: what is trained; and what is known when the weights are
+written."""
 
 
 def train(
@@ -94,29 +95,45 @@ def _train(
             raise OptionError(f"{place} comes first and did not learn: {known[place].told()}")
         folders[name], first[name] = str(place), known[place].record["key"]
     material = prepare(recipe.source, filled(recipe.data, folders), seed)
-    for name in recipe.gates:
-        if name not in material.gates:
-            legal = ", ".join(material.gates) or "no gates"
-            raise OptionError(f"gates: the source {recipe.source} has no {name!r}; it has {legal}")
+    if lacking := recipe.gates.keys() - material.gates.keys():
+        legal = ", ".join(material.gates) or "no gates"
+        raise OptionError(f"gates: {recipe.source} has no {lacking.pop()!r}; it has {legal}")
     key = key_of(recipe, seed, examples=material.digest(), first=first)
-    with _alone(folder), transformers_bars(shown=False):
+    with _alone(folder, key) as work, transformers_bars(shown=False):
         if (there := finished(folder)) is not None:
-            check_same(folder / RECORD, there.record["key"], key)
             # Paths in it may be those from before the folder was moved.
             record = {**there.record, "model_file": dict(material.model_file)}
-            found = replace(there, record=record, reused=True)
-        else:
-            start = recipe.model.model_copy(update=filled({"start": recipe.model.start}, folders))
-            recipe = recipe.model_copy(update={"model": start})
-            found = _Job(recipe, material, folder, seed, key).run()
-    if processes().is_main_process:
-        shutil.rmtree(folder / WORK, ignore_errors=True)
-    return found
+            return replace(there, record=record, reused=True)
+        source = str(filled(recipe.model.start, folders))
+        start = recipe.model.model_copy(update={"start": source})
+        with processes().main_process_first():
+            begin = start_folder(start, material, work, seed)
+        if not (work / FACTS).is_file():
+            write_json(work / FACTS, _fit(recipe, material, begin, work, seed))
+        facts = json.loads((work / FACTS).read_text(encoding="utf-8"))
+        gates = _ask(recipe, material, folder, facts["max_length"])
+        record = {
+            "recipe": recipe.model_dump(),
+            "gates": [asdict(gate) for gate in gates],
+            "pretraining_tokens": pretraining_tokens(recipe, source),
+            "sources": dict(material.facts),
+            "start": weights_of(begin),
+            "model_file": dict(material.model_file),
+            "machine": machine(),
+            "key": key,
+            **facts,
+        }
+        write_json(folder / RECORD, record)  # comes last and says that all is there
+        return Trained(folder, gates, record)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Waits while another command trains in this folder; refuses one with something else in it."""
+def _alone(folder: Path, key: Mapping[str, Any]) -> Iterator[Path]:
+    """Yields a training's working folder, as soon as no other command trains in its folder.
+
+    Raises:
+        OptionError: Something else is in the folder, or it cannot be written.
+    """
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / WORK / "lock")
@@ -134,146 +151,103 @@ def _alone(folder: Path) -> Iterator[None]:
                 lock.acquire()
     except OSError as error:
         raise OptionError(f"cannot write {folder}: {error.strerror}") from None
-    processes().wait_for_everyone()
     try:
-        yield
+        if (done := finished(folder)) is not None:
+            check_same(folder, done.record["key"], key)
+        for one in folder.glob(f"{WORK}/*/checkpoints/checkpoint-*"):
+            before = json.loads((one.parents[1] / KEY).read_text(encoding="utf-8"))
+            check_same(folder, before, key)
+        work = folder / WORK / digest(key)
+        work.mkdir(exist_ok=True)
+        write_json(work / KEY, key)
+        yield work
+        if processes().is_main_process:
+            shutil.rmtree(folder / WORK, ignore_errors=True)
     finally:
         lock.release()
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A training in this process, or in all that a launcher has started."""
-
-    recipe: Recipe
-    material: Material
-    folder: Path
-    seed: int
-    key: Mapping[str, Any]
-
-    def run(self) -> Trained:
-        recipe, material, state = self.recipe, self.material, processes()
-        work = self.folder / WORK / digest(self.key)
-        for one in self.folder.glob(f"{WORK}/*/checkpoints/checkpoint-*"):
-            if work not in one.parents:
-                raise OptionError(
-                    f"{self.folder}: another training was interrupted here; name another folder, "
-                    f"or remove {one.parents[1]}"
-                )
-        with state.main_process_first():
-            work.mkdir(parents=True, exist_ok=True)
-            start = start_folder(recipe.model, material, work, self.seed)
-        if not (work / FACTS).is_file():
-            facts = self.fit(start, work / "checkpoints")
-            if state.is_main_process:
-                with atomic_text(work / FACTS) as out:
-                    out.write(json.dumps(facts))
-        state.wait_for_everyone()
-        facts = json.loads((work / FACTS).read_text(encoding="utf-8"))
-        gates = self.gates(facts["max_length"])
-        record = {
-            "recipe": recipe.model_dump(),
-            "gates": [asdict(gate) for gate in gates],
-            "pretraining_tokens": pretraining_tokens(recipe, recipe.model.start),
-            "sources": dict(material.facts),
-            "start": weights_of(start),
-            "model_file": dict(material.model_file),
-            "machine": machine(),
-            "key": self.key,
-            **facts,
-        }
-        if state.is_main_process:  # the record comes last and says that all is there
-            with atomic_text(self.folder / RECORD) as out:
-                out.write(json.dumps(record, indent=1, ensure_ascii=False))
-        state.wait_for_everyone()
-        return Trained(self.folder, gates, record)
-
-    def fit(self, start: Path, checkpoints: Path) -> dict[str, Any]:
-        """Trains, and writes the weights; returns what is known of them."""
-        started = time.monotonic()
-        training, material = self.recipe.training, self.material
-        model, tokenizer = load(start)
-        both = bool(model.config.is_encoder_decoder)
-        # Of a model that only decodes, prompts and answers share the positions.
-        facts: dict[str, Any] = {"max_length": training.max_source_length if both else None}
-        if not material.train:
-            raise OptionError(f"the source {self.recipe.source} has no example for recipe.data")
-        if training.spans:
-            texts = [text for _, text in material.train]
-            rows, dev = batches.corrupted(texts, tokenizer, training, seed=self.seed)
-        else:
-            facts |= self.check_tokenizer(start, tokenizer)
-            (rows, cut), (dev, _) = (
-                batches.encode(pairs, tokenizer, training, encoder_decoder=both)
-                for pairs in (material.train, material.dev)
-            )
-            facts["cut"] = cut
-            _check_lengths(start, model, [*rows, *dev])
-            if cut:
-                tell(
-                    f"{cut:,} of {len(rows):,} examples are longer than max_source_length "
-                    f"{training.max_source_length} or max_target_length "
-                    f"{training.max_target_length}, and are cut"
-                )
-        curve: list[dict[str, float]] = []
-        if rows:
-            model, curve = fitting.fit(
-                model, tokenizer, rows=rows, dev=dev, training=training, folder=checkpoints,
-                seed=self.seed,
-            )  # fmt: skip
-        if processes().is_main_process:
-            try:
-                model.save_pretrained(self.folder)
-                copy_tokenizer(start, self.folder)
-            except OSError as error:
-                raise OptionError(f"cannot write {self.folder}: {error}") from None
-        return {
-            **facts,
-            "parameters": model.num_parameters(),
-            "examples": len(rows),
-            "seconds": round(time.monotonic() - started, 1),
-            "curve": curve,
-        }
-
-    def check_tokenizer(self, folder: Path, tokenizer: Any) -> dict[str, Any]:
-        """Refuses a tokenizer that corrupts texts; counts lossy texts instead."""
-        own = self.material
-        pairs = [*own.train, *own.dev, *(pair for some in own.gates.values() for pair in some)]
-        problems = batches.problems(tokenizer, pairs)
-        if own.lossy:
-            found = list(problems)
-            return {"not_kept": {"texts": len(found), "such as": found[:1]}}
-        if problem := own.problem_with(tokenizer) or next(problems, ""):
-            raise OptionError(f"{folder}: the tokenizer does not keep the texts: {problem}")
-        return {}
-
-    def gates(self, max_length: int | None) -> list[Gate]:
-        """Asks the model as it was written, with the arguments of its model file."""
-        recipe, found = self.recipe, []
-        if recipe.gates:
-            _, tokenizer = load(self.folder)
-            if not self.material.lossy:
-                self.check_tokenizer(self.folder, tokenizer)
-        for name, bar in recipe.gates.items():
-            prompts, targets = zip(*self.material.gates[name], strict=True)
-            # An answer may be longer than every right one, which then shows.
-            most = max(map(len, tokenizer(list(targets))["input_ids"])) + 8
-            texts = answers_of(
-                self.folder, prompts, most=most, max_length=max_length,
-                batch_size=recipe.training.per_device_train_batch_size,
-            )  # fmt: skip
-            own = list(map(self.material.score, texts, targets))
-            wrong = [prompt for prompt, one in zip(prompts, own, strict=True) if one < 1]
-            found.append(Gate(name, len(own), sum(own) / len(own), bar, wrong[:5]))
-        return found
-
-
-def _check_lengths(folder: Path, model: Any, rows: Sequence[batches.Row]) -> None:
-    """Refuses a model that has fewer positions than the examples have tokens."""
-    positions = getattr(model.config, "max_position_embeddings", None)
-    longest = max(len(ids) for row in rows for ids in row.values())
-    if positions and longest > positions:
-        raise OptionError(
-            f"{folder}: the model has {positions} positions, and an example {longest} tokens; "
-            "lower max_source_length and max_target_length, or take another model"
+def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int) -> dict[str, Any]:
+    """Trains, and writes the weights; returns what is known of them."""
+    started, training, folder = time.monotonic(), recipe.training, work.parents[1]
+    model, tokenizer = load(start)
+    both = bool(model.config.is_encoder_decoder)
+    # Of a model that only decodes, prompts and answers share the positions.
+    facts: dict[str, Any] = {"max_length": training.max_source_length if both else None}
+    if not material.train:
+        raise OptionError(f"the source {recipe.source} has no example for recipe.data")
+    if training.spans:
+        texts = [text for _, text in material.train]
+        rows, dev = batches.corrupted(texts, tokenizer, training, seed=seed)
+    else:
+        facts |= _check_tokenizer(material, start, tokenizer)
+        (rows, facts["cut"]), (dev, _) = (
+            batches.encode(pairs, tokenizer, training, encoder_decoder=both)
+            for pairs in (material.train, material.dev)
         )
+        positions = getattr(model.config, "max_position_embeddings", None)
+        longest = max(len(ids) for row in (*rows, *dev) for ids in row.values())
+        if positions and longest > positions:
+            raise OptionError(
+                f"{start}: the model has {positions} positions, and an example {longest} tokens; "
+                "lower max_source_length and max_target_length, or take another model"
+            )
+        if facts["cut"]:
+            tell(
+                f"{facts['cut']:,} of {len(rows):,} examples are longer than max_source_length "
+                f"{training.max_source_length} or max_target_length "
+                f"{training.max_target_length}, and are cut"
+            )
+    curve: list[dict[str, float]] = []
+    if rows:
+        model, curve = fitting.fit(
+            model, tokenizer, rows=rows, dev=dev, training=training, seed=seed,
+            folder=work / "checkpoints",
+        )  # fmt: skip
+    if processes().is_main_process:
+        try:
+            model.save_pretrained(folder)
+            copy_tokenizer(start, folder)
+        except OSError as error:
+            raise OptionError(f"cannot write {folder}: {error}") from None
+    return {
+        **facts,
+        "parameters": model.num_parameters(),
+        "examples": len(rows),
+        "seconds": round(time.monotonic() - started, 1),
+        "curve": curve,
+    }
+
+
+def _check_tokenizer(material: Material, folder: Path, tokenizer: Any) -> dict[str, Any]:
+    """Refuses a tokenizer that corrupts texts; counts lossy texts instead."""
+    gates = (pair for some in material.gates.values() for pair in some)
+    problems = batches.problems(tokenizer, [*material.train, *material.dev, *gates])
+    if material.lossy:
+        found = list(problems)
+        return {"not_kept": {"texts": len(found), "such as": found[:1]}}
+    if problem := material.problem_with(tokenizer) or next(problems, ""):
+        raise OptionError(f"{folder}: the tokenizer does not keep the texts: {problem}")
+    return {}
+
+
+def _ask(recipe: Recipe, material: Material, folder: Path, max_length: int | None) -> list[Gate]:
+    """Asks the model as it was written, with the arguments of its model file."""
+    found: list[Gate] = []
+    if not recipe.gates:
+        return found
+    _, tokenizer = load(folder)
+    if not material.lossy:
+        _check_tokenizer(material, folder, tokenizer)
+    for name, bar in recipe.gates.items():
+        prompts, targets = zip(*material.gates[name], strict=True)
+        # An answer may be longer than every right one, which then shows.
+        most = max(map(len, tokenizer(list(targets))["input_ids"])) + 8
+        texts = answers_of(
+            folder, prompts, most=most, max_length=max_length,
+            batch_size=recipe.training.per_device_train_batch_size,
+        )  # fmt: skip
+        own = list(map(material.score, texts, targets))
+        wrong = [prompt for prompt, one in zip(prompts, own, strict=True) if one < 1]
+        found.append(Gate(name, len(own), sum(own) / len(own), bar, wrong[:5]))
+    return found

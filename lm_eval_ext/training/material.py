@@ -1,15 +1,17 @@
 """What a recipe trains on: examples of a benchmark, or running text."""
 
 import hashlib
+import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.training.recipe import PACKAGE, Strict, checked
+from lm_eval_ext.reading import Strict, checked
+from lm_eval_ext.training.recipe import PACKAGE
 
 Pair = tuple[str, str]
 """A prompt, exactly as the task asks it, and its answer."""
@@ -60,9 +62,7 @@ class Material:
         sets = {"train": self.train, "dev": self.dev, **self.gates}
         found = hashlib.sha256()
         for name, pairs in sorted(sets.items()):
-            found.update(repr((name, len(pairs))).encode())
-            for pair in pairs:
-                found.update(repr(tuple(pair)).encode())
+            found.update(json.dumps([name, *pairs]).encode())
         return found.hexdigest()
 
 
@@ -70,24 +70,24 @@ def prepare(source: str, data: Mapping[str, Any], seed: int) -> Material:
     """Asks a source for its material.
 
     A benchmark's module ``training`` has the function ``prepare(data, seed)``, which checks its
-    options (:func:`~lm_eval_ext.training.recipe.checked`) and returns a :class:`Material`.
+    options (:func:`~lm_eval_ext.reading.checked`) and returns a :class:`Material`.
 
     Raises:
         OptionError: There is no such source, or an option of it is wrong.
         DataError: Data are missing or broken.
     """
-    if source not in (known := sources()):
+    known = sources()
+    if source not in known:
         raise OptionError(f"no source {source!r}; use {', '.join(known)}")
-    if source == TEXT:
-        return _prepare_text(data, seed)
-    found: Material = import_module(known[source]).prepare(data, seed)
+    module = import_module(known[source]) if known[source] else None
+    found: Material = (module.prepare if module else _prepare_text)(data, seed)
     return found
 
 
 def sources() -> dict[str, str]:
-    """What prepares examples, with its module ``training``."""
-    files = [file.relative_to(PACKAGE).with_suffix("") for file in PACKAGE.glob("**/training.py")]
-    found = {file.parent.name: ".".join([PACKAGE.name, *file.parts]) for file in sorted(files)}
+    """What prepares examples, with its module."""
+    files = [file.relative_to(PACKAGE.parent) for file in PACKAGE.glob("**/training.py")]
+    found = {one.parent.name: ".".join(one.with_suffix("").parts) for one in sorted(files)}
     return {**found, TEXT: ""}
 
 
@@ -109,17 +109,12 @@ def _prepare_text(data: Mapping[str, Any], seed: int) -> Material:
         DataError: There is no text.
     """
     folder = Path(checked(TextOptions, data, "recipe, data").folder).expanduser()
-    documents = list(_documents(folder))
-    if not documents:
+    try:
+        texts = [file.read_text(encoding="utf-8") for file in sorted(folder.rglob("*.txt"))]
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{folder}: a file cannot be read ({error})") from None
+    found = [part for text in texts for one in text.split("\n\n") if (part := one.strip())]
+    if not found:
         raise DataError(f"{folder}: no text; name a folder with UTF-8 files that end in .txt")
-    random.Random(f"documents {seed}").shuffle(documents)
-    return Material([("", text) for text in documents], facts={"documents": len(documents)})
-
-
-def _documents(folder: Path) -> Iterator[str]:
-    for file in sorted(folder.rglob("*.txt")):
-        try:
-            content = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{file}: cannot be read ({error})") from None
-        yield from (text for part in content.split("\n\n") if (text := part.strip()))
+    random.Random(f"documents {seed}").shuffle(found)
+    return Material([("", text) for text in found], facts={"documents": len(found)})

@@ -2,26 +2,11 @@
 
 from typing import Any
 
-from lm_eval_ext.errors import OptionError
-
-
-def hidden_matrices(model: Any) -> list[Any]:
-    """The weights that Muon is for: matrices that are neither embeddings nor the output."""
-    import torch
-
-    output = model.get_output_embeddings()
-    others = {
-        id(weight)
-        for module in model.modules()
-        if isinstance(module, torch.nn.Embedding) or module is output
-        for weight in module.parameters(recurse=False)
-    }
-    matrices = (one for one in model.parameters() if one.dim() == 2)  # noqa: PLR2004
-    return [one for one in matrices if id(one) not in others]
-
 
 def muon(model: Any, *, rate: float, others: dict[str, Any], weight_decay: float = 0.0) -> Any:
     """Muon for the hidden matrices, and AdamW for all other weights, which do not decay.
+
+    Hidden matrices are neither embeddings nor the output.
 
     Args:
         model: Whose weights these are.
@@ -32,19 +17,15 @@ def muon(model: Any, *, rate: float, others: dict[str, Any], weight_decay: float
     Returns:
         An optimizer that steps both. Its groups are those of the two, so that a schedule reaches
         them.
-
-    Raises:
-        OptionError: This torch has no Muon, or the model no matrices for it.
     """
     import torch
 
-    if not hasattr(torch.optim, "Muon"):
-        raise OptionError(f"Muon needs torch 2.9 or newer; this is {torch.__version__}")
-    hidden = hidden_matrices(model)
-    if not hidden:
-        raise OptionError("Muon is for matrices, and the model has none but embeddings")
+    outer = [one for one in model.modules() if isinstance(one, torch.nn.Embedding)]
+    taken = {id(one.weight) for one in (*outer, model.get_output_embeddings())}
+    parameters = list(model.parameters())
+    hidden = [one for one in parameters if one.dim() == 2 and id(one) not in taken]  # noqa: PLR2004
     taken = set(map(id, hidden))
-    rest = [one for one in model.parameters() if id(one) not in taken]
+    rest = [one for one in parameters if id(one) not in taken]
     parts = (
         torch.optim.Muon(hidden, rate, weight_decay=weight_decay),
         torch.optim.AdamW(rest, **others, weight_decay=0.0),

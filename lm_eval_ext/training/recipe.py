@@ -3,24 +3,19 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
-from lm_eval_ext.errors import OptionError, first_problem
-from lm_eval_ext.text import one_line, quantity
+from lm_eval_ext.errors import OptionError, nearest
+from lm_eval_ext.reading import Strict, checked, read_yaml
+from lm_eval_ext.text import quantity
 
 PACKAGE = Path(__file__).parents[1]
-
-
-class Strict(BaseModel):
-    """Keys that are not declared are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+MUON = "muon"
 
 
 class NewTokenizer(Strict):
@@ -65,21 +60,17 @@ class Start(Strict):
 
 
 class Spans(Strict):
-    """Span corruption (T5, section 3.1.4), on blocks of running text.
+    """Span corruption as T5's (section 3.1.4), on blocks of running text.
 
     Attributes:
         tokens: How many of the text are used, such as 1M; 0 trains nothing.
         held_out: The share of them that only the loss on the way is computed on.
         block: Tokens of a block, before corruption.
-        density: The share of tokens that is replaced.
-        length: The mean length of a span.
     """
 
     tokens: float
     held_out: float = Field(0.1, ge=0, lt=0.5)
     block: int = Field(512, ge=16)
-    density: float = Field(0.15, gt=0, lt=0.5)
-    length: float = Field(3.0, ge=1)
 
     @field_validator("tokens", mode="before")
     @classmethod
@@ -188,7 +179,7 @@ class Planned:
     Attributes:
         recipe: With the settings of its levels.
         seed: Of this model.
-        name: Of its model file.
+        name: Of its model file; with seeds or levels, also of its folder in the output folder.
         title: Its name in tables.
         folder: Below the output folder.
     """
@@ -197,7 +188,7 @@ class Planned:
     seed: int
     name: str
     title: str
-    folder: Path
+    folder: str
 
 
 def planned(
@@ -219,37 +210,30 @@ def planned(
     found: dict[str, Planned] = {}
     for seed in several or [whole.seed]:
         for levels in product(*(factor.items() for factor in whole.vary.values())):
-            own: dict[str, Any] = {}
-            for _, level in levels:
-                own |= level
-            recipe = read_recipe(name, own | dict(settings or {})) if levels else whole
-            title = ", ".join(level for level, _ in levels)
-            slug = re.sub(r"[^A-Za-z0-9.]+", "-", title).strip("-.")
-            parts = [f"seed-{seed}"] if several else []
-            one = Planned(
-                recipe, seed, "-".join([slug or Path(name).stem, *parts]),
-                ", ".join([title or filled(recipe.title, recipe.data),
-                           *(part.replace("-", " ") for part in parts)]),
-                Path(*filter(None, [slug]), *parts),
-            )  # fmt: skip
-            if one.name in found:
-                raise OptionError(f"recipe {name}: two of its levels would both be {slug!r}")
-            found[one.name] = one
+            own = {key: value for _, level in levels for key, value in level.items()}
+            recipe = read_recipe(name, own | dict(settings or {}))
+            parts = [level for level, _ in levels] + [f"seed {seed}"] * bool(several)
+            slug = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-.")
+            if slug in found:
+                raise OptionError(f"recipe {name}: two of its models would both be {slug!r}")
+            first = [] if levels else [filled(recipe.title, recipe.data)]
+            file = slug if levels else "-".join(filter(None, [Path(name).stem, slug]))
+            found[slug] = Planned(recipe, seed, file, ", ".join([*first, *parts]), slug)
     fitting = [one for one in found.values() if fnmatchcase(one.name, only or "*")]
     if not fitting:
-        raise OptionError(f"--only {only}: no such model; there are {', '.join(found)}")
+        names = ", ".join(one.name for one in found.values())
+        raise OptionError(f"--only {only}: no such model; there are {names}")
     return fitting
 
 
 def _seeds(text: str) -> list[int]:
-    found: list[int] = []
-    for part in filter(None, text.replace(" ", "").split(",")):
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise OptionError(f"--seeds {text}: write numbers and ranges, such as 0-4 or 0,2,7")
-        found += range(int(first), int(last or first) + 1)
+    try:
+        ends = [[int(end) for end in part.split("-")] for part in text.split(",") if text]
+        found = [seed for first, *last in ends for seed in range(first, [first, *last][-1] + 1)]
+    except ValueError:
+        found = []
     if text and not found:
-        raise OptionError(f"--seeds {text}: there is no seed in it")
+        raise OptionError(f"--seeds {text}: write numbers and ranges, such as 0-4 or 0,2,7")
     return list(dict.fromkeys(found))
 
 
@@ -264,43 +248,13 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
     found = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise OptionError(f"--set {pair}: write key=value, such as training.max_steps=100")
         try:
             found[key.strip()] = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise OptionError(f"--set {pair}: the value is not YAML; quote it") from None
+            equals = ""
+        if not equals or not key:
+            raise OptionError(f"--set {pair}: write key=value, such as training.max_steps=100")
     return found
-
-
-Checked = TypeVar("Checked", bound=BaseModel)
-
-
-def checked(schema: type[Checked], content: Mapping[str, Any], place: str) -> Checked:
-    """Options as their schema has them; a benchmark checks its ``data`` by it, too.
-
-    Raises:
-        OptionError: With the place, the key, and the nearest legal one.
-    """
-    try:
-        return schema.model_validate(dict(content))
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        where = problem["loc"]
-        text = first_problem(error)
-        if problem["type"] == "value_error":  # of a group of keys: its input is long, and no help
-            path = ".".join(map(str, where))
-            text = f"{path}{': ' if path else ''}{problem['ctx']['error']}"
-        if problem["type"] == "extra_forbidden":
-            schemas = (schema, Start, NewTokenizer, Spans, First)
-            text += nearest(str(where[-1]), [key for one in schemas for key in one.model_fields])
-        raise OptionError(f"{place}: {one_line(text, limit=600)}") from None
-
-
-def nearest(key: str, legal: Sequence[str]) -> str:
-    """What ends a line about a key that is unknown."""
-    near = get_close_matches(key, legal, n=1, cutoff=0)
-    return f"; nearest is {near[0]}" if near else ""
 
 
 def shipped() -> dict[str, Path]:
@@ -318,11 +272,17 @@ def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:
     Raises:
         OptionError: There is no such recipe, or a key or value is wrong.
     """
-    content = _content(name, ())
+    content = _content(name)
     for key, value in (settings or {}).items():
-        for part in reversed(key.split(".")):
-            value = {part: value}  # noqa: PLW2901 - from the inside out
-        content = _merged(content, value)
+        # What follows "set." is one key there: it is taken apart when that recipe is read.
+        head, nested, rest = key.partition(".set.")
+        *path, last = [*head.split("."), "set", rest] if nested else head.split(".")
+        place: Any = content
+        for part in path:
+            old = place.get(part)
+            place[part] = dict(old) if isinstance(old, dict) else {}
+            place = place[part]
+        place[last] = value
     return checked(Recipe, content, f"recipe {name}")
 
 
@@ -336,37 +296,19 @@ def filled(value: Any, names: Mapping[str, Any]) -> Any:
     return value
 
 
-def _content(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
+def _content(name: str) -> dict[str, Any]:
     """A recipe's keys, with those of the recipe that it extends."""
-    import yaml
-
-    if name in seen:
-        raise OptionError(f"recipe {name} extends itself")
-    place = Path(name) if Path(name).is_file() else shipped().get(name)
-    if place is None:
-        told = nearest(name, list(shipped()))
+    file = Path(name) if Path(name).is_file() else shipped().get(name)
+    if file is None:
+        told = nearest(name, shipped())
         raise OptionError(f"no recipe {name}{told}; lm-eval-ext train --list has all")
-    try:
-        found = yaml.safe_load(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise OptionError(f"recipe {name}: not YAML ({one_line(str(error), limit=200)})") from None
-    if not isinstance(found, dict):
-        raise OptionError(f"recipe {name}: must be a mapping, such as `title: ...`")
-    base = found.pop("extends", None)
-    if base is None:
-        return found
-    beside = place.parent / str(base)
-    return _merged(_content(str(beside if beside.is_file() else base), (*seen, name)), found)
-
-
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Mappings are merged; an empty one, another model and everything else replace what was."""
-    found = dict(below)
-    for key, value in above.items():
-        old = found.get(key)
-        if isinstance(old, dict) and isinstance(value, dict) and value:
-            another = "model_type" in value or ("start" in value and "config" in old)
-            found[key] = value if another else _merged(old, value)
-        else:
-            found[key] = value
+    own = read_yaml(file, TypeAdapter(dict[str, Any]))
+    if "extends" not in own:
+        return own
+    base = str(own.pop("extends"))
+    found = _content(str(file.parent / base) if (file.parent / base).is_file() else base)
+    for key, value in own.items():
+        # Values of a mapping are replaced one by one, but an empty one or a model as a whole.
+        merged = key != "model" and value and isinstance(value, dict) and key in found
+        found[key] = {**found[key], **value} if merged else value
     return found

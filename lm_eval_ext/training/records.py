@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
@@ -100,17 +102,25 @@ def digest(key: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def check_same(file: Path, before: Any, now: Any, path: str = "") -> None:
+def check_same(folder: Path, before: Any, now: Any, path: str = "") -> None:
     """Refuses to take for done what another recipe trained, and names what differs."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
-            check_same(file, before.get(key), now.get(key), f"{path}.{key}".lstrip("."))
+            check_same(folder, before.get(key), now.get(key), f"{path}.{key}".lstrip("."))
     elif before != now:
         was, is_ = (one_line(repr(one), limit=60) for one in (before, now))
         raise OptionError(
-            f"{file}: another training lies here, with {path} {was} instead of {is_}; name "
+            f"{folder}: another training lies here, with {path} {was} instead of {is_}; name "
             "another folder, or remove this one"
         )
+
+
+def write_json(file: Path, content: Mapping[str, Any]) -> None:
+    """Writes a file, once for all processes."""
+    if processes().is_main_process:
+        with atomic_text(file) as out:
+            out.write(json.dumps(content, indent=1, ensure_ascii=False))
+    processes().wait_for_everyone()
 
 
 def pretraining_tokens(recipe: Recipe, source: str) -> float | None:
@@ -131,9 +141,6 @@ def weights_of(start: Path) -> dict[str, str]:
 
 def machine() -> dict[str, Any]:
     """Versions and hardware."""
-    import platform
-    from importlib.metadata import version
-
     import torch
 
     state = processes()

@@ -1,19 +1,18 @@
 """The model that training starts from, and its tokenizer: on disk, made, or fetched."""
 
-import re
 import shutil
 from collections import Counter
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import log
 from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_folder
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.text import one_line
 from lm_eval_ext.training.material import Material
-from lm_eval_ext.training.recipe import NewTokenizer, Start, nearest
+from lm_eval_ext.training.recipe import NewTokenizer, Start
 
 PAD, EOS, UNKNOWN = "<pad>", "</s>", "<unk>"
 PAD_ID, EOS_ID = 0, 1
@@ -27,9 +26,6 @@ _TOKENIZER_FILES = (
     "tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt",
     "*.model", "chat_template*",
 )  # fmt: skip
-_FETCHED = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
-"""Of a model on the hub; weights in other formats are the same once more."""
-
 OLD_WEIGHTS = "pytorch_model*.bin"
 """Fetched where a model has no others."""
 
@@ -46,7 +42,7 @@ def start_folder(start: Start, material: Material, work: Path, seed: int) -> Pat
     if start.config or start.weights == "new":
         source, folder = folder, work / "new"
         if not folder.is_dir():
-            with atomic_folder(folder) as part:
+            with atomic_folder(folder) as part, _told("model: none can be made like this"):
                 _make(start, source, material, part, seed)
     if material.grow is not None:
         source, folder = folder, work / "grown"
@@ -56,26 +52,34 @@ def start_folder(start: Start, material: Material, work: Path, seed: int) -> Pat
 
 
 def _fetched(start: Start) -> Path:
+    """The folder of an existing model; from the hub, weights in one format."""
     folder = Path(start.start).expanduser()
     if folder.is_dir():
         return folder
     from huggingface_hub import snapshot_download
 
-    fetch = partial(snapshot_download, start.start, revision=start.revision or None)
+    with _told(f"model.start {start.start}: no such folder, and not fetched from the hub"):
+        for weights in ("*.safetensors", OLD_WEIGHTS):
+            patterns = ("*.json", "*.txt", "*.model", "*.jinja", weights)
+            revision = start.revision or None
+            folder = Path(
+                snapshot_download(start.start, revision=revision, allow_patterns=patterns)
+            )
+            if any(folder.glob(weights)):
+                break
+    return folder
+
+
+@contextmanager
+def _told(problem: str) -> Iterator[None]:
+    """Says what failed in a library, in a line."""
     try:
-        found = Path(fetch(allow_patterns=_FETCHED))
-        if not any(found.glob("*.safetensors")):
-            found = Path(fetch(allow_patterns=(*_FETCHED, OLD_WEIGHTS)))
-    except Exception as error:  # noqa: BLE001 - the hub raises many types
-        raise OptionError(
-            f"model.start {start.start}: no such folder, and not fetched from the hub "
-            f"({_summary(error)})"
-        ) from None
-    return found
-
-
-def _summary(error: Exception) -> str:
-    return one_line(f"{type(error).__name__}: {error}", limit=200)
+        yield
+    except OptionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - transformers and the hub raise many types
+        said = one_line(f"{type(error).__name__}: {error}", limit=200)
+        raise OptionError(f"{problem} ({said})") from None
 
 
 def load(folder: Path) -> tuple[Any, Any]:
@@ -84,17 +88,14 @@ def load(folder: Path) -> tuple[Any, Any]:
     Raises:
         OptionError: There is none, or it is not one that writes answers.
     """
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+    from transformers import AutoConfig, AutoTokenizer
 
-    try:
+    with _told(f"{folder}: no language model to train"):
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        model, found = kind.from_pretrained(
+        model, found = _kind(config).from_pretrained(
             folder, dtype="float32", local_files_only=True, output_loading_info=True
         )
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except Exception as error:  # noqa: BLE001 - transformers raises many types
-        raise OptionError(f"{folder}: no language model to train ({_summary(error)})") from None
     if lacking := sorted(map(str, (*found["missing_keys"], *found["mismatched_keys"]))):
         raise OptionError(f"{folder}: the weights lack {lacking[0]}, or it does not fit")
     if tokenizer.eos_token_id is None:
@@ -110,6 +111,12 @@ def load(folder: Path) -> tuple[Any, Any]:
     return model, tokenizer
 
 
+def _kind(config: Any) -> Any:
+    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
+    return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+
+
 def copy_tokenizer(source: Path, target: Path) -> None:
     """Copies a tokenizer's files as they are: what was checked is what is evaluated."""
     for pattern in _TOKENIZER_FILES:
@@ -123,23 +130,17 @@ def _make(start: Start, source: Path, material: Material, out: Path, seed: int) 
     Both as the recipe describes them, or with another model's sizes and tokenizer.
     """
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+    from transformers import AutoConfig
 
-    try:
-        if start.config:
-            config, tokenizer = _new(start, material)
-            tokenizer.save_pretrained(out)
-        else:
-            config = AutoConfig.from_pretrained(source, local_files_only=True)
-            copy_tokenizer(source, out)
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            kind.from_config(config, dtype=torch.float32).save_pretrained(out)
-    except OptionError:
-        raise
-    except Exception as error:  # noqa: BLE001 - sizes that do not fit fail anywhere
-        raise OptionError(f"model: none can be made like this ({_summary(error)})") from None
+    if start.config:
+        config, tokenizer = _new(start, material)
+        tokenizer.save_pretrained(out)
+    else:
+        config = AutoConfig.from_pretrained(source, local_files_only=True)
+        copy_tokenizer(source, out)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        _kind(config).from_config(config, dtype=torch.float32).save_pretrained(out)
 
 
 def _new(start: Start, material: Material) -> tuple[Any, Any]:
@@ -149,16 +150,10 @@ def _new(start: Start, material: Material) -> tuple[Any, Any]:
     assert start.tokenizer is not None
     settings = dict(start.config)
     kind = settings.pop("model_type", None)
-    try:
-        usual = AutoConfig.for_model(kind)
-    except (ValueError, TypeError):
-        raise OptionError(
-            f"model.config: no model_type {kind!r}; such as t5, gpt2 or llama"
-        ) from None
+    usual = AutoConfig.for_model(kind)
     for key in settings:  # transformers would take any key in silence
         if not hasattr(usual, key):
-            near = nearest(key, [*usual.to_dict()])
-            raise OptionError(f"model.config: {kind} has no {key!r}{near}")
+            raise OptionError(f"model.config: {kind} has no {key!r}{nearest(key, usual.to_dict())}")
     both = usual.is_encoder_decoder
     texts = material.vocabulary or [text for pair in material.train for text in pair]
     tokenizer = new_tokenizer(start.tokenizer, texts, encoder_decoder=both, whole=material.whole)
@@ -179,49 +174,43 @@ def new_tokenizer(
 
     For an encoder-decoder it ends every text with EOS. Texts of ``whole`` are one token each.
 
-    Raises:
-        OptionError: The pattern is not a regular expression.
+    A ``unigram`` takes of all ways to cut a text into pieces the most probable one, as T5's. Which
+    pieces there are is found by merging frequent pairs. The library's own trainer looks at
+    different words and not at how often they come, so that of a small grammar no word is a piece.
     """
-    from tokenizers import (
-        AddedToken,
-        Regex,
-        Tokenizer,
-        decoders,
-        models,
-        pre_tokenizers,
-        processors,
-        trainers,
-    )
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, processors, trainers
+    from tokenizers import pre_tokenizers as cuts
     from transformers import PreTrainedTokenizerFast
 
-    special = [PAD, EOS, UNKNOWN]
-    pattern = wanted.pattern or ("" if wanted.kind == "bpe" else r"\S+")
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise OptionError(f"model.tokenizer.pattern: {error}") from None
-    if wanted.kind == "words":
-        words = {word for text in texts for word in re.findall(pattern, text)}
-        ids = {token: number for number, token in enumerate([*special, *sorted(words)])}
-        core = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
-        core.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
-    elif wanted.kind == "unigram":
-        core = _unigram(wanted.size, pattern, texts, special)
-    else:
-        core = Tokenizer(models.BPE())
-        cut = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not pattern)
-        core.pre_tokenizer = cut
-        if pattern:
-            split = pre_tokenizers.Split(Regex(pattern), "isolated")
-            core.pre_tokenizer = pre_tokenizers.Sequence([split, cut])
+    special, bpe = [PAD, EOS, UNKNOWN], wanted.kind == "bpe"
+    words = cuts.Split(Regex(wanted.pattern or r"\S+"), "removed", invert=True)
+    trainer = trainers.BpeTrainer(
+        vocab_size=wanted.size, special_tokens=special, show_progress=False,
+        initial_alphabet=sorted(cuts.ByteLevel.alphabet()) if bpe else [],
+    )  # fmt: skip
+    spaces: dict[str, Any] = {"replacement": "▁", "prepend_scheme": "always"}
+    core = Tokenizer(models.BPE())
+    if bpe:
+        level = cuts.ByteLevel(add_prefix_space=False, use_regex=not wanted.pattern)
+        split = [cuts.Split(Regex(wanted.pattern), "isolated")] if wanted.pattern else []
+        core.pre_tokenizer = cuts.Sequence([*split, level])
         core.decoder = decoders.ByteLevel()
-        core.train_from_iterator(
-            texts,
-            trainers.BpeTrainer(
-                vocab_size=wanted.size, special_tokens=special, show_progress=False,
-                initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-            ),
-        )  # fmt: skip
+        core.train_from_iterator(texts, trainer)
+    elif wanted.kind == "unigram":
+        core.pre_tokenizer = cuts.Sequence([words, cuts.Metaspace(split=False, **spaces)])
+        core.train_from_iterator(texts, trainer)
+        found = (token for one in core.encode_batch_fast(list(texts)) for token in one.tokens)
+        counts = Counter(found)
+        pieces = sorted(core.get_vocab(), key=core.get_vocab().__getitem__)
+        total = sum(counts.values()) + len(pieces)
+        scored = [(piece, log((counts[piece] + 1) / total)) for piece in pieces]
+        core.model = models.Unigram(scored, unk_id=special.index(UNKNOWN))
+        core.decoder = decoders.Metaspace(**spaces)
+    else:
+        core.pre_tokenizer = words
+        known = {piece for text in texts for piece, _ in words.pre_tokenize_str(text)}
+        ids = {token: number for number, token in enumerate([*special, *sorted(known)])}
+        core.model = models.WordLevel(ids, unk_token=UNKNOWN)
     core.add_tokens([AddedToken(text, normalized=False) for text in whole])
     core.add_special_tokens([f"<extra_id_{number}>" for number in range(SENTINELS)])
     if encoder_decoder:
@@ -236,36 +225,3 @@ def new_tokenizer(
         eos_token=EOS,
         unk_token=UNKNOWN,
     )
-
-
-def _unigram(size: int, pattern: str, texts: Sequence[str], special: Sequence[str]) -> Any:
-    """T5's kind: of all ways to cut a text into pieces, the most probable one.
-
-    Which pieces there are is found by merging frequent pairs. The library's own trainer looks at
-    different words and not at how often they come, so that of a small grammar no word is a piece.
-    """
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    spaces: dict[str, Any] = {"replacement": "▁", "prepend_scheme": "always"}
-    cut = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(pattern), "removed", invert=True),
-            pre_tokenizers.Metaspace(split=False, **spaces),
-        ]
-    )
-    pairs = Tokenizer(models.BPE())
-    pairs.pre_tokenizer = cut
-    pairs.train_from_iterator(
-        texts,
-        trainers.BpeTrainer(vocab_size=size, special_tokens=list(special), show_progress=False),
-    )
-    counts = Counter(
-        token for encoding in pairs.encode_batch_fast(list(texts)) for token in encoding.tokens
-    )
-    pieces = sorted(pairs.get_vocab().items(), key=lambda item: item[1])
-    total = sum(counts.values()) + len(pieces)
-    scored = [(piece, log((counts[piece] + 1) / total)) for piece, _ in pieces]
-    core = Tokenizer(models.Unigram(scored, unk_id=special.index(UNKNOWN)))
-    core.pre_tokenizer = cut
-    core.decoder = decoders.Metaspace(**spaces)
-    return core

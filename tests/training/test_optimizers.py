@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.errors import OptionError
 from lm_eval_ext.training.optimizers import muon
 
 SIZES: dict[str, dict[str, Any]] = {
@@ -67,17 +66,3 @@ def test_a_saved_state_goes_on_as_if_it_had_never_been_saved() -> None:
     assert [group["lr"] for group in resumed[1].param_groups] == [0.1 / 4, 0.02 / 4]
     for expected, weight in zip(whole[0].parameters(), resumed[0].parameters(), strict=True):
         assert torch.equal(expected, weight)
-
-
-def test_a_model_without_matrices_and_an_old_torch_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import torch
-
-    one = model("gpt2")
-    monkeypatch.setattr(one.transformer, "h", torch.nn.ModuleList())
-    with pytest.raises(OptionError, match="none but embeddings"):
-        both(one)
-    monkeypatch.delattr(torch.optim, "Muon")
-    with pytest.raises(OptionError, match=r"torch 2\.9 or newer"):
-        both(one)

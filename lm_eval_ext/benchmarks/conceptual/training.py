@@ -18,8 +18,8 @@ from lm_eval_ext.benchmarks.conceptual import reading
 from lm_eval_ext.benchmarks.conceptual.answers import is_right
 from lm_eval_ext.benchmarks.conceptual.prompt import framed
 from lm_eval_ext.benchmarks.conceptual.reading import Question
+from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.material import Material, Pair
-from lm_eval_ext.training.recipe import Strict, checked
 
 if TYPE_CHECKING:
     from lm_eval_ext.benchmarks.conceptual.difficulty import Judge

@@ -28,9 +28,9 @@ from lm_eval_ext.benchmarks.diner.records import TRAIN, VALID, Recipe, Split
 from lm_eval_ext.benchmarks.diner.score import counts, set_counts
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.fewshot import shuffled
+from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.answers import processes
 from lm_eval_ext.training.material import Material, Pair
-from lm_eval_ext.training.recipe import Strict, checked
 from lm_eval_ext.training.records import RECORD
 
 DEV, WRITTEN = "dev", "written"

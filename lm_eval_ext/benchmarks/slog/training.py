@@ -5,8 +5,8 @@ from typing import Any
 
 from lm_eval_ext.benchmarks.slog.load import Options, read
 from lm_eval_ext.data import require
+from lm_eval_ext.reading import checked
 from lm_eval_ext.training.material import Material
-from lm_eval_ext.training.recipe import checked
 
 DEV = slice(None, None, 8)
 """Of the development set, what is evaluated on the way."""
