@@ -1,21 +1,26 @@
 """The demonstration's material: generated texts for four benchmarks.
 
-Texts are of four kinds: discourses (:mod:`.discourses`), cogs_mini's training set, recipes, and
-questions to databases (:mod:`.queries`). None has an item that a task asks for.
+Texts are of four kinds: discourses, cogs_mini's training set, recipes, and questions to databases,
+made of ``grammar.yaml``. None has an item that a task asks for.
 """
 
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count, islice
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
+import yaml
 from pydantic import Field
 
-from lm_eval_ext.benchmarks.cogs import mini as cogs_mini
+from lm_eval_ext.benchmarks.cogs import mini as cogs
 from lm_eval_ext.benchmarks.diner import generated
+from lm_eval_ext.benchmarks.diner import mini as diner
 from lm_eval_ext.benchmarks.diner.prompt import (
     ASKED_KINDS,
     NONE,
@@ -23,8 +28,13 @@ from lm_eval_ext.benchmarks.diner.prompt import (
     component_prompts,
     name_prompt,
 )
-from lm_eval_ext.benchmarks.magnifico.prompt import INSTRUCTION
-from lm_eval_ext.demo import discourses, queries
+from lm_eval_ext.benchmarks.lieder import mini as lieder
+from lm_eval_ext.benchmarks.lieder.fresh import draw as fresh
+from lm_eval_ext.benchmarks.lieder.records import PLURAL, SINGULAR, Experiment, Group
+from lm_eval_ext.benchmarks.magnifico import mini as magnifico
+from lm_eval_ext.benchmarks.magnifico import prompt
+from lm_eval_ext.lexicon.words import WORDLIKE
+from lm_eval_ext.lexicon.words import draw as invent
 from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.material import Material, Pair
 
@@ -33,8 +43,24 @@ SHARES: Mapping[str, float] = MappingProxyType(
 )
 """How many of the texts are of each kind."""
 
-NAME = 0.6
-"""How often a recipe's name is asked for, and not one kind of its components."""
+NAME, OWN = 0.6, 0.2
+"""How often a recipe's name is asked for, and not one kind of its components; and how often the
+recipe is one of diner_mini's own, of those that no split tests."""
+
+FRESH, REFERS = 0.8, 0.6
+"""How often a discourse is of lieder_fresh's grammar and not of lieder_mini's, and a definite
+follows where one is felicitous."""
+
+BASE, VALUE, FURTHER = 0.35, 0.4, 0.35
+"""How often a question states its meaning itself, a meaning is a value, and rows have a condition
+that is no meaning."""
+
+EXPERIMENTS: tuple[Experiment, ...] = ("base", "diff", "two")
+TESTED_ITEMS, DRAWN_ITEMS = 200, 400
+"""Items of the tasks lieder_fresh_..., and those drawn for training, of each experiment."""
+
+RUN = 13
+"""So many words in a row that are an item's, too, make a text unfit for training (as for GPT-3)."""
 
 DEV_TEXTS, VOCABULARY_TEXTS = 256, 6000
 POOL = 16
@@ -63,12 +89,12 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
     drawn = list(islice(texts(str(seed)), options.texts))
     # What opens the prompts about a database is one token for each of its tables: otherwise a
     # prompt would have 600 tokens, too many for a model of minutes.
-    whole = [f"{block}\n\n" for some in queries.blocks().values() for block in some]
+    whole = [f"{block}\n\n" for some in blocks().values() for block in some]
     return Material(
         _batches(drawn, options.batch, seed),
         list(islice(texts(f"dev {seed}"), DEV_TEXTS)),
         vocabulary=[_shown(one) for one in drawn[:VOCABULARY_TEXTS]],
-        whole=[*whole, f"{INSTRUCTION}\n\n"],
+        whole=[*whole, f"{prompt.INSTRUCTION}\n\n"],
     )
 
 
@@ -77,7 +103,8 @@ def _batches(drawn: Sequence[Pair], size: int, seed: int) -> list[Pair]:
     rng = random.Random(f"demonstration batches {seed}")
     found: list[Pair] = []
     for place in range(0, len(drawn), POOL * size):
-        pool = sorted(drawn[place : place + POOL * size], key=lambda pair: len(_shown(pair)))
+        # Words are nearer to tokens than characters are: with these, batches had one kind of text.
+        pool = sorted(drawn[place : place + POOL * size], key=lambda one: len(words(_shown(one))))
         cut = [pool[start : start + size] for start in range(0, len(pool), size)]
         rng.shuffle(cut)
         found += [pair for batch in cut for pair in batch]
@@ -86,38 +113,187 @@ def _batches(drawn: Sequence[Pair], size: int, seed: int) -> list[Pair]:
 
 def _shown(pair: Pair) -> str:
     """A text without what opens the prompts about a database."""
-    return "".join(pair).rpartition(INSTRUCTION)[2]
+    return "".join(pair).rpartition(prompt.INSTRUCTION)[2]
 
 
 def texts(seed: str) -> Iterator[Pair]:
     """Prompts with answers, each with its leading space, without end."""
     rng = random.Random(f"demonstration corpus {seed}")
     of_kind = {
-        "discourse": discourses.texts(seed, rng),
+        "discourse": _discourses(seed, rng),
         "form": _forms(rng),
-        "recipe": (_recipe(rng) for _ in count()),
-        "query": (queries.draw(rng) for _ in count()),
+        "recipe": _recipes(rng),
+        "query": _queries(rng),
     }
     kinds, weights = tuple(SHARES), tuple(SHARES.values())
     while True:
         yield next(of_kind[rng.choices(kinds, weights)[0]])
 
 
+def words(text: str) -> list[str]:
+    """Words and Chinese characters, in lower case."""
+    return re.findall(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text.lower())
+
+
+def runs(of: Iterable[str]) -> set[tuple[str, ...]]:
+    """All runs of :data:`RUN` words; of a shorter text, the whole of it."""
+    found = set()
+    for one in map(words, of):
+        for start in range(max(1, len(one) - RUN + 1)):
+            found.add(tuple(one[start : start + RUN]))
+    return found
+
+
+@cache
+def grammar() -> Any:
+    """The content of ``grammar.yaml``."""
+    text = resources.files(__package__).joinpath("grammar.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
+
+
+def _discourses(seed: str, rng: random.Random) -> Iterator[Pair]:
+    """Contexts with a sentence that is felicitous after them."""
+    asked = [*lieder.groups(), *_fresh(TESTED_ITEMS, "seed 0")]
+    tested = runs(
+        text
+        for group in asked
+        for one in group.sentences
+        for text in (one.context, one.context + one.continuation)
+    )
+    groups = _fresh(DRAWN_ITEMS, f"demonstration {seed}")
+    while True:
+        context, fits = _of_fresh(groups, rng) if rng.random() < FRESH else _of_mini(rng)
+        refers = fits and rng.random() < REFERS
+        text = context, rng.choice(fits if refers else grammar()["remarks"])
+        if not runs([context, "".join(text)]) & tested:
+            yield text
+
+
+def _fresh(count: int, seed: str) -> list[Group]:
+    """The groups of all experiments, drawn as lieder_fresh's are."""
+    return [group for one in EXPERIMENTS for group in fresh.groups(count, seed, one)]
+
+
+def _of_fresh(groups: Sequence[Group], rng: random.Random) -> tuple[str, list[str]]:
+    """A context with the definites that can follow it."""
+    some = rng.choice(groups).sentences
+    context = rng.choice(some).context
+    return context, [one.continuation for one in some if one.context == context and one.felicitous]
+
+
+def _of_mini(rng: random.Random) -> tuple[str, list[str]]:
+    """The same of lieder_mini's grammar, with more nouns and other people."""
+    item = rng.choice(items())
+    first, second = rng.sample(sorted({name for one in items() for name in one.owners}), 2)
+    contexts = lieder.FAMILIES[rng.choice(tuple(lieder.FAMILIES))](item, first, second)
+    kind = rng.choice(tuple(contexts))
+    number = {"pos_pos": PLURAL, "neg_neg": ""}.get(kind, SINGULAR)  # (LIEDER, table 2)
+    return contexts[kind], [lieder.continuations(item)[number]] if number else []
+
+
+@cache
+def items() -> tuple[lieder.Item, ...]:
+    """lieder_mini's items and more."""
+    return lieder.items() + lieder.parse_items(grammar()["items"])
+
+
 def _forms(rng: random.Random) -> Iterator[Pair]:
     """cogs_mini's training sentences with their logical forms, again and again."""
-    examples = cogs_mini.examples("train")
+    examples = cogs.examples("train")
     while True:
         for one in rng.sample(examples, len(examples)):
             yield one.sentence, f" {one.form}"
 
 
-def _recipe(rng: random.Random) -> Pair:
-    """A recipe and the answer to one of diner_mini's questions about it."""
-    text, name = generated.recipe(rng)
-    if rng.random() < NAME:
-        return name_prompt(text), f" {name}"
-    kind = rng.randrange(len(ASKED_KINDS))
-    found = [
-        one.name for one in sorted(generated.components(name)) if one.kind == ASKED_KINDS[kind]
-    ]
-    return component_prompts(text, OURS)[kind], f" {'，'.join(found) or NONE}"
+def _recipes(rng: random.Random) -> Iterator[Pair]:
+    """Recipes with the answer to one of diner_mini's questions about each."""
+    tested = {text for name in diner.SPLITS for text in diner.split(name)["test"]["instructions"]}
+    train = diner.split("tmcd")["train"]
+    own = [pair for pair in zip(train["instructions"], train["names"], strict=True)
+           if pair[0] not in tested]  # fmt: skip
+    while True:
+        text, name = rng.choice(own) if rng.random() < OWN else generated.recipe(rng)
+        if rng.random() < NAME:
+            yield name_prompt(text), f" {name}"
+            continue
+        kind = rng.randrange(len(ASKED_KINDS))
+        parts = sorted(generated.components(name))
+        found = [one.name for one in parts if one.kind == ASKED_KINDS[kind]]
+        yield component_prompts(text, OURS)[kind], f" {'，'.join(found) or NONE}"
+
+
+@cache
+def blocks() -> dict[str, list[str]]:
+    """How prompts show the tables of each database."""
+    return {name: prompt.schema(database) for name, database in magnifico.databases().items()}
+
+
+def _queries(rng: random.Random) -> Iterator[Pair]:
+    """Questions about magnifico_mini's databases with their queries, in the format of its prompts.
+
+    Meanings are of magnifico_mini's kinds, with other bounds; words are invented. No question and
+    no query is one of magnifico_mini's own, support examples included.
+    """
+    content = magnifico.content()
+    own = (*content.examples, *content.combinations, *content.solved)
+    tested, golds = runs(one.question for one in own), {tuple(words(one.query)) for one in own}
+    while True:
+        db, question, described, query = _question(rng)
+        if not runs([question]) & tested and tuple(words(f"SELECT{query}")) not in golds:
+            yield prompt.for_question(blocks()[db], question, descriptions=described), query
+
+
+def _question(rng: random.Random) -> tuple[str, str, list[str], str]:
+    """The database, the question, a description or none, and the query without its SELECT."""
+    rules = grammar()
+    conditions: list[Sequence[str]] = []
+    if rng.random() < VALUE:
+        text, asks = rng.choice(tuple(rules["values"].items()))
+        base, said, select, tail = rng.choice(asks)
+    else:
+        text, *condition = rng.choice(rules["meanings"])
+        base, select, tail = rng.choice(rules["frames"])
+        said, conditions = base, [condition]
+    if rng.random() < FURTHER and "{many}" in said and "WHERE" not in tail:
+        conditions = [("{too}", "{too}", "{too_sql}"), *conditions]
+    novel = rng.random() >= BASE
+    # Several words stand for a condition that is said behind the noun.
+    several = any("that are" in one[1] for one in conditions)
+    form = " ".join(invent(WORDLIKE, rng) for _ in range(rng.randint(2, 5) if several else 1))
+    while True:
+        slots = _slots(rules["slots"] | rng.choice(rules["entities"]), rng)
+        slots |= {"rows": slots["many"], "form": form}
+        try:
+            for stated, told, _ in conditions:
+                for noun in ("one", "many"):
+                    known = slots | {"X": slots[noun]}
+                    slots[noun] = _filled(told if novel else stated, known)
+            wheres = [_filled(sql, slots) for *_, sql in conditions]
+            where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
+            query = _filled(f" {select} FROM {{table}}{where}{tail}", slots)
+            question = _filled(said if novel else base, slots)
+            described = [prompt.description(form, _filled(text, slots))] if novel else []
+        except KeyError:  # this table has no such column
+            continue
+        if len({one.split()[0] for one in wheres}) == len(wheres):  # each on its own column
+            return slots["db"], question, described, query
+
+
+def _slots(source: Mapping[str, Any], rng: random.Random) -> dict[str, str]:
+    """The slots of a mapping; of a list, those of one alternative."""
+    found: dict[str, str] = {}
+    for key, value in source.items():
+        one = rng.choice(value) if isinstance(value, list) else value
+        found |= _slots(one, rng) if isinstance(one, dict) else {key: str(one)}
+    return found
+
+
+def _filled(text: str, slots: Mapping[str, str]) -> str:
+    """A text without slots.
+
+    Raises:
+        KeyError: There is no such slot.
+    """
+    while "{" in text:
+        text = text.format(**slots)
+    return text
