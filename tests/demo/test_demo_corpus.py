@@ -17,8 +17,7 @@ from lm_eval_ext.benchmarks.lieder import mini as lieder_mini
 from lm_eval_ext.benchmarks.lieder.fresh import draw as fresh
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico_mini
 from lm_eval_ext.benchmarks.magnifico.prompt import INSTRUCTION
-from lm_eval_ext.demo import discourses, training
-from lm_eval_ext.demo import queries as generated
+from lm_eval_ext.demo import training
 from lm_eval_ext.training.recipe import read_recipe
 from lm_eval_ext.training.starting import new_tokenizer
 
@@ -38,7 +37,7 @@ DISCOURSES = [
     sentence
     for group in [
         *lieder_mini.groups(),
-        *(group for one in discourses.EXPERIMENTS for group in fresh.groups(200, "seed 0", one)),
+        *(group for one in training.EXPERIMENTS for group in fresh.groups(200, "seed 0", one)),
     ]
     for sentence in group.sentences
 ]
@@ -147,7 +146,7 @@ def test_shares_of_the_kinds() -> None:
 
 def test_queries_run_on_their_databases() -> None:
     queries = [(prompt, answer) for prompt, answer in TRAINED if prompt.endswith("SELECT")][:400]
-    first = {blocks[0]: name for name, blocks in generated.blocks().items()}
+    first = {blocks[0]: name for name, blocks in training.blocks().items()}
     found = 0
     for prompt, answer in queries:
         name = next(name for block, name in first.items() if prompt.startswith(block))
@@ -174,8 +173,8 @@ def test_what_does_not_exist_is_not_referred_to() -> None:
 
 
 def test_one_of_them_is_singular_and_two_are_plural() -> None:
-    singular = {item.noun for item in discourses.items()}
-    plural = {item.plural for item in discourses.items()}
+    singular = {item.noun for item in training.items()}
+    plural = {item.plural for item in training.items()}
     texts = [prompt + answer for prompt, answer in TRAINED]
     one = [text for text in texts if ", whereas " in text or ", but it is " in text]
     two = [
