@@ -1,8 +1,8 @@
 """``--model recorded``: answers from files instead of a model.
 
 Published outputs can be replayed against our metrics, and old runs scored again when a metric
-changes. docs/recorded.md describes the files; :mod:`lm_eval_ext.models.recorded_files` reads them
-and finds the answer to a request.
+changes. docs/chat.md#recorded-responses describes the files;
+:mod:`lm_eval_ext.models.recorded_files` reads them and finds the answer to a request.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Reads recorded answers, our own rows or lm-eval's ``samples_*.jsonl``, and finds them again.
 
-A row of ours (docs/recorded.md)::
+A row of ours (docs/chat.md#recorded-responses)::
 
     {"request_type": "loglikelihood", "arguments": [CONTEXT, CONTINUATION],
      "response": [LOGPROB, GREEDY]}
@@ -163,7 +163,7 @@ def read_answers(path: str | Sequence[str], match: MatchBy) -> Answers:
                 raise DataError(
                     f"{place}: not a recorded answer ({_short(error)}); a row needs response and "
                     "arguments or doc, or to be a row of lm-eval's samples_*.jsonl "
-                    "(docs/recorded.md)"
+                    "(docs/chat.md#recorded-responses)"
                 ) from None
     return answers
 
