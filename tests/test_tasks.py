@@ -229,11 +229,11 @@ def test_a_document_without_all_answers_counts_nowhere(task: Any) -> None:
 
 
 def test_the_yaml_is_thin() -> None:
-    """What lm-eval asks; a card may have more published figures."""
+    """What lm-eval asks of a task; a card may have many published figures."""
     for path in Path(tasks_folder()).rglob("*"):
         if path.is_file() and path.suffix not in {".py", ".pyc"}:
             asked, _, _ = path.read_text(encoding="utf-8").partition("\ncard:\n")
-            assert len(asked.splitlines()) <= 40, path
+            assert len(asked.splitlines()) <= 12 + 15 * max(1, asked.count("metadata:")), path
 
 
 def test_cards_are_strict(tmp_path: Path) -> None:
@@ -268,9 +268,7 @@ def signed(folder: Path, yaml_text: str = "", **metadata: Any) -> dict[str, str]
     """The signature of lieder_mini under metadata, or of a user's own file that includes it."""
     paths = [tasks_folder()]
     if yaml_text:
-        (folder / "mine.yaml").write_text(
-            f"include: {tasks_folder()}/lieder/lieder_mini.yaml\n{yaml_text}\n"
-        )
+        (folder / "mine.yaml").write_text(f"include: {tasks_folder()}/lieder.yaml\n{yaml_text}\n")
         paths.append(str(folder))
     manager = TaskManager(include_defaults=False, include_path=paths, metadata=metadata)
     task = manager.load("lieder_mini")["tasks"]["lieder_mini"]
@@ -313,5 +311,5 @@ def test_documents_are_loaded_once_however_often_a_task_is() -> None:
         for _ in range(2)
     ]
     first, second = (found["tasks"]["lieder_mini"] for found in loaded)
-    assert first.config.custom_dataset is load.dataset
+    assert first.config.custom_dataset is load.documents
     assert first.dataset is second.dataset

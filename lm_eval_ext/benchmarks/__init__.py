@@ -1,1 +1,1 @@
-"""The benchmarks, a package each; all have card.yaml, load.py, prompt.py and score.py."""
+"""The benchmarks, a package each; all have load.py and score.py, and a card (docs/adding.md)."""

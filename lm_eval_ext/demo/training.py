@@ -28,8 +28,7 @@ from lm_eval_ext.benchmarks.diner.prompt import (
     component_prompts,
     name_prompt,
 )
-from lm_eval_ext.benchmarks.lieder import mini as lieder
-from lm_eval_ext.benchmarks.lieder.fresh import draw as fresh
+from lm_eval_ext.benchmarks.lieder import items as lieder
 from lm_eval_ext.benchmarks.lieder.records import PLURAL, SINGULAR, Experiment, Group
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico
 from lm_eval_ext.benchmarks.magnifico import prompt
@@ -153,7 +152,7 @@ def grammar() -> Any:
 
 def _discourses(seed: str, rng: random.Random) -> Iterator[Pair]:
     """Contexts with a sentence that is felicitous after them."""
-    asked = [*lieder.groups(), *_fresh(TESTED_ITEMS, "seed 0")]
+    asked = [*lieder.mini(), *_fresh(TESTED_ITEMS, "seed 0")]
     tested = runs(
         text
         for group in asked
@@ -171,7 +170,7 @@ def _discourses(seed: str, rng: random.Random) -> Iterator[Pair]:
 
 def _fresh(count: int, seed: str) -> list[Group]:
     """The groups of all experiments, drawn as lieder_fresh's are."""
-    return [group for one in EXPERIMENTS for group in fresh.groups(count, seed, one)]
+    return [group for one in EXPERIMENTS for group in lieder.drawn(count, seed, one)]
 
 
 def _of_fresh(groups: Sequence[Group], rng: random.Random) -> tuple[str, list[str]]:
@@ -185,16 +184,18 @@ def _of_mini(rng: random.Random) -> tuple[str, list[str]]:
     """The same of lieder_mini's grammar, with more nouns and other people."""
     item = rng.choice(items())
     first, second = rng.sample(sorted({name for one in items() for name in one.owners}), 2)
-    contexts = lieder.FAMILIES[rng.choice(tuple(lieder.FAMILIES))](item, first, second)
+    families = lieder.words("mini")["families"]
+    contexts = families[rng.choice(tuple(families))]
     kind = rng.choice(tuple(contexts))
     number = {"pos_pos": PLURAL, "neg_neg": ""}.get(kind, SINGULAR)  # (LIEDER, table 2)
-    return contexts[kind], [lieder.continuations(item)[number]] if number else []
+    context = lieder.context(contexts[kind], item, (first, second))
+    return context, [lieder.continuations(item)[number]] if number else []
 
 
 @cache
 def items() -> tuple[lieder.Item, ...]:
     """lieder_mini's items and more."""
-    return lieder.items() + lieder.parse_items(grammar()["items"])
+    return (*lieder.mini_items(), *(lieder.Item(**entry) for entry in grammar()["items"]))
 
 
 def _forms(rng: random.Random) -> Iterator[Pair]:

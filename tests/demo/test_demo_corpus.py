@@ -13,8 +13,7 @@ from lm_eval_ext.benchmarks.cogs import mini as cogs_mini
 from lm_eval_ext.benchmarks.conceptual import mini as conceptual_mini
 from lm_eval_ext.benchmarks.diner import generated as diner_generated
 from lm_eval_ext.benchmarks.diner import mini as diner_mini
-from lm_eval_ext.benchmarks.lieder import mini as lieder_mini
-from lm_eval_ext.benchmarks.lieder.fresh import draw as fresh
+from lm_eval_ext.benchmarks.lieder import items as lieder
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico_mini
 from lm_eval_ext.benchmarks.magnifico.prompt import INSTRUCTION
 from lm_eval_ext.demo import training
@@ -36,8 +35,8 @@ ASKED = [
 DISCOURSES = [
     sentence
     for group in [
-        *lieder_mini.groups(),
-        *(group for one in training.EXPERIMENTS for group in fresh.groups(200, "seed 0", one)),
+        *lieder.mini(),
+        *(group for one in training.EXPERIMENTS for group in lieder.drawn(200, "seed 0", one)),
     ]
     for sentence in group.sentences
 ]

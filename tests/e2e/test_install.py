@@ -63,10 +63,10 @@ class Environment:
         )
 
     def knows_our_group(self, *arguments: str, env: dict[str, str] | None = None) -> bool:
-        """Whether plain ``lm_eval`` lists the group ``lieder``."""
+        """Whether plain ``lm_eval`` lists the group ``conceptual``."""
         done = self.run("-m", "lm_eval", "ls", "groups", *arguments, env=env)
         assert done.returncode == 0, done.stderr[-3000:]
-        return "lieder/lieder.yaml" in done.stdout
+        return "conceptual/conceptual.yaml" in done.stdout
 
 
 ALL = {"lieder_base", "lieder_diff", "lieder_two", "lieder_mini"}
@@ -96,10 +96,10 @@ def test_the_wheel_holds_package_tasks_and_start_up_file(wheel: Path) -> None:
 
     names = set(zipfile.ZipFile(wheel).namelist())
     assert "lm_eval_ext_autoload.pth" in names
-    assert "lm_eval_ext/tasks/lieder/_lieder" in names
+    assert "lm_eval_ext/tasks/lieder.yaml" in names
     for data_file in (
         "data/sources.yaml",
-        "benchmarks/lieder/card.yaml",
+        "benchmarks/lieder/lexicon.yaml",
         "benchmarks/lieder/mini.yaml",
         "benchmarks/diner/mini/recipes.yaml",
         "leaderboard/assets/page.html",
@@ -154,7 +154,7 @@ def test_a_run_from_the_wheel_and_a_users_own_version(
     assert "direct/existence" in done.stdout
     mine = tmp_path / "mine"
     mine.mkdir()
-    ours = installed.site / "lm_eval_ext" / "tasks" / "lieder" / "_lieder"
+    ours = installed.site / "lm_eval_ext" / "tasks" / "lieder.yaml"
     (mine / "mine.yaml").write_text(
         f"include: {ours}\ntask: lieder_mini\nmetadata:\n  version: 'mine'\n"
         "  lieder_experiment: mini\n"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from lm_eval.tasks._yaml_loader import load_yaml
 from support.results_files import DATE
 
 from lm_eval_ext._autoload import tasks_folder
@@ -19,6 +18,7 @@ from lm_eval_ext.benchmarks.diner.records import CATEGORIES
 from lm_eval_ext.benchmarks.lieder import score as lieder
 from lm_eval_ext.benchmarks.magnifico import score as magnifico
 from lm_eval_ext.cards import card_of
+from lm_eval_ext.harness.declared import config_of
 from lm_eval_ext.harness.metrics import Document, Metrics, Row, entry, questions_of
 
 SIZE = 24
@@ -26,9 +26,14 @@ CLUSTERS = 8
 
 
 def metadata(task: str) -> Mapping[str, Any]:
-    (file,) = Path(tasks_folder()).rglob(f"{task}.yaml")
-    found: Mapping[str, Any] = load_yaml(file, resolve_func=False)["metadata"]
-    return found
+    return dict(config(task)["metadata"])
+
+
+def config(task: str) -> dict[str, Any]:
+    card = card_of(task)
+    assert card
+    own = [*Path(tasks_folder()).rglob(f"{task}.yaml"), Path(tasks_folder()) / f"{card.name}.yaml"]
+    return config_of(own[0], task, resolve=False)
 
 
 def forms_of(task: str) -> list[str]:
@@ -39,8 +44,8 @@ def forms_of(task: str) -> list[str]:
 def metric_list(task: str) -> list[str]:
     card, options = card_of(task), metadata(task)
     assert card
-    if card.name == "lieder":
-        return lieder.metric_list(**options)
+    if isinstance(own := config(task).get("metric_list"), list):
+        return own
     if card.name == "cogs":
         asked = overestimation if "overestimation" in task else cogs
         return asked.metric_list(**options)

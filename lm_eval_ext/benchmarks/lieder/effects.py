@@ -8,7 +8,7 @@ it stands a test that assumes neither normal intercepts nor independent verdicts
 sign-flip test on the items' sums.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -114,15 +114,6 @@ class Finding:
     pairs: int
 
 
-@dataclass(frozen=True)
-class _Pair:
-    model: str
-    item: str
-    kind: str
-    first: float
-    second: float
-
-
 Runs: TypeAlias = "Mapping[str, Mapping[str, DataFrame]]"
 """By model, then by task: the long table of scores."""
 
@@ -143,70 +134,68 @@ def analyse(
     Raises:
         OptionError: If no sample has the family, or statsmodels is not installed.
     """
-    by_model = {model: _pairs(effect, model, runs[model], family, metric) for model in runs}
-    pairs = [pair for own in by_model.values() for pair in own]
-    if not pairs:
+    import pandas as pd
+
+    pairs = pd.concat([_pairs(effect, model, runs[model], family, metric) for model in runs])
+    if pairs.empty:
         raise OptionError(f"{effect.name}: the samples hold no {metric} scores of {family}")
+    alone = [own for _, own in pairs.groupby("model", sort=False)]
+    flipped = [*alone, pairs] if len(alone) > 1 else alone
     return [
-        *(_sign_flip(effect, model, own, alpha, seed) for model, own in by_model.items() if own),
-        *([_sign_flip(effect, POOLED, pairs, alpha, seed)] if len(by_model) > 1 else []),
+        *(_sign_flip(effect, some, alpha, seed) for some in flipped),
         _mixed(effect, pairs, alpha),
     ]
 
 
 def _pairs(
     effect: Effect, model: str, tasks: "Mapping[str, DataFrame]", family: str, metric: str
-) -> list[_Pair]:
-    verdicts: dict[tuple[str, str], dict[Cell, float]] = {}
-    for task in effect.tasks:
-        asked = tasks[task].query("metric == @metric")
-        columns = asked[["cluster", "family", "comparison", "correct"]]
-        for item, of_family, comparison, right in columns.itertuples(index=False):
-            if family in (ALL, of_family):
-                verdicts.setdefault((item, of_family), {})[task, comparison] = right
-    return [
-        _Pair(model, item, kind, of_item[first], of_item[second])
-        for (item, _), of_item in sorted(verdicts.items())
+) -> "DataFrame":
+    """By item, family and kind of comparison the two verdicts, ``first`` and ``second``."""
+    import pandas as pd
+
+    asked = pd.concat([tasks[task].assign(task=task) for task in effect.tasks])
+    chosen = asked[(asked["metric"] == metric) & ((asked["family"] == family) | (family == ALL))]
+    index = ["cluster", "family"]
+    wide = chosen.pivot(index=index, columns=["task", "comparison"], values="correct")
+    found = [
+        pd.DataFrame({"first": wide[first], "second": wide[second], "model": model, "kind": kind})
         for kind, (first, second) in effect.pairs.items()
-        if first in of_item and second in of_item
+        if {first, second} <= set(wide.columns)
     ]
+    if not found:
+        return pd.DataFrame()
+    return pd.concat(found).dropna().sort_index(kind="stable").reset_index()
 
 
-def _sign_flip(
-    effect: Effect, model: str, pairs: Sequence[_Pair], alpha: float, seed: int
-) -> Finding:
+_Numbers: TypeAlias = tuple[float | None, float | None, float | None, float | None]
+
+
+def _sign_flip(effect: Effect, pairs: "DataFrame", alpha: float, seed: int) -> Finding:
     found = paired_difference(
-        [pair.first for pair in pairs],
-        [pair.second for pair in pairs],
-        [pair.item for pair in pairs],
+        *(list(pairs[column]) for column in ("first", "second", "cluster")),
         limits=DIFFERENCE,
         alpha=alpha,
         seed=seed,
     )
     numbers = (found.value, found.low, found.high, found.p)
-    return _tested(effect, model, found.test or "sign-flip", numbers, pairs)
+    return _finding(effect, found.test or "sign-flip", numbers, pairs)
 
 
-def _mixed(effect: Effect, pairs: Sequence[_Pair], alpha: float) -> Finding:
-    kinds = list(effect.pairs)
+def _mixed(effect: Effect, pairs: "DataFrame", alpha: float) -> Finding:
+    """Condition and kind of comparison are predictors, the first kind being the baseline."""
+    _, *kinds = effect.pairs
     rows = [
-        (score, (condition, *(float(pair.kind == kind) for kind in kinds[1:])), pair.item)
-        for pair in pairs
-        for condition, score in ((1.0, pair.first), (0.0, pair.second))
+        (score, (condition, *(float(kind == one) for one in kinds)), item)
+        for first, second, kind, item in pairs[["first", "second", "kind", "cluster"]].to_numpy()
+        for condition, score in ((1.0, first), (0.0, second))
     ]
-    outcomes, predictors, items = zip(*rows, strict=True)
-    models = {pair.model for pair in pairs}
-    of = POOLED if len(models) > 1 else next(iter(models))
-    found = mixed_linear(outcomes, predictors, items, alpha=alpha)
+    found = mixed_linear(*zip(*rows, strict=True), alpha=alpha)
     numbers = (found.value, found.low, found.high, found.p) if found else (None,) * 4
-    return _tested(effect, of, "linear mixed", numbers, pairs)
+    return _finding(effect, "linear mixed", numbers, pairs)
 
 
-_Numbers = tuple[float | None, float | None, float | None, float | None]
-
-
-def _tested(
-    effect: Effect, model: str, test: str, numbers: _Numbers, pairs: Sequence[_Pair]
-) -> Finding:
-    items, models = ({getattr(pair, key) for pair in pairs} for key in ("item", "model"))
-    return Finding(effect.name, model, test, *numbers, len(items), len(models), len(pairs))
+def _finding(effect: Effect, test: str, numbers: _Numbers, pairs: "DataFrame") -> Finding:
+    models = list(pairs["model"].unique())
+    of = POOLED if len(models) > 1 else models[0]
+    items = pairs["cluster"].nunique()
+    return Finding(effect.name, of, test, *numbers, items, len(models), len(pairs))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval_ext.benchmarks.lieder.records import NONREFERENTIAL, Experiment
+from lm_eval_ext.benchmarks.lieder.records import NONREFERENTIAL
 from lm_eval_ext.harness.metrics import Row
 
 DIRECT, RELATIVE = "direct", "relative"
@@ -85,12 +85,12 @@ THIRTY_THREE = (
 """Experiment ``two`` (appendix D): 16 more, with contexts in which one clause says "two dogs"."""
 
 
-def comparisons_of(experiment: Experiment) -> tuple[Comparison, ...]:
+def comparisons_of(experiment: str) -> tuple[Comparison, ...]:
     """The 33 comparisons of ``two``, or the 17 of every other experiment."""
     return THIRTY_THREE if experiment == "two" else SEVENTEEN
 
 
-def metrics_of(experiment: Experiment) -> tuple[str, ...]:
+def metrics_of(experiment: str) -> tuple[str, ...]:
     """Both metrics; only the direct one for ``two``, which has no non-referential sentence."""
     return (DIRECT,) if experiment == "two" else (DIRECT, RELATIVE)
 
@@ -123,7 +123,7 @@ def judge(
     }
 
 
-def score(logprobs: Mapping[str, float], experiment: Experiment) -> list[Row]:
+def score(logprobs: Mapping[str, float], experiment: str) -> list[Row]:
     """Scores one group: a row for each comparison under each metric, and one for the group."""
     comparisons = comparisons_of(experiment)
     infinite = sum(not math.isfinite(logprob) for logprob in logprobs.values())
@@ -149,18 +149,3 @@ def process_results(doc: dict[str, Any], results: Sequence[tuple[float, bool]]) 
         for condition, (logprob, _is_greedy) in zip(doc["condition"], results, strict=True)
     }
     return [{"family": doc["family"], **row} for row in score(logprobs, doc["experiment"])]
-
-
-def metric_list(lieder_experiment: Experiment = "base", **_: Any) -> list[str]:
-    """The metrics of an experiment; the paper's main text is about one family of its sentences."""
-    requirements = dict.fromkeys(one.requirement for one in comparisons_of(lieder_experiment))
-    requirements.pop(NUMERAL, None)
-    paper = () if lieder_experiment == "mini" else ("/affirmative_negation",)
-    return sorted(
-        [
-            *(["comparisons_with_two"] if lieder_experiment == "two" else []),
-            *(f"direct/{name}" for name in requirements),
-            *(f"{one}{part}" for one in metrics_of(lieder_experiment) for part in ("", *paper)),
-            UNDEFINED,
-        ]
-    )

@@ -13,29 +13,23 @@ def documents(
 ) -> list[DocumentView]:
     """Each context with its continuations, and which of them are felicitous."""
     del prompts
-    word = cards()["lieder"].word
-    return [
-        DocumentView(
-            title=f"{doc['item']}, {word(doc['family'])}: {doc['context'][0]}",
-            gold=f"{len(doc['felicitous'])} of {len(doc['condition'])} are felicitous; "
-            "each should be more probable than what it is compared with",
-            parts=(
-                Part(
-                    "Contexts and continuations",
-                    table=(
-                        ("context", "continuation", "felicitous"),
-                        *(
-                            (context, then.strip(), "yes" if name in doc["felicitous"] else "")
-                            for name, context, then in zip(
-                                doc["condition"], doc["context"], doc["continuation"], strict=True
-                            )
-                        ),
-                    ),
-                ),
-            ),
+    return [_document(doc) for doc in docs]
+
+
+def _document(doc: Mapping[str, Any]) -> DocumentView:
+    rows = [
+        (text, then.strip(), "yes" if name in doc["felicitous"] else "")
+        for name, text, then in zip(
+            doc["condition"], doc["context"], doc["continuation"], strict=True
         )
-        for doc in docs
     ]
+    table = (("context", "continuation", "felicitous"), *rows)
+    return DocumentView(
+        f"{doc['item']}, {cards()['lieder'].word(doc['family'])}: {doc['context'][0]}",
+        f"{len(doc['felicitous'])} of {len(rows)} are felicitous; each should be more probable "
+        "than what it is compared with",
+        (Part("Contexts and continuations", table=table),),
+    )
 
 
 def answers(
@@ -47,22 +41,18 @@ def answers(
 
 def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
     words = cards()["lieder"].words
-    known = {
-        name: value
-        for name, answer in zip(doc["condition"], answers, strict=False)
-        if (value := log_probability(answer)) is not None
-    }
-    found = sorted(
-        (known[one.better] - known[one.worse], words[one.name].replace("dog", doc["item"]))
-        for one in comparisons_of(doc["experiment"])
-        if one.better in known and one.worse in known
-    )
-    if not found:
+    known = dict(zip(doc["condition"], map(log_probability, answers), strict=False))
+    rows = []
+    for one in comparisons_of(doc["experiment"]):
+        better, worse = known.get(one.better), known.get(one.worse)
+        if better is not None and worse is not None:
+            nats = better - worse
+            what = words[one.name].replace("dog", doc["item"])
+            rows.append((nats, ("right" if nats > 0 else "wrong", what, f"{nats:+.2f}")))
+    if not rows:
         return AnswerView("(no log-probabilities)")
-    rows = [("right" if nats > 0 else "wrong", what, f"{nats:+.2f}") for nats, what in found]
-    wrong = tuple(place for place, row in enumerate(rows) if row[0] == "wrong")
-    return AnswerView(
-        f"{len(rows) - len(wrong)} of {len(rows)} comparisons right",
-        (Part("Comparisons", table=(("", "more probable > less probable", "nats"), *rows),
-              marked=wrong),),
-    )  # fmt: skip
+    table = [row for _, row in sorted(rows)]
+    wrong = sum(row[0] == "wrong" for row in table)
+    head = ("", "more probable > less probable", "nats")
+    part = Part("Comparisons", table=(head, *table), marked=tuple(range(wrong)))
+    return AnswerView(f"{len(rows) - wrong} of {len(rows)} comparisons right", (part,))

@@ -38,7 +38,7 @@ def recorded(folder: Path, models: tuple[str, ...]) -> Runs:
             stimuli = folder / f"lieder/stimuli/{experiment}_stimuli.jsonl"
             scored = []
             for place, group in enumerate(load.read(stimuli, experiment)):  # type: ignore[arg-type]
-                doc = load.to_document(group, experiment)  # type: ignore[arg-type]
+                (doc,) = load.to_documents([group], experiment)
                 answers = [row["response"] for row in rows[12 * place : 12 * place + 12]]
                 made_of = score.process_results(doc, answers)
                 scored.append((str(place), str(place), (doc["item"],), made_of))

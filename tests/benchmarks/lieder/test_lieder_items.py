@@ -1,0 +1,250 @@
+"""Items of our own: the published design, none of its words, and what must not be drawn."""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_ext.benchmarks.lieder import items, load, score
+from lm_eval_ext.benchmarks.lieder.items import Item
+from lm_eval_ext.benchmarks.lieder.records import (
+    FAMILIES,
+    FELICITOUS,
+    FOUR_CONTEXTS,
+    NONREFERENTIAL,
+    Experiment,
+    Group,
+)
+from lm_eval_ext.cards import cards
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.stats.statistics import figure
+from lm_eval_ext.stats.table import frame as table_of
+
+EXPERIMENTS: tuple[Experiment, ...] = ("base", "diff", "two")
+
+THEIRS = {
+    "1_dog": Item("a", "dog", "dogs", ("John", "Mark"), "own _", "owns _", "does", "adopt _",
+                  "is very cute", "are very cute"),
+    "7_beer": Item("a", "beer", "beers", ("Sam", "Kate"), "order _ at the bar",
+                   "ordered _ at the bar", "did", "order _ at the bar", "was warm", "were warm"),
+    "13_bed": Item("a", "bed", "beds", ("Luke", "Rachel"), "buy _", "bought _", "did", "buy _",
+                   "was delivered the next day", "were delivered the next day"),
+}  # fmt: skip
+"""Three of the published items as ours are made."""
+
+DIGESTS = {
+    "mini": "8c2707e9233513d7",
+    "base": "620fd80c4d42684b",
+    "diff": "073409f2b818fdf3",
+    "two": "e7dbd6c5c774aded",
+}
+"""Of our groups, drawn under the default seed. A change here makes scores incomparable: raise the
+tasks' versions, then renew it."""
+
+
+def digest(groups: list[Group] | tuple[Group, ...]) -> str:
+    text = json.dumps([[one.item, one.family, list(map(list, one.sentences))] for one in groups])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def test_the_same_seed_gives_the_same_bytes() -> None:
+    found = {name: items.drawn(200, "seed 0", name) for name in EXPERIMENTS}
+    assert {"mini": digest(items.mini())} | {k: digest(v) for k, v in found.items()} == DIGESTS
+    assert {len(groups) for groups in found.values()} == {600}
+    assert [group.family for group in found["base"][:3]] == list(FAMILIES)
+    documents = load.drawn(lieder_experiment="diff", fresh=7)["test"]
+    seeded = load.drawn(lieder_experiment="diff", lieder_seed=7)["test"]
+    assert documents["item"] != seeded["item"]
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_published_items_come_out_as_published(
+    real_data: Path, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All contexts, continuations and judgments; the non-referential sentence is our own."""
+    monkeypatch.setattr(items, "draw", lambda count, seed: list(THEIRS.values())[:count])
+    ours = items.drawn(3, "", experiment)
+    published = load.read(real_data / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment)
+    theirs = [group for group in published if group.item in THEIRS]
+    assert len(theirs) == len(ours) == 9
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.family == other.family
+        for mine, sentence in zip(one.sentences, other.sentences, strict=True):
+            same = mine == sentence
+            assert same != mine.condition.endswith(NONREFERENTIAL)
+            assert mine._replace(continuation="") == sentence._replace(continuation="")
+
+
+def test_mini_has_the_design_of_experiment_1() -> None:
+    groups = items.mini()
+    names = list(dict.fromkeys(group.item for group in groups))
+    families = list(items.words("mini")["families"])
+    assert len(names) >= 16
+    assert [(g.item, g.family) for g in groups] == [(i, f) for i in names for f in families]
+    ends = ("s", "p", NONREFERENTIAL)
+    for group in groups:
+        judged = {one.condition: one.felicitous for one in group.sentences}
+        assert list(judged) == [f"{context}_{end}" for context in FOUR_CONTEXTS for end in ends]
+        assert {name for name, right in judged.items() if right} == FELICITOUS & judged.keys()
+        assert sum(right is None for right in judged.values()) == 4
+        assert len({one.context for one in group.sentences}) == 4
+        assert len({one.continuation for one in group.sentences}) == 3
+
+
+def test_one_item_word_for_word() -> None:
+    kite = {g.family: [s.context for s in g.sentences[::3]] for g in items.mini()[3:6]}
+    assert kite == {
+        "plain_negated": [
+            "Mei sewed a kite, whereas Oscar did not sew a kite.",
+            "Mei sewed a kite, and Oscar also sewed a kite.",
+            "Mei did not sew a kite, whereas Oscar sewed a kite.",
+            "Mei did not sew a kite, nor did Oscar sew a kite.",
+        ],
+        "certain_unlikely": [
+            "It is certain that Mei sewed a kite, but it is unlikely that Oscar sewed a kite.",
+            "It is certain that Mei sewed a kite, and it is equally certain that Oscar sewed a "
+            "kite.",
+            "It is unlikely that Mei sewed a kite, but it is certain that Oscar sewed a kite.",
+            "It is unlikely that Mei sewed a kite, and it is equally unlikely that Oscar sewed a "
+            "kite.",
+        ],
+        "able_unable": [
+            "Mei was able to sew a kite, whereas Oscar was unable to sew a kite.",
+            "Mei was able to sew a kite, and Oscar was likewise able to sew a kite.",
+            "Mei was unable to sew a kite, whereas Oscar was able to sew a kite.",
+            "Mei was unable to sew a kite, and Oscar was likewise unable to sew a kite.",
+        ],
+    }
+    assert [one.continuation for one in items.mini()[3].sentences][:3] == [
+        " The kite flies higher than the chimney.",
+        " The kites fly higher than the chimney.",
+        " None of this surprises anyone.",
+    ]
+
+
+def test_sentences_are_english_text_and_differ() -> None:
+    sentences = [one for group in items.mini() for one in group.sentences]
+    for one in sentences:
+        assert re.fullmatch(r"[A-Z][^.]*\.", one.context), one
+        assert re.fullmatch(r" [A-Z][^.]*\.", one.continuation), one
+        text = one.context + one.continuation
+        assert not re.search(r"  |_|\ba [aeiou]|\ban [^aeiou]", text), text
+    assert set(Counter(one.context + one.continuation for one in sentences).values()) == {1}
+    people = [name for item in items.mini_items() for name in item.owners]
+    assert len(set(people)) == len(people)
+
+
+def test_nothing_is_taken_from_lieder(shared_data: Path) -> None:
+    files = [shared_data / f"lieder/stimuli/{name}_stimuli.jsonl" for name in EXPERIMENTS]
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    joined = "\n".join(row["sent"] for row in rows)
+    published = set(re.findall(r"\w+", joined))
+    for group in items.mini():
+        for one in group.sentences:
+            assert one.context not in joined
+            assert one.continuation.strip() not in joined
+    for item in items.mini_items():
+        own = {item.noun, item.plural, *item.owners, item.base, item.finite, item.attempt}
+        assert not own & published
+    nouns = {row["id"].split("_")[1] for row in rows} | {"tonic"}
+    assert len(nouns) == 17
+    ours = [noun.noun for found, _, _ in items.classes().values() for noun in found]
+    assert not nouns & set(" ".join(ours).split())
+
+
+def test_the_lexicon_is_as_large_as_the_page_says() -> None:
+    names, classes = items.words("lexicon")["names"], items.classes().values()
+    assert len(names) == len(set(names)) == 102
+    assert [sum(map(len, kind)) for kind in zip(*classes, strict=True)] == [240, 76, 190]
+    nouns = [noun.noun for found, _, _ in classes for noun in found]
+    assert len(set(nouns)) == len(nouns)
+    assert "|" not in str(items.classes())
+
+
+AGREEMENT = {"is": "are", "was": "were", "has": "have", "it": "they", "its": "their"}
+
+
+def test_words_that_spoil_the_design_are_not_there_and_predicates_agree() -> None:
+    unfit = {reason: set(words) for reason, words in items.words("lexicon")["unfit"].items()}
+    verbs = unfit["shareable"] | unfit["there_already"]
+    for name, (nouns, frames, predicates) in items.classes().items():
+        for frame in frames:
+            assert not {frame.base.split()[0], frame.attempt.split()[0]} & verbs, (name, frame)
+            assert frame.base.split("_")[1] == frame.finite.split("_")[1]
+            assert (frame.auxiliary == "does") == frame.finite.split()[0].endswith("s")
+        for noun in nouns:
+            assert noun.noun not in unfit["nouns"]
+            assert noun.plural != noun.noun
+            misleading = noun.noun[:2] in ("un", "uk")
+            assert misleading or (noun.article == "an") == (noun.noun[0] in "aeiou")
+        for predicate in predicates:
+            singular, plural = (text.split() for text in predicate)
+            assert not unfit["predicates"] & set(re.findall(r"[\w']+", " ".join(predicate)))
+            for word in AGREEMENT.keys() & set(singular):
+                expected = {AGREEMENT[word], "them"} if word == "it" else {AGREEMENT[word]}
+                assert expected & set(plural), predicate
+                assert word not in plural, predicate
+            assert not {*AGREEMENT.values(), "them"} & set(singular), predicate
+            if re.search(r"[^su]s$", singular[0]):
+                assert plural[0] != singular[0], predicate
+
+
+def test_what_repeats_a_word_is_not_combined() -> None:
+    ring = items.classes()["jewellery"][0][2]
+    made = [("made" in f.finite, "made" in p[0]) for f, p in items.fitting()[ring]]
+    assert {(True, False), (False, True)} <= set(made)
+    assert (True, True) not in made
+
+
+def test_items_of_a_seed() -> None:
+    drawn = items.draw(300, "seed 3")
+    assert drawn[:40] == items.draw(40, "seed 3")
+    assert drawn != items.draw(300, "seed 4")
+    assert len({item.noun for item in drawn[:240]}) == 240, "no noun twice before all have come"
+    for item in drawn:
+        assert item.owners[0][0] != item.owners[1][0]
+    assert len({name for item in drawn[:50] for name in item.owners}) >= 99
+    every = items.draw(items.capacity(), "seed 0")
+    assert len({(one.noun, one.base, one.predicate_singular) for one in every}) == 9596
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_a_perfect_reader_is_right_everywhere(experiment: Experiment) -> None:
+    """Distance, which is no requirement, aside."""
+    (doc, *_) = load.drawn(lieder_experiment=experiment, lieder_items=1)["test"]
+    likely = {True: -1.0, False: -5.0}
+    answers = [
+        (-3.0 if "nonref" in name else likely[name in doc["felicitous"]], False)
+        for name in doc["condition"]
+    ]
+    rows = table_of([("a", "a", (doc["item"],), score.process_results(doc, answers))])
+    card = cards()["lieder"]
+    asked = [one for one in card.metrics if one.startswith(("comparisons", "direct"))]
+    values = {one: figure(rows, card.question_of(one)).value for one in asked}
+    del values["direct/distance"]
+    assert values.pop("comparisons_with_two") == (1.0 if experiment == "two" else None)
+    assert set(values.values()) == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lieder_items": 0}, "lieder_items: Input should be greater than or equal to 1, got 0"),
+        ({"lieder_items": "40"}, "lieder_items: Input should be a valid integer, got '40'"),
+        ({"lieder_items": 9597}, "lieder_items is 9597; use 1 to 9596"),
+        ({"lieder_seed": "x"}, "lieder_seed: Input should be a valid integer"),
+        ({"lieder_seed": 1.5}, "lieder_seed: Input should be a valid integer"),
+        ({"lieder_experiment": "mini"}, "lieder_experiment: Input should be 'base', 'diff' or"),
+        ({"fresh": "7"}, "fresh is '7'; use a whole number from 0 to 999999"),
+        ({"fresh": -1}, "fresh is -1; use"),
+        ({"fresh": True}, "fresh is True; use"),
+        ({"fresh": 7, "lieder_seed": 2}, "fresh and lieder_seed are both given"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)):
+        load.drawn(**options)
