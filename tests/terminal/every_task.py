@@ -21,6 +21,9 @@ from lm_eval_ext.cards import card_of
 from lm_eval_ext.harness.declared import config_of
 from lm_eval_ext.harness.metrics import Document, Metrics, Row, entry, questions_of
 
+ONE_FILE = {path.stem for path in Path(tasks_folder()).glob("*.yaml")}
+"""Benchmarks whose tasks stand in one file, with their metrics."""
+
 SIZE = 24
 CLUSTERS = 8
 
@@ -44,7 +47,8 @@ def forms_of(task: str) -> list[str]:
 def metric_list(task: str) -> list[str]:
     card, options = card_of(task), metadata(task)
     assert card
-    if isinstance(own := config(task).get("metric_list"), list):
+    own = config(task).get("metric_list", list(card.metrics))
+    if isinstance(own, list) and card.name in ONE_FILE:
         return own
     if card.name == "cogs":
         asked = overestimation if "overestimation" in task else cogs
@@ -92,6 +96,15 @@ def rows(task: str, doc: Mapping[str, Any], drawn: random.Random, skill: float) 
             for one in lieder.comparisons_of(experiment)
         ]  # fmt: skip
         return [*verdicts, {"undefined": 0.0}]
+    if card.name in ONE_FILE:
+        asked = [card.question_of(name) for name in metric_list(task)]
+        return [
+            {
+                **{facet: values[0] for facet, values in one.filter.items()},
+                **{value: right() for value in one.measure.value},
+            }
+            for one in asked
+        ]
     if card.name == "cogs":
         kind = "structural" if doc["type"] in ("cluster 0", "cluster 1") else "lexical"
         both = ("without", "with") if "overestimation" in task else ("without",)
