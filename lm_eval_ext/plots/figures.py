@@ -61,7 +61,7 @@ class Declared(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, Field(pattern=r"^[a-z]+-[a-z0-9-]+$")]
+    name: Annotated[str, Field(pattern=r"^[a-z_]+-[a-z0-9-]+$")]
     title: str
     reading: str = ""
     paper: str = ""

@@ -90,7 +90,8 @@ def representatives(models: Sequence[Model]) -> dict[str, str]:
     own_cards = {own.name: own for own in of_task.values() if own}
     for card in {**cards(), **own_cards}.values():
         there = [task for task, own in of_task.items() if own and own.name == card.name]
-        order = {task: place for place, task in enumerate((*card.representative, *there))}
+        preferred = dict.fromkeys((*card.representative, *there))
+        order = {task: place for place, task in enumerate(preferred)}
         if there:
             known = [task for task in there if task in card.representative] or there
             found[card.name] = min(known, key=lambda task: (-counts[task], order[task]))

@@ -191,7 +191,7 @@ def test_a_shared_value_belongs_to_every_part_and_is_none_itself() -> None:
 
 def test_gen_stands_for_cogs_and_a_foreign_task_for_itself(tmp_path: Path) -> None:
     for model in "ab":
-        for task in ("cogs_mini_id", "cogs_mini_gen", "arc"):
+        for task in ("cogs_mini_gen", "cogs_unmodified_gen", "arc"):
             right = 30 if model == "a" else 5
             write_run(
                 tmp_path / model,
@@ -201,9 +201,9 @@ def test_gen_stands_for_cogs_and_a_foreign_task_for_itself(tmp_path: Path) -> No
                 date=f"2026-01-01T00-00-{len(task):02}",
             )
     models = read_models([tmp_path])
-    assert representatives(models) == {"cogs": "cogs_mini_gen", "arc": "arc"}
+    assert representatives(models) == {"cogs": "cogs_unmodified_gen", "arc": "arc"}
     found = overview(models)
-    assert list(found["task"]) == ["cogs_mini_gen"] * 2 + ["arc"] * 2
+    assert list(found["task"]) == ["cogs_unmodified_gen"] * 2 + ["arc"] * 2
     assert set(found[found["best"]]["model"]) == {"a"}
     assert set(found["title"]) == {"Exact match", "exact_match"}
 

@@ -18,8 +18,8 @@ from lm_eval_ext.stats.measures import Question
 Rows = list[Mapping[str, Any]]
 VALUES = {"accuracy": "correct", "systematicity": "systematic", "same_noun": "same_noun"}
 LABELS = {
-    "gpt2": "GPT-2, paper", "gpt2-medium": "GPT-2 M, paper", "gpt2-large": "GPT-2 L, paper",
-    "gpt2-xl": "GPT-2 XL, paper", "gpt3": "GPT-3, paper", "human": "humans",
+    "gpt2": "GPT-2", "gpt2-medium": "GPT-2 M", "gpt2-large": "GPT-2 L",
+    "gpt2-xl": "GPT-2 XL", "gpt3": "GPT-3", "human": "humans",
 }  # fmt: skip
 
 
