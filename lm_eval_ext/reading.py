@@ -70,8 +70,8 @@ def checked(schema: type[Checked], content: Mapping[str, Any], place: str) -> Ch
         return schema.model_validate(content)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        text = first_problem(error)
-        if problem["type"] == "value_error":  # of several keys: their values are no help
+        text = first_problem(error).replace(": Value error, ", ": ")
+        if problem["type"] == "value_error" and isinstance(problem["input"], Mapping):  # long
             text = f"{'.'.join(map(str, problem['loc']))}: {problem['ctx']['error']}".lstrip(": ")
         if problem["type"] == "extra_forbidden":
             text += nearest(str(problem["loc"][-1]), _keys(schema))

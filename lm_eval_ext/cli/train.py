@@ -29,14 +29,11 @@ def train(
         str, typer.Option(help="Only models whose names fit a pattern, such as '*-seed-0'.")
     ] = "",
     list_: Annotated[bool, typer.Option("--list", help="List the recipes that ship.")] = False,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print the recipe with all its values, train nothing.")
-    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say which models are trained, and train nothing.")
     ] = False,
 ) -> None:
-    """Train a model by a recipe, or several; what is there already is not trained again."""
+    """Train a model by a recipe, or several; finished models are not trained again."""
     from lm_eval_ext.training.recipe import filled, parse_settings, planned, read_recipe, shipped
 
     if list_:
@@ -47,12 +44,6 @@ def train(
     if not recipe:
         raise OptionError("name a recipe; lm-eval-ext train --list shows those that ship")
     settings = parse_settings(set_ or [])
-    if show:
-        import yaml
-
-        content = read_recipe(recipe, settings).model_dump()
-        typer.echo(yaml.safe_dump(content, allow_unicode=True, sort_keys=False), nl=False)
-        return
     models = planned(recipe, settings, seeds, only)
     if out is None:
         raise OptionError("name a folder for the model with -o")

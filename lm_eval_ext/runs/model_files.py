@@ -8,8 +8,8 @@ import functools
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -21,11 +21,12 @@ from pydantic import (
     Field,
     NonNegativeInt,
     PositiveInt,
-    ValidationError,
+    TypeAdapter,
     create_model,
 )
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.reading import checked, read_yaml
 from lm_eval_ext.results import about
 from lm_eval_ext.text import one_line, quantity
 
@@ -38,7 +39,6 @@ SET_BY_RUN = frozenset(
 """lm-eval's options that a run sets itself, or under which it would have no results."""
 
 STRICT = ConfigDict(extra="forbid", strict=True)
-_BATCH_SIZE = re.compile(r"auto|(auto:)?0*[1-9][0-9]*")
 
 
 def _command(text: str) -> str:
@@ -52,6 +52,31 @@ def _number(value: Any) -> float:
     if found is None or found < 0:
         raise ValueError("it must be a number from 0, such as 350M or 0.5")
     return found
+
+
+def _batch_size(value: Any) -> Any:
+    if isinstance(value, bool) or not re.fullmatch(r"auto|(auto:)?0*[1-9][0-9]*", str(value)):
+        raise ValueError("it must be a number from 1, auto or auto:N")
+    return value
+
+
+def _type(value: str) -> str:
+    if value not in (types := model_types()):
+        raise ValueError(f"no such model type; use one of {', '.join(types)}")
+    return value
+
+
+def _folder(value: str) -> str:
+    if not Path(value).is_dir():
+        raise ValueError("it must be an existing folder")
+    return value
+
+
+def _pairs(value: Any) -> Any:
+    pairs = isinstance(value, str) and all("=" in one for one in value.split(",") if one)
+    if not pairs and not isinstance(value, dict):
+        raise ValueError("it must be a mapping or key=value pairs")
+    return value
 
 
 class Resources(BaseModel):
@@ -68,9 +93,9 @@ class Resources(BaseModel):
 
 
 class Own(BaseModel):
-    """Keys of ours; :mod:`lm_eval_ext.results.about` has those that describe the model."""
+    """Keys of ours, and lm-eval's that are checked further than by their types."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = STRICT
     display_name: str = ""
     notes: str = ""
     launcher: Annotated[str, AfterValidator(_command)] = ""
@@ -78,6 +103,33 @@ class Own(BaseModel):
     training_share: Annotated[Any, AfterValidator(_number), Field(le=1)] = 0
     did_not_learn: str = ""
     resources: Resources = Resources()
+
+    model: Annotated[str, AfterValidator(_type)]
+    batch_size: Annotated[Any, AfterValidator(_batch_size)] = 1
+    include_path: Annotated[str, AfterValidator(_folder)] = "."
+    seed: Any = None
+
+
+@functools.cache
+def _schema() -> type[Own]:
+    """All keys of a model's file: ours, and lm-eval's with the types of its configuration."""
+    from typing import get_type_hints
+
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+    def fact(key: str) -> Any:
+        def check(value: Any) -> Any:
+            if about.problem(key, value):
+                raise ValueError(f"it must be {about.KEYS[key]}")
+            return value
+
+        return Annotated[Any, AfterValidator(check)]
+
+    known: dict[str, Any] = {key: (fact(key), None) for key in about.KEYS}
+    for key, hint in get_type_hints(EvaluatorConfig).items():
+        if key not in SET_BY_RUN | Own.model_fields.keys():
+            known[key] = (Annotated[Any, AfterValidator(_pairs)] if hint is dict else hint, None)
+    return create_model("ModelFile", __base__=Own, **known)
 
 
 @dataclass(frozen=True)
@@ -114,7 +166,9 @@ def read_model_files(paths: Sequence[Path]) -> list[ModelFile]:
 @functools.cache
 def own_keys() -> frozenset[str]:
     """The keys that are no options of lm-eval."""
-    return frozenset({*Own.model_fields, *about.KEYS})
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+    return frozenset(_schema().model_fields.keys() - {one.name for one in fields(EvaluatorConfig)})
 
 
 def lm_eval_config(settings: Mapping[str, Any]) -> Any:
@@ -144,98 +198,24 @@ def _files(path: Path) -> Iterable[Path]:
 
 
 def _read(file: Path) -> ModelFile:
-    import yaml
-
-    try:
-        text = file.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise OptionError(f"{file}:{line}: not YAML ({one_line(str(error.problem))})") from None
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise OptionError(f"{file}: cannot be read ({one_line(str(error), limit=200)})") from None
-    if not isinstance(node, yaml.MappingNode) or not isinstance(content, dict):
-        raise OptionError(f"{file}:1: must be a mapping, such as `model: hf`")
-    lines: dict[str, int] = {}
-    for key, _ in node.value:
-        line = key.start_mark.line + 1
-        if key.value in lines:
-            raise OptionError(f"{file}:{line}: {key.value} is given a second time")
-        lines[key.value] = line
+    content = read_yaml(file, TypeAdapter(dict[str, Any]))
+    for key in content.keys() & SET_BY_RUN:
+        raise OptionError(f"{file}: {key} is set by the run; leave it out")
+    own = checked(_schema(), content, str(file))
     settings = {key: value for key, value in content.items() if key not in own_keys()}
-    for key, problem in _problems(lines, content, settings):
-        raise OptionError(f"{file}:{lines.get(key, 1)}: {problem}")
-    own = Own.model_validate(content)
+    try:
+        lm_eval_config(settings)
+    except (ValueError, TypeError) as error:
+        raise OptionError(f"{file}: {one_line(str(error), limit=300)}") from None
     return ModelFile(
         path=file,
-        text=text,
+        text=file.read_text(encoding="utf-8"),
         name=file.stem,
         settings=settings,
         display_name=one_line(own.display_name or file.stem),
         launcher=own.launcher,
         resources=own.resources,
     )
-
-
-def _problems(
-    keys: Iterable[str], content: Mapping[str, Any], settings: Mapping[str, Any]
-) -> Iterator[tuple[str, str]]:
-    """Yields keys, each with what is wrong with it."""
-    from lm_eval.config.evaluate_config import EvaluatorConfig
-
-    known = {*own_keys(), *(one.name for one in fields(EvaluatorConfig))} - SET_BY_RUN
-    for key in keys:
-        if key in SET_BY_RUN:
-            yield key, f"{key} is set by the run; leave it out"
-        elif key not in known:
-            yield key, f"unknown key {_shown(key)}; use one of {', '.join(sorted(known))}"
-    types, model = model_types(), content.get("model")
-    if model not in types:
-        said = f"no model type {_shown(model)}" if model else "no model"
-        yield "model", f"{said}; use one of {', '.join(types)}"
-    size = content.get("batch_size", 1)
-    if isinstance(size, bool) or not _BATCH_SIZE.fullmatch(str(size)):
-        yield (
-            "batch_size",
-            f"batch_size must be a number from 1, auto or auto:N, not {_shown(size)}",
-        )
-    path = content.get("include_path")
-    if isinstance(path, str) and not Path(path).is_dir():
-        yield "include_path", f"include_path must be an existing folder, not {_shown(path)}"
-    for key in content.keys() & about.KEYS.keys():
-        if problem := about.problem(key, content[key]):
-            yield key, problem
-    yield from _wrong_types(content, settings)
-
-
-def _wrong_types(
-    content: Mapping[str, Any], settings: Mapping[str, Any]
-) -> Iterator[tuple[str, str]]:
-    from typing import get_type_hints
-
-    from lm_eval.config.evaluate_config import EvaluatorConfig
-
-    hints = get_type_hints(EvaluatorConfig)
-    for key, value in settings.items():
-        pairs = isinstance(value, str) and all("=" in one for one in value.split(",") if one)
-        if hints.get(key) is dict and not (isinstance(value, dict) or pairs):
-            yield key, f"{key} must be a mapping or key=value pairs, not {_shown(value)}"
-    try:
-        Own.model_validate(content)
-        config = asdict(lm_eval_config(settings))  # texts are parsed by lm-eval
-        given = {key: config[key] for key in settings if key != "batch_size"}
-        types_of: dict[str, Any] = {key: (hints[key], ...) for key in given}
-        create_model("Options", __config__=STRICT, **types_of).model_validate(given)
-    except ValidationError as error:
-        for one in error.errors():
-            where = [str(part) for part in one["loc"]]
-            said = one["msg"].removeprefix("Value error, ")
-            if one["type"] == "extra_forbidden":
-                said = f"unknown key; use one of {', '.join(Resources.model_fields)}"
-            yield where[0], one_line(f"{'.'.join(where)}: {said}, not {_shown(one['input'])}")
-    except (ValueError, TypeError) as error:
-        yield "", one_line(str(error), limit=300)
 
 
 @functools.cache
@@ -248,7 +228,3 @@ def model_types() -> tuple[str, ...]:
     from lm_eval.api.registry import model_registry
 
     return tuple(sorted(model_registry.keys()))
-
-
-def _shown(value: Any) -> str:
-    return one_line(repr(value), limit=80)

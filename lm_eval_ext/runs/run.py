@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
+from pydantic import TypeAdapter
+
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
+from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.results.files import MODEL_FILE, arguments_of, identity, metadata_of
 from lm_eval_ext.runs.job import SILENT, HeldError, Job, Reporter
 from lm_eval_ext.runs.model_files import ModelFile, read_model_files
@@ -45,13 +48,11 @@ class Work:
 
     def command(self) -> list[str]:
         """The words of the command line that asks for it."""
-        words = ["lm-eval-ext", "run", "--models", *map(str, self.models)]
-        words += ["--tasks", self.tasks, "--output", str(self.output)]
-        if self.limit is not None:
-            words += ["--limit", f"{self.limit:g}"]
-        if self.metadata:
-            words += ["--metadata", self.metadata]
-        return words
+        limit = [] if self.limit is None else ["--limit", f"{self.limit:g}"]
+        metadata = ["--metadata", self.metadata] if self.metadata else []
+        files = map(str, self.models)
+        words = ["lm-eval-ext", "run", "--models", *files, "--tasks", self.tasks]
+        return [*words, "--output", str(self.output), *limit, *metadata]
 
 
 def run(work: Work, reporter: Reporter) -> None:
@@ -68,10 +69,8 @@ def run(work: Work, reporter: Reporter) -> None:
         FailedError: If models failed; it names them with the reasons.
     """
     jobs = prepare(work, reporter)
-    try:
+    with writing(work.output):
         work.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OptionError(f"cannot write {work.output}: {error.strerror}") from None
     failed: dict[str, str] = {}
     waiting = jobs
     while waiting:
@@ -108,16 +107,11 @@ def plan(work: Work) -> list[dict[str, Any]]:
     for job in prepare(work):
         names = job.missing()
         command = replace(work, models=[job.model.path], tasks=",".join(names)).command()
-        found.append(
-            {
-                "model": job.model.name,
-                "file": str(job.model.path),
-                "tasks": names,
-                "present": len(job.selection.requested) - len(names),
-                "resources": job.model.resources.model_dump(exclude_unset=True),
-                "command": command,
-            }
-        )
+        one: dict[str, Any] = {"model": job.model.name, "file": str(job.model.path)}
+        one["tasks"] = names
+        one["present"] = len(job.selection.requested) - len(names)
+        one["resources"] = job.model.resources.model_dump(exclude_unset=True)
+        found.append({**one, "command": command})
     return found
 
 
@@ -166,16 +160,11 @@ def check_same_model(folder: Path, model: ModelFile) -> None:
     Raises:
         DataError: If the model's file was changed so that it is another model.
     """
-    import yaml
-
     kept = folder / MODEL_FILE
     holds = any(any(folder.rglob(one)) for one in ("results_*.json", "cache/*.db"))
     if not kept.is_file() or not holds:  # a model that never started leaves its file and a log
         return
-    try:
-        before = identity(yaml.safe_load(kept.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError):
-        raise DataError(f"{kept}: cannot be read; remove {folder} to start again") from None
+    before = identity(read_yaml(kept, TypeAdapter(dict[str, Any])))
     if before != (now := identity(model.settings)):
         raise DataError(
             f"{model.path}: {folder} holds results of {before}, and the file now says {now}; "

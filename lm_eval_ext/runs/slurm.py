@@ -14,7 +14,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import OptionError, require_extra, writing
 from lm_eval_ext.runs.job import Job, Reporter
 from lm_eval_ext.runs.model_files import Resources
 from lm_eval_ext.runs.run import Work, run
@@ -59,16 +59,14 @@ def submit(work: Work, jobs: Sequence[Job], reporter: Reporter) -> None:
     Raises:
         OptionError: If submitit or Slurm is missing, or Slurm refuses a job.
     """
-    try:
-        from submitit import SlurmExecutor
-    except ImportError:
-        raise OptionError(
-            "--executor slurm needs submitit; pip install 'lm-eval-ext[slurm]'"
-        ) from None
+    require_extra("slurm", "--executor slurm", "submitit")
+    from submitit import SlurmExecutor
+
     output = work.output.resolve()
     folder = output / FOLDER
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
+    try:
         with FileLock(folder / "lock"):  # another run may be submitting
             queued = _queued()
             lacking = [(job, task) for job in jobs for task in job.missing()]
@@ -93,12 +91,9 @@ def submit(work: Work, jobs: Sequence[Job], reporter: Reporter) -> None:
             f"there is no {error.filename} here; run this where Slurm's commands are, such as on "
             "the cluster's login node"
         ) from None
-    except subprocess.CalledProcessError as error:
-        raise OptionError(f"Slurm: {one_line(str(error.stderr or error), limit=300)}") from None
-    except OSError as error:
-        raise OptionError(f"cannot write {folder}: {error.strerror}") from None
-    except (RuntimeError, ValueError) as error:
-        raise OptionError(f"Slurm refuses the job: {one_line(str(error), limit=300)}") from None
+    except (subprocess.CalledProcessError, RuntimeError, ValueError) as error:
+        said = one_line(str(getattr(error, "stderr", None) or error), limit=300)
+        raise OptionError(f"Slurm refuses: {said}") from None
 
 
 def _name(output: Path, job: Job, task: str) -> str:
@@ -117,13 +112,10 @@ def _queued() -> dict[str, str]:
 
 def _flags(resources: Resources) -> dict[str, Any]:
     """A model's ``resources`` as submitit's Slurm executor takes them."""
-    found = {
+    own = resources.model_dump(exclude={"extra"}, exclude_defaults=True)
+    names = {"gpus": "gpus_per_node", "cpus": "cpus_per_task", "memory": "mem"}
+    return {
         "time": resources.time,
-        "gpus_per_node": resources.gpus or None,
-        "cpus_per_task": resources.cpus or None,
-        "mem": resources.memory or None,
-        "partition": resources.partition or None,
-        "account": resources.account or None,
+        **{names.get(name, name): value for name, value in own.items()},
         "additional_parameters": {"requeue": True, **resources.extra},
     }
-    return {name: value for name, value in found.items() if value is not None}

@@ -8,11 +8,10 @@ any task, so it is resolved with the whole index.
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from lm_eval_ext._autoload import install, tasks_folder
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.harness import signature
 from lm_eval_ext.harness.declared import is_ours
 from lm_eval_ext.text import one_line
@@ -138,11 +137,9 @@ def _matches(manager: Any, name: str) -> list[str]:
     found: list[str] = manager.match_tasks([name])
     if found:
         return found
-    similar = get_close_matches(name, manager.all_tasks)
-    hint = f"; similar are {', '.join(similar)}" if similar else ""
     raise OptionError(
-        f"no task {one_line(name, limit=80)!r}{hint}; lm-eval-ext tasks lists ours, "
-        "lm-eval ls tasks the others"
+        f"no task {one_line(name, limit=80)!r}{nearest(name, manager.all_tasks)} (lm-eval-ext "
+        "tasks lists ours, lm-eval ls tasks the others)"
     )
 
 

@@ -275,7 +275,9 @@ def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path, finished: Finis
     )
     assert status == 1
     (line,) = said.strip().splitlines()
-    assert line.startswith("lm-eval-ext: error: wrong.yaml:2: unknown key 'batchsize'; use one of")
+    assert line.startswith(
+        "lm-eval-ext: error: wrong.yaml: batchsize: unknown key; did you mean batch_size"
+    )
     assert not (tmp_path / "out").exists()
 
 

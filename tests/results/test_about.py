@@ -43,7 +43,7 @@ def test_illegal(key: str, value: Any) -> None:
 def test_a_wrong_fact_is_refused_before_a_run(tmp_path: Path) -> None:
     file = tmp_path / "one.yaml"
     file.write_text("model: dummy\nsize: 7\n")
-    with pytest.raises(OptionError, match=r"one.yaml:2: size must be the number of parameters"):
+    with pytest.raises(OptionError, match=r"one.yaml: size: it must be the number of parameters"):
         read_model_files([file])
     file.write_text("model: dummy\nsize: 7B\nfamily: x\nweights: open\ndate: 2024-07-23\n")
     (model,) = read_model_files([file])

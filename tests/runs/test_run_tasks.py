@@ -119,7 +119,7 @@ def test_a_users_folder_and_file(own_tasks: Path) -> None:
 @pytest.mark.usefixtures("small_index")
 @pytest.mark.parametrize(
     ("names", "said"),
-    [("leider_mini", "similar are .*lieder_mini"), ("zzz*", "no task 'zzz\\*'"), (" ,", "no task")],
+    [("leider_mini", "did you mean lieder_mini"), ("zzz*", "no task 'zzz\\*'"), (" ,", "no task")],
 )
 def test_unknown_names(names: str, said: str) -> None:
     with pytest.raises(OptionError, match=said):

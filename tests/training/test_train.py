@@ -6,6 +6,8 @@ import random
 import re
 import shutil
 import signal
+import subprocess
+import sys
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import replace
@@ -530,8 +532,6 @@ def test_the_command_line(write: Any, tmp_path: Path) -> None:
     listed = run(app, ["train", "--list"]).output
     assert "cogs_tiny: " in listed
     assert "{" not in listed
-    shown = run(app, ["train", write(), "--show", "--set", "training.max_steps=9"]).output
-    assert yaml.safe_load(shown)["training"]["max_steps"] == 9
     for arguments, said in (
         (["nosuch"], "no recipe nosuch"),
         (["cogs_tny", "-o", str(tmp_path / "x")], "did you mean cogs_tiny"),
@@ -543,6 +543,10 @@ def test_the_command_line(write: Any, tmp_path: Path) -> None:
         assert said in str(result.exception)
     assert not (tmp_path / "x").exists()
     assert [one.seed for one in planned("cogs_tiny", seeds="0-2, 7")] == [0, 1, 2, 7]
+    set_ = recipe.parse_settings(["training.max_steps=9", "first.a.set.training.spans.tokens=3M"])
+    changed = read_recipe(write(first={"a": {"recipe": "demo"}}), set_)
+    assert changed.training.max_steps == 9
+    assert changed.first["a"].set == {"training.spans.tokens": "3M"}
 
 
 @pytest.mark.usefixtures("small_index")
@@ -555,6 +559,27 @@ def test_tasks_are_looked_at_before_anything_is_trained(write: Any, tmp_path: Pa
     result = CliRunner().invoke(app, [*call[:-2], "--set", "tasks=cogs_mini_gen", *call[-2:]])
     assert result.exception is None
     assert "--tasks cogs_mini_gen --output results" in result.stdout
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_two_processes_share_a_training(tmp_path: Path) -> None:
+    """By accelerate and gloo, on the CPU; each has half of a batch, and the gates are shared."""
+    binaries = Path(sys.executable).parent
+    sets = ["training.max_steps=20", "training.eval_steps=10", "gates.dev=0.0"]
+    words = [str(binaries / "lm-eval-ext"), "train", "diner_tiny",
+             *(word for one in sets for word in ("--set", one)), "-o"]  # fmt: skip
+    launch = [str(binaries / "accelerate"), "launch", "--multi_gpu", "--num_processes", "2"]
+    losses = {}
+    for count, asked in ((1, words), (2, [*launch, *words])):
+        folder = tmp_path / str(count)
+        subprocess.run([*asked, str(folder)], check=True, timeout=500)
+        record = json.loads((folder / "training.json").read_text())
+        assert record["machine"]["processes"] == count
+        assert [gate["examples"] for gate in record["gates"]] == [200, 8]
+        losses[count] = [one["eval_loss"] for one in record["curve"] if "eval_loss" in one]
+    assert len(losses[1]) == 2
+    assert losses[2] == pytest.approx(losses[1], abs=0.01)
 
 
 @pytest.mark.slow

@@ -117,7 +117,7 @@ def test_generated_text_has_key_words_in_all_positions_and_nothing_that_is_asked
 
 def test_options_that_do_not_fit_are_refused() -> None:
     for data, said in (
-        ({"lexcion": "tokens"}, "nearest is lexicon"),
+        ({"lexcion": "tokens"}, "did you mean lexicon"),
         ({"lexicon": "cvcv_short", "embeddings": "random"}, "for the lexicon tokens"),
         ({"sentences": 10}, "corpus mini"),
         ({"corpus": "mini", "exposure": "hundred"}, "corpus cogs"),
