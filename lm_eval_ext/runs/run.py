@@ -164,7 +164,10 @@ def check_same_model(folder: Path, model: ModelFile) -> None:
     holds = any(any(folder.rglob(one)) for one in ("results_*.json", "cache/*.db"))
     if not kept.is_file() or not holds:  # a model that never started leaves its file and a log
         return
-    before = identity(read_yaml(kept, TypeAdapter(dict[str, Any])))
+    try:
+        before = identity(read_yaml(kept, TypeAdapter(dict[str, Any])))
+    except DataError as error:
+        raise DataError(f"{error}; remove {folder} to start again") from None
     if before != (now := identity(model.settings)):
         raise DataError(
             f"{model.path}: {folder} holds results of {before}, and the file now says {now}; "

@@ -250,7 +250,7 @@ def test_another_model_in_the_same_folder_is_refused(tmp_path: Path, held: str) 
     with pytest.raises(DataError, match="rename the file, or remove"):
         check({"pretrained": "b"})
     (tmp_path / "model.yaml").write_text("[")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="to start again"):
         check({"pretrained": "a"})
 
 
