@@ -21,9 +21,10 @@ def broken(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def several(unit: str) -> str:
-    """The plural of what a cluster is."""
-    return unit + ("es" if unit.endswith("sh") else "s")
+def counted(number: int, unit: str) -> str:
+    """A number of clusters."""
+    plural = "es" if unit.endswith("sh") else "s"
+    return f"{number:,} {unit}{plural * (number != 1)}"
 
 
 def one_line(text: str, *, limit: int | None = None) -> str:

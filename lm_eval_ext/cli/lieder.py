@@ -37,7 +37,6 @@ def test(
         str, typer.Option(help="A sentence family, or all; the paper's main text has the default.")
     ] = "affirmative_negation",
     metric: Annotated[str, typer.Option(help="direct or relative.")] = "direct",
-    alpha: Annotated[float, typer.Option(help="Intervals have the level 1 - alpha.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Test VERSION (experiment 2 against 1) and DISTANCE, with a mixed model and by item."""
@@ -47,7 +46,7 @@ def test(
     from lm_eval_ext.benchmarks.lieder.records import FAMILIES
     from lm_eval_ext.benchmarks.lieder.score import DIRECT, RELATIVE
     from lm_eval_ext.errors import OptionError
-    from lm_eval_ext.results.models import read_joined
+    from lm_eval_ext.results.models import read_models
 
     for option, value, legal in (
         ("--effect", effect, (*EFFECTS, ALL)),
@@ -56,9 +55,7 @@ def test(
     ):
         if value not in legal:
             raise OptionError(f"{option} {value} is none of {', '.join(legal)}")
-    if not 0 < alpha < 1:
-        raise OptionError(f"--alpha {alpha:g} must lie between 0 and 1, such as 0.05")
-    models = read_joined(paths)
+    models = read_models(paths, joined=True)
     wanted = [one for name, one in EFFECTS.items() if effect in (name, ALL)]
     every = [*wanted, *map(on_fresh_items, wanted)]
     there = [one for one in every if any(set(one.tasks) <= model.runs.keys() for model in models)]
@@ -72,16 +69,16 @@ def test(
     found = [
         row
         for one in there
-        for row in analyse(one, _samples(models, one), family=family, metric=metric, alpha=alpha)
+        for row in analyse(one, _samples(models, one), family=family, metric=metric)
     ]
     if as_json:
-        asked = {"family": family, "metric": metric, "alpha": alpha}
+        asked = {"family": family, "metric": metric}
         typer.echo(json.dumps({**asked, "tests": [asdict(row) for row in found]}, indent=2))
         return
     console = Console(markup=False, highlight=False, emoji=False)
     for one in there:
         console.print(f"{one.name}: {one.meaning}, {family}, {metric} metric")
-        console.print(_table([row for row in found if row.effect == one.name], alpha))
+        console.print(_table([row for row in found if row.effect == one.name]))
     console.print("Estimates are differences in accuracy.")
 
 
@@ -104,7 +101,7 @@ def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
     }
 
 
-def _table(rows: "Sequence[Finding]", alpha: float) -> "Table":
+def _table(rows: "Sequence[Finding]") -> "Table":
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -112,7 +109,7 @@ def _table(rows: "Sequence[Finding]", alpha: float) -> "Table":
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("models", overflow="fold", min_width=12)
     table.add_column("test", no_wrap=True)
-    for name in ("estimate", f"{1 - alpha:.0%} interval", "p", "items"):
+    for name in ("estimate", "95 % interval", "p", "items"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         who = row.model if row.models == 1 else f"{row.model} ({row.models})"

@@ -24,17 +24,13 @@ def power(
         float | None, typer.Option(help="Without a pilot: the mean of the two models' rates.")
     ] = None,
     icc: Annotated[
-        float | None, typer.Option(help="With --rate: intra-cluster correlation; 0: independent.")
+        float | None, typer.Option(help="With --rate: intra-cluster correlation; default: 0.")
     ] = None,
     per_cluster: Annotated[
-        float, typer.Option(help="With --rate: documents per cluster (in lieder_base 3 per item).")
-    ] = 1.0,
-    correlation: Annotated[
-        float,
-        typer.Option(help="Of two models' verdicts on a document, where the pilot has one model."),
-    ] = 0.0,
+        float | None,
+        typer.Option(help="With --rate: documents per cluster (in lieder_base 3 per item)."),
+    ] = None,
     power: Annotated[float, typer.Option(help="Probability that the difference is found.")] = 0.8,
-    alpha: Annotated[float, typer.Option(help="Significance level.")] = 0.05,
     models: Annotated[
         int, typer.Option(help="How many are compared with each other; the level is shared.")
     ] = 2,
@@ -45,10 +41,10 @@ def power(
     from lm_eval_ext.results.grid import WIDTH
 
     asked = {
-        "task": task, "difference": difference, "metric": metric, "power": power, "alpha": alpha,
+        "task": task, "difference": difference, "metric": metric, "power": power,
         "models": models, "rate": rate, "icc": icc, "per_cluster": per_cluster,
-        "correlation": correlation,
     }  # fmt: skip
+    asked = {name: one for name, one in asked.items() if one is not None}
     answer = needed(results or [], **asked)
     if as_json:
         typer.echo(json.dumps({**asked, **asdict(answer)}, indent=2))
@@ -57,11 +53,7 @@ def power(
     typer.echo(f"{what}: two models that differ by {difference:g}")
     count = "more than a billion" if answer.clusters is None else f"{answer.clusters:,}"
     documents = f", {answer.documents:,} documents" if answer.documents else ""
-    level = f"level {alpha:g}, {models} models"
+    level = f"level 0.05, {models} models"
     typer.echo(f"needed: {count} ({answer.unit}){documents}; power {power:g}, {level}")
     spread = f"spread: {answer.spread:.3g} per {answer.unit}; {answer.source}"
     typer.echo(fill(spread, WIDTH, subsequent_indent="  ", break_long_words=False))
-    if answer.pilot_clusters:
-        shows = answer.pilot_shows
-        least = "too few to test" if shows is None else f"shows differences from {shows:.3g} up"
-        typer.echo(f"pilot: {answer.pilot_clusters:,} ({answer.unit}), {least}")

@@ -4,6 +4,10 @@ from typing import Annotated
 
 import typer
 
+Metric = Annotated[
+    list[str] | None,
+    typer.Option(help="A metric or a measure; repeatable. Default: the headline."),
+]
 By = Annotated[
     str, typer.Option(metavar="FACET", help="Its parts, such as family; several with commas.")
 ]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lm_eval_ext.cli.questions import By, Value, Where
+from lm_eval_ext.cli.questions import By, Metric, Value, Where
 
 
 def show(
@@ -20,31 +20,32 @@ def show(
     *,
     tasks: Annotated[
         str,
-        typer.Option(help="The tables of these tasks: names or patterns, separated by commas."),
+        typer.Option(
+            help="The tables of these tasks: names or patterns, separated by commas; '*' for all."
+        ),
     ] = "",
-    metric: Annotated[str, typer.Option(help="A metric or a measure; default: the headline.")] = "",
+    metric: Metric = None,
     by: By = "",
     where: Where = None,
     value: Value = "",
-    everything: Annotated[
-        bool, typer.Option("--all", help="Every task's table, with all published values.")
-    ] = False,
     signatures: Annotated[
         bool, typer.Option("--signatures", help="A line for each score that says what it is of.")
     ] = False,
 ) -> None:
     """Show results: models by benchmarks, a task's metrics, or a question to its samples."""
-    from rich.console import Console
-    from rich.text import Text
+    from lm_eval_ext.results.ask import Asked
+    from lm_eval_ext.results.grid import text
+    from lm_eval_ext.results.models import choose_tasks, read_models
+    from lm_eval_ext.results.show import tables as shown
 
-    from lm_eval_ext.results.models import read_joined
-    from lm_eval_ext.results.show import Asked, tables
-
-    console = Console()
-    only = [name.strip() for name in tasks.split(",") if name.strip()]
-    asked = Asked(only, metric, value, where or (), by, everything, signatures)
-    for table in tables(read_joined(paths), asked, console.width):
-        console.print(table, soft_wrap=isinstance(table, Text) and bool(table.no_wrap))
+    models = read_models(paths, joined=True)
+    named = [name.strip() for name in tasks.split(",") if name.strip()]
+    asked = Asked(tuple(metric or ()), value, tuple(where or ()), by)
+    typer.echo(text(shown(models, asked, named)), nl=False)
+    for task in choose_tasks(models, named, least=1) if signatures else ():
+        for model in models:
+            if task in model.runs:
+                typer.echo(model.runs[task].signature(task))
 
 
 def tasks(

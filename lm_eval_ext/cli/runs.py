@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lm_eval_ext.cli import resumable
-from lm_eval_ext.cli.questions import By, Value, Where
+from lm_eval_ext.cli.questions import By, Metric, Value, Where
 from lm_eval_ext.errors import OptionError
 
 if TYPE_CHECKING:
@@ -109,10 +109,7 @@ def compare(
             help="Names of tasks or groups, or patterns, separated by commas; default: all."
         ),
     ] = "",
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(help="A metric or a measure; repeatable. Default: the headline."),
-    ] = None,
+    metric: Metric = None,
     by: By = "",
     where: Where = None,
     value: Value = "",
@@ -123,9 +120,9 @@ def compare(
         ),
     ] = False,
     between: Annotated[
-        str | None,
+        str,
         typer.Option(metavar="TASK,TASK", help="Compare two tasks within each model."),
-    ] = None,
+    ] = "",
     across_settings: Annotated[
         bool,
         typer.Option(
@@ -139,22 +136,16 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file, not to stdout.")
     ] = None,
-    alpha: Annotated[
-        float, typer.Option(help="Significance level; intervals have 1 - alpha.")
-    ] = 0.05,
-    seed: Annotated[int, typer.Option(help="Random seed for resampling.")] = 0,
 ) -> None:
     """Compare models on the documents that all of them answered, with significance tests."""
     from lm_eval_ext.compare.command import run
-    from lm_eval_ext.compare.comparison import Settings
     from lm_eval_ext.errors import DataError
+    from lm_eval_ext.results.ask import Asked
 
-    settings = Settings(
-        tuple(metric or ()), value, tuple(where or ()), by, alpha, seed, across_settings
-    )
     text, refused = run(
-        paths, settings, tasks=tasks, between=between, seeds=by_seed, format_=format_, out=out
-    )
+        paths, Asked(tuple(metric or ()), value, tuple(where or ()), by), tasks=tasks,
+        between=between, seeds=by_seed, across_settings=across_settings, format_=format_, out=out,
+    )  # fmt: skip
     typer.echo(text, nl=False)
     if refused:
         raise DataError(refused)
@@ -167,31 +158,22 @@ def leaderboard(
     ],
     *,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Folder for the page; with latex a file, or stdout."),
-    ] = None,
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder for the page; or a file .tex, for models by benchmarks."
+        ),
+    ],
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Leaderboard",
     samples: Annotated[
         int, typer.Option(help="How many samples of each task are in the page; 0 for none.")
     ] = 300,
-    format_: Annotated[
-        str, typer.Option("--format", help="html, the page; or latex, one table for a paper.")
-    ] = "html",
-    tasks: Annotated[
-        str,
-        typer.Option(help="With latex: a column for each of these tasks, not for benchmarks."),
-    ] = "",
 ) -> None:
     """Make an HTML page of many models: plots, tables, published values, samples."""
-    if format_ == "latex":
+    if output.suffix == ".tex":
         from lm_eval_ext.compare.command import leaderboard as one_table
 
-        typer.echo(one_table(results, tasks=tasks, out=output), nl=False)
+        typer.echo(one_table(results, output), nl=False)
         return
-    if format_ != "html" or tasks:
-        raise OptionError("--format is html or latex; --tasks goes with latex")
-    if output is None:
-        raise OptionError("name the folder for the page with -o")
     from lm_eval_ext.leaderboard.site import build
 
     print(build(results, output, title=title, samples=samples))

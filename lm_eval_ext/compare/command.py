@@ -5,20 +5,22 @@ from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare import latex
-from lm_eval_ext.compare.comparison import Report, Settings, by_seed, compare
+from lm_eval_ext.compare.comparison import Report, by_seed, compare
 from lm_eval_ext.compare.output import FORMATS, rendered, rendered_seeds
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.models import choose_tasks, read_joined, read_models
+from lm_eval_ext.results.ask import Asked
+from lm_eval_ext.results.models import choose_tasks, read_models
 from lm_eval_ext.results.overview import overview, representatives
 
 
 def run(
     paths: Sequence[Path],
-    settings: Settings,
+    asked: Asked,
     *,
     tasks: str = "",
-    between: str | None = None,
+    between: str = "",
     seeds: bool = False,
+    across_settings: bool = False,
     format_: str = "text",
     out: Path | None = None,
 ) -> tuple[str, str]:
@@ -26,11 +28,12 @@ def run(
 
     Args:
         paths: Of results.
-        settings: The question, and how to compare.
+        asked: The question.
         tasks: Names, groups or patterns, separated by commas. Without any, and without a question,
             the task that stands for each benchmark.
         between: Two tasks, which are compared within each model.
         seeds: Mean and spread of models that differ in their seed, without tests.
+        across_settings: Also runs with different prompts.
         format_: One of :data:`~lm_eval_ext.compare.output.FORMATS`.
         out: A file.
 
@@ -43,29 +46,30 @@ def run(
     """
     if format_ not in FORMATS:
         raise OptionError(f"no format {format_!r}; use {', '.join(FORMATS)}")
-    if not 0 < settings.alpha < 1:
-        raise OptionError(f"--alpha {settings.alpha:g} must lie between 0 and 1, such as 0.05")
     named = [name for name in tasks.split(",") if name]
     if seeds:
         models = read_models(paths)
-        rows = by_seed(models, choose_tasks(models, named, least=1), settings)
+        rows = by_seed(models, choose_tasks(models, named, least=1), asked)
         return _written(rendered_seeds(rows, format_), out), ""
-    report = _compared(paths, named, between, settings)
-    refused = "; ".join(map(str, report.refused))
-    if not report.figures and not report.refused:
+    if between:
+        both = between.split(",")
+        if len(set(filter(None, both))) != 2 or len(both) != 2:  # noqa: PLR2004
+            raise OptionError(f"--between {between} must name two tasks, TASK,TASK")
+        report = compare(read_models(paths, joined=True), both, asked, within=True)
+    else:
+        report = _compared(paths, named, asked, across_settings=across_settings)
+    refused = "; ".join(report.refused)
+    if not report.tables and not report.refused:
         raise OptionError("no document has what is asked for; results of older versions lack parts")
-    if not report.figures:
-        signatures = report.refused[0].signatures.items()
-        raise DataError(f"{refused} ({'; '.join(f'{name}: {text}' for name, text in signatures)})")
+    if not report.tables:
+        signatures = next(iter(report.refused.values())).items()
+        raise DataError(f"{refused} ({'; '.join(map(': '.join, signatures))})")
     return _written(rendered(report, format_), out), refused
 
 
-def leaderboard(paths: Sequence[Path], *, tasks: str = "", out: Path | None = None) -> str:
-    """The table of models by benchmarks in LaTeX, or by ``tasks``; arguments as for :func:`run`."""
-    models = read_joined(paths)
-    named = [name for name in tasks.split(",") if name]
-    chosen = choose_tasks(models, named, least=1) if named else ()
-    return _written(latex.overview(overview(models, tasks=chosen)), out)
+def leaderboard(paths: Sequence[Path], out: Path) -> str:
+    """Writes the table of models by benchmarks in LaTeX."""
+    return _written(latex.overview(overview(read_models(paths, joined=True))), out)
 
 
 def _written(text: str, out: Path | None) -> str:
@@ -77,13 +81,8 @@ def _written(text: str, out: Path | None) -> str:
 
 
 def _compared(
-    paths: Sequence[Path], tasks: Sequence[str], between: str | None, settings: Settings
+    paths: Sequence[Path], tasks: Sequence[str], asked: Asked, *, across_settings: bool
 ) -> Report:
-    if between is not None:
-        first, _, second = between.partition(",")
-        if not second or "," in second or first == second:
-            raise OptionError(f"--between {between} must name two tasks, TASK,TASK")
-        return compare(read_joined(paths), (first, second), settings, within=True)
     models = read_models(paths)
     if len(models) == 1:
         raise OptionError(
@@ -92,6 +91,6 @@ def _compared(
         )
     chosen = choose_tasks(models, tasks)
     benchmarks = representatives(models)
-    if len(benchmarks) > 1 and not tasks and not settings.is_question:
+    if len(benchmarks) > 1 and not tasks and not asked.is_question:
         chosen = [task for task in benchmarks.values() if task in chosen] or chosen
-    return compare(models, chosen, settings)
+    return compare(models, chosen, asked, across_settings=across_settings)

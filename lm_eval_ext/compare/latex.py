@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext import __version__
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.stats.statistics import NONE, number
+from lm_eval_ext.results.grid import interval, value
+from lm_eval_ext.stats.intervals import ALPHA
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ def table(
     label: str,
     below: Sequence[tuple[str, str, str]] = (),
     comments: Sequence[str] = (),
-    alpha: float = 0.05,
 ) -> str:
     """The source of a table of models by columns; these are the rows where they outnumber models.
 
@@ -53,7 +53,6 @@ def table(
         label: Of the table, without ``tab:``.
         below: More rows, which a rule divides from the models: name, column and text of a cell.
         comments: Lines of the source that LaTeX passes over.
-        alpha: The level of intervals and tests.
 
     Raises:
         OptionError: There are more than :data:`MOST_COLUMNS` columns.
@@ -83,10 +82,10 @@ def table(
         if any(bounds) and len(across) <= _INTERVALS:
             index.append("")
             body.append(bounds)
-    notes = [f"Brackets: {100 * (1 - alpha):g} % intervals."] * ("" in index)
+    notes = ["Brackets: 95 % intervals."] * ("" in index)
     if any(row["best"] for row in rows):
         notes.append(
-            f"Bold: no other model is significantly better (paired tests, p < {alpha:g}, adjusted "
+            f"Bold: no other model is significantly better (paired tests, p < {ALPHA:g}, adjusted "
             "by Holm's method)."
         )
     source = pd.DataFrame(body, index, [_stacked(name) for name in across]).style.to_latex(
@@ -102,7 +101,7 @@ def table(
     return "".join(f"% {one_line(line)}\n" for line in [made_by, *comments]) + str(source)
 
 
-def overview(found: "DataFrame", alpha: float = 0.05) -> str:
+def overview(found: "DataFrame") -> str:
     """The table of models by benchmarks (:func:`~lm_eval_ext.results.overview.overview`)."""
     rows = found.assign(column=found["task"]).to_dict("records")
     told = {row["task"]: row["title"] for row in rows}
@@ -111,17 +110,14 @@ def overview(found: "DataFrame", alpha: float = 0.05) -> str:
     if trials:
         counts = (f"{task} {row['scored']} of {row['total']}" for task, row in trials.items())
         caption += f" Trials: {', '.join(counts)} documents."
-    return table(rows, caption=caption, label="overview", alpha=alpha)
+    return table(rows, caption=caption, label="overview")
 
 
 def _cell(row: Mapping[str, Any]) -> tuple[str, str]:
     """The value, and its interval."""
-    value, low, high = (number(row[name], row["unit"]) for name in ("value", "low", "high"))
-    shown = _signed(value) + r"\,\%" * (row["unit"] == "percent" and value != NONE)
-    return (
-        f"\\textbf{{{shown}}}" if row["best"] else shown,
-        "" if low == NONE else f"\\scriptsize {_signed(f'[{low}, {high}]')}",
-    )
+    shown = _signed(value(row["value"], row["unit"]).strip()).replace(r" \%", r"\,\%")
+    ends = _signed(interval(row["low"], row["high"], row["unit"]))
+    return f"\\textbf{{{shown}}}" if row["best"] else shown, f"\\scriptsize {ends}" if ends else ""
 
 
 def _signed(text: str) -> str:

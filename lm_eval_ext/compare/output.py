@@ -1,45 +1,39 @@
 """A comparison as text, Markdown, CSV, JSON or LaTeX."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeAlias
 
 from lm_eval_ext.compare import latex
-from lm_eval_ext.compare.comparison import KEY, TABLE, Report, Row
+from lm_eval_ext.compare.comparison import Report, Row, Table
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.grid import Section, markdown, text
-from lm_eval_ext.stats.statistics import NONE, number
-from lm_eval_ext.text import one_line, several
+from lm_eval_ext.results.grid import BEST, LOWER, Section, interval, markdown, matrix, text, value
+from lm_eval_ext.stats.intervals import ALPHA
+from lm_eval_ext.stats.statistics import NONE, Pair, number
+from lm_eval_ext.text import one_line
 
 FORMATS = ("text", "markdown", "csv", "json", "latex")
 
-BEST, LOWER = "*", "↓"
-"""No other system is significantly better; lower is better."""
+LEVEL = "95 %"
 
 _LEAST_P = 0.001
 """Of p-values that are printed."""
 
 _FORMULA = ("=", "+", "-", "@", "\t")
 
-_TITLE = KEY.index("title")
-_key = itemgetter(*KEY)
-Key: TypeAlias = tuple[str, ...]
-
 
 def rendered(report: Report, format_: str) -> str:
     """A comparison in one of :data:`FORMATS`."""
-    match format_:
-        case "csv":
-            return _csv(report.pairs)
-        case "json":
-            refused = [{"reason": str(one), "signatures": one.signatures} for one in report.refused]
-            return _json({**vars(report), "settings": asdict(report.settings), "refused": refused})
-        case "latex":
-            return _latex(report)
-    return (text if format_ == "text" else markdown)(_sections(report))
+    if format_ == "latex":
+        return _latex(report)
+    pairs = [
+        {"task": one.task, "model": one.model, "title": one.title, "part": one.part, **vars(pair)}
+        for one in report.tables
+        for pair in one.pairs
+    ]
+    return _data(pairs, asdict(report), format_) or _shown(_sections(report), format_)
 
 
 def rendered_seeds(rows: Sequence[Row], format_: str) -> str:
@@ -48,196 +42,166 @@ def rendered_seeds(rows: Sequence[Row], format_: str) -> str:
     Raises:
         OptionError: There is no such format of it.
     """
-    match format_:
-        case "csv":
-            return _csv(rows)
-        case "json":
-            return _json(rows)
-        case "latex":
-            raise OptionError("--by-seed has no format latex; use text, markdown, csv or json")
-    columns = "condition", "seeds", "mean", "sd", "95 %"
+    if format_ == "latex":
+        raise OptionError("--by-seed has no format latex; use text, markdown, csv or json")
+    columns = "condition", "seeds", "mean", "sd", LEVEL
     found: list[Section] = []
-    for key, own in groupby(rows, TABLE):
+    for key, own in groupby(rows, itemgetter("task", "title", "part")):
         lines = [
-            [one_line(row["condition"]), str(row["seeds"]), _value({**row, "value": row["mean"]}),
-             _number(row, "sd"), _interval(row)]
+            [one_line(row["condition"]), str(row["seeds"]), value(row["mean"], row["unit"]),
+             number(row["sd"], row["unit"]), interval(row["low"], row["high"], row["unit"])]
             for row in own
         ]  # fmt: skip
         found.append((one_line(" · ".join(filter(None, key))), columns, lines))
-    return (text if format_ == "text" else markdown)(found)
+    return _data(rows, rows, format_) or _shown(found, format_)
 
 
-def _csv(rows: Sequence[Row]) -> str:
-    """With all digits; no text is a spreadsheet's formula."""
+def _data(rows: Sequence[Row], content: object, format_: str) -> str:
+    """For programs, with all digits; no text of the CSV is a spreadsheet's formula."""
     import pandas as pd
 
+    if format_ == "json":
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     frame = pd.DataFrame(rows).map(
         lambda one: "'" + one if isinstance(one, str) and one.startswith(_FORMULA) else one
     )
-    return str(frame.to_csv(index=False))
+    return str(frame.to_csv(index=False)) if format_ == "csv" else ""
 
 
-def _json(content: object) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def _shown(found: "Iterator[Section] | list[Section]", format_: str) -> str:
+    return text(found) if format_ == "text" else markdown(found)
 
 
 def _sections(report: Report) -> Iterator[Section]:
     """Yields the parts of the text and Markdown output, from top to bottom."""
-    heading, names = _named(report)
-    level = f"{100 * (1 - report.settings.alpha):g} %"
+    heading, names = _named(report.tables)
     if len(names) == 1:
-        yield from _one(report, heading, level)
+        yield from _one(report.tables[0], heading)
     elif names:
-        yield heading, *_matrix(report, names, level)
+        yield heading, *_matrix(report, names)
     if notes := list(dict.fromkeys(_notes(report, names))):
         yield "\n".join(notes), (), ()
-    for refusal in report.refused:
-        lines = [f"{one_line(name)}: {text}" for name, text in refusal.signatures.items()]
-        yield "\n  ".join([f"not compared: {one_line(str(refusal))}", *lines]), (), ()
+    for why, signatures in report.refused.items():
+        lines = [f"{one_line(name)}: {text}" for name, text in signatures.items()]
+        yield "\n  ".join([f"not compared: {one_line(why)}", *lines]), (), ()
 
 
-def _named(report: Report) -> tuple[str, dict[Key, str]]:
+def _named(tables: Sequence[Table]) -> tuple[str, list[str]]:
     """What all tables have in common, and what names each of them."""
-    some = {_key(row): row for row in report.figures}
-    counts = dict.fromkeys(map(_count, some.values()))
-    differ = [len(set(column)) > 1 for column in zip(*some, strict=True)]
-    common = [one for one, many in zip(next(iter(some)), differ, strict=True) if not many]
-    # Where every task has its own metric, the task says enough.
-    differ[_TITLE] &= len({(*key[:_TITLE], *key[_TITLE + 1 :]) for key in some}) < len(some)
-    names = {
-        key: one_line(", ".join(one for one, own in zip(key, differ, strict=True) if one and own))
-        + f" {LOWER}" * row["lower_is_better"]
-        for key, row in some.items()
-    }
+    keys = [(one.task, one.model, one.title, one.part) for one in tables]
+    differ = [len(set(column)) > 1 for column in zip(*keys, strict=True)]
+    common = [one for one, many in zip(keys[0] if keys else (), differ, strict=True) if not many]
+    if len({(task, model, part) for task, model, _, part in keys}) == len(keys) > 1:
+        differ[2] = False  # where every task has its own metric, the task says enough
+    names = [
+        one_line(", ".join(one for one, own in zip(key, differ, strict=True) if one and own))
+        + LOWER * table.lower_is_better
+        for key, table in zip(keys, tables, strict=True)
+    ]
+    counts = {one.count for one in tables}
     told = [*common, *counts] if len(counts) == 1 else common
     return one_line(" · ".join(filter(None, told))), names
 
 
-def _one(report: Report, heading: str, level: str) -> Iterator[Section]:
+def _one(table: Table, heading: str) -> Iterator[Section]:
     """A row for each system and published value, and below them all pairs."""
+    unit = table.unit
     rows = [
-        [one_line(row["system"]), _value(row), _interval(row), row["group"]]
-        for row in report.figures
-    ]
+        [one_line(name), value(one.value, unit, best=name in table.best),
+         interval(one.low, one.high, unit), table.groups.get(name, "")]
+        for name, one in table.figures.items()
+    ]  # fmt: skip
     rows += [
-        [f"{one_line(row['system'])} (published)", _value(row), "", ""] for row in report.published
+        [f"{one_line(name)} (published)", value(one, unit), "", ""]
+        for name, one in table.published.items()
     ]
-    yield heading, ("system", "value", level, "group"), rows
-    if report.pairs:
-        columns = "first", "second", "diff", level, "p", "p (Holm)"
+    yield heading, ("system", "value", LEVEL, "group"), rows
+    if table.pairs:
         yield (
             "differences, first less second",
-            columns,
-            [
-                [one_line(row["first"]), one_line(row["second"]), *_pair(row)]
-                for row in report.pairs
-            ],
+            ("first", "second", "diff", LEVEL, "p", "p (Holm)"),
+            [[one_line(one.first), one_line(one.second), *_pair(one, unit)] for one in table.pairs],
         )
 
 
-def _matrix(report: Report, names: Mapping[Key, str], level: str) -> tuple[list[str], list[Key]]:
+def _matrix(report: Report, names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Questions by systems, with the difference of two; rows are what there is more of."""
-    import pandas as pd
-
-    systems = report.systems
+    tables, systems = report.tables, list(report.systems)
     two = len(systems) == 2  # noqa: PLR2004
-    wide = max(len(row["group"]) for row in report.figures)
-    cells: dict[str, dict[str, str]] = {name: {} for name in names.values()}
-    for row in report.pairs * two:
-        systems = [row["first"], row["second"]]
-        cells[names[_key(row)]] |= zip(("diff", level, "p", "p (Holm)"), _pair(row), strict=True)
-    for row in report.figures:
-        letters = "" if two else f" {row['group']:{wide}}"
-        cells[names[_key(row)]] |= {
-            row["system"]: f"{_value(row)}{letters}", "documents": _count(row).partition(" ")[0]
-        }  # fmt: skip
-    frame = pd.DataFrame(cells).fillna("-")
-    adjusted = any(row["p_holm"] != row["p"] for row in report.pairs)
-    columns = ["diff", level, "p", *["p (Holm)"] * adjusted] if two and report.pairs else []
-    counted = ["documents"] * (len(set(frame.loc["documents"])) > 1)
-    frame = frame.loc[[*(name for name in systems if name in frame.index), *columns, *counted]]
-    if two or len(names) > len(systems):
-        frame = frame.T
-    return ["", *map(one_line, frame)], [tuple(map(str, row)) for row in frame.itertuples()]
+    wide = max(len(letters) for one in tables for letters in ["", *one.groups.values()])
+    counts = {one.count for one in tables}
+    adjusted = any(one.p_holm != one.p for table in tables for one in table.pairs)
+    cells: dict[str, dict[str, str]] = {}
+    for name, table in zip(names, tables, strict=True):
+        unit = table.unit
+        own = cells[one_line(name)] = {}
+        for system in systems:
+            if one := table.figures.get(system):
+                letters = "" if two else f" {table.groups.get(system, ''):{wide}}"
+                shown = value(one.value, unit, best=system in table.best)
+                own[one_line(system)] = f"{shown}{letters}"
+        for pair in table.pairs if two else ():
+            heads = ("diff", LEVEL, "p", "p (Holm)")[: 3 + adjusted]
+            own |= zip(heads, _pair(pair, unit), strict=False)
+        if len(counts) > 1:
+            own["docs"] = table.count.partition(" ")[0]
+    return matrix(cells, turned=not two and len(names) <= len(systems))
 
 
-def _notes(report: Report, names: Mapping[Key, str]) -> Iterator[str]:
-    rows = report.figures
-    for row in rows:
-        if row["note"]:
-            yield one_line(f"{names[_key(row)] or row['task']}: {row['note']}")
-    tasks = {row["task"]: row["title"] for row in rows}
+def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
+    tables = report.tables
+    for name, one in zip(names, tables, strict=True):
+        if one.note:
+            yield one_line(f"{name or one.task}: {one.note}")
+    tasks = {one.task: one.title for one in tables}
     if len(set(tasks.values())) > 1:
         yield from (one_line(f"{task}: {title}") for task, title in tasks.items())
         yield "all pairs of a task, and published values: --tasks TASK"
-    if any(row["lower_is_better"] for row in rows):
-        yield f"{LOWER} lower is better"
-    if any(row["best"] for row in rows):
-        yield f"{BEST} no other is significantly better at {report.settings.alpha:g} (Holm)"
-    if any(row["group"] for row in rows) and (len(names) == 1 or len(report.systems) > 2):  # noqa: PLR2004
+    if any(one.lower_is_better for one in tables):
+        yield f"{LOWER.strip()} lower is better"
+    if any(one.best for one in tables):
+        yield f"{BEST} no other is significantly better at {ALPHA:g} (Holm)"
+    if any(one.groups for one in tables) and (len(names) == 1 or len(report.systems) > 2):  # noqa: PLR2004
         yield "systems that share a letter are not significantly different"
 
 
 def _latex(report: Report) -> str:
     """One table: systems by questions, with the difference of two, and values published on one."""
-    heading, names = _named(report)
-
-    def column(row: Row) -> str:
-        return names[_key(row)] or str(row["title"])
-
-    below = []
-    for row in report.pairs * (len(report.systems) == 2):  # noqa: PLR2004
-        difference, _, p, _ = _pair(row)
-        about = (f"{row['first']} less {row['second']}", difference), ("p", p)
-        below += [(name, column(row), text) for name, text in about]
-    told = {row["task"]: f"{row['title']} ({_count(row)})" for row in report.figures}
-    if len(told) == 1:
-        below += [(row["system"], column(row), _number(row, "value")) for row in report.published]
+    heading, names = _named(report.tables)
+    told = {one.task: f"{one.title} ({one.count})" for one in report.tables}
+    single = len(told) == 1
+    rows, below = [], []
+    for name, table in zip(names, report.tables, strict=True):
+        column, unit = name or table.title, table.unit
+        for system, figure in table.figures.items():
+            best = system in table.best
+            rows.append(
+                {**vars(figure), "model": system, "column": column, "unit": unit, "best": best}
+            )
+        for one in table.pairs if len(report.systems) == 2 else ():  # noqa: PLR2004
+            difference, _, p, _ = _pair(one, unit)
+            less = f"{one.first} less {one.second}"
+            below += [(less, column, difference), ("p", column, p)]
+        for who, published in table.published.items() if single else ():
+            below.append((who, column, number(published, unit)))
     caption = "; ".join(f"{task}: {title}" for task, title in told.items())
     return latex.table(
-        [
-            {**row, "model": row["system"], "column": column(row)}
-            for row in sorted(report.figures, key=lambda row: report.systems.index(row["system"]))
-        ],
-        caption=f"{heading.replace(' · ', ', ') if len(told) == 1 else caption}.",
+        sorted(rows, key=lambda row: report.systems.index(row["model"])),
+        caption=f"{heading.replace(' · ', ', ') if single else caption}.",
         label="compare",
         below=below,
         comments=list(report.signatures.values()),
-        alpha=report.settings.alpha,
     )
 
 
-def _pair(row: Row) -> tuple[str, str, str, str]:
+def _pair(one: Pair, unit: str) -> tuple[str, str, str, str]:
     """The difference, its interval, and both p-values."""
     return (
-        _number(row, "difference", signed=True),
-        _interval(row, signed=True) or NONE,
-        _probability(row["p"]),
-        _probability(row["p_holm"]),
+        number(one.value, unit, signed=True),
+        interval(one.low, one.high, unit, signed=True) or NONE,
+        _probability(one.p),
+        _probability(one.p_holm),
     )
-
-
-def _number(row: Row, name: str, *, signed: bool = False) -> str:
-    return number(row[name], row["unit"], signed=signed)
-
-
-def _value(row: Row) -> str:
-    percent = " %" if row["unit"] == "percent" and row["value"] is not None else ""
-    return _number(row, "value") + percent + (BEST if row.get("best") else " ")
-
-
-def _interval(row: Row, *, signed: bool = False) -> str:
-    low, high = (_number(row, name, signed=signed) for name in ("low", "high"))
-    return "" if row["low"] is None else f"[{low}, {high}]"
-
-
-def _count(row: Row) -> str:
-    total = "" if row["total"] is None else f"/{row['total']:,}"
-    told = f"{row['documents']:,}{total} documents"
-    if row["clusters"] in (0, row["documents"]):
-        return told
-    unit = row["cluster"] if row["clusters"] == 1 else several(row["cluster"])
-    return f"{told}, {row['clusters']:,} {unit}"
 
 
 def _probability(p: float | None) -> str:

@@ -10,18 +10,19 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lm_eval_ext.cards import Card, card_of, cards
-from lm_eval_ext.compare.comparison import Settings, compare
+from lm_eval_ext.compare.comparison import compare
 from lm_eval_ext.errors import DataError, OptionError, first_problem
-from lm_eval_ext.results.ask import figures, question_of
-from lm_eval_ext.results.models import Model, read_joined
+from lm_eval_ext.results.ask import Asked, figures, question_of
+from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
+from lm_eval_ext.stats.intervals import ALPHA
 from lm_eval_ext.stats.measures import DOCUMENT
-from lm_eval_ext.stats.power import clusters_needed, detectable, stated_variance
+from lm_eval_ext.stats.power import clusters_needed, stated_variance
 
 SAME = 1e-9
 """Differences below this are rounding."""
 
 
-class Asked(BaseModel):
+class Wanted(BaseModel):
     """What is to be found out.
 
     Attributes:
@@ -29,13 +30,11 @@ class Asked(BaseModel):
         difference: Between two models, in the metric's unit.
         metric: Its name; "" for the one that stands for the task.
         power: How probable it shall be that the difference is found.
-        alpha: The test's level.
         models: How many are compared, each with each: the level of a pair is divided by the
             number of pairs, which is what Holm's method asks of the first.
         rate: The mean of two models' shares of right answers, where there is no pilot.
         icc: Intra-cluster correlation; with ``rate``.
         per_cluster: Documents per cluster; with ``rate``.
-        correlation: Between two models' verdicts on a document, where a pilot does not show it.
     """
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
@@ -44,33 +43,10 @@ class Asked(BaseModel):
     difference: float = Field(gt=0)
     metric: str = ""
     power: float = Field(0.8, ge=0.5, lt=1)
-    alpha: float = Field(0.05, gt=0, lt=0.5)
     models: int = Field(2, ge=2)
     rate: float | None = None
-    icc: float | None = Field(None, ge=0, le=1)
+    icc: float = Field(0.0, ge=0, le=1)
     per_cluster: float = Field(1.0, ge=1)
-    correlation: float = Field(0.0, ge=0, lt=1)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How cluster means of the difference of two models vary.
-
-    Attributes:
-        metric: Its name; "" where a rate was stated.
-        variance: Of a cluster's mean difference.
-        per_cluster: Documents.
-        source: Where it comes from.
-        unit: What a cluster is.
-        clusters: In the pilot, if there is one.
-    """
-
-    metric: str
-    variance: float
-    per_cluster: float
-    source: str
-    unit: str
-    clusters: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,8 +60,6 @@ class Answer:
         documents: In so many clusters.
         spread: Standard deviation of a cluster's mean difference.
         source: Where it comes from.
-        pilot_clusters: In the pilot, if there is one.
-        pilot_shows: The least difference that the pilot's clusters show.
     """
 
     metric: str
@@ -94,8 +68,6 @@ class Answer:
     documents: int | None
     spread: float
     source: str
-    pilot_clusters: int | None
-    pilot_shows: float | None
 
 
 def needed(paths: Sequence[Path], **options: Any) -> Answer:
@@ -103,106 +75,94 @@ def needed(paths: Sequence[Path], **options: Any) -> Answer:
 
     Args:
         paths: Of the pilot's results.
-        options: Those of :class:`Asked`.
+        options: Those of :class:`Wanted`.
 
     Raises:
         OptionError: A value is not legal, or something is missing.
         DataError: Results cannot be read or used.
     """
     try:
-        asked = Asked(**options)
+        wanted = Wanted(**options)
     except ValidationError as error:
         raise OptionError(f"--{first_problem(error).replace('_', '-')}") from None
-    if (asked.rate is None) != (asked.icc is None):
-        raise OptionError("--rate and --icc belong together; for independent documents use --icc 0")
-    if bool(paths) == (asked.rate is not None) or (paths and asked.per_cluster != 1):
-        raise OptionError("give results of a pilot run; or --rate, --icc and --per-cluster")
-    found = _pilot(asked, read_joined(paths)) if paths else _stated(asked)
-    if not found.variance > SAME**2:
+    stated = wanted.model_fields_set & {"rate", "icc", "per_cluster"}
+    if bool(paths) == (wanted.rate is not None) or (paths and stated):
+        raise OptionError("give results of a pilot run; or --rate, with --icc and --per-cluster")
+    metric, variance, per_cluster, source, unit = (
+        _pilot(wanted, read_models(paths, joined=True)) if paths else _stated(wanted)
+    )
+    if not variance > SAME**2:
         raise DataError(
-            f"{asked.task}: nothing varies, so there is no spread; use a larger pilot, or --rate "
-            "and --icc"
+            f"{wanted.task}: nothing varies, so there is no spread; use a larger pilot, or --rate"
         )
-    level = {"alpha": asked.alpha / math.comb(asked.models, 2), "power": asked.power}
-    clusters = clusters_needed(asked.difference, found.variance, **level)
-    return Answer(
-        found.metric, found.unit, clusters,
-        clusters and math.ceil(clusters * found.per_cluster),
-        math.sqrt(found.variance), found.source, found.clusters,
-        detectable(found.clusters, found.variance, **level) if found.clusters else None,
-    )  # fmt: skip
+    level = ALPHA / math.comb(wanted.models, 2)
+    clusters = clusters_needed(wanted.difference, variance, alpha=level, power=wanted.power)
+    documents = clusters and math.ceil(clusters * per_cluster)
+    return Answer(metric, unit, clusters, documents, math.sqrt(variance), source)
+
+
+_Spread = tuple[str, float, float, str, str]
+"""The metric, the variance of a cluster's mean difference, documents per cluster, the source, and
+what a cluster is."""
 
 
 def _unit(card: Card | None) -> str:
     return card.cluster.unit if card else DOCUMENT
 
 
-def _stated(asked: Asked) -> Spread:
-    unit = _unit(card_of(asked.task))
-    rate, icc = asked.rate or 0.0, asked.icc or 0.0
+def _stated(wanted: Wanted) -> _Spread:
+    unit = _unit(card_of(wanted.task))
+    rate = wanted.rate or 0.0
     known = [task for card in cards().values() for task in card.tasks]
-    if similar := asked.task not in known and get_close_matches(asked.task, known):
-        raise OptionError(f"no task {asked.task!r} of ours; similar are {', '.join(similar)}")
-    low, high = rate - asked.difference / 2, rate + asked.difference / 2
+    if similar := wanted.task not in known and get_close_matches(wanted.task, known):
+        raise OptionError(f"no task {wanted.task!r} of ours; similar are {', '.join(similar)}")
+    low, high = rate - wanted.difference / 2, rate + wanted.difference / 2
     if not 0 <= low < high <= 1:
         raise OptionError(
-            f"--rate {rate:g} is the mean of two rates that differ by {asked.difference:g}; "
+            f"--rate {rate:g} is the mean of two rates that differ by {wanted.difference:g}; "
             f"{low:g} and {high:g} are not both from 0 to 1"
         )
     source = (
-        f"stated: rates {low:g} and {high:g}, intra-cluster correlation {icc:g}, "
-        f"{asked.per_cluster:g} documents per {unit}, correlation of the models "
-        f"{asked.correlation:g}"
+        f"stated: rates {low:g} and {high:g}, intra-cluster correlation {wanted.icc:g}, "
+        f"{wanted.per_cluster:g} documents per {unit}"
     )
-    variance = stated_variance((low, high), icc, asked.per_cluster, asked.correlation)
-    return Spread("", variance, asked.per_cluster, source, unit)
+    variance = stated_variance((low, high), wanted.icc, wanted.per_cluster)
+    return "", variance, wanted.per_cluster, source, unit
 
 
-def _pilot(asked: Asked, models: Sequence[Model]) -> Spread:
+def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
     """Of models on the same documents.
 
     Of two or more the spread is that of their paired differences, the mean over all pairs; of one
     it is its own, as if another one's were like it.
     """
-    having = [model for model in models if asked.task in model.runs]
-    if not having:
-        there = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
-        raise OptionError(f"no results of {asked.task}; there are {there}")
-    run = having[0].runs[asked.task]
-    metric = asked.metric or run.headline(asked.task)
-    question = question_of(run, asked.task, metric)
+    task = wanted.task
+    choose_tasks(models, [task], least=1)
+    runs = having(models, task)
+    run = next(iter(runs.values()))
+    metric = wanted.metric or run.headline(task)
+    question = question_of(run, task, metric)
     low, high = question.measure.limits
-    if low is not None and high is not None and asked.difference >= high - low:
+    if low is not None and high is not None and wanted.difference >= high - low:
         raise OptionError(
-            f"--difference {asked.difference:g} is not legal; "
+            f"--difference {wanted.difference:g} is not legal; "
             f"{metric} goes from {low:g} to {high:g}"
         )
-    if len(having) == 1:
-        ((_, one),) = figures(run, asked.task, question)
-        documents = one.documents or run.documents(asked.task)[0]
-        clusters = one.clusters or documents
-        errors = [one.stderr]
-        factor = 2 * (1 - asked.correlation)
-        source = (
-            f"one model, {having[0].label}; another one is taken to be like it, with a "
-            f"correlation of {asked.correlation:g}"
-        )
+    if len(runs) == 1:
+        ((_, one),) = figures(run, task, question)
+        documents = one.documents or run.documents(task)[0]
+        clusters, errors = one.clusters or documents, [one.stderr]
+        source = f"one model, {', '.join(runs)}; another one is taken to be like it"
     else:
-        if asked.correlation:
-            raise OptionError("--correlation is for a pilot of one model; several show it")
-        report = compare(having, [asked.task], Settings(metrics=(metric,)))
+        report = compare(models, [task], Asked((metric,)))
         if report.refused:
-            raise report.refused[0]
-        documents, clusters = (report.figures[0][name] for name in ("documents", "clusters"))
-        errors = [row["stderr"] for row in report.pairs]
-        factor = 1
-        names = ", ".join(model.label for model in having)
-        source = f"the differences of {len(having)} models, {names}"
+            raise DataError(next(iter(report.refused)))
+        (table,) = report.tables
+        documents, clusters = table.documents, table.clusters
+        errors = [pair.stderr for pair in table.pairs]
+        source = f"the differences of {len(runs)} models, {', '.join(runs)}"
     known = [error**2 for error in errors if error is not None]
     if not known:
-        raise DataError(
-            f"{asked.task}, {metric}: no standard error, since there are too few clusters"
-        )
-    variance = factor * math.fsum(known) / len(known) * clusters
-    unit = _unit(run.card(asked.task))
-    return Spread(metric, variance, documents / clusters, source, unit, clusters)
+        raise DataError(f"{task}, {metric}: no standard error, since there are too few clusters")
+    variance = (2 if len(runs) == 1 else 1) * math.fsum(known) / len(known) * clusters
+    return metric, variance, documents / clusters, source, _unit(run.card(task))

@@ -1,8 +1,7 @@
 """Facts about a model that its file may state: size, family, weights, licence, date and price."""
 
-import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -26,7 +25,6 @@ _MILLION = 1_000_000
 _LEAST = 1000
 """Parameters. A smaller number is rather one of billions or millions without its unit."""
 _DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
-_WEIGHTS = ("open", "closed")
 
 
 @dataclass(frozen=True)
@@ -58,46 +56,43 @@ def about(results: ResultsFile) -> About:
     A size that isn't stated is the number of parameters that lm-eval counted, if it did.
     """
     content = model_file(results)
-    stated = {
-        key: content[key]
-        for key in KEYS
-        if content.get(key) is not None and not problem(key, content[key])
-    }
-    counted = results.content["config"].get("model_num_parameters")
-    size = _parameters(stated.get("size", counted))
-    price = _prices(stated.pop("price", None))
-    texts = {key: one_line(str(value)) for key, value in stated.items() if key != "size"}
-    return About(size=size, price=price, **texts)
+    counted = _size(results.content["config"].get("model_num_parameters"))
+    found = {key: read(content.get(key)) for key, read in _READ.items()}
+    found["size"] = found["size"] or counted
+    return About(**{key: value for key, value in found.items() if value is not None})
 
 
 def problem(key: str, value: Any) -> str | None:
     """What is wrong with the value of one of the keys, or None."""
-    legal = {
-        "size": _parameters(value) is not None,
-        "weights": value in _WEIGHTS,
-        "date": _is_date(value),
-        "price": _prices(value) is not None,
-    }
-    if legal.get(key, isinstance(value, str)):
+    if _READ[key](value) is not None:
         return None
     return f"{key} must be {KEYS[key]}, not {one_line(repr(value), limit=80)}"
 
 
-def _parameters(value: Any) -> float | None:
+# Each reads a value, or returns None for one that is not legal.
+
+
+def _text(value: Any) -> str | None:
+    return one_line(value) if isinstance(value, str) else None
+
+
+def _size(value: Any) -> float | None:
     found = quantity(value)
     return found if found is not None and found >= _LEAST else None
 
 
-def _prices(value: Any) -> tuple[float, float] | None:
-    if not isinstance(value, list | tuple):
-        return None
-    match [quantity(price) for price in value]:
+def _price(value: Any) -> tuple[float, float] | None:
+    match [quantity(price) for price in value] if isinstance(value, list | tuple) else []:
         case [float(asked), float(answered)] if asked >= 0 <= answered:
             return asked, answered
     return None
 
 
-def _is_date(value: Any) -> bool:
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, datetime.date) or _DATE.fullmatch(str(value)) is not None
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "size": _size,
+    "family": _text,
+    "weights": lambda value: value if value in ("open", "closed") else None,
+    "licence": _text,
+    "date": lambda value: str(value) if _DATE.fullmatch(str(value)) else None,
+    "price": _price,
+}

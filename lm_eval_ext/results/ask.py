@@ -1,11 +1,9 @@
 """Questions to the table of scores: from a command's options to figures of models."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.table import rows
@@ -18,7 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question to tasks, as a command's options give it."""
+    """A question to tasks, as a command's options give it.
+
+    Attributes:
+        metrics: Metrics or measures; without any a task's headline.
+        value: Another column of values; "" for the measure's.
+        where: Each ``FACET=VALUE`` or ``FACET=VALUE,VALUE``.
+        by: Facets, separated by commas; "" for none.
+    """
 
     metrics: tuple[str, ...] = ()
     value: str = ""
@@ -31,18 +36,35 @@ class Asked:
         return bool(self.metrics or self.value or self.where or self.by)
 
     def questions(self, task: str, run: ResultsFile) -> list[tuple[str, Question]]:
-        """The questions about a task, each with its title; without metrics about its headline.
+        """The questions about a task, each with its title.
 
         Raises:
-            OptionError: The task has no such metric or facet.
+            OptionError: An option cannot be read, or the task has no such metric or facet.
         """
         card = run.card(task)
+        where: dict[str, tuple[str, ...]] = {}
+        for one in self.where:
+            facet, _, values = one.partition("=")
+            if not values:
+                raise OptionError(f"--where {one}: write FACET=VALUE, such as form=foreign")
+            where[facet] = tuple(values.split(","))
+        by = tuple(filter(None, map(str.strip, self.by.split(","))))
+        for name in (*where, *by):
+            if card is None:
+                raise OptionError(f"no facet {name}: only tasks of ours have facets")
+            if name not in card.facets:
+                there = ", ".join(card.facets)
+                raise OptionError(f"{card.name} has no facet {name}; it has {there}")
         found = []
+        words = (one.partition("=")[2].replace("_", " ") for one in self.where)
+        about = list(filter(None, [self.value, *words]))
         for metric in self.metrics or (run.headline(task),):
-            own = asked(question_of(run, task, metric), self.where, self.by, self.value, card)
-            title = card.title_of(metric) if card and run.is_current(task) else metric
-            parts = (one.partition("=")[2].replace("_", " ") for one in self.where)
-            found.append((", ".join(filter(None, [title, self.value, *parts])), own))
+            own = question_of(run, task, metric)
+            measure = own.measure
+            if self.value:
+                measure = measure.model_copy(update={"value": (self.value,)})
+            title = ", ".join([run.title(task, metric), *about])
+            found.append((title, Question(measure, {**own.where, **where}, by)))
         return found
 
 
@@ -54,14 +76,13 @@ def question_of(run: ResultsFile, task: str, metric: str = "") -> Question:
     Raises:
         OptionError: The task has neither.
     """
-    card = run.card(task)
+    card, scores = run.card(task), run.scores(task)
     name = metric or run.headline(task)
-    own = card if run.is_current(task) or not run.scores(task) else None
+    own = card if run.is_current(task) or not scores else None
     if own and (name in own.metrics or name in own.measures):
         return own.question_of(name)
-    if name not in run.scores(task):
-        known = [*(own.measures if own else ()), *run.scores(task)]
-        there = ", ".join(list(dict.fromkeys(known))[:16])
+    if name not in scores:
+        there = ", ".join(list(dict.fromkeys([*(own.measures if own else ()), *scores]))[:16])
         raise OptionError(f"{task} has no metric {name}; it has {there}")
     unit: Any = run.unit(task, name) or "number"
     lower = run.lower_is_better(task, name)
@@ -70,68 +91,29 @@ def question_of(run: ResultsFile, task: str, metric: str = "") -> Question:
     return Question(measure, {"filter": (filter_name,)} if filter_name else {})
 
 
-def asked(
-    question: Question, where: Sequence[str], by: str, value: str, card: Card | None
-) -> Question:
-    """The question with a command's options added.
-
-    Args:
-        question: From :func:`question_of`.
-        where: Each ``FACET=VALUE`` or ``FACET=VALUE,VALUE``.
-        by: Facets, separated by commas; "" for none.
-        value: Another column of values; "" for the measure's.
-        card: The benchmark's; None for a task that isn't ours, which has no facets.
-
-    Raises:
-        OptionError: An option cannot be read, or names no facet.
-    """
-    filters: dict[str, tuple[str, ...]] = {}
-    for one in where:
-        facet, sign, values = one.partition("=")
-        if not sign or not values:
-            raise OptionError(f"--where {one}: write FACET=VALUE, such as {_example(card)}")
-        filters[facet] = tuple(values.split(","))
-    split = tuple(name.strip() for name in by.split(",") if name.strip())
-    there = card.facets if card else {}
-    for name in (*filters, *split):
-        if name not in there:
-            if card is None:
-                raise OptionError(f"no facet {name}: only tasks of ours have facets")
-            raise OptionError(f"{card.name} has no facet {name}; it has {', '.join(there)}")
-    measure = question.measure
-    if value:
-        measure = measure.model_copy(update={"value": (value,)})
-    return Question(measure, {**question.where, **filters}, split)
-
-
-def _example(card: Card | None) -> str:
-    return f"{next(iter(card.facets))}=..." if card else "form=foreign"
-
-
-def figures(
-    run: ResultsFile, task: str, question: Question, *, alpha: float = 0.05
-) -> list[tuple[dict[str, str], Figure]]:
+def figures(run: ResultsFile, task: str, question: Question) -> list[tuple[dict[str, str], Figure]]:
     """The figure of each part; one without parts that lm-eval has as a metric needs no samples.
 
     Raises:
         OptionError: The samples hold no part, or none of the values asked for.
         DataError: Samples are needed, and were not logged or cannot be read.
     """
-    known = _noted(run, task, question) if alpha == 0.05 else None  # noqa: PLR2004
-    if known is not None:
+    if (known := _noted(run, task, question)) is not None:
         return [({}, known)]
     table = rows(run, task)
-    found = [(part, figure(table, one, alpha=alpha)) for part, one in parts(table, question)]
+    found = [(part, figure(table, own)) for part, own in parts(table, question)]
     if not any(one.documents for _, one in found):
         raise OptionError(f"{task}: {_nothing(table, question)}")
     return found
 
 
 def _noted(run: ResultsFile, task: str, question: Question) -> Figure | None:
-    card = run.card(task)
-    if question.by or card is None or not run.is_current(task):
-        return run.scores(task).get(question.measure.name) if not question.by else None
-    for name, one in run.scores(task).items():
+    card, scores = run.card(task), run.scores(task)
+    if question.by:
+        return None
+    if card is None or not run.is_current(task):
+        return scores.get(question.measure.name)
+    for name, one in scores.items():
         plain = name.partition(",")[0]
         if plain in card.metrics:
             own = card.question_of(plain)
@@ -142,8 +124,7 @@ def _noted(run: ResultsFile, task: str, question: Question) -> Figure | None:
 
 def _nothing(table: "DataFrame", question: Question) -> str:
     """Why there is nothing to show."""
-    measure = question.measure
-    if missing := [name for name in measure.value if name not in table]:
+    if missing := [name for name in question.measure.value if name not in table]:
         numbers = [str(name) for name in table if table[name].dtype == "float64"]
         return f"no values {', '.join(missing)}; there are {', '.join(numbers)}"
     for facet in (*question.filter, *question.by):

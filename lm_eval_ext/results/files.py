@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lm_eval_ext.cards import Card, card_of, cards
 from lm_eval_ext.errors import DataError, OptionError, first_problem
@@ -20,7 +20,6 @@ from lm_eval_ext.harness.names import (
     LOW,
     NONE,
     NOT_SCORABLE,
-    RANGE,
     STDERR,
     TRIAL,
     UNIT,
@@ -33,10 +32,11 @@ from lm_eval_ext.text import one_line
 _log = get_logger(__name__)
 
 
-_PERCENT = 100.0
-
 TOKENS = "tokens"
 """The key of a results file with the tokens of each task, if they were counted."""
+
+
+_FIGURE = TypeAdapter(Figure)
 
 
 class Tokens(NamedTuple):
@@ -65,7 +65,6 @@ class ResultsFile:
 
     path: Path
     content: Mapping[str, Any]
-    _scores: dict[str, dict[str, Figure]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def model(self) -> str:
@@ -77,17 +76,18 @@ class ResultsFile:
         """The tasks that have scores, without groups."""
         return [task for task in self.content["results"] if task in self.content["configs"]]
 
+    @cached_property
+    def _scores(self) -> dict[str, dict[str, Figure]]:
+        return {task: self._read_scores(task) for task in self.tasks}
+
     def scores(self, task: str) -> dict[str, Figure]:
         """Scores by metric; where a task has several filters, ``metric,filter``."""
-        if task not in self._scores:
-            self._scores[task] = self._read_scores(task)
         return self._scores[task]
 
     def _read_scores(self, task: str) -> dict[str, Figure]:
-        entries = self.content["results"][task]
         values = {
             name: value
-            for name, value in entries.items()
+            for name, value in self.content["results"][task].items()
             if "," in name
             and not name.partition(",")[0].endswith((STDERR, LOW, HIGH))
             and (isinstance(value, (int, float)) or value == NONE)
@@ -101,47 +101,23 @@ class ResultsFile:
     def _score(self, task: str, name: str) -> Figure:
         """A metric's figure, with the interval that the task noted beside it.
 
-        Results of ours without notes are of an older version, whose intervals were too narrow.
+        Tasks that aren't ours have that of independent documents. Results of ours without notes are
+        of an older version, whose intervals were too narrow.
         """
-        metric, _, filter_name = name.partition(",")
-        value, stderr, low, high = (
+        entries, metadata = self.content["results"][task], self._metadata(task)
+        value, stderr = (
             float(found) if isinstance(found, (int, float)) else None
-            for found in (
-                self.content["results"][task].get(f"{metric}{ending},{filter_name}")
-                for ending in ("", STDERR, LOW, HIGH)
-            )
+            for found in (entries[name], entries.get(name.replace(",", f"{STDERR},", 1)))
         )
-        noted = self._metadata(task).get(INTERVALS)
-        if noted is None:
-            return self._independent(task, value, stderr)
-        own = noted.get(name) or {}
-        low, high = (float(own["low"]), float(own["high"])) if "low" in own else (low, high)
-        method = own.get("method", None if low is None else "own")
-        counts = (own.get("documents", 0), own.get("clusters", 0), own.get("level", 0))
-        return Figure(value, stderr, low, high, method, *counts)
-
-    def _independent(self, task: str, value: float | None, stderr: float | None) -> Figure:
-        """With the interval of independent documents, if the task isn't ours."""
-        if value is None or stderr is None or self._is_ours(task):
-            return Figure(value, stderr)
-        count = self.documents(task)[0]
-        found = interval_of_independent(value, stderr, count)
-        if found is None:
-            return Figure(value, stderr)
-        return Figure(value, stderr, found.low, found.high, found.method, count, count)
+        noted = metadata.get(INTERVALS, {}).get(name, {})
+        if not noted and signature.METADATA_KEY not in metadata:
+            count = self.documents(task)[0]
+            if found := interval_of_independent(value, stderr, count):
+                noted = {**vars(found), "documents": count, "clusters": count}
+        return _FIGURE.validate_python({"value": value, "stderr": stderr, **noted})
 
     def _metadata(self, task: str) -> Mapping[str, Any]:
         return self.content["configs"][task].get("metadata") or {}
-
-    def _is_ours(self, task: str) -> bool:
-        return signature.METADATA_KEY in self._metadata(task)
-
-    def entry(self, task: str, metric: str) -> Mapping[str, Any]:
-        """A metric's entry in the ``metric_list``, without its filter; {} if there is none."""
-        key = metric.partition(",")[0]
-        listed = self.content["configs"].get(task, {}).get("metric_list") or []
-        found = (one for one in listed if isinstance(one, Mapping) and one.get("metric") == key)
-        return next(found, {})
 
     def card(self, task: str) -> Card | None:
         """The card that a task's metrics are from; also of users' own and generated tasks.
@@ -160,9 +136,14 @@ class ResultsFile:
 
     def unit(self, task: str, metric: str) -> str:
         """What a metric's values are, as it was declared; "" where nothing was."""
-        entry = self.entry(task, metric)
-        known = {(0.0, 1.0): "share", (0.0, _PERCENT): "percent", (-1.0, 1.0): "points"}
-        return str(entry.get(UNIT) or known.get(tuple(entry.get(RANGE) or ()), ""))
+        listed = self.content["configs"][task].get("metric_list") or ()
+        units = {one.get("metric"): str(one.get(UNIT, "")) for one in listed}
+        return units.get(metric.partition(",")[0], "")
+
+    def title(self, task: str, metric: str) -> str:
+        """A metric in words, where the card has any."""
+        card = self.card(task)
+        return card.title_of(metric) if card else metric
 
     def headline(self, task: str) -> str:
         """The metric that stands for a task: the card's, or the first; "" if there is none."""
@@ -175,20 +156,15 @@ class ResultsFile:
         better = self.content.get("higher_is_better", {}).get(task) or {}
         return better.get(metric.partition(",")[0]) is False
 
-    def trial(self, task: str) -> Mapping[str, Any] | None:
-        """What is noted about a limit; None if all documents were asked."""
-        found: Mapping[str, Any] | None = self._metadata(task).get(TRIAL)
-        return found
+    def trial(self, task: str) -> Mapping[str, Any]:
+        """What is noted about a limit; empty if all documents were asked."""
+        return self._metadata(task).get(TRIAL) or {}
 
     def is_whole(self, task: str) -> bool:
         """Whether the task's documents were not limited (``--limit``, ``--samples``)."""
         settings = self.content["config"]
         limited = settings.get("limit") or settings.get("samples")
-        return self.trial(task) is None and not limited
-
-    def lacks_intervals(self, task: str) -> bool:
-        """Whether the file is of an older version, which noted no clusters."""
-        return self._is_ours(task) and INTERVALS not in self._metadata(task)
+        return not self.trial(task) and not limited
 
     def documents(self, task: str) -> tuple[int, int]:
         """The number of documents that were scored, and that the task has."""
@@ -221,24 +197,6 @@ def _own_card(content: str) -> Card:
         return Card.model_validate_json(content)
     except ValidationError as error:
         raise DataError(f"the card in a results file: {first_problem(error)}") from None
-
-
-def find(path: Path) -> list[ResultsFile]:
-    """Reads a results file, or in a folder the newest one of each run that was repeated.
-
-    A run was repeated if model, model arguments, metrics and signatures are the same.
-
-    Raises:
-        OptionError: If there is none, or none of a model that learned its task.
-        DataError: If a file is not lm-eval's.
-    """
-    newest: dict[tuple[str, ...], ResultsFile] = {}
-    for results in find_learned(path):
-        asked = (f"{results.signature(t)} {sorted(results.scores(t))}" for t in results.tasks)
-        arguments = str(results.content["config"].get("model_args"))
-        key = (results.model, arguments, *sorted(asked))
-        newest[key] = results
-    return list(newest.values())
 
 
 def find_all(path: Path) -> list[ResultsFile]:
@@ -277,7 +235,7 @@ def find_all(path: Path) -> list[ResultsFile]:
     return found
 
 
-def find_learned(path: Path) -> list[ResultsFile]:
+def find(path: Path) -> list[ResultsFile]:
     """:func:`find_all` without models that did not learn what they were trained on.
 
     Their model files say so; what they answer shows nothing about what their task asks.
@@ -306,8 +264,7 @@ def _read(file: Path) -> ResultsFile:
         results = ResultsFile(file, content)
         for task in results.tasks:
             results.signature(task), results.documents(task), results.scores(task)
-            results.card(task)
-            results.not_scorable(task)
+            results.card(task), results.not_scorable(task)
     except (
         OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
     ) as error:  # fmt: skip

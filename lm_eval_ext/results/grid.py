@@ -1,9 +1,11 @@
 """Tables of text for a terminal, and the same for a document."""
 
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TypeAlias
 
+from lm_eval_ext.stats.statistics import number
 from lm_eval_ext.text import broken
 
 if TYPE_CHECKING:
@@ -12,45 +14,70 @@ if TYPE_CHECKING:
 Section: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """A heading, and the columns and rows of the table below it (no columns: no table)."""
 
+BEST, LOWER = "*", " ↓"
+"""No other system is significantly better; lower is better."""
+
 WIDTH = 80
 """Columns of the text, or more where the terminal has more."""
 
-_NAME = 24
-"""Characters after which a name is broken."""
+_NAME, _SHORT, _FEW = 24, 14, 4
+"""Characters after which a name is broken, and where there are more than a few columns."""
+
+
+def value(found: float | None, unit: str, *, best: bool = False) -> str:
+    """A number with its unit and mark; marks are a column of their own."""
+    percent = " %" if unit == "percent" and found is not None else ""
+    return number(found, unit) + percent + (BEST if best else " ")
+
+
+def interval(low: float | None, high: float | None, unit: str, *, signed: bool = False) -> str:
+    """Both ends; "" where there are none."""
+    if low is None or high is None:
+        return ""
+    return f"[{number(low, unit, signed=signed)}, {number(high, unit, signed=signed)}]"
+
+
+def matrix(
+    cells: Mapping[str, Mapping[str, str]], *, turned: bool
+) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows from cells by row and column; ``turned``: by column and row."""
+    rows, columns = list(cells), list(dict.fromkeys(name for own in cells.values() for name in own))
+    if turned:
+        found = [[name, *(cells[row].get(name, "-") for row in rows)] for name in columns]
+        return ["", *rows], found
+    return ["", *columns], [[row, *(cells[row].get(name, "-") for name in columns)] for row in rows]
 
 
 def text(found: Iterable[Section], width: int = 0) -> str:
     """Sections for a terminal."""
-    import io
-
     from rich.console import Console
 
+    out = io.StringIO()
     width = width or max(WIDTH, get_terminal_size((WIDTH, 0)).columns)
     console = Console(
-        file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False,
-        emoji=False,
-    )  # fmt: skip
-    with console.capture() as shown:
-        for heading, columns, rows in found:
-            if heading:
-                console.print(heading)
-            if columns:
-                console.print(grid(columns, rows))
-            console.print()
-    return "\n".join(line.rstrip() for line in shown.get().splitlines()).rstrip() + "\n"
+        file=out, width=width, color_system=None, highlight=False, markup=False, emoji=False
+    )
+    for heading, columns, rows in found:
+        if heading:
+            console.print(heading)
+        if columns:
+            console.print(_grid(columns, rows))
+        console.print()
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip() + "\n"
 
 
-def grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
+def _grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
     """Numbers stand on the right, and never break."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     lines = [list(row) for row in rows]
+    most = _SHORT if len(columns) > _FEW else _NAME
     for place, column in enumerate(columns):
         right = place > 0 and all(line[place][:1] in "+-[<0123456789N" for line in lines)
         table.add_column(
-            broken(column, _NAME), justify="right" if right else "left", overflow="fold",
+            broken(column, most), justify="right" if right else "left", overflow="fold",
             no_wrap=right,
         )  # fmt: skip
     for line in lines:

@@ -1,6 +1,7 @@
 """From the arguments of a command to models and their results."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -10,7 +11,7 @@ from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import (
     ResultsFile,
-    find_learned,
+    find,
     identity,
     label,
     model_file,
@@ -27,64 +28,54 @@ class Model:
     runs: Mapping[str, ResultsFile]
 
 
-@dataclass(frozen=True)
-class _Found:
-    name: str
-    argument: str
-    place: str
-    runs: dict[str, ResultsFile]
+def having(models: Iterable[Model], task: str) -> dict[str, ResultsFile]:
+    """The runs on a task, by model."""
+    return {model.label: model.runs[task] for model in models if task in model.runs}
 
 
-def read_models(paths: Sequence[Path]) -> list[Model]:
+def read_models(paths: Sequence[Path], *, joined: bool = False) -> list[Model]:
     """Reads the models that results files or folders hold.
 
-    In a folder, results of the same model and arguments are one model's, and so are results
-    below one ``model.yaml`` with a display name. Of several results on one task those of a whole
-    run count before a trial's, then the newest version of the task, then the newest file. Models of
-    the same name get the path of the argument that they come from, or of their folder, added.
+    Results of the same model and arguments are one model's, and so are results below one
+    ``model.yaml`` with a display name. Of several results on one task those of a whole run count
+    before a trial's, then the newest version of the task, then the newest file. Models of the same
+    name get the path of the argument that they come from, or of their folder, added.
+
+    Args:
+        paths: Each holds its own models, unless they are ``joined``.
+        joined: One model may lie in several of them, and have several files with its display name.
 
     Raises:
         OptionError: If a path holds no results.
         DataError: If a file cannot be read.
     """
-    found = [model for path in paths for model in _models_under(path)]
-    labels = [model.name for model in found]
-    for more in ("argument", "place"):
+    found: dict[tuple[object, ...], tuple[list[str], dict[str, ResultsFile]]] = {}
+    for argument, path in enumerate(paths):
+        for results in find(path):
+            name, which = label(results), identity(results.content["config"])
+            if model_file(results).get("display_name"):
+                # A display name declares these results to be one model's, whatever its arguments.
+                which = "" if joined else str(model_file_path(results))
+            named = [name, one_line(str(path)), one_line(str(results.path.parent))]
+            key = (name, which, None if joined else argument)
+            _, runs = found.setdefault(key, (named, {}))
+            for task in results.tasks:
+                if task not in runs or _rank(results, task) > _rank(runs[task], task):
+                    runs[task] = results
+    every = [named for named, _ in found.values()]
+    labels = [name for name, *_ in every]
+    for place in (1, 2):
+        counts = Counter(labels)
         labels = [
-            label if labels.count(label) == 1 else _longer(label, getattr(model, more))
-            for label, model in zip(labels, found, strict=True)
+            f"{one} · {named[place]}" if counts[one] > 1 and named[place] not in one else one
+            for one, named in zip(labels, every, strict=True)
         ]
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     models = []
-    for name, model in zip(labels, found, strict=True):
-        seen[name] = seen.get(name, 0) + 1
-        unique = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        models.append(Model(unique, model.runs))
-    return models
-
-
-def read_joined(paths: Sequence[Path]) -> list[Model]:
-    """Models by name, each with all that any of the paths has of it.
-
-    Of several results on a task the same ones count as in :func:`read_models`. What bears the same
-    display name is one model, if no task occurs twice.
-    """
-    runs: dict[str, dict[str, ResultsFile]] = {}
-    for path in paths:
-        for model in read_models([path]):
-            _keep_best(runs.setdefault(model.label, {}), model.runs)
-    named: dict[str, list[str]] = {}
-    for unique, own in runs.items():
-        names = {str(model_file(one).get("display_name") or "") for one in own.values()}
-        name = one_line(names.pop()) if len(names) == 1 else ""
-        named.setdefault(name or unique, []).append(unique)
-    models = []
-    for name, labels in named.items():
-        tasks = [(task, run) for unique in labels for task, run in runs[unique].items()]
-        if len(dict(tasks)) == len(tasks):
-            models.append(Model(name, dict(tasks)))
-        else:
-            models += [Model(unique, runs[unique]) for unique in labels]
+    for unique, (_, runs) in zip(labels, found.values(), strict=True):
+        seen[unique] += 1
+        again = f" ({seen[unique]})" * (seen[unique] > 1)
+        models.append(Model(unique + again, runs))
     return models
 
 
@@ -96,10 +87,7 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str], *, least: int
     Raises:
         OptionError: If no task is left; the message lists those that two models have.
     """
-    counts: dict[str, int] = {}
-    for model in models:
-        for task in model.runs:
-            counts[task] = counts.get(task, 0) + 1
+    counts = Counter(task for model in models for task in model.runs)
     shared = [task for task, count in counts.items() if count >= least]
     groups = {name: members for card in cards().values() for name, members in card.groups.items()}
     wanted = [name for pattern in patterns for name in groups.get(pattern, (pattern,))]
@@ -114,29 +102,6 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str], *, least: int
     return chosen
 
 
-def _models_under(path: Path) -> list[_Found]:
-    found: dict[tuple[str, str], _Found] = {}
-    for results in find_learned(path):
-        name = label(results)
-        # A display name declares these results to be one model's, whatever its arguments.
-        named = model_file_path(results) if model_file(results).get("display_name") else None
-        key = (name, str(named) if named else identity(results.content["config"]))
-        place = one_line(str(results.path.parent))
-        model = found.setdefault(key, _Found(name, one_line(str(path)), place, {}))
-        _keep_best(model.runs, dict.fromkeys(results.tasks, results))
-    return list(found.values())
-
-
-def _keep_best(known: dict[str, ResultsFile], new: Mapping[str, ResultsFile]) -> None:
-    for task, results in new.items():
-        if task not in known or _rank(results, task) > _rank(known[task], task):
-            known[task] = results
-
-
 def _rank(results: ResultsFile, task: str) -> tuple[bool, list[int], str]:
     version = re.findall(r"\d+", str(results.content["versions"].get(task, "")))
     return results.is_whole(task), [int(number) for number in version], results.path.name
-
-
-def _longer(name: str, more: str) -> str:
-    return name if more in name else f"{name} · {more}"

@@ -1,49 +1,21 @@
 """``lm-eval-ext show``: models by benchmarks, then on request a task's metrics, or a question."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import asked, figures, question_of
+from lm_eval_ext.results.ask import Asked, figures, question_of
 from lm_eval_ext.results.files import ResultsFile
-from lm_eval_ext.results.models import Model, choose_tasks
+from lm_eval_ext.results.grid import BEST, LOWER, Section, interval, matrix, value
+from lm_eval_ext.results.models import Model, choose_tasks, having
 from lm_eval_ext.results.overview import overview
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.measures import Measure, Question
-from lm_eval_ext.stats.statistics import NONE, Figure, number
-from lm_eval_ext.text import broken, one_line, several
+from lm_eval_ext.stats.statistics import NONE, Figure
+from lm_eval_ext.text import counted, one_line
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-    from rich.console import RenderableType
-    from rich.table import Table
-
-MARK = "*"
-"""In the overview the best, in a task's table its headline."""
-
-MOST_ROWS = 16
-"""Metrics of a task that isn't ours, and published values, unless all are asked for."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a user asks for: tasks by name or pattern, and a question about each."""
-
-    tasks: Sequence[str] = ()
-    metric: str = ""
-    value: str = ""
-    where: Sequence[str] = ()
-    by: str = ""
-    everything: bool = False
-    signatures: bool = False
-
-    @property
-    def is_question(self) -> bool:
-        """Whether more is asked than what lm-eval's results hold."""
-        return bool(self.metric or self.value or self.where or self.by)
+_SOME = 3
+"""Names that a note has before it counts the rest."""
 
 
 class _Shown(NamedTuple):
@@ -56,210 +28,153 @@ class _Shown(NamedTuple):
     figure: Figure
 
 
-def tables(models: Sequence[Model], question: Asked, width: int) -> "Iterator[RenderableType]":
+def tables(models: Sequence[Model], asked: Asked, tasks: Sequence[str] = ()) -> Iterator[Section]:
     """Yields what a terminal shows.
+
+    Args:
+        models: Of any results.
+        asked: A question about each task; without one its metrics.
+        tasks: By name or pattern. Without any, and without a question, the overview of several.
 
     Raises:
         OptionError: No task or facet has that name.
         DataError: Samples are needed, and were not logged or cannot be read.
     """
-    from rich.text import Text
-
-    tasks = choose_tasks(models, question.tasks, least=1)
-    one_by_one = question.tasks or question.is_question or question.everything
-    if len(tasks) > 1 and not one_by_one:
-        yield from _overview(models, tasks, width)
-    else:
-        problems = {}
-        for task in tasks:
-            runs = {model.label: model.runs[task] for model in models if task in model.runs}
-            try:
-                yield from _task(task, runs, question, width)
-            except (DataError, OptionError) as error:  # the other tasks still show
-                problems[task] = error
-        if len(problems) == len(tasks):
-            raise next(iter(problems.values()))
-        if problems:
-            yield from _notes(dict.fromkeys(map(str, problems.values())), width)
-    if question.signatures:
-        for task in tasks:
-            for model in models:
-                if task in model.runs:
-                    yield Text(model.runs[task].signature(task), style="dim", no_wrap=True)
+    chosen = choose_tasks(models, tasks, least=1)
+    if len(chosen) > 1 and not tasks and not asked.is_question:
+        yield from _overview(models, chosen)
+        return
+    problems = []
+    for task in chosen:
+        try:
+            yield from _task(task, having(models, task), asked)
+        except (DataError, OptionError) as error:  # the other tasks still show
+            problems.append(error)
+    if len(problems) == len(chosen):
+        raise problems[0]
+    yield "\n".join(dict.fromkeys(map(str, problems))), (), ()
 
 
-def _overview(
-    models: Sequence[Model], tasks: Sequence[str], width: int
-) -> "Iterator[RenderableType]":
+def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section]:
     found = overview(models)
-    yield _matrix(found)
-    notes = [
-        f"{task}: {title}"
-        for task, title in found[["task", "title"]].drop_duplicates().itertuples(index=False)
-    ]
+    cells: dict[str, dict[str, str]] = {}
+    for one in found.itertuples():
+        trial = f"\n{one.scored}/{one.total} " * (one.scored < one.total)
+        shown = value(one.value, one.unit, best=one.best) + trial
+        cells.setdefault(one.benchmark, {})[one.model] = shown
+    yield "", *matrix(cells, turned=len(cells) <= found["model"].nunique())
+    notes = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
     if found["best"].any():
-        notes.append(f"{MARK} no other model is significantly better (Holm, 5 %)")
+        notes.append(f"{BEST} no other model is significantly better (Holm, 5 %)")
     if len(models) > 1 and not found["tested"].all():
-        left = [
-            str(name) if not own["tested"].any() else f"{name} ({', '.join(where)})"
-            for name, own in found.groupby("model", sort=False)
-            if len(where := own["benchmark"][~own["tested"]])
-        ]
+        left = found[~found["tested"]].groupby("model", sort=False)["benchmark"]
+        told = "; ".join(f"{model} ({', '.join(names)})" for model, names in left)
         notes.append(
-            "not tested, with other documents, settings or versions or without samples: "
-            + "; ".join(left)
+            f"not tested, with other documents, settings or versions or without samples: {told}"
         )
-    if len(tasks) > len(set(found["task"])):
-        more = f" and {len(tasks) - MOST_ROWS} more" if len(tasks) > MOST_ROWS else ""
-        notes.append(f"tasks: {', '.join(tasks[:MOST_ROWS])}{more}")
-    notes.append("a task's metrics with --tasks TASK, its parts with --by FACET")
-    yield from _notes(notes, width)
+    notes.append(
+        f"{len(tasks)} tasks: a task's metrics with --tasks TASK, its parts with --by FACET"
+    )
+    yield "\n".join(notes), (), ()
 
 
-def _matrix(found: "DataFrame") -> "Table":
-    """Rows are models, or where there are more benchmarks these."""
-    from rich.text import Text
-
-    names = ["model", "benchmark"]
-    rows, columns = sorted(names, key=lambda name: found[name].nunique(), reverse=True)
-    heads = list(dict.fromkeys(found[columns]))
-    table = _grid("", *(broken(head, 14) for head in heads))
-    for name, own in found.groupby(rows, sort=False):
-        cells = {getattr(one, columns): _cell(one) for one in own.itertuples()}
-        missing = Text("-", style="dim")
-        table.add_row(Text(broken(str(name), 24)), *(cells.get(head, missing) for head in heads))
-    return table
-
-
-def _cell(one: Any) -> "RenderableType":
-    from rich.text import Text
-
-    mark = MARK if one.best else " "
-    text = Text(_value(one.value, one.unit) + mark, style="bold" if one.best else "")
-    if one.scored < one.total:
-        text.append(f"\n{one.scored}/{one.total} ", style="dim")
-    return text
-
-
-def _task(
-    task: str, runs: Mapping[str, ResultsFile], question: Asked, width: int
-) -> "Iterator[RenderableType]":
+def _task(task: str, runs: Mapping[str, ResultsFile], asked: Asked) -> Iterator[Section]:
     """One table: a row for each metric or part, and model; then published values and notes."""
-    from rich.text import Text
-
-    found: list[_Shown] = []
+    found: dict[str, list[_Shown]] = {}
     problems: dict[str, DataError] = {}
     for model, run in runs.items():
         try:
-            found += _figures(task, model, run, question)
+            for one in _figures(task, model, run, asked):
+                found.setdefault(one.name, []).append(one)
         except DataError as error:  # without samples, say; the other runs still show
             problems[model] = error
     if problems and not found:
         raise next(iter(problems.values()))
-    counts = {run.documents(task) for run in runs.values()}
-    heading = [one_line(task), *(runs if len(runs) == 1 else ())]
-    heading += [f"{one:,} of {of:,} documents" for one, of in counts if len(counts) == 1]
-    yield Text(" · ".join(heading), style="bold")
-    if not found:
-        yield Text(" no document was scored", style="dim")
     first = next(iter(runs.values()))
-    card = first.card(task)
-    headline = first.headline(task) if card and not question.is_question else ""
-    table = _grid(question.by.replace(",", ", ") or "metric", "value", "95 % interval")
-    for name in dict.fromkeys(one.name for one in found):
-        own = [one for one in found if one.name == name]
-        shown = (
-            name + " ↓" * own[0].question.measure.lower_is_better + f" {MARK}" * (name == headline)
-        )
-        style = "bold" if name == headline else ""
+    headline = first.headline(task) if first.card(task) and not asked.is_question else ""
+    counts = {run.documents(task) for run in runs.values()}
+    lines = []
+    for name, own in found.items():
+        lower = LOWER * own[0].question.measure.lower_is_better
+        shown = f"{name}{lower}{f' {BEST}' * (name == headline)}"
         if len(runs) > 1:
-            table.add_row(Text(shown), style=style)
+            lines.append([shown, "", ""])
         for one in own:
             label = f"  {one.model}" if len(runs) > 1 else shown
             scored, total = one.run.documents(task)
             if len(counts) > 1 and scored < total:
                 label += f" ({scored}/{total})"
-            cells = [_value(one.figure.value, one.question.measure.unit), _interval(one)]
-            table.add_row(*map(Text, [label, *cells]), style=style)
-    yield table
+            unit = one.question.measure.unit
+            ends = interval(one.figure.low, one.figure.high, unit)
+            lines.append([label, value(one.figure.value, unit), ends])
+    heading = [one_line(task), *(runs if len(runs) == 1 else ())]
+    heading += [f"{one:,} of {of:,} documents" for one, of in counts if len(counts) == 1]
+    if asked.by and len(titles := {title for title, _ in asked.questions(task, first)}) == 1:
+        heading += titles
+    columns = asked.by.replace(",", ", ") or "metric", "value", "95 % interval"
+    yield " · ".join(heading), columns if lines else (), lines
     notes = [f"{model}: {error}" for model, error in problems.items()]
-    if card:
-        notes += _published(task, card, found, question, headline)
-    notes += [f"{MARK} the task's headline"] if headline else []
-    yield from _notes([*notes, *_about(task, runs, card, found)], width)
+    notes += [] if lines else ["no document was scored"]
+    notes += _published(task, first, found, asked, headline)
+    notes += [f"{BEST} the task's headline"] if headline else []
+    notes += _about(task, runs, [one for own in found.values() for one in own])
+    yield "\n".join(notes), (), ()
 
 
-def _figures(task: str, model: str, run: ResultsFile, question: Asked) -> Iterator[_Shown]:
-    if not question.is_question:
-        scores = list(run.scores(task).items())
-        for name, found in scores if question.everything else scores[:MOST_ROWS]:
+def _figures(task: str, model: str, run: ResultsFile, asked: Asked) -> Iterator[_Shown]:
+    if not asked.is_question:
+        for name, found in run.scores(task).items():
             yield _Shown(name, model, run, question_of(run, task, name), found)
         return
-    own = question_of(run, task, question.metric)
-    own = asked(own, question.where, question.by, question.value, run.card(task))
-    for part, found in figures(run, task, own):
-        yield _Shown(", ".join(part.values()) or own.measure.title, model, run, own, found)
-
-
-def _value(value: float | None, unit: str) -> str:
-    text = number(value, unit)
-    return f"{text} %" if unit == "percent" and text != NONE else text
-
-
-def _interval(one: _Shown) -> str:
-    low, high = (
-        number(end, one.question.measure.unit) for end in (one.figure.low, one.figure.high)
-    )
-    return "" if NONE in {low, high} else f"[{low}, {high}]"
+    questions = asked.questions(task, run)
+    for title, question in questions:
+        for part, found in figures(run, task, question):
+            names = [title] * (len(questions) > 1 or not part) + [*part.values()]
+            yield _Shown(", ".join(names), model, run, question, found)
 
 
 def _published(
-    task: str, card: Card, found: Sequence[_Shown], asked_for: Asked, headline: str
+    task: str, run: ResultsFile, found: Mapping[str, list[_Shown]], asked: Asked, headline: str
 ) -> Iterator[str]:
-    """Published values of what is shown; without ``everything`` those of the headline."""
-    for name, one in {one.name: one.question for one in found}.items():
-        values = list(card.published(task, one).items())
-        if not values or not (asked_for.everything or asked_for.is_question or name == headline):
-            continue
-        kept = values if asked_for.everything else values[:MOST_ROWS]
-        told = "; ".join(f"{label} {_value(value, one.measure.unit)}" for label, value in kept)
-        more = f"; {len(values) - len(kept)} more with --all" if len(kept) < len(values) else ""
-        yield f"published{'' if asked_for.is_question else ' ' + name}: {told}{more}"
+    """Published values of the headline, or of what was asked."""
+    card = run.card(task)
+    for name, (one, *_) in found.items():
+        if card and (asked.is_question or name == headline):
+            unit = one.question.measure.unit
+            values = card.published(task, one.question).items()
+            if told := "; ".join(f"{label} {value(of, unit).strip()}" for label, of in values):
+                yield f"published {name}: {told}"
 
 
-def _about(
-    task: str, runs: Mapping[str, ResultsFile], card: Card | None, found: Sequence[_Shown]
-) -> Iterator[str]:
+def _about(task: str, runs: Mapping[str, ResultsFile], found: Sequence[_Shown]) -> Iterator[str]:
     """What readers must know about the figures: clusters, what is missing and why."""
-    if card and any(one.figure.low is not None for one in found):
-        level = max(one.figure.level for one in found)
-        yield f"intervals are clustered by {card.cluster.unit_at(level)}"
+    card = next(iter(runs.values())).card(task)
+    levels = [one.figure.level for one in found if one.figure.low is not None]
+    if card and levels:
+        yield f"intervals are clustered by {card.cluster.unit_at(max(levels))}"
     why: dict[str, list[str]] = {}
     for one in found:
         if reason := reason_for(one.run, task, one.question.measure, one.figure):
             why.setdefault(reason, []).append(one.name)
-    for reason, names in why.items():
-        about = list(dict.fromkeys(names))
-        more = f" and {len(about) - 3} more" if len(about) > 3 else ""  # noqa: PLR2004
-        all_ = len(names) == len(found)
-        yield reason if all_ else f"{', '.join(about[:3])}{more}: {reason}"
+    for reason, every in why.items():
+        names = list(dict.fromkeys(every))
+        more = f" and {len(names) - _SOME} more" * (len(names) > _SOME)
+        about = f"{', '.join(names[:_SOME])}{more}: " * (len(every) < len(found))
+        yield f"{about}{reason}"
     told: dict[str, list[str]] = {}
     for model, run in runs.items():
-        for note in _about_run(run, task, {one.name for one in found if one.run is run}):
+        for note in _about_run(run, task):
             told.setdefault(note, []).append(model)
     for note, models in told.items():
-        yield note if len(models) == len(runs) else f"{', '.join(models)}: {note}"
+        yield f"{', '.join(models)}: {note}" if len(models) < len(runs) else note
 
 
-def _about_run(run: ResultsFile, task: str, shown: Set[str]) -> Iterator[str]:
-    if run.lacks_intervals(task) or (run.card(task) and not run.is_current(task)):
+def _about_run(run: ResultsFile, task: str) -> Iterator[str]:
+    if run.card(task) and not run.is_current(task):
         yield "this file is of an older version; docs/old_names.csv has its metrics"
     for cause, ids in run.not_scorable(task).items():
-        some = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")  # noqa: PLR2004
+        some = ", ".join(ids[:_SOME]) + ", ..." * (len(ids) > _SOME)
         yield f"not scored: {len(ids)} examples, {cause} ({some})"
-    scores = run.scores(task).keys()
-    if shown & scores and scores - shown:
-        yield f"{len(scores - shown)} more metrics with --all"
 
 
 def reason_for(run: ResultsFile, task: str, measure: Measure, found: Figure) -> str:
@@ -271,36 +186,13 @@ def reason_for(run: ResultsFile, task: str, measure: Measure, found: Figure) -> 
     scored, total = run.documents(task)
     if found.value is None:
         text = measure.undefined if found.documents else "there are none of its documents"
-        more = f" among {scored:,} of {total:,}; a larger --limit may give one" if trial else ""
+        more = f" among {scored:,} of {total:,}; a larger --limit may give one" * bool(trial)
         return f"{NONE}, since {text}{more}"
     unit = card.cluster.unit_at(found.level)
     if found.clusters >= LEAST_CLUSTERS:
         return f"no interval, since it hangs on one {unit}"
-    some = f"1 {unit}" if found.clusters == 1 else f"{found.clusters} {several(unit)}"
-    text = f"no interval from {some}, fewer than {LEAST_CLUSTERS}"
-    enough = (trial or {}).get("enough")
-    if trial is None or (enough and enough <= scored):
+    text = f"no interval from {counted(found.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
+    enough = trial.get("enough")
+    if not trial or (enough and enough <= scored):
         return text
     return f"{text}; --limit {enough} would do" if enough else f"{text}; no --limit has more"
-
-
-def _notes(notes: Iterable[str], width: int) -> "Iterator[RenderableType]":
-    from rich.text import Text
-
-    for note in notes:
-        whole = note.replace(" %", "\N{NO-BREAK SPACE}%")
-        lines = fill(whole, width, initial_indent=" ", subsequent_indent="   ")
-        yield Text(lines.replace("\N{NO-BREAK SPACE}", " "), style="dim")
-    yield Text()
-
-
-def _grid(first: str, *others: str) -> "Table":
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(Text(first), overflow="fold")
-    for head in others:
-        table.add_column(Text(head), justify="right", overflow="fold")
-    return table

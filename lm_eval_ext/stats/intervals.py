@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-LEVEL = 0.95
+ALPHA = 0.05
+"""The level of tests; intervals hold the truth in the rest of all cases."""
 
 LEAST_CLUSTERS = 6
 """Clusters below which there is no interval. Five that all point one way have a p of 0.06 in an
@@ -105,12 +106,11 @@ def mean_estimate(scores: Iterable[tuple[float, str]]) -> Estimate | None:
         return None
     mean = math.fsum([score for score, _ in pairs]) / count
     squares = [(score - mean) ** 2 for score, _ in pairs]
-    squared = total = math.fsum(squares)
-    if groups < count:
-        deviations: dict[str, list[float]] = {cluster: [] for cluster in sizes}
-        for score, cluster in pairs:
-            deviations[cluster].append(score - mean)
-        squared = math.fsum(math.fsum(own) ** 2 for own in deviations.values())
+    total = math.fsum(squares)
+    deviations: dict[str, list[float]] = {cluster: [] for cluster in sizes}
+    for score, cluster in pairs:
+        deviations[cluster].append(score - mean)
+    squared = math.fsum(math.fsum(own) ** 2 for own in deviations.values())
     stderr = math.sqrt(groups / (groups - 1) * squared) / count
     if total <= count * (_ROUNDING * max(abs(mean), 1.0)) ** 2:
         total = stderr = 0.0
@@ -125,14 +125,20 @@ _ROUNDING = 1e-12
 
 @lru_cache(maxsize=64)
 def _of_sizes(sizes: tuple[int, ...]) -> tuple[float, float]:
-    """The same for every two systems on the same documents."""
-    return effective_clusters(sizes), raised(sizes)
+    """The number of effective clusters, and by how much the squared error is too small.
 
-
-def effective_clusters(sizes: Iterable[int]) -> float:
-    """n² / Σ n_c²: as many clusters as there are if all have one size, else fewer."""
-    found = list(sizes)
-    return sum(found) ** 2 / sum(size * size for size in found)
+    Effective are n² / Σ n_c²: as many as there are if all have one size, else fewer. The large
+    clusters pull the mean to themselves. If the documents of a cluster are alike, the expected sum
+    of squares is smaller by 1 + Σw² - 2 Σw³/Σw², with shares w of all documents; for clusters of
+    one size that is the (G-1)/G that the standard error allows for. (Kept: every two systems on the
+    same documents have the same.)
+    """
+    total = sum(sizes)
+    effective = total**2 / sum(size * size for size in sizes)
+    if effective < LEAST_EFFECTIVE:
+        return effective, 1.0  # where there is no interval anyway
+    squares, cubes = (math.fsum((size / total) ** power for size in sizes) for power in (2, 3))
+    return effective, (len(sizes) - 1) / len(sizes) / (1 + squares - 2 * cubes / squares)
 
 
 def level_of(names: Sequence[Sequence[str]]) -> int:
@@ -149,21 +155,6 @@ def level_of(names: Sequence[Sequence[str]]) -> int:
         return 0
     finer = range(1, len(names))
     return next((one for one in finer if len(set(names[one])) >= LEAST_CLUSTERS), len(names) - 1)
-
-
-def raised(sizes: Iterable[int]) -> float:
-    """By how much the clustered squared error is too small, for clusters of several sizes.
-
-    The large clusters pull the mean to themselves. If the documents of a cluster are alike, the
-    expected sum of squares is smaller by 1 + Σw² - 2 Σw³/Σw², with shares w of all documents; for
-    clusters of one size that is the (G-1)/G that the standard error allows for.
-    """
-    found = list(sizes)
-    total = sum(found)
-    squares, cubes = (math.fsum((size / total) ** power for size in found) for power in (2, 3))
-    if squares * LEAST_EFFECTIVE > 1:
-        return 1.0  # where there is no interval anyway
-    return (len(found) - 1) / len(found) / (1 + squares - 2 * cubes / squares)
 
 
 def jackknife(
@@ -193,38 +184,37 @@ def jackknife(
     count = len(names)
     left_out = values[1:] - values[1:].mean()
     stderr = math.sqrt((count - 1) / count * float(left_out @ left_out))
-    documents = [sizes[name] for name in names]
-    return Estimate(float(values[0]), stderr, sum(documents), count, effective_clusters(documents))
+    documents = tuple(sizes[name] for name in names)
+    return Estimate(float(values[0]), stderr, sum(documents), count, _of_sizes(documents)[0])
 
 
-def interval(
-    estimate: Estimate | None, limits: Limits = NO_LIMITS, *, alpha: float = 1 - LEVEL
-) -> Interval | None:
+def interval(estimate: Estimate | None, limits: Limits = NO_LIMITS) -> Interval | None:
     """The interval of an estimate; None where none can be had.
 
     Args:
         estimate: From one of the functions above.
         limits: Of legal values. From 0 to a limit: Wilson's interval; otherwise t.
-        alpha: The interval covers the truth in a share of 1 - alpha.
     """
     if estimate is None or not math.isfinite(estimate.value + estimate.stderr):
         return None
     if estimate.clusters < LEAST_CLUSTERS or estimate.effective < LEAST_EFFECTIVE:
         return None
-    quantile = _t(round(estimate.effective, 9) - 1, alpha)
+    quantile = _t(round(estimate.effective, 9) - 1)
     low, high = limits
     if low == 0 and high is not None:
         return _wilson(estimate, high, quantile)
     return _student(estimate, low, high, quantile)
 
 
-def interval_of_independent(value: float, stderr: float, documents: int) -> Interval | None:
+def interval_of_independent(
+    value: float | None, stderr: float | None, documents: int
+) -> Interval | None:
     """The interval of a mean of documents that are taken for independent, as lm-eval takes them.
 
     That scores are 0 or 1, and the mean a rate, shows in the standard error; of other scores the
     legal range is unknown.
     """
-    if documents < LEAST_CLUSTERS:
+    if value is None or stderr is None or documents < LEAST_CLUSTERS:
         return None
     rate = value * (1 - value)
     is_rate = 0 <= value <= 1 and math.isclose(stderr**2 * (documents - 1), rate, abs_tol=1e-9)
@@ -235,10 +225,10 @@ def interval_of_independent(value: float, stderr: float, documents: int) -> Inte
 
 
 @lru_cache(maxsize=4096)
-def _t(degrees: float, alpha: float) -> float:
+def _t(degrees: float) -> float:
     from scipy import special
 
-    return float(special.stdtrit(degrees, 1 - alpha / 2))
+    return float(special.stdtrit(degrees, 1 - ALPHA / 2))
 
 
 def _wilson(estimate: Estimate, high: float, quantile: float) -> Interval:

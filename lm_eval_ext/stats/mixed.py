@@ -25,8 +25,6 @@ def mixed_linear(
     outcomes: Sequence[float],
     predictors: Sequence[Sequence[float]],
     clusters: Sequence[str],
-    *,
-    alpha: float = 0.05,
 ) -> Coefficient | None:
     """The first predictor's effect on the mean, with a normal intercept per cluster (REML).
 
@@ -34,7 +32,6 @@ def mixed_linear(
         outcomes: n numbers.
         predictors: n rows of the same length; an intercept is added.
         clusters: n names.
-        alpha: The interval has the level 1 - alpha.
 
     Returns:
         None if it cannot be estimated, for instance where all outcomes are the same.
@@ -58,7 +55,7 @@ def mixed_linear(
         except (np.linalg.LinAlgError, ValueError):
             return None
         value, stderr, p = (float(one[1]) for one in (fit.params, fit.bse, fit.pvalues))
-        low, high = map(float, fit.conf_int(alpha)[1])
+        low, high = map(float, fit.conf_int()[1])
     if not (np.isfinite(value) and 0 < stderr < LARGEST):
         return None
     return Coefficient(value, stderr, low, high, p)

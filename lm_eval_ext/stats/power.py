@@ -6,8 +6,9 @@ same power.
 """
 
 import math
+from bisect import bisect_left
 
-from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
+from lm_eval_ext.stats.intervals import ALPHA, LEAST_CLUSTERS
 
 CERTAIN = 30.0
 """A noncentrality from which power is 1 but for rounding."""
@@ -16,19 +17,15 @@ MOST = 10**9
 """Clusters, beyond which no number is given."""
 
 
-def stated_variance(
-    rates: tuple[float, float], icc: float, per_cluster: float, correlation: float = 0.0
-) -> float:
+def stated_variance(rates: tuple[float, float], icc: float, per_cluster: float) -> float:
     """The variance of a cluster's mean difference of two systems with right and wrong answers.
 
     Args:
-        rates: The systems' shares of right answers.
+        rates: The systems' shares of right answers, which do not depend on each other.
         icc: Intra-cluster correlation of the differences; 0 if documents are independent.
         per_cluster: Documents in each cluster.
-        correlation: Between the two systems' verdicts on the same document.
     """
-    first, second = (rate * (1 - rate) for rate in rates)
-    document = first + second - 2 * correlation * math.sqrt(first * second)
+    document = math.fsum(rate * (1 - rate) for rate in rates)
     return document * (1 + (per_cluster - 1) * icc) / per_cluster
 
 
@@ -54,35 +51,14 @@ def power_of(clusters: int, difference: float, variance: float, alpha: float) ->
 
 
 def clusters_needed(
-    difference: float, variance: float, *, alpha: float = 0.05, power: float = 0.8
+    difference: float, variance: float, *, alpha: float = ALPHA, power: float = 0.8
 ) -> int | None:
     """The least number of clusters with which a difference is found with this power.
 
     It is at least as large as the number that intervals need, and None above a billion.
     """
-    few, many = LEAST_CLUSTERS - 1, LEAST_CLUSTERS
-    while power_of(many, difference, variance, alpha) < power:
-        few, many = many, many * 2
-        if many > MOST:
-            return None
-    while many - few > 1:
-        middle = (few + many) // 2
-        if power_of(middle, difference, variance, alpha) < power:
-            few = middle
-        else:
-            many = middle
-    return many
-
-
-def detectable(
-    clusters: int, variance: float, *, alpha: float = 0.05, power: float = 0.8
-) -> float | None:
-    """The least difference that so many clusters show with this power; None for fewer than six."""
-    from scipy import optimize
-
-    if clusters < LEAST_CLUSTERS:
-        return None
-    top = CERTAIN * math.sqrt(variance / clusters)
-    return float(
-        optimize.brentq(lambda one: power_of(clusters, one, variance, alpha) - power, 0, top)
-    )
+    found = bisect_left(
+        range(MOST), power, LEAST_CLUSTERS,
+        key=lambda clusters: power_of(clusters, difference, variance, alpha),
+    )  # fmt: skip
+    return found if found < MOST else None

@@ -8,14 +8,15 @@ rows become a figure, and a :class:`Question` which rows are asked about.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.stats.intervals import (
+    ALPHA,
     Estimate,
     interval,
     jackknife,
@@ -48,22 +49,26 @@ class Figure:
 
     value: float | None
     stderr: float | None = None
-    low: float | None = None
-    high: float | None = None
-    method: str | None = None
     documents: int = 0
     clusters: int = 0
     level: int = 0
+    low: float | None = None
+    high: float | None = None
+    method: str | None = None
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two systems and their difference, with the p-value that is adjusted for all pairs."""
+class Pair(Difference):
+    """The difference of two systems, with the p-value that is adjusted for all pairs."""
 
-    first: str
-    second: str
-    difference: Difference
-    p_holm: float | None
+    first: str = ""
+    second: str = ""
+    p_holm: float | None = None
+
+    @property
+    def differ(self) -> bool:
+        """Whether one is significantly better."""
+        return self.p_holm is not None and self.p_holm < ALPHA
 
 
 # Rows.
@@ -142,7 +147,7 @@ def _levels(rows: "DataFrame") -> tuple[int, "Series"]:
 # Figures.
 
 
-def figure(rows: "DataFrame", question: Question, *, alpha: float = 0.05) -> Figure:
+def figure(rows: "DataFrame", question: Question) -> Figure:
     """The figure of one run's rows of a task; ``question.by`` is left aside."""
     measure = question.measure
     rows = _asked(rows, question)
@@ -155,14 +160,13 @@ def figure(rows: "DataFrame", question: Question, *, alpha: float = 0.05) -> Fig
     if measure.statistic == "bootstrap":
         return _drawn(rows, measure, counted)
     value, estimate = _estimate(rows, measure)
-    found = interval(estimate, measure.limits, alpha=alpha)
-    low, high, method = (found.low, found.high, found.method) if found else (None, None, None)
-    return Figure(value, estimate.stderr if estimate else None, low, high, method, *counted)
+    found = interval(estimate, measure.limits)
+    own = vars(found) if found else {}
+    return Figure(value, estimate.stderr if estimate else None, *counted, **own)
 
 
 def _estimate(rows: "DataFrame", measure: Measure) -> tuple[float | None, Estimate | None]:
-    if measure.statistic in SUMS:
-        sums = SUMS[measure.statistic]
+    if sums := SUMS.get(measure.statistic):
         totals = sums.totals(rows, measure)
         found = jackknife(totals, sums.statistic, sizes(rows))
         (value,) = sums.statistic(sum(totals.values())[None]) if totals else (math.nan,)  # type: ignore[index]
@@ -182,8 +186,7 @@ def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
     import pandas as pd
 
     (column,) = measure.value
-    first = rows[~rows[DOCUMENT].duplicated()]
-    index = pd.Index(first[DOCUMENT])
+    first = rows[[DOCUMENT, CLUSTER, column]].drop_duplicates(DOCUMENT).set_index(DOCUMENT)
     if measure.weights:
         # A weight belongs to all rows of a document with its value of the facet.
         means = means_by_facet(rows, measure)
@@ -192,11 +195,10 @@ def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
             [math.fsum(one) for one in zip(*parts, strict=True)], index=means.index
         )
     elif len(first) == len(rows):
-        of_document = pd.Series(first[column].to_numpy(), index)
+        of_document = first[column]
     else:
         of_document = rows.groupby(DOCUMENT, sort=False)[column].mean()
-    clusters = pd.Series(first[CLUSTER].to_numpy(), index)
-    return pd.DataFrame({measure.name: of_document, CLUSTER: clusters})
+    return pd.DataFrame({measure.name: of_document, CLUSTER: first[CLUSTER]})
 
 
 def of_documents(rows: "DataFrame", question: Question) -> "Series":
@@ -238,9 +240,9 @@ def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -
         figures = np.sum([weight * drawn(name).mean(axis=1) for name, weight in weights], axis=0)
     figures = figures[~np.isnan(figures)]
     if len(figures) < 2 or len(means) < 2:  # noqa: PLR2004
-        return Figure(None, None, None, None, None, *counted)
+        return Figure(None, None, *counted)
     middle, low, high = (float(np.quantile(figures, share)) for share in (0.5, 0.025, 0.975))
-    return Figure(middle, float(figures.std(ddof=1)), low, high, "own", *counted)
+    return Figure(middle, float(figures.std(ddof=1)), *counted, low, high, "own")
 
 
 _SEEDS = {"random": 0, "concept": 1, "same_labels": 2}
@@ -250,12 +252,7 @@ _SEEDS = {"random": 0, "concept": 1, "same_labels": 2}
 
 
 def pairs(
-    systems: "Mapping[str, DataFrame]",
-    question: Question,
-    *,
-    alpha: float = 0.05,
-    seed: int = 0,
-    intervals: bool = True,
+    systems: "Mapping[str, DataFrame]", question: Question, *, intervals: bool = True
 ) -> list[Pair]:
     """Compares every two systems on the documents that all of them have a value for.
 
@@ -263,33 +260,41 @@ def pairs(
     systems, errors and ``intervals`` take most of the time.
     """
     measure = question.measure
+    limits = difference_limits(measure.limits) if intervals else None
     asked = shared_documents(systems, question)
     if not any(map(len, asked.values())) or measure.statistic == "bootstrap":
         return []
-    limits = difference_limits(measure.limits) if intervals else None
-    options: Any = {"limits": limits, "alpha": alpha, "seed": seed}
     first = next(iter(asked.values())).drop_duplicates(DOCUMENT).set_index(DOCUMENT)[CLUSTER]
-    clusters, both = first.tolist(), list(combinations(asked, 2))
-    if measure.statistic in SUMS:
-        sums = SUMS[measure.statistic]
+    clusters = first.tolist()
+    compared: Callable[[str, str], Difference]
+    if sums := SUMS.get(measure.statistic):
         totals = {name: sums.totals(rows, measure) for name, rows in asked.items()}
-        found = [
-            paired_statistic(totals[one], totals[two], sums.statistic, clusters, **options)
-            for one, two in both
-        ]
+
+        def compared(first: str, second: str) -> Difference:
+            both = totals[first], totals[second]
+            return paired_statistic(*both, sums.statistic, clusters, limits)
+
     else:
         values = {
-            name: document_values(rows, measure).loc[first.index, measure.name].to_numpy()
+            name: document_values(rows, measure).loc[first.index, measure.name].tolist()
             for name, rows in asked.items()
         }
-        found = [
-            paired_difference(values[one], values[two], clusters, **options) for one, two in both
+
+        def compared(first: str, second: str) -> Difference:
+            return paired_difference(values[first], values[second], clusters, limits)
+
+    return adjusted(
+        [
+            Pair(**vars(compared(one, two)), first=one, second=two)
+            for one, two in combinations(asked, 2)
         ]
+    )
+
+
+def adjusted(found: Sequence[Pair]) -> list[Pair]:
+    """With p-values for all of these pairs."""
     known = iter(holm([one.p for one in found if one.p is not None]))
-    return [
-        Pair(one, two, difference, None if difference.p is None else next(known))
-        for (one, two), difference in zip(both, found, strict=True)
-    ]
+    return [one if one.p is None else replace(one, p_holm=next(known)) for one in found]
 
 
 def shared_documents(
@@ -303,21 +308,18 @@ def shared_documents(
 
 
 def best(
-    values: Mapping[str, float | None], found: Sequence[Pair], measure: Measure, alpha: float = 0.05
+    values: Mapping[str, float | None], found: Sequence[Pair], measure: Measure
 ) -> frozenset[str]:
     """The systems that no other one beats significantly: what is bold, shaded or marked.
 
     None of fewer than two systems, without tests, or at the worst legal value.
     """
-    if len(values) < 2 or all(one.p_holm is None for one in found):  # noqa: PLR2004
+    if all(one.p_holm is None for one in found):
         return frozenset()
     sign = -1 if measure.lower_is_better else 1
-    low, high = measure.limits
-    worst = high if measure.lower_is_better else low
+    worst = measure.limits[measure.lower_is_better]
     beaten = {
-        one.second if sign * one.difference.value > 0 else one.first
-        for one in found
-        if one.p_holm is not None and one.p_holm < alpha
+        one.second if sign * (one.value or 0) > 0 else one.first for one in found if one.differ
     }
     return frozenset(
         name

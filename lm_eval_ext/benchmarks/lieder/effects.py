@@ -118,9 +118,7 @@ Runs: TypeAlias = "Mapping[str, Mapping[str, DataFrame]]"
 """By model, then by task: the long table of scores."""
 
 
-def analyse(
-    effect: Effect, runs: Runs, *, family: str, metric: str, alpha: float = 0.05, seed: int = 0
-) -> list[Finding]:
+def analyse(effect: Effect, runs: Runs, *, family: str, metric: str) -> list[Finding]:
     """Tests an effect for each model by the sign-flip test, then for all together in three ways.
 
     Args:
@@ -128,8 +126,6 @@ def analyse(
         runs: Of models that have all of the effect's tasks.
         family: A sentence family, or ``ALL``.
         metric: ``direct`` or ``relative``.
-        alpha: Intervals have the level 1 - alpha.
-        seed: Of the sign-flip test, where it draws.
 
     Raises:
         OptionError: If no sample has the family, or statsmodels is not installed.
@@ -142,8 +138,8 @@ def analyse(
     alone = [own for _, own in pairs.groupby("model", sort=False)]
     flipped = [*alone, pairs] if len(alone) > 1 else alone
     return [
-        *(_sign_flip(effect, some, alpha, seed) for some in flipped),
-        _mixed(effect, pairs, alpha),
+        *(_sign_flip(effect, some) for some in flipped),
+        _mixed(effect, pairs),
     ]
 
 
@@ -170,18 +166,16 @@ def _pairs(
 _Numbers: TypeAlias = tuple[float | None, float | None, float | None, float | None]
 
 
-def _sign_flip(effect: Effect, pairs: "DataFrame", alpha: float, seed: int) -> Finding:
+def _sign_flip(effect: Effect, pairs: "DataFrame") -> Finding:
     found = paired_difference(
         *(list(pairs[column]) for column in ("first", "second", "cluster")),
         limits=DIFFERENCE,
-        alpha=alpha,
-        seed=seed,
     )
     numbers = (found.value, found.low, found.high, found.p)
     return _finding(effect, found.test or "sign-flip", numbers, pairs)
 
 
-def _mixed(effect: Effect, pairs: "DataFrame", alpha: float) -> Finding:
+def _mixed(effect: Effect, pairs: "DataFrame") -> Finding:
     """Condition and kind of comparison are predictors, the first kind being the baseline."""
     _, *kinds = effect.pairs
     rows = [
@@ -189,7 +183,7 @@ def _mixed(effect: Effect, pairs: "DataFrame", alpha: float) -> Finding:
         for first, second, kind, item in pairs[["first", "second", "kind", "cluster"]].to_numpy()
         for condition, score in ((1.0, first), (0.0, second))
     ]
-    found = mixed_linear(*zip(*rows, strict=True), alpha=alpha)
+    found = mixed_linear(*zip(*rows, strict=True))
     numbers = (found.value, found.low, found.high, found.p) if found else (None,) * 4
     return _finding(effect, "linear mixed", numbers, pairs)
 
