@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TypeAlias
 
-from lm_eval_ext.stats.statistics import number
+from lm_eval_ext.stats.statistics import NONE, number
 from lm_eval_ext.text import broken
 
 if TYPE_CHECKING:
@@ -20,14 +20,15 @@ BEST, LOWER = "*", " ↓"
 WIDTH = 80
 """Columns of the text, or more where the terminal has more."""
 
-_NAME, _SHORT, _FEW = 24, 14, 4
-"""Characters after which a name is broken, and where there are more than a few columns."""
+_LONG, _NAME, _SHORT = 48, 24, 14
+"""Characters after which names are broken, by the number of columns."""
 
 
 def value(found: float | None, unit: str, *, best: bool = False) -> str:
     """A number with its unit and mark; marks are a column of their own."""
-    percent = " %" if unit == "percent" and found is not None else ""
-    return number(found, unit) + percent + (BEST if best else " ")
+    shown = number(found, unit)
+    percent = " %" * (unit == "percent" and shown != NONE)
+    return shown + percent + (BEST if best else " ")
 
 
 def interval(low: float | None, high: float | None, unit: str, *, signed: bool = False) -> str:
@@ -73,7 +74,8 @@ def _grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     lines = [list(row) for row in rows]
-    most = _SHORT if len(columns) > _FEW else _NAME
+    most = _SHORT if len(columns) > 4 else _NAME  # noqa: PLR2004
+    name = _NAME if len(columns) > 3 else _LONG  # noqa: PLR2004
     for place, column in enumerate(columns):
         right = place > 0 and all(line[place][:1] in "+-[<0123456789N" for line in lines)
         table.add_column(
@@ -81,7 +83,7 @@ def _grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
             no_wrap=right,
         )  # fmt: skip
     for line in lines:
-        table.add_row(broken(line[0], _NAME), *line[1:])
+        table.add_row(broken(line[0], name), *line[1:])
     return table
 
 

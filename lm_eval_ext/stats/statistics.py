@@ -186,7 +186,8 @@ def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
     import pandas as pd
 
     (column,) = measure.value
-    first = rows[[DOCUMENT, CLUSTER, column]].drop_duplicates(DOCUMENT).set_index(DOCUMENT)
+    first = rows[~rows[DOCUMENT].duplicated()]
+    index = pd.Index(first[DOCUMENT])
     if measure.weights:
         # A weight belongs to all rows of a document with its value of the facet.
         means = means_by_facet(rows, measure)
@@ -195,10 +196,11 @@ def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
             [math.fsum(one) for one in zip(*parts, strict=True)], index=means.index
         )
     elif len(first) == len(rows):
-        of_document = first[column]
+        of_document = pd.Series(first[column].to_numpy(), index)
     else:
         of_document = rows.groupby(DOCUMENT, sort=False)[column].mean()
-    return pd.DataFrame({measure.name: of_document, CLUSTER: first[CLUSTER]})
+    clusters = pd.Series(first[CLUSTER].to_numpy(), index)
+    return pd.DataFrame({measure.name: of_document, CLUSTER: clusters})
 
 
 def of_documents(rows: "DataFrame", question: Question) -> "Series":

@@ -11,7 +11,7 @@ from lm_eval.api.model import LM
 from support import legal, logged
 
 from lm_eval_ext.compare.command import run
-from lm_eval_ext.compare.comparison import Settings
+from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.files import ResultsFile, find
 
 
@@ -43,6 +43,9 @@ class Guesser(LM):
         return str(gold[request.idx] if isinstance(gold, list) else gold)
 
 
+HEADLINES = Asked()
+
+
 def make(
     folder: Path,
     tasks: Sequence[str],
@@ -67,12 +70,20 @@ def make(
     return folder
 
 
-def compared(*paths: Path, settings: Settings | None = None, **options: Any) -> dict[str, Any]:
-    text, refused = run(paths, settings or Settings(), format_="json", **options)
+def compared(*paths: Path, asked: Asked = HEADLINES, **options: Any) -> dict[str, Any]:
+    """Figures and pairs, each with what its table is about."""
+    text, refused = run(paths, asked, format_="json", **options)
     assert not refused
-    content: dict[str, Any] = json.loads(text)
-    legal.check_pairs(content["pairs"])
-    return content
+    tables = json.loads(text)["tables"]
+    figures = [
+        {**one, **found, "system": name, "best": name in one["best"],
+         "group": one["groups"].get(name, "")}
+        for one in tables
+        for name, found in one["figures"].items()
+    ]  # fmt: skip
+    pairs = [{**one, **pair} for one in tables for pair in one["pairs"]]
+    legal.check_pairs(pairs)
+    return {"figures": figures, "pairs": pairs}
 
 
 def results_in(folder: Path) -> ResultsFile:

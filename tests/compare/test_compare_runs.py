@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 from made_runs import compared, make, results_in
 
+from lm_eval_ext.cards import card_of
 from lm_eval_ext.compare.command import leaderboard, run
-from lm_eval_ext.compare.comparison import Report, Settings
+from lm_eval_ext.compare.comparison import Report, Table
 from lm_eval_ext.compare.output import rendered
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.leaderboard.site import build
+from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.overview import overview
 from lm_eval_ext.results.table import rows
+from lm_eval_ext.stats.statistics import Figure
 
 
 def test_values_are_those_of_the_results_files(runs: Path) -> None:
@@ -24,10 +28,12 @@ def test_values_are_those_of_the_results_files(runs: Path) -> None:
     by_model = {name: results_in(runs / name) for name in ("good", "poor", "same")}
     checked = 0
     for task in by_model["good"].tasks:
-        settings = Settings(tuple(by_model["good"].scores(task)))
-        for row in compared(runs, tasks=task, settings=settings)["figures"]:
-            metrics = [m for m in by_model["good"].scores(task) if row["title"] == title(task, m)]
-            score = by_model[row["system"]].scores(task)[metrics[0]]
+        metrics = by_model["good"].scores(task)
+        card = card_of(task)
+        assert card
+        titles = {card.title_of(metric): metric for metric in metrics}
+        for row in compared(runs, tasks=task, asked=Asked(tuple(metrics)))["figures"]:
+            score = by_model[row["system"]].scores(task)[titles[row["title"]]]
             assert (row["value"], row["low"], row["high"]) == pytest.approx(
                 (score.value, score.low, score.high), rel=1e-9
             ), row
@@ -35,19 +41,11 @@ def test_values_are_those_of_the_results_files(runs: Path) -> None:
     assert checked > 100
 
 
-def title(task: str, metric: str) -> str:
-    from lm_eval_ext.cards import card_of
-
-    card = card_of(task)
-    assert card
-    return card.title_of(metric)
-
-
 def test_a_model_against_itself_finds_nothing(runs: Path) -> None:
     content = compared(runs / "good", runs / "good", tasks="*")
     tested = [row for row in content["pairs"] if row["p"] is not None]
     assert len(tested) == 7
-    assert all(row["difference"] == 0 and row["p"] == row["p_holm"] == 1 for row in tested)
+    assert all(row["value"] == 0 and row["p"] == row["p_holm"] == 1 for row in tested)
     assert {row["test"] for row in tested} == {"mcnemar", "sign-flip", "swap"}
     assert {row["group"] for row in content["figures"]} == {"a"}
 
@@ -69,25 +67,34 @@ def test_unlike_models_have_other_letters_and_like_ones_share_one(runs: Path) ->
     assert row["p"] == pytest.approx(mcnemar(table, exact=True).pvalue, rel=1e-9)
 
 
-def test_bold_is_one_rule_everywhere(runs: Path) -> None:
-    """Text, JSON, LaTeX, the overview: the same systems, and none at 0 of a share."""
+def test_bold_is_one_rule_everywhere(runs: Path, tmp_path: Path) -> None:
+    """Text, JSON, both LaTeX tables, the page and its export: the same systems."""
     found = overview(read_models([runs]))
-    for task, own in found.groupby("task"):
-        best = set(own["model"][own["best"]])
-        content = compared(runs, tasks=str(task))
-        assert {row["system"] for row in content["figures"] if row["best"]} == best
-        latex, _ = run([runs], Settings(), tasks=str(task), format_="latex")
+    best = {task: set(own["model"][own["best"]]) for task, own in found.groupby("task")}
+    for task, expected in best.items():
+        content = compared(runs, tasks=task)
+        assert {row["system"] for row in content["figures"] if row["best"]} == expected
+        latex, _ = run([runs], Asked(), tasks=task, format_="latex")
         bold = {line.split(" & ")[0] for line in latex.splitlines() if "textbf" in line}
-        assert bold == best, task
-    for latex in (run([runs], Settings(), format_="latex")[0], leaderboard([runs])):
+        assert bold == expected, task
+    leaderboard([runs], tmp_path / "models.tex")
+    for latex in (run([runs], Asked(), format_="latex")[0], (tmp_path / "models.tex").read_text()):
         assert latex.count(r"\textbf{") == found["best"].sum() > 5
-    text, _ = run([runs], Settings())
+    text, _ = run([runs], Asked())
     assert sum(line.count("* ") for line in text.splitlines()[:9]) == found["best"].sum()
+    page = build([runs], tmp_path / "page", samples=0)
+    exported = csv.DictReader((page.parent / "leaderboard.csv").open())
+    of_page: dict[str, set[str]] = {}
+    for row in exported:
+        of_page.setdefault(row["task"], set()).update([row["model"]] * (row["best"] == "True"))
+    assert {task: of_page[task] for task in best} == best
+    (shown,) = re.findall('<section id="overview".*?</section>', page.read_text(), re.DOTALL)
+    assert len(re.findall('<td[^>]*class="top"', shown)) == found["best"].sum()
 
 
 def test_two_models_and_five_benchmarks_are_one_table(runs: Path, tmp_path: Path) -> None:
-    """Each benchmark's representative task; a trial shows how many documents of all."""
-    text, _ = run([runs / "good", runs / "poor"], Settings())
+    """Each benchmark's representative task, on one line; a trial says how many documents of all."""
+    text, _ = run([runs / "good", runs / "poor"], Asked())
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80 and len(lines) < 20
     tasks = [line.split()[0] for line in lines[2:7]]
@@ -96,22 +103,8 @@ def test_two_models_and_five_benchmarks_are_one_table(runs: Path, tmp_path: Path
     ]  # fmt: skip
     assert [line.split()[-1] for line in lines[2:7]] == ["500", "36", "24", "48", "192"]
     short = make(tmp_path / "short", ["lieder_mini", "cogs_mini_gen"], seed=9, limit=21, name="s")
-    text, _ = run([short, runs / "poor"], Settings())
+    text, _ = run([short, runs / "poor"], Asked())
     assert [line.split()[-1] for line in text.splitlines()[2:4]] == ["21/500", "21/48"]
-
-
-def test_a_trial_never_hides_a_whole_run(tmp_path: Path) -> None:
-    for limit in (None, 21):
-        make(tmp_path / "a", ["lieder_mini"], seed=1, name="a", limit=limit)
-    make(tmp_path / "b", ["lieder_mini"], seed=2, name="b")
-    assert {row["documents"] for row in compared(tmp_path)["pairs"]} == {48}
-
-
-def test_ties_at_zero_are_not_bold(tmp_path: Path) -> None:
-    for seed in (1, 2):
-        make(tmp_path / str(seed), ["cogs_mini_id"], seed=seed, skill=-1.0, name=f"m{seed}")
-    latex, _ = run([tmp_path], Settings(), format_="latex")
-    assert "0.000" in latex and "textbf" not in latex
 
 
 FOREIGN = """\
@@ -145,13 +138,13 @@ def test_a_task_that_is_not_ours(tmp_path: Path) -> None:
     for seed, skill in ((1, 0.9), (2, 0.3)):
         folder = tmp_path / "runs" / str(seed)
         make(folder, ["foreign_sums"], seed=seed, skill=skill, include=[str(tmp_path)])
-    both = Settings(("exact_match,plain", "exact_match,words"))
-    plain, words = compared(tmp_path / "runs", settings=both)["pairs"]
+    both = Asked(("exact_match,plain", "exact_match,words"))
+    plain, words = compared(tmp_path / "runs", asked=both)["pairs"]
     assert (plain["documents"], plain["clusters"], plain["cluster"]) == (45, 45, "document")
     assert plain["test"] == "mcnemar" and plain["p"] < 0.01
-    assert words["difference"] == 0
+    assert words["value"] == 0
     with pytest.raises(OptionError, match="no facet family: only tasks of ours"):
-        run([tmp_path / "runs"], Settings(by="family"))
+        run([tmp_path / "runs"], Asked(by="family"))
 
 
 def test_holm_adjusts_over_all_pairs_of_a_question(runs: Path) -> None:
@@ -177,24 +170,20 @@ def test_documents_that_one_run_lacks_do_not_count(runs: Path, tmp_path: Path) -
 
 
 def test_parts_are_those_of_show(runs: Path) -> None:
-    by_form = compared(runs, tasks="magnifico_mini", settings=Settings(by="form"))["figures"]
+    by_form = compared(runs, tasks="magnifico_mini", asked=Asked(by="form"))["figures"]
     assert {row["part"] for row in by_form} == {"plausible", "foreign", "adversarial"}
-    only = Settings(where=("form=foreign",))
-    foreign = compared(runs, tasks="magnifico_mini", settings=only)["figures"]
+    only = Asked(where=("form=foreign",))
+    foreign = compared(runs, tasks="magnifico_mini", asked=only)["figures"]
     values = {row["system"]: row["value"] for row in foreign}
     assert values == {r["system"]: r["value"] for r in by_form if r["part"] == "foreign"}
     scores = results_in(runs / "poor").scores("magnifico_mini")
     assert values["poor"] == scores["relative_performance/foreign"].value
-    accuracy = Settings(value="accuracy")
-    (row, *_) = compared(runs / "good", runs / "poor", tasks="conceptual_mini",
-                         settings=accuracy)["figures"]  # fmt: skip
-    assert row["value"] == results_in(runs / row["system"]).scores("conceptual_mini")[
-        "gain/accuracy"].value  # fmt: skip
-
-
-def test_a_facet_of_some_tasks_leaves_the_others_aside(runs: Path) -> None:
-    content = compared(runs, settings=Settings(by="family"))
-    assert {row["task"] for row in content["figures"]} == {"lieder_mini"}
+    accuracy = compared(runs, tasks="conceptual_mini", asked=Asked(value="accuracy"))["figures"]
+    for row in accuracy:
+        scores = results_in(runs / row["system"]).scores("conceptual_mini")
+        assert row["value"] == scores["gain/accuracy"].value
+    every = compared(runs, asked=Asked(by="family"))["figures"]
+    assert {row["task"] for row in every} == {"lieder_mini"}, "the others have no such facet"
 
 
 def test_what_is_no_mean_is_swapped_and_the_papers_bootstrap_is_not_tested(runs: Path) -> None:
@@ -202,93 +191,83 @@ def test_what_is_no_mean_is_swapped_and_the_papers_bootstrap_is_not_tested(runs:
         ("magnifico_mini", "relative_performance"), ("diner_mini_name", "micro_f1"),
         ("conceptual_mini", "relative_error_change"),
     ):  # fmt: skip
-        settings = Settings((metric,))
-        found = compared(runs / "good", runs / "poor", tasks=task, settings=settings)
+        found = compared(runs / "good", runs / "poor", tasks=task, asked=Asked((metric,)))
         assert {row["test"] for row in found["pairs"]} == {"swap"}
-    drawn = Settings(("gain_100x200",))
-    found = compared(runs, tasks="conceptual_mini", settings=drawn)
+    found = compared(runs, tasks="conceptual_mini", asked=Asked(("gain_100x200",)))
     assert found["pairs"] == [] and not any(row["best"] for row in found["figures"])
     assert found["figures"][0]["note"].startswith("no test: the paper draws documents")
 
 
 def test_units_are_declared_not_guessed() -> None:
     """A relative performance below 1 keeps its unit, beside a large one."""
-    same = {
-        "task": "t", "model": "", "title": "Relative performance", "part": "", "metric": "r",
-        "unit": "percent", "lower_is_better": False, "documents": 4, "total": 20, "clusters": 4,
-        "cluster": "database", "note": "", "low": None, "high": None, "best": False, "group": "",
-    }  # fmt: skip
-    figures = [{**same, "system": name, "value": v} for name, v in (("a", 53.4), ("b", 0.8))]
-    report = Report(Settings(), ["a", "b"], figures)
-    assert {"53.4 %", "0.8 %"} <= set(re.findall(r"[0-9.]+ %", rendered(report, "text")))
-    assert "0.800" not in rendered(report, "text") and "4/20 documents" in rendered(report, "text")
+    figures = {"a": Figure(53.4), "b": Figure(0.8)}
+    about = ("t", "", "Relative performance", "", "r", "percent", False, 4, 20, 4, "database")
+    report = Report(["a", "b"], [Table(*about, figures, [], [], {}, {}, "")])
+    text = rendered(report, "text")
+    assert {"53.4 %", "0.8 %"} <= set(re.findall(r"[0-9.]+ %", text))
+    assert "0.800" not in text and "4/20 documents" in text
     assert r"b & 0.8\,\% \\" in rendered(report, "latex")
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [({"tasks": "arc"}, "no task arc .* lieder_mini"), ({"format_": "xml"}, "text, markdown"),
-     ({"between": "lieder_mini"}, "two tasks"), ({"between": "a,b"}, "no model has results"),
-     ({"settings": Settings(("accuracy",)), "tasks": "lieder_mini"}, "no metric accuracy"),
-     ({"settings": Settings(by="kin")}, "has no facet kin"),
-     ({"settings": Settings(where=("family",))}, "write FACET=VALUE"),
-     ({"settings": Settings(alpha=1.5)}, "between 0 and 1"),
-     ({"seeds": True}, 'no two names differ only in "seed N" at the end: good, poor, same')],
+    ("asked", "options", "said"),
+    [(Asked(), {"tasks": "arc"}, "no task arc .* lieder_mini"),
+     (Asked(), {"format_": "xml"}, "text, markdown"),
+     (Asked(), {"between": "lieder_mini"}, "two tasks"),
+     (Asked(), {"between": "a,b"}, "no model has results"),
+     (Asked(), {"seeds": True}, 'no two names differ only in "seed N" at the end: good, poor'),
+     (Asked(("accuracy",)), {"tasks": "lieder_mini"}, "no metric accuracy"),
+     (Asked(by="kin"), {}, "has no facet kin"),
+     (Asked(where=("family",)), {}, "write FACET=VALUE")],
 )  # fmt: skip
-def test_wrong_options_say_what_is_valid(runs: Path, options: dict[str, Any], said: str) -> None:
+def test_wrong_options_say_what_is_valid(
+    runs: Path, asked: Asked, options: dict[str, Any], said: str
+) -> None:
     with pytest.raises(OptionError, match=said):
-        run([runs], **{"settings": Settings(), **options})
+        run([runs], asked, **options)
 
 
 def test_csv_and_json_agree_and_keep_all_digits(runs: Path) -> None:
-    settings = Settings(by="requirement")
-    text, _ = run([runs], settings, tasks="lieder_mini", format_="csv")
+    asked = Asked(by="requirement")
+    text, _ = run([runs], asked, tasks="lieder_mini", format_="csv")
     found = list(csv.DictReader(io.StringIO(text)))
-    pairs = compared(runs, tasks="lieder_mini", settings=settings)["pairs"]
+    pairs = compared(runs, tasks="lieder_mini", asked=asked)["pairs"]
     assert len(found) == len(pairs) == 15
     for row, pair in zip(found, pairs, strict=True):
-        assert float(row["difference"]) == pair["difference"]
+        assert float(row["value"]) == pair["value"]
         assert (row["first"], row["part"]) == (pair["first"], pair["part"])
 
 
 def test_a_hostile_name_stays_text(changed: Callable[..., Path], runs: Path) -> None:
     name = "=cmd|x](y) <script>\x1b[31m"
-
-    def rename(content: dict[str, Any]) -> None:
-        content["model_name"] = name
-
-    folder = changed(rename)
-    for format_ in ("text", "markdown", "csv"):
-        text, _ = run([folder, runs / "poor"], Settings(), tasks="lieder_mini", format_=format_)
-        assert "\x1b" not in text
-        if format_ == "markdown":
-            assert "<script>" not in text.replace("\\<script\\>", "")
-            assert "\\|x\\]" in text
-        if format_ == "csv":
-            assert not any(
-                cell.startswith("=") for row in csv.reader(io.StringIO(text)) for cell in row
-            )
+    folder = changed(lambda content: content.update(model_name=name))
+    text, markdown, table = (
+        run([folder, runs / "poor"], Asked(), tasks="lieder_mini", format_=format_)[0]
+        for format_ in ("text", "markdown", "csv")
+    )
+    assert "\x1b" not in text + markdown + table
+    assert "<script>" not in markdown.replace("\\<script\\>", "") and "\\|x\\]" in markdown
+    cells = [cell for row in csv.reader(io.StringIO(table)) for cell in row]
+    assert not any(cell.startswith("=") for cell in cells)
 
 
 def test_two_tasks_of_the_same_models(runs: Path) -> None:
     found = compared(runs, between="cogs_mini_gen,cogs_mini_overestimation")
     by_model = {row["model"]: row for row in found["pairs"]}
     assert set(by_model) == {"good", "poor", "same", "all models"}
-    own = [row["difference"] for name, row in by_model.items() if name != "all models"]
-    assert by_model["all models"]["difference"] == pytest.approx(sum(own) / 3)
+    own = [row["value"] for name, row in by_model.items() if name != "all models"]
+    assert by_model["all models"]["value"] == pytest.approx(sum(own) / 3)
     assert not any(row["best"] or row["group"] for row in found["figures"])
     with pytest.raises(DataError, match="are not about the same items"):
-        run([runs], Settings(), between="conceptual_mini,lieder_mini")
+        run([runs], Asked(), between="conceptual_mini,lieder_mini")
 
 
-def test_mean_and_spread_by_seed(runs: Path, tmp_path: Path) -> None:
+def test_mean_and_spread_by_seed(tmp_path: Path) -> None:
     from statistics import fmean, stdev
-
-    import numpy as np
 
     for seed in (1, 2, 3):
         make(tmp_path / str(seed), ["lieder_mini"], seed=seed, name=f"tiny, seed {seed}")
-    text, _ = run([tmp_path], Settings(), seeds=True, format_="csv")
+    text, _ = run([tmp_path], Asked(), seeds=True, format_="csv")
     (row,) = csv.DictReader(io.StringIO(text))
     values = [
         results_in(tmp_path / str(n)).scores("lieder_mini")["direct"].value for n in (1, 2, 3)
@@ -296,8 +275,8 @@ def test_mean_and_spread_by_seed(runs: Path, tmp_path: Path) -> None:
     assert (row["condition"], row["seeds"]) == ("tiny", "3")
     assert float(row["mean"]) == pytest.approx(fmean(values))
     assert float(row["sd"]) == pytest.approx(stdev(values))
-    assert float(row["low"]) < np.mean(values) < float(row["high"])
-    shown, _ = run([tmp_path], Settings(by="family"), seeds=True)
+    assert float(row["low"]) < fmean(values) < float(row["high"])
+    shown, _ = run([tmp_path], Asked(by="family"), seeds=True)
     assert "plain negated" in shown and " sd " in shown
 
 

@@ -103,7 +103,7 @@ def test_replaying_the_group_and_reading_the_tables(
     shown = cli("show", str(done.output))
     assert shown.returncode == 0, shown.stderr
     assert "lieder_base: Accuracy" in shown.stdout, "the overview comes first"
-    every = cli("show", str(done.output), "--all").stdout
+    every = cli("show", str(done.output), "--tasks", "*").stdout
     assert every.count("48 of 48 documents") == 3
     assert "humans" in every
     asked = cli("show", str(done.output), "--tasks", "lieder_base", "--by", "comparison").stdout

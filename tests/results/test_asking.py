@@ -11,10 +11,10 @@ from support.results_files import rows as made_rows
 from support.results_files import write_run
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import asked, question_of
+from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.files import ResultsFile, find
-from lm_eval_ext.results.models import read_joined, read_models
+from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.overview import overview, representatives
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure, Question
@@ -60,7 +60,7 @@ def test_the_order_of_folders_does_not_decide(tmp_path: Path) -> None:
     run_of(new, "m", "2026-01-02T00-00-00", version="1.1", right=20, count=200)
     run_of(trial, "m", "2026-01-03T00-00-00", version="2.0", right=5, count=5, limit=5)
     for paths in permutations((old, new, trial)):
-        (model,) = read_joined(paths)
+        (model,) = read_models(paths, joined=True)
         assert model.runs["cogs_mini_gen"].scores("cogs_mini_gen")["exact_match"].value == 0.1
 
 
@@ -82,12 +82,10 @@ def a_run(tmp_path: Path) -> ResultsFile:
     return run
 
 
-def figures(
-    run: ResultsFile, *, metric: str = "", where: Any = (), by: str = "", value: str = ""
-) -> Any:
-    task = "cogs_mini_gen"
-    question = asked(question_of(run, task, metric), where, by, value, run.card(task))
-    return pd.DataFrame({**part, **vars(one)} for part, one in asked_figures(run, task, question))
+def figures(run: ResultsFile, **options: Any) -> Any:
+    ((_, question),) = Asked(**options).questions("cogs_mini_gen", run)
+    found = asked_figures(run, "cogs_mini_gen", question)
+    return pd.DataFrame({**part, **vars(one)} for part, one in found)
 
 
 def test_parts_by_a_facet(tmp_path: Path) -> None:
@@ -95,7 +93,7 @@ def test_parts_by_a_facet(tmp_path: Path) -> None:
     assert list(found["type"]) == ["a", "b"]
     assert list(found["value"]) == [0.5, 0.5]
     assert list(found["documents"]) == [10, 10]
-    only = figures(a_run(tmp_path), where=["type=b"])
+    only = figures(a_run(tmp_path), where=("type=b",))
     assert list(only["value"]) == [0.5]
 
 
@@ -103,10 +101,10 @@ def test_parts_by_a_facet(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"by": "tpye"}, "cogs has no facet tpye; it has type, kind, substitution"),
-        ({"where": ["type"]}, "--where type: write FACET=VALUE"),
-        ({"where": ["type=c"]}, "cogs_mini_gen: no type c; there is a, b"),
+        ({"where": ("type",)}, "--where type: write FACET=VALUE"),
+        ({"where": ("type=c",)}, "cogs_mini_gen: no type c; there is a, b"),
         ({"by": "substitution"}, "cogs_mini_gen: its samples have no substitution"),
-        ({"metric": "f1"}, "cogs_mini_gen has no metric f1; it has difference, equivalent"),
+        ({"metrics": ("f1",)}, "cogs_mini_gen has no metric f1; it has difference, equivalent"),
         ({"value": "length"}, "no values length; there are exact_match"),
     ],
 )
@@ -221,6 +219,18 @@ def test_the_headline_is_not_that_of_the_alphabetically_first_model(tmp_path: Pa
     found = overview(read_models([tmp_path]))
     assert list(found["metric"]) == ["exact_match"]
     assert list(found["model"]) == ["b"]
+
+
+def test_a_headline_about_a_part_is_tested_too(tmp_path: Path) -> None:
+    """Its value was looked for under the measure's name, and nothing was marked."""
+    facets = {"metric": "direct", "requirement": "existence", "family": "affirmative_negation"}
+    metric = "direct/affirmative_negation"
+    for model, right in (("a", 35), ("b", 5)):
+        made = [{**row, "facets": facets} for row in made_rows(40, right)]
+        write_run(tmp_path / model, model, "lieder_mini", made, metric=metric)
+    found = overview(read_models([tmp_path])).set_index("model")
+    assert set(found["metric"]) == {metric} and list(found["value"]) == [35 / 40, 5 / 40]
+    assert list(found["best"]) == [True, False] and found["tested"].all()
 
 
 def test_a_trial_does_not_take_the_documents_from_whole_runs(tmp_path: Path) -> None:

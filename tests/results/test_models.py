@@ -55,7 +55,7 @@ def test_what_lies_below_one_display_name_is_one_model(tmp_path: Path) -> None:
     assert sorted(model.runs) == ["one", "two"]
 
 
-def test_models_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_models_of_one_name_get_their_path(tmp_path: Path) -> None:
     one, two = a_run(tmp_path / "one").parent, a_run(tmp_path / "two").parent
     assert labels(one, two) == [f"org/model · {one}", f"org/model · {two}"]
     assert labels(one, one) == [f"org/model · {one}", f"org/model · {one} (2)"]

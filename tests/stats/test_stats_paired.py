@@ -1,8 +1,9 @@
-"""Paired differences: intervals that cover, tests against libraries and against all signs."""
+"""Paired differences and letters: against libraries, all signs, simulations, their definition."""
 
 import itertools
 import math
 from collections.abc import Sequence
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,32 +13,28 @@ from scipy import stats
 
 from lm_eval_ext.stats import paired
 from lm_eval_ext.stats.intervals import DIFFERENCE
-from lm_eval_ext.stats.paired import mcnemar, paired_difference, paired_statistic, swap_test
+from lm_eval_ext.stats.paired import (
+    holm,
+    letters,
+    mcnemar,
+    paired_difference,
+    paired_statistic,
+    swap_test,
+)
 
 LEVEL = 0.95
 
 
-def sign_flip(sums: Sequence[float], *, seed: int = 0) -> float:
+def sign_flip(sums: Sequence[float]) -> float:
     """Of the sums by cluster."""
     gaps = {f"{place:04}": np.array([one]) for place, one in enumerate(sums)}
     nothing = {name: np.zeros(1) for name in gaps}
-    p = swap_test(gaps, nothing, lambda total: total[:, 0], seed=seed)
+    p = swap_test(gaps, nothing, lambda total: total[:, 0])
     return 1.0 if p is None else p  # of a single cluster
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
     return sums[:, 0] / sums[:, 1]
-
-
-def totals_of(rows: Sequence[tuple[int, int]], size: float = 4.0) -> list[dict[str, np.ndarray]]:  # type: ignore[type-arg]
-    return [{str(c): np.array([row[i], size]) for c, row in enumerate(rows)} for i in (0, 1)]
-
-
-@pytest.fixture
-def interval_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No time for p-values that a test does not look at."""
-    monkeypatch.setattr(paired, "EXACT_UP_TO", 0)
-    monkeypatch.setattr(paired, "DRAWS", 1)
 
 
 def binomial_band(runs: int, rate: float) -> tuple[float, float]:
@@ -61,119 +58,84 @@ def simulated(
     return first, second, clusters
 
 
-@pytest.mark.usefixtures("interval_only")
-@pytest.mark.parametrize(
-    ("sizes", "shared"),
-    [([1] * 40, 0.0), ([3] * 16, 1.0), ([5] * 40, 2.0)],
-    ids=["each document alone", "LIEDER's design", "strongly clustered"],
-)
+def covered(sizes: Sequence[int], shared: float, *, alone: bool = False) -> float:
+    """The share of intervals that hold the true difference, without time for p-values."""
+    rng = np.random.default_rng(7)
+    runs, effect, held = 600, 0.4, 0
+    with patch.object(paired, "EXACT_UP_TO", 0), patch.object(paired, "DRAWS", 1):
+        for _ in range(runs):
+            first, second, clusters = simulated(rng, sizes, effect, shared=shared)
+            names = [str(place) for place in range(len(clusters))] if alone else clusters
+            found = paired_difference(first, second, names)
+            assert found.low is not None and found.high is not None
+            held += found.low <= effect <= found.high
+    return held / runs
+
+
+@pytest.mark.parametrize(("sizes", "shared"), [([1] * 40, 0.0), ([3] * 16, 1.0), ([5] * 40, 2.0)])
 @pytest.mark.slow
 def test_intervals_cover_at_the_nominal_rate(sizes: list[int], shared: float) -> None:
-    rng = np.random.default_rng(7)
-    runs, effect = 1000, 0.4
-    covered = 0
-    for _ in range(runs):
-        found = paired_difference(*simulated(rng, sizes, effect, shared=shared))
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= effect <= found.high
-    # A little more than the level: the page has the figures.
-    assert binomial_band(runs, LEVEL)[0] <= covered / runs <= 0.98
+    """A little more than the level: the page has the figures."""
+    assert binomial_band(600, LEVEL)[0] <= covered(sizes, shared) <= 0.985
 
 
-@pytest.mark.usefixtures("interval_only")
+@pytest.mark.slow
 def test_ignoring_clusters_would_not_cover() -> None:
     """The simulation can fail: the same data, taken for independent."""
-    rng = np.random.default_rng(7)
-    runs, effect = 500, 0.4
-    covered = 0
-    for _ in range(runs):
-        first, second, clusters = simulated(rng, [5] * 40, effect, shared=2.0)
-        found = paired_difference(first, second, [str(i) for i in range(len(clusters))])
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= effect <= found.high
-    assert covered / runs < binomial_band(runs, LEVEL)[0]
+    assert covered([5] * 40, 2.0, alone=True) < binomial_band(600, LEVEL)[0]
 
 
 @pytest.mark.parametrize("sizes", [[1] * 12, [4] * 10, [1, 2, 3, 4, 5, 6] * 2])
 def test_the_test_keeps_its_level_where_there_is_no_difference(sizes: list[int]) -> None:
+    """Where signs are all tried, p has few values, and the level is not reached but kept."""
     rng = np.random.default_rng(3)
     runs, level = 500, 0.1
-    # Where signs are all tried, p has few values, and the level is not reached but kept.
-    ps = []
-    for _ in range(runs):
-        first, second, clusters = simulated(rng, sizes, 0.0, shared=1.0)
-        ps.append(paired_difference(first, second, clusters).p)
-    rejected = sum(p is not None and p <= level for p in ps) / runs
+    ps = [
+        paired_difference(*simulated(rng, sizes, 0.0, shared=1.0), limits=None).p
+        for _ in range(runs)
+    ]
     low, high = binomial_band(runs, level)
-    assert low <= rejected <= high
-
-
-@given(st.integers(0, 60), st.integers(0, 60))
-def test_mcnemar_is_that_of_statsmodels(only_first: int, only_second: int) -> None:
-    from statsmodels.stats.contingency_tables import mcnemar as reference
-
-    expected = reference([[5, only_first], [only_second, 5]], exact=True).pvalue
-    assert mcnemar(only_first, only_second) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    assert low <= sum(p is not None and p <= level for p in ps) / runs <= high
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=60))
-def test_right_and_wrong_without_clusters_is_mcnemars(pairs: list[tuple[bool, bool]]) -> None:
-    found = paired_difference(
-        [float(a) for a, _ in pairs],
-        [float(b) for _, b in pairs],
-        [str(i) for i in range(len(pairs))],
-    )
+def test_right_and_wrong_without_clusters_is_statsmodels_mcnemar(
+    pairs: list[tuple[bool, bool]],
+) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar as reference
+
+    first, second = ([float(one) for one in own] for own in zip(*pairs, strict=True))
+    found = paired_difference(first, second, [str(i) for i in range(len(pairs))])
+    only = [sum(a > b for a, b in pairs), sum(b > a for a, b in pairs)]
+    expected = reference([[5, only[0]], [only[1], 5]], exact=True).pvalue
     assert found.test == "mcnemar"
-    assert found.p == mcnemar(
-        sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs)
-    )
+    assert found.p == mcnemar(*only) == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
-@given(st.lists(st.integers(-6, 6), min_size=1, max_size=9))
-def test_all_signs_are_tried(sums: list[int]) -> None:
+@given(st.lists(st.integers(-6, 6), min_size=1, max_size=9), st.randoms())
+def test_all_signs_are_tried(sums: list[int], random: "object") -> None:
+    """In whatever order the clusters come."""
     total = abs(sum(sums))
     signs = list(itertools.product((1, -1), repeat=len(sums)))
     as_far = sum(abs(sum(s * v for s, v in zip(row, sums, strict=True))) >= total for row in signs)
-    assert sign_flip([value / 7 for value in sums]) == pytest.approx(as_far / len(signs))
-
-
-@given(st.lists(st.floats(-1, 1), min_size=2, max_size=12), st.randoms())
-def test_the_order_of_clusters_changes_nothing(sums: list[float], random: "object") -> None:
-    shuffled = sums.copy()
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert sign_flip(shuffled) == sign_flip(sums)
+    sevenths = [value / 7 for value in sums]
+    assert sign_flip(sevenths) == pytest.approx(as_far / len(signs))
+    random.shuffle(sevenths)  # type: ignore[attr-defined]
+    assert sign_flip(sevenths) == pytest.approx(as_far / len(signs))
 
 
 def test_drawn_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(5)
-    sums = list(rng.normal(0.4, 1.0, size=14))
+    sums = list(np.random.default_rng(5).normal(0.4, 1.0, size=14))
     exact = sign_flip(sums)
     monkeypatch.setattr(paired, "EXACT_UP_TO", 0)
     drawn = sign_flip(sums)
     assert 0.01 < exact < 0.5, "a case in which something can go wrong"
-    assert abs(drawn - exact) < 4 * math.sqrt(exact * (1 - exact) / paired.DRAWS)
-    assert drawn == sign_flip(sums), "the same seed draws the same signs"
-    assert drawn != sign_flip(sums, seed=1)
-
-
-def test_many_clusters_are_drawn_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    sums = list(np.random.default_rng(5).normal(0.05, 1.0, size=400))
-    whole = sign_flip(sums)
+    assert 0 < abs(drawn - exact) < 4 * math.sqrt(exact * (1 - exact) / paired.DRAWS)
+    assert drawn == sign_flip(sums), "the same signs are drawn"
+    many = list(np.random.default_rng(5).normal(0.05, 1.0, size=400))
+    whole = sign_flip(many)
     monkeypatch.setattr(paired, "_CHUNK", 400 * 999)
-    assert sign_flip(sums) == whole
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from("abcd")), min_size=1, max_size=30))
-def test_a_system_against_itself_finds_nothing(rows: list[tuple[float, str]]) -> None:
-    scores = [score for score, _ in rows]
-    found = paired_difference(scores, scores, [cluster for _, cluster in rows])
-    assert found.value == 0
-    if len({cluster for _, cluster in rows}) > 1:
-        assert (found.p, found.low) == (1.0, None), "four clusters have no interval"
-    else:
-        assert found.p is None, "one cluster tells nothing about others"
+    assert sign_flip(many) == whole, "in pieces, too"
 
 
 @given(
@@ -184,24 +146,27 @@ def test_a_system_against_itself_finds_nothing(rows: list[tuple[float, str]]) ->
     )
 )
 def test_turning_the_systems_around_turns_the_sign(rows: list[tuple[float, float, str]]) -> None:
-    first, second, clusters = ([row[i] for row in rows] for i in range(3))
+    """And a system against itself finds nothing."""
+    first, second = ([row[i] for row in rows] for i in range(2))
+    clusters = [name for *_, name in rows]
     one, two = (
-        paired_difference(first, second, clusters),  # type: ignore[arg-type]
-        paired_difference(second, first, clusters),  # type: ignore[arg-type]
+        paired_difference(first, second, clusters),
+        paired_difference(second, first, clusters),
     )
-    assert one.value == -two.value
-    assert one.p == two.p
+    assert one.value is not None and two.value is not None
+    assert (one.value, one.p) == (-two.value, two.p)
     if one.low is not None:
         assert two.high is not None
         assert one.low == pytest.approx(-two.high)
+    same = paired_difference(first, first, clusters)
+    assert (same.value, same.p) == (0, 1.0 if len(set(clusters)) > 1 else None)
 
 
 def test_a_model_against_itself_has_a_width() -> None:
     """That 48 answers never differ does not show that no answer would."""
     clusters = [str(place // 3) for place in range(48)]
-    found = paired_difference([1.0] * 48, [1.0] * 48, clusters, limits=DIFFERENCE)
-    assert found.low is not None
-    assert found.high is not None
+    found = paired_difference([1.0] * 48, [1.0] * 48, clusters, DIFFERENCE)
+    assert found.low is not None and found.high is not None
     assert found.low == -found.high
     assert 0.02 < found.high < 0.1
     assert found.p == 1
@@ -225,59 +190,33 @@ def test_the_order_of_documents_changes_nothing() -> None:
         order = list(rng.permutation(60))
         shuffled = [[values[place] for place in order] for values in (one, two, clusters)]
         assert paired_difference(*shuffled) == found  # type: ignore[arg-type]
-        assert found.p is not None
-        assert 0 < found.p < 1
+        assert found.p is not None and 0 < found.p < 1
 
 
 @pytest.mark.parametrize("clusters", [2, 5, 6])
 def test_few_clusters_that_agree_are_no_proof(clusters: int) -> None:
     names = [str(place % clusters) for place in range(60)]
     p = paired_difference([1.0] * 60, [0.0] * 60, names).p
-    assert p is not None
     assert p == 2 ** (1 - clusters)
     assert (p < 0.05) is (clusters >= 6)
-
-
-def test_what_cannot_be_compared_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no documents"):
-        paired_difference([], [], [])
-    with pytest.raises(ValueError, match="not as many"):
-        paired_difference([1.0], [2.0], ["a", "b"])
-    one, two = {"a": np.ones(2)}, {"b": np.ones(2)}
-    with pytest.raises(ValueError, match="same clusters"):
-        paired_statistic(one, two, ratio, ["a"])
 
 
 def test_a_statistic_of_equal_systems_and_of_undefined_values() -> None:
     clusters = [str(place) for place in range(12)]
     totals = {name: np.array([int(name) % 3, 3.0]) for name in clusters}
-    same = paired_statistic(totals, totals, ratio, clusters, limits=DIFFERENCE)
+    same = paired_statistic(totals, totals, ratio, clusters, DIFFERENCE)
     assert (same.value, same.p, same.stderr) == (0.0, 1.0, 0.0)
-    assert same.low is not None
-    assert same.low < 0
-
-    def nowhere(sums: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-        return np.full(len(sums), np.nan)
-
-    undefined = paired_statistic(totals, totals, nowhere, clusters)
-    assert math.isnan(undefined.value)
-    assert (undefined.p, undefined.low, undefined.test) == (None, None, None)
+    assert same.low is not None and same.low < 0
+    undefined = paired_statistic(totals, totals, lambda sums: np.full(len(sums), np.nan), clusters)
+    assert set(vars(undefined).values()) == {None}
     one = paired_statistic({"a": np.ones(1)}, {"a": np.zeros(1)}, lambda s: s[:, 0], ["a"])
     assert (one.value, one.p) == (1.0, None)
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=9))
-def test_exchanging_systems_in_clusters_is_flipping_signs(rows: list[tuple[int, int]]) -> None:
-    """For a mean; and a handful of clusters cannot make a small p."""
-    found = paired_statistic(*totals_of(rows), ratio, [str(c) for c in range(len(rows))])
-    assert found.p == pytest.approx(sign_flip([a - b for a, b in rows]))
-    assert found.p is not None
-    assert found.p >= 2 ** (1 - len(rows))
-
-
 def test_a_mean_as_a_statistic_agrees_with_its_formula() -> None:
+    """And exchanging systems in clusters is flipping signs."""
     rng = np.random.default_rng(8)
-    rows = [(a, b, str(c)) for c in range(80) for a, b in rng.normal(size=(3, 2))]
+    rows = [(a, b, str(c)) for c in range(12) for a, b in rng.normal(size=(3, 2))]
     clusters = [c for *_, c in rows]
     formula = paired_difference([a for a, _, _ in rows], [b for _, b, _ in rows], clusters)
     totals = [
@@ -285,6 +224,53 @@ def test_a_mean_as_a_statistic_agrees_with_its_formula() -> None:
         for i in (0, 1)
     ]
     found = paired_statistic(*totals, ratio, clusters)
-    assert found.value == pytest.approx(formula.value)
-    assert found.stderr == pytest.approx(formula.stderr)
-    assert found.low == pytest.approx(formula.low, abs=0.02)
+    assert (found.value, found.stderr, found.p) == pytest.approx(
+        (formula.value, formula.stderr, formula.p)
+    )
+    assert found.low == pytest.approx(formula.low, abs=0.1)
+
+
+# Many comparisons.
+
+
+@given(st.lists(st.floats(0, 1), max_size=40))
+def test_holm_is_that_of_statsmodels(p_values: list[float]) -> None:
+    from statsmodels.stats.multitest import multipletests
+
+    with patch("gc.collect"):  # which it calls each time, for a third of a second among many tests
+        expected = multipletests(p_values, method="holm")[1] if p_values else []
+    assert holm(p_values) == pytest.approx(list(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("count", "different", "expected"),
+    [
+        (0, [], []),
+        (1, [], ["a"]),
+        (3, [], ["a", "a", "a"]),
+        (3, [(0, 1), (0, 2), (1, 2)], ["a", "b", "c"]),
+        # The best differs from the last two, the second from the last only.
+        (4, [(0, 2), (0, 3), (1, 3)], ["a", "ab", "bc", "c"]),
+    ],
+)
+def test_hand_made_displays(count: int, different: list[tuple[int, int]], expected: object) -> None:
+    assert letters(count, different) == expected
+
+
+@given(st.data())
+def test_two_share_a_letter_exactly_if_they_do_not_differ(data: st.DataObject) -> None:
+    count = data.draw(st.integers(2, 9))
+    pairs = list(itertools.combinations(range(count), 2))
+    different = data.draw(st.sets(st.sampled_from(pairs)))
+    marks = letters(count, different)
+    for pair in pairs:
+        assert bool(set(marks[pair[0]]) & set(marks[pair[1]])) == (pair not in different), pair
+    used = set("".join(marks))
+    members = {name: {i for i, mark in enumerate(marks) if name in mark} for name in used}
+    assert not any(members[a] <= members[b] for a in used for b in used if a != b), "one too many"
+
+
+def test_more_systems_than_letters() -> None:
+    marks = letters(30, list(itertools.combinations(range(30), 2)))
+    assert [marks[0], *marks[25:28]] == ["a", "z", "a1", "b1"]
+    assert len(set(marks)) == 30

@@ -61,7 +61,7 @@ def check_pairs(pairs: Iterable[Mapping[str, Any]]) -> int:
         if pair["low"] is not None:
             most = MOST.get(pair["unit"])
             limits = (None, None) if most is None else (-most, most)
-            check(pair["low"], pair["high"], pair["difference"], limits, str(pair))
+            check(pair["low"], pair["high"], pair["value"], limits, str(pair))
             count += 1
     return count
 

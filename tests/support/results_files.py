@@ -65,7 +65,10 @@ def write_run(
     with (folder / f"samples_{task}_{date}.jsonl").open("w", encoding="utf-8") as out:
         for number, row in enumerate(rows):
             # A row of scores for a task of ours, lm-eval's metric for others.
-            values = {**row.get("facets", {}), VALUES.get(metric, metric): row["score"]}
+            values = {
+                **row.get("facets", {}),
+                VALUES.get(metric.partition("/")[0], metric): row["score"],
+            }
             scored = (
                 {"metrics": ["rows"], "rows": [values]}
                 if card
