@@ -74,6 +74,7 @@ def paired_difference(
     first: Sequence[float],
     second: Sequence[float],
     clusters: Sequence[str],
+    *,
     limits: Limits | None = NO_LIMITS,
 ) -> Difference:
     """Compares the means of two systems on the same documents.
@@ -106,6 +107,7 @@ def paired_statistic(
     second: "Totals",
     statistic: "Statistic",
     clusters: Sequence[str],
+    *,
     limits: Limits | None = NO_LIMITS,
 ) -> Difference:
     """Compares two systems on a statistic of sums over clusters.

@@ -274,7 +274,7 @@ def pairs(
 
         def compared(first: str, second: str) -> Difference:
             both = totals[first], totals[second]
-            return paired_statistic(*both, sums.statistic, clusters, limits)
+            return paired_statistic(*both, sums.statistic, clusters, limits=limits)
 
     else:
         values = {
@@ -283,7 +283,7 @@ def pairs(
         }
 
         def compared(first: str, second: str) -> Difference:
-            return paired_difference(values[first], values[second], clusters, limits)
+            return paired_difference(values[first], values[second], clusters, limits=limits)
 
     return adjusted(
         [

@@ -165,7 +165,7 @@ def test_turning_the_systems_around_turns_the_sign(rows: list[tuple[float, float
 def test_a_model_against_itself_has_a_width() -> None:
     """That 48 answers never differ does not show that no answer would."""
     clusters = [str(place // 3) for place in range(48)]
-    found = paired_difference([1.0] * 48, [1.0] * 48, clusters, DIFFERENCE)
+    found = paired_difference([1.0] * 48, [1.0] * 48, clusters, limits=DIFFERENCE)
     assert found.low is not None and found.high is not None
     assert found.low == -found.high
     assert 0.02 < found.high < 0.1
@@ -204,7 +204,7 @@ def test_few_clusters_that_agree_are_no_proof(clusters: int) -> None:
 def test_a_statistic_of_equal_systems_and_of_undefined_values() -> None:
     clusters = [str(place) for place in range(12)]
     totals = {name: np.array([int(name) % 3, 3.0]) for name in clusters}
-    same = paired_statistic(totals, totals, ratio, clusters, DIFFERENCE)
+    same = paired_statistic(totals, totals, ratio, clusters, limits=DIFFERENCE)
     assert (same.value, same.p, same.stderr) == (0.0, 1.0, 0.0)
     assert same.low is not None and same.low < 0
     undefined = paired_statistic(totals, totals, lambda sums: np.full(len(sums), np.nan), clusters)
