@@ -11,7 +11,7 @@ from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.plots.drawing import listed, themed
 from lm_eval_ext.plots.figures import Declared, Figure, declared, figure_of, figures, frame_of
-from lm_eval_ext.results.ask import asked, question_of
+from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.models import Model, read_models
 
@@ -32,7 +32,7 @@ def test_values_are_answers_to_the_question(models: list[Model]) -> None:
     card = cards()["lieder"]
     for model in models:
         run = model.runs["lieder_mini"]
-        question = asked(question_of(run, "lieder_mini"), (), "requirement", "", card)
+        ((_, question),) = Asked(by="requirement").questions("lieder_mini", run)
         expected = pd.DataFrame(
             {**part, **vars(one)} for part, one in asked_figures(run, "lieder_mini", question)
         ).set_index("requirement")
