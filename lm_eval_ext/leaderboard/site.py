@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
@@ -14,7 +15,7 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.leaderboard.samples import Reader, Score, pack, scores_of
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.drawing import Size, draw
-from lm_eval_ext.plots.figures import figures
+from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.plots.theme import css
 from lm_eval_ext.results.about import About, about
 from lm_eval_ext.results.align import usual
@@ -37,7 +38,7 @@ SAMPLES = 300
 """Of each task, in the page."""
 
 _UNITS = {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}
-_SIZE = Size(width=13, font_size=12)
+_DESK, _PHONE = Size(width=13, font_size=12), Size(width=5, font_size=12)
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A benchmark's tab: figures as title, how to read it, caption and SVG; and tables."""
+    """A tab: tables, and figures as title, how to read it, caption, SVG for a desk, and a phone."""
 
     name: str
     title: str
     card: Card | None
-    figures: Sequence[tuple[str, str, str, str]]
+    figures: Sequence[tuple[str, ...]]
     tables: Sequence[Table]
 
 
@@ -343,12 +344,11 @@ def _column(run: ResultsFile, task: str, metric: str, *, benchmark: bool = False
 def _sections(
     models: Sequence[Model], tasks: Sequence[str], found: "DataFrame"
 ) -> Iterator[Section]:
-    drawn: dict[str, list[tuple[str, str, str, str]]] = {}
+    drawn: dict[str, list[tuple[str, ...]]] = {}
     try:
         # What is zero throughout says least.
         for one in sorted(figures(models), key=lambda one: not one.values["value"].any()):
-            svg = draw(one, "svg", theme="page", size=_SIZE, titled=False).decode()
-            about_it = (one.title, one.declared.reading, one.caption, svg)
+            about_it = (one.title, one.declared.reading, one.caption, *_drawn(one))
             drawn.setdefault(one.name.partition("-")[0], []).append(about_it)
     except OptionError as error:
         _log.warning("%s; the page has no figures", error)
@@ -367,6 +367,12 @@ def _sections(
         title = card.short_title if card else OTHERS
         if made:
             yield Section(name or "others", title, card, drawn.get(name, ()), made)
+
+
+def _drawn(one: Figure) -> Iterator[str]:
+    for size in (_DESK, _PHONE):
+        svg = draw(one, "svg", theme="page", size=size, titled=False).decode()
+        yield re.sub(r"(\.\d\d)\d{4,}", r"\1", svg)
 
 
 def _of_task(task: str, runs: Mapping[str, ResultsFile], found: "DataFrame") -> Table:

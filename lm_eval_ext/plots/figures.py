@@ -34,8 +34,11 @@ PUBLISHED = " (published)"
 _PLACES = ["task", "line", "metric", "part"]
 COLUMNS = ("model", "task", "line", "metric", "part", "value", "low", "high", "published")
 
-_LEAST_PANEL = 150
-"""Points of width."""
+_LEAST_PANEL, _PHONE = 150, 400
+"""Points of width: of a panel, and of a drawing whose key has one column."""
+
+_TALL = 30
+"""Lines of text, of a panel whose axis is above it, where a reader starts."""
 
 
 class Declared(BaseModel):
@@ -52,6 +55,7 @@ class Declared(BaseModel):
         where: As a question's.
         by: The facet that parts are of; "" for none.
         values: Of this facet, in their order; all if empty.
+        published: Labels of published values; all if empty.
         panels: What has a panel each.
         lines: What has a line each.
         colours: What has a colour and a shape each.
@@ -71,6 +75,7 @@ class Declared(BaseModel):
     where: dict[str, tuple[str, ...]] = {}
     by: str = ""
     values: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
     panels: Dimension = "part"
     lines: Dimension = "model"
     colours: Dimension | Literal[""] = ""
@@ -165,10 +170,13 @@ class Figure:
         columns = math.ceil(len(panels) / math.ceil(len(panels) / columns))
         colours = self.values[about.colours].nunique() if about.colours and not about.joined else 1
         each = int(width / columns - font)
-        # Vega reads dots and brackets in names of fields only: data may have any text.
-        layers = alt.layer(*self._layers(theme, font), data=self.values.assign(chance=self.chance))
         height = self.values[about.lines].nunique() * font * (0.8 + 0.9 * colours)
-        found: Any = layers.properties(width=each, height=round(height, 2))
+        # Vega reads dots and brackets in names of fields only: data may have any text.
+        data, drawn = (
+            self.values.assign(chance=self.chance),
+            self._layers(theme, width, height, font),
+        )
+        found: Any = alt.layer(*drawn, data=data).properties(width=each, height=round(height, 2))
         if panels != [""]:
             # What is compared stands on two lines.
             lines = "split(replace(datum.label, ' > ', '\\n> '), '\\n')"
@@ -177,7 +185,7 @@ class Figure:
             found = found.facet(facet=facet, columns=columns)
         return found.configure(**theme.config(font))  # type: ignore[no-any-return]
 
-    def _layers(self, theme: Theme, font: float) -> Iterator[Any]:
+    def _layers(self, theme: Theme, width: float, height: float, font: float) -> Iterator[Any]:
         import altair as alt
 
         about = self.declared
@@ -199,7 +207,9 @@ class Figure:
             names = list(dict.fromkeys(self.values[about.colours]))
             if not about.joined:
                 base = base.encode(yOffset=alt.YOffset(field, sort=names))
-            several = alt.Legend(title=None, orient="bottom", columns=3, labelLimit=240)
+            several = alt.Legend(
+                title=None, orient="top", columns=3 if width > _PHONE else 1, labelLimit=240
+            )
             legend = several if len(names) > 1 else None
             scale = alt.Scale(domain=names, range=list(theme.palette))
             colour = {"color": alt.Color(field, scale=scale, legend=legend)}
@@ -208,7 +218,8 @@ class Figure:
         bars = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=font / 6)
         yield bars.encode(x="low:Q", x2="high:Q")
         scale = alt.Scale(domain=list(self.ends))
-        x = alt.X("value:Q", title=self.axis, scale=scale, axis=alt.Axis(tickCount=5))
+        axis = alt.Axis(tickCount=5, orient="top" if height > _TALL * font else "bottom")
+        x = alt.X("value:Q", title=self.axis, scale=scale, axis=axis)
         tooltip = [name for name in COLUMNS if name != "published"]
         base = base.encode(x=x, tooltip=tooltip, **marks)
         same = {"size": font * 5, "opacity": 1}
@@ -318,10 +329,11 @@ def _published(
     for value in about.values or ("",):
         where = {**question.where, **({about.by: (value,)} if value else {})}
         for label, published in card.published(task, Question(question.measure, where)).items():
-            yield {
-                "model": label + PUBLISHED, "part": card.word(value), "value": published,
-                "published": True,
-            }  # fmt: skip
+            if label in about.published or not about.published:
+                yield {
+                    "model": label + PUBLISHED, "part": card.word(value), "value": published,
+                    "published": True,
+                }  # fmt: skip
 
 
 def _caption(

@@ -338,4 +338,5 @@ def number(value: float | None, unit: str = "share", *, signed: bool = False) ->
     if value is None or math.isnan(value):
         return NONE
     decimals = {"percent": 1, "count": 2}.get(unit, 3)
-    return f"{value:{'+' if signed else ''}.{decimals}f}"
+    shown = round(value, decimals) + 0.0  # no -0.0
+    return f"{shown:{'+' if signed else ''}.{decimals}f}"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lm_eval_ext.cards import cards
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
 
@@ -28,5 +29,5 @@ def _document(doc: Mapping[str, Any]) -> DocumentView:
     sentence = str(doc.get("sentence") or doc.get("input") or (doc.get("context") or [""])[0])
     whys = list(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False))
     parts = (Part("Why each example was shown", table=(("example", "why"), *whys)),) if whys else ()
-    kind = doc["type"].replace("_", " ")
+    kind = cards()["cogs"].word(doc["type"])
     return DocumentView(f"{sentence} ({kind})", "\n".join(map(str, forms)), parts)

@@ -71,15 +71,13 @@ function widget(table) {
 }
 function find() {
   const wanted = state.get("find") ?? "";
-  if ($("find")) $("find").hidden = tab() === "samples";
-  if ($("find") && $("find").value !== wanted) $("find").value = wanted;
+  const field = $("find");
+  if (field) { field.hidden = tab() === "samples"; if (field.value !== wanted) field.value = wanted; }
   for (const [table, one] of made) {
-    if (table.className !== "across" && one.column(0).search() !== wanted) one.column(0).search(wanted).draw();
+    if (!table.classList.contains("across") && one.column(0).search() !== wanted) one.column(0).search(wanted).draw();
   }
 }
-if ($("find")) {
-  $("find").addEventListener("input", () => { set({ find: $("find").value }); find(); });
-}
+$("find")?.addEventListener("input", () => { set({ find: $("find").value }); find(); });
 function pick() {
   for (const select of all("[data-pick]")) {
     const options = [...select.options].map((one) => one.value);
@@ -104,8 +102,8 @@ for (const table of tables) {
       const { task, metric } = { ...heads[place].dataset, ...row.cells[0].dataset };
       const model = row.dataset.model ?? heads[place].dataset.model;
       const anchor = td.querySelector(":scope > a");
-      if (!task || !place || model === undefined) return;
       td.dataset.label = [...heads[place].children].slice(0, 2).map((one) => one.textContent).join(" · ");
+      if (!task || !place || model === undefined) return;
       numbers.set([tab, task, metric, model].join("\n"), td);
       const one = tasks[places.get(task)];
       const score = one?.scores.find((each) => each.metrics.includes(metric));
@@ -113,7 +111,7 @@ for (const table of tables) {
       anchor.href = link("samples", { task, a: model, score: score.metrics[0], show: "wrong", sample: "first", from: `${tab} ${metric}` });
     });
   }
-  if (table.className === "matrix") table.parentElement.classList.add("cards");
+  if (table.querySelector("td > a:not([href])")) table.parentElement.after(make("p", "A number without a link has no samples in this page: they were not logged, or their metric is not among the task's first 16.", { class: "legend" }));
 }
 // The number that a sample came from: its tab is opened, and the number has the focus.
 function cell(open) {
