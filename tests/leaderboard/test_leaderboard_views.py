@@ -2,7 +2,6 @@
 
 import json
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,6 @@ from support.page import answers as said_by
 from support.page import samples_in
 from support.results_files import DATE, write_run
 
-from lm_eval_ext.cards import cards
 from lm_eval_ext.leaderboard.site import build
 from lm_eval_ext.tasks import tasks_folder
 
@@ -187,8 +185,3 @@ def test_samples_of_another_version_are_shown_as_text(tmp_path: Path) -> None:
     content = samples_in(build([tmp_path], tmp_path / "site"))["lieder_mini"]
     assert content["documents"][0][:3] == ["A dog.", "", "x"]
     assert said_by(content, "one") == ["y"]
-
-
-def test_every_benchmark_has_a_view() -> None:
-    for name in cards():
-        assert find_spec(f"lm_eval_ext.benchmarks.{name}.view") is not None, name
