@@ -1,8 +1,7 @@
 """The samples inside the page: per task, documents once, answers and scores per model, compressed.
 
 Content is JSON, compressed by zlib, in base64, which is no code and cannot end its element. An
-answer is a place in a list of texts, nothing where it is the right one; the scores of a model are
-a text with a character for each document.
+answer is a text, 0 where it is the right one, and null where there is none.
 """
 
 import base64
@@ -14,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lm_eval_ext.cards import PART, Card, cards
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _log = get_logger(__name__)
-
-MOST_METRICS = 16
-"""Of a task, that have scores of samples; tasks of others may have hundreds."""
 
 _LONGEST, _TITLE = 20_000, 120
 """Characters of a text; a longer one is cut and says its length."""
@@ -60,15 +57,15 @@ class Logged:
 
 @dataclass
 class Reader:
-    """Reads the long table of a run, and keeps some of its samples on the way.
+    """Reads the long tables of a task's runs, and keeps some of their samples on the way.
 
     Attributes:
-        most: Samples of a task that are kept, evenly spread over all.
-        kept: By file of results and task.
+        most: Samples of a run that are kept, evenly spread over all.
+        kept: By file of results.
     """
 
     most: int
-    kept: dict[tuple[str, str], Logged] = field(default_factory=dict)
+    kept: dict[Path, Logged] = field(default_factory=dict)
 
     def __call__(self, run: ResultsFile, task: str) -> "DataFrame":
         """As :func:`~lm_eval_ext.results.table.rows`.
@@ -80,23 +77,22 @@ class Reader:
             return rows(run, task)
         logged = Logged()
         table = rows(run, task, self._keeping(run, task, logged))
-        for metric in list(run.scores(task))[:MOST_METRICS]:
+        for metric in run.scores(task):
             question = question_of(run, task, metric)
             if all(name in table for name in question.measure.value):
                 found = of_documents(table, question)
-                own = zip(found.index, found.tolist(), strict=True)
-                logged.scores[metric] = {key: one for key, one in own if key in logged.answers}
-        self.kept[str(run.path), task] = logged
+                logged.scores[metric] = found.dropna().round(3).to_dict()
+        self.kept[run.path] = logged
         return table
 
     def of(self, run: ResultsFile, task: str) -> Logged | None:
         """What was kept, or is read now; None with a warning where that cannot be done."""
-        if (str(run.path), task) not in self.kept:
+        if run.path not in self.kept:
             try:
                 self(run, task)
             except LmEvalExtError as error:
                 _log.warning("%s; its samples are not shown", error)
-        return self.kept.pop((str(run.path), task), None)
+        return self.kept.get(run.path)
 
     def _keeping(
         self, run: ResultsFile, task: str, logged: Logged
@@ -163,7 +159,7 @@ def scores_of(run: ResultsFile, task: str) -> list[Score]:
     card = run.card(task) if run.is_current(task) else None
     found: dict[Any, list[str]] = {}
     questions: dict[str, Question] = {}
-    for metric in list(run.scores(task))[:MOST_METRICS]:
+    for metric in run.scores(task):
         own = questions[metric] = question_of(run, task, metric)
         key = (own.measure.value, str(own.filter), str(own.measure.weights))
         found.setdefault(key, []).append(metric)
@@ -196,12 +192,11 @@ def _title(card: Card | None, metric: str, measure: Any) -> str:
 
 @dataclass(frozen=True)
 class _Shown:
-    """What all models were asked, as the benchmark shows it, and the texts that occur so far."""
+    """What all models were asked, as the benchmark shows it."""
 
     first: Logged
     views: Views | None
     documents: Sequence[DocumentView]
-    texts: dict[str, int] = field(default_factory=dict)
 
 
 def pack(card: Card | None, task: str, own: Sequence[Score], logged: Mapping[str, Logged]) -> str:
@@ -219,7 +214,6 @@ def pack(card: Card | None, task: str, own: Sequence[Score], logged: Mapping[str
             )
         ],
         "models": {label: _model(one, shown, own) for label, one in logged.items()},
-        "texts": list(shown.texts),
     }  # fmt: skip
     encoded = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(encoded, 9)).decode()
@@ -252,29 +246,23 @@ def _model(one: Logged, shown: _Shown, own: Sequence[Score]) -> dict[str, Any]:
         if shown.views
         else [AnswerView("\n".join(answers)) for answers in given]
     )
-    answers, parts = ["-"] * len(keys), {}
+    answers: list[Any] = [None] * len(keys)
+    parts = {}
     for place, view in zip(there, answered, strict=True):
         text, prompts = _cut(view.answer), one.prompts[keys[place]]
         right = text == _cut(shown.documents[place].gold)
-        answers[place] = "" if right else str(shown.texts.setdefault(text, len(shown.texts)))
+        answers[place] = 0 if right else text
         found = list(view.parts)
         if prompts != first.prompts[keys[place]]:
             found += [Part("Prompt of this model", prompt) for prompt in dict.fromkeys(prompts)]
         if found:
             parts[place] = list(map(_part, found))
+    scores = [one.scores.get(score.metrics[0], {}) for score in own]
     return {
-        "answers": ",".join(answers),
+        "answers": answers,
         "parts": parts,
-        "scores": [_characters(one.scores.get(score.metrics[0], {}), keys) for score in own],
+        "scores": [[found.get(key) for key in keys] for found in scores],
     }
-
-
-def _characters(scores: Mapping[str, float], keys: Sequence[str]) -> tuple[list[float], str]:
-    """The values that occur, and for each document one's place from "0" on; "-" for none."""
-    values = sorted({round(one, 3) for one in scores.values() if math.isfinite(one)})
-    places = {value: chr(ord("0") + place) for place, value in enumerate(values)}
-    found = (scores.get(key, math.nan) for key in keys)
-    return values, "".join(places.get(round(one, 3), "-") for one in found)
 
 
 def _views(benchmark: str) -> Views | None:

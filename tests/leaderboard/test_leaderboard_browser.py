@@ -1,10 +1,13 @@
 """The page in a real browser: the ways that a person takes through it, and hostile text."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from lm_eval_ext.leaderboard.site import build
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.xdist_group("browser")]
 
@@ -86,11 +89,32 @@ def test_what_is_filtered_and_chosen_is_in_the_address(page: Any, browser: Any) 
     other.close()
 
 
-def test_on_a_phone_a_model_is_a_card_and_a_number_opens_its_sample(page: Any) -> None:
-    page.set_viewport_size({"width": 400, "height": 800})
+def tabs(page: Any) -> Iterator[str]:
+    """Opens one after the other."""
     for tab in page.locator("nav a").evaluate_all("all => all.map((one) => one.hash.slice(1))"):
         page.evaluate("(tab) => { location.hash = tab }", tab)
         page.wait_for_selector(f"#{tab}.open")
+        yield tab
+
+
+def test_every_tab_is_one_screen(page: Any) -> None:
+    """Of 1280 x 900."""
+    for tab in tabs(page):
+        assert page.evaluate("document.documentElement.scrollHeight") <= 900, tab
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280, tab
+
+
+def test_numbers_without_samples_say_so(browser: Any, results: Path, tmp_path: Path) -> None:
+    opened = browser.new_page()
+    opened.goto(build([results], tmp_path, samples=0).as_uri())
+    assert "has no samples in this page" in opened.locator("#overview").inner_text()
+    assert not opened.locator("td > a[href]").count()
+    opened.close()
+
+
+def test_on_a_phone_a_model_is_a_card_and_a_number_opens_its_sample(page: Any) -> None:
+    page.set_viewport_size({"width": 400, "height": 800})
+    for tab in tabs(page):
         assert page.evaluate("document.documentElement.scrollWidth") <= 400, tab
     page.evaluate("location.hash = 'overview'")
     page.wait_for_selector("#overview.open")

@@ -204,6 +204,9 @@ def test_gen_stands_for_cogs_and_a_foreign_task_for_itself(tmp_path: Path) -> No
     assert list(found["task"]) == ["cogs_unmodified_gen"] * 2 + ["arc"] * 2
     assert set(found[found["best"]]["model"]) == {"a"}
     assert set(found["title"]) == {"Exact match", "exact_match"}
+    for model in "ab":  # of what all have, the card's order decides, and not that of the runs
+        write_run(tmp_path / model, model, "cogs_unmodified_gen", made_rows(4, 2), date="z")
+    assert representatives(read_models([tmp_path]))["cogs"] == "cogs_unmodified_gen"
 
 
 def test_the_headline_is_not_that_of_the_alphabetically_first_model(tmp_path: Path) -> None:

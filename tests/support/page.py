@@ -20,14 +20,9 @@ def samples_in(page: Path) -> dict[str, Any]:
 
 
 def answers(content: Any, model: str) -> list[str]:
-    """A model's answers; nothing stands for the right one."""
+    """A model's answers; 0 stands for the right one."""
+    found = content["models"][model]["answers"]
     return [
-        document[2]
-        if place == ""
-        else "(no answer)"
-        if place == "-"
-        else content["texts"][int(place)]
-        for place, document in zip(
-            content["models"][model]["answers"].split(","), content["documents"], strict=True
-        )
+        document[2] if one == 0 else one
+        for one, document in zip(found, content["documents"], strict=True)
     ]

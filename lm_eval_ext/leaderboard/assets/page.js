@@ -111,7 +111,7 @@ for (const table of tables) {
       anchor.href = link("samples", { task, a: model, score: score.metrics[0], show: "wrong", sample: "first", from: `${tab} ${metric}` });
     });
   }
-  if (table.querySelector("td > a:not([href])")) table.parentElement.after(make("p", "A number without a link has no samples in this page: they were not logged, or their metric is not among the task's first 16.", { class: "legend" }));
+  if (table.querySelector("td > a:not([href])")) table.parentElement.after(make("p", "A number without a link has no samples in this page, or none with this score.", { class: "legend" }));
 }
 // The number that a sample came from: its tab is opened, and the number has the focus.
 function cell(open) {
@@ -174,7 +174,6 @@ async function load(place) {
     const bytes = Uint8Array.from(atob($(`samples-${place}`).textContent), (one) => one.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
     const content = JSON.parse(await new Response(stream).text());
-    for (const one of Object.values(content.models)) one.answers = one.answers.split(",");
     loaded.set(place, content);
   }
   return loaded.get(place);
@@ -211,14 +210,11 @@ const browser = (() => {
     open(wanted === "first" ? found[0] ?? null : Number(wanted) - 1);
     document.documentElement.classList.toggle("reading-one", state.has("sample"));
   }
-  function value(model, place) {
-    const [values, characters] = content.models[model].scores[score.selectedIndex];
-    return values[characters.charCodeAt(place) - 48] ?? null;
-  }
+  const value = (model, place) => content.models[model].scores[score.selectedIndex][place];
   const says = (model, place) => verdict(value(model, place), here().scores[score.selectedIndex].kind);
   function answer(model, place) {
     const found = content.models[model].answers[place];
-    return found === "" ? content.documents[place][2] : content.texts[found] ?? "(no answer)";
+    return found === 0 ? content.documents[place][2] : found ?? "(no answer)";
   }
   const models = () => [a.value, b.value].filter(Boolean);
   function fits(place) {
