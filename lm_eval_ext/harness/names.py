@@ -7,7 +7,7 @@ LOW, HIGH = "_ci95_low", "_ci95_high"
 """Endings of metrics of older results files, which bound another one by a method of its own."""
 
 ROWS = "rows"
-"""In a logged sample: what was scored of it, facets and values (docs/results.md)."""
+"""In a logged sample: what was scored of it, facets and values (docs/statistics.md#results)."""
 
 BENCHMARK = "benchmark"
 """Under a task's ``metadata``: the card that its metrics are from, of users' own tasks, too."""
