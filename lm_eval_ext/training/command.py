@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import OptionError, writing
 from lm_eval_ext.log import transformers_bars
 from lm_eval_ext.training import batches, fitting
 from lm_eval_ext.training.answers import answers_of, processes
@@ -137,7 +137,7 @@ def _alone(folder: Path, key: Mapping[str, Any]) -> Iterator[Path]:
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / WORK / "lock")
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         there = {path.name for path in folder.iterdir()}
         if there and not there & {RECORD, WORK, FIRST}:
@@ -149,8 +149,6 @@ def _alone(folder: Path, key: Mapping[str, Any]) -> Iterator[Path]:
             except Timeout:
                 tell(f"{folder}: another process trains here; waiting for it")
                 lock.acquire()
-    except OSError as error:
-        raise OptionError(f"cannot write {folder}: {error.strerror}") from None
     try:
         if (done := finished(folder)) is not None:
             check_same(folder, done.record["key"], key)
@@ -205,11 +203,9 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
             folder=work / "checkpoints",
         )  # fmt: skip
     if processes().is_main_process:
-        try:
+        with writing(folder):
             model.save_pretrained(folder)
             copy_tokenizer(start, folder)
-        except OSError as error:
-            raise OptionError(f"cannot write {folder}: {error}") from None
     return {
         **facts,
         "parameters": model.num_parameters(),

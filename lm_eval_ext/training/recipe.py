@@ -91,6 +91,7 @@ class Training(BaseModel):
         max_source_length: Most tokens of a prompt, the special ones included.
         max_target_length: Most tokens of an answer.
         eval_steps: Steps between evaluations, each with a checkpoint.
+        max_steps: Optimizer steps, instead of transformers' ``num_train_epochs``.
         spans: For pretraining, instead of examples with answers.
     """
 
@@ -104,15 +105,12 @@ class Training(BaseModel):
     learning_rate: float = Field(gt=0)
     eval_steps: int = Field(ge=1)
     max_steps: int | None = Field(None, ge=1)
-    num_train_epochs: float | None = Field(None, gt=0)
     per_device_train_batch_size: int = Field(8, ge=1)
     gradient_accumulation_steps: int = Field(1, ge=1)
     spans: Spans | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> "Training":
-        if (self.max_steps is None) == (self.num_train_epochs is None):
-            raise ValueError("give max_steps or num_train_epochs, one of both")
         if self.spans and self.max_steps is None:
             raise ValueError("with spans, give max_steps: corrupted text has no epochs")
         return self

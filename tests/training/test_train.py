@@ -447,7 +447,7 @@ def test_what_cannot_work_is_refused_in_a_line(write: Any, tmp_path: Path) -> No
     refused("did you mean max_grad_norm", training={"max_gard_norm": 1})
     refused(r"training\.weight_decay: .*valid number", training={"weight_decay": "much"})
     refused(r"training.*sgdd", training={"optim": "sgdd"})
-    refused("give max_steps or num_train_epochs", training={"num_train_epochs": 2})
+    refused("with spans, give max_steps", training={"max_steps": None, "spans": {"tokens": "1M"}})
     refused(r"gates\.all.*less than or equal to 1", gates={"all": 1.5})
     refused("model identifier: tt5", settings={"model.config.model_type": "tt5"})
     refused("t5 has no 'd_modle'; did you mean d_model", settings={"model.config.d_modle": 3})
