@@ -138,8 +138,8 @@ def _matches(manager: Any, name: str) -> list[str]:
     if found:
         return found
     raise OptionError(
-        f"no task {one_line(name, limit=80)!r}{nearest(name, manager.all_tasks)} (lm-eval-ext "
-        "tasks lists ours, lm-eval ls tasks the others)"
+        f"no task {one_line(name, limit=80)!r} (lm-eval-ext tasks lists ours, lm-eval ls tasks the "
+        f"others){nearest(name, manager.all_tasks)}"
     )
 
 

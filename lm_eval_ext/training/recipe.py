@@ -299,7 +299,7 @@ def _content(name: str) -> dict[str, Any]:
     file = Path(name) if Path(name).is_file() else shipped().get(name)
     if file is None:
         told = nearest(name, shipped())
-        raise OptionError(f"no recipe {name}{told}; lm-eval-ext train --list has all")
+        raise OptionError(f"no recipe {name} (lm-eval-ext train --list has all){told}")
     own = read_yaml(file, TypeAdapter(dict[str, Any]))
     if "extends" not in own:
         return own
