@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import importlib
 import itertools
 import json
 import os
@@ -44,7 +45,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"))
 
 
-STARTS_PROCESSES = {"cli", "command", "lm_eval", "warm"}
+STARTS_PROCESSES = {"cli", "command", "lm_eval"}
 """Fixtures that do."""
 
 ONE_WORKERS = {"demonstration_model", "recorded_lieder", "runs"}
@@ -117,14 +118,12 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
         # lm-eval compiles a task's template for every document anew.
         if not hasattr(env.from_string, "cache_info"):
             env.from_string = functools.cache(env.from_string)  # type: ignore[method-assign]
-    if "torch" in sys.modules:
-        from torch.utils import collect_env
-
+    for name in ("torch.utils.collect_env", "lm_eval.loggers.utils"):
+        module: Any = sys.modules.get(name)
         # Every results file has torch's description of the machine, for which pip and a dozen
         # other programs run: a second each time.
-        if not hasattr(collect_env.get_pretty_env_info, "cache_info"):
-            described = functools.cache(collect_env.get_pretty_env_info)
-            collect_env.get_pretty_env_info = described
+        if module and not hasattr(module.get_pretty_env_info, "cache_info"):
+            module.get_pretty_env_info = functools.cache(module.get_pretty_env_info)
     yield
 
 
@@ -293,35 +292,14 @@ def environment_of_commands(small_lm_eval: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def commands_environment(small_lm_eval: Path) -> Callable[[], dict[str, str]]:
-    """Gives the environment of commands as it is when the test asks."""
-    return lambda: environment_of_commands(small_lm_eval)
-
-
-@pytest.fixture(scope="session")
-def warm(small_lm_eval: Path) -> Iterator[Any]:
-    """A process that has imported everything, once per worker, and forks for each command."""
-    from support.warm import Warm
-
-    environment = environment_of_commands(small_lm_eval)
-    for name in list(environment):
-        if name.startswith("LM_EVAL_EXT_"):
-            del environment[name]
-    environment["HF_HUB_OFFLINE"] = "1"
-    started = Warm(environment)
-    yield started
-    started.close()
-
-
-@pytest.fixture
 def command(
-    tmp_path: Path, small_lm_eval: Path, request: pytest.FixtureRequest
+    tmp_path: Path, small_lm_eval: Path
 ) -> Callable[..., "subprocess.CompletedProcess[str]"]:
-    """Runs one of this environment's commands in a process of its own, in the test's folder.
+    """Runs one of this environment's commands in the test's folder.
 
-    The process is forked from one that has imported everything, unless ``env`` holds variables
-    that imports may read. ``cold=True`` starts it as users do.
+    In the test's process, unless ``cold=True`` starts one as users do.
     """
+    from support.commands import run_here
 
     def run(
         name: str,
@@ -333,9 +311,12 @@ def command(
         words = [str(Path(sys.executable).parent / name), *arguments]
         environment = environment_of_commands(small_lm_eval) | env
         if not cold:
-            server = request.getfixturevalue("warm")
-            if server.can_have(environment):
-                return server.start(words, environment=environment, folder=tmp_path).wait(timeout)
+            module = {"lm_eval": "lm_eval.__main__", "lm-eval-ext": "lm_eval_ext.cli"}[name]
+            main = {"lm_eval": "cli_evaluate", "lm-eval-ext": "main"}[name]
+            return run_here(
+                getattr(importlib.import_module(module), main), words,
+                environment=environment, folder=tmp_path, small_lm_eval=small_lm_eval,
+            )  # fmt: skip
         return subprocess.run(
             words,
             env=environment,

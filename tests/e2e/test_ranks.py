@@ -1,68 +1,106 @@
 """Several ranks, as lm-eval's distributed models are: documents interleaved, results the same."""
 
 import json
+import os
 import socket
-from collections.abc import Callable
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import torch.distributed as dist
+from lm_eval import evaluate
+from support.tasks import load_task
 
-from lm_eval_ext.benchmarks.cogs import load
+from lm_eval_ext.models.recorded import RecordedLM
 
 pytestmark = pytest.mark.e2e
 
-RANK = Path(__file__).parent / "rank.py"
 
-Run = Callable[[int, Path, str], Any]
+class RankedLM(RecordedLM):
+    """Recorded answers behind the communication that lm-eval's distributed models have."""
 
+    def __init__(self, path: str) -> None:
+        super().__init__(path=path)
+        self._rank, self._world_size, self._device = dist.get_rank(), dist.get_world_size(), "cpu"
 
-@pytest.fixture
-def run(warm: Any, commands_environment: Callable[[], dict[str, str]], tmp_path: Path) -> Run:
-    """Runs a task on recorded answers in a number of ranks; returns what rank 0 found out."""
+    def all_gather(self, tensor: torch.Tensor) -> torch.Tensor:
+        parts = [torch.zeros_like(tensor) for _ in range(self.world_size)]
+        dist.all_gather(parts, tensor)
+        return torch.stack(parts)
 
-    def run(world: int, recorded: Path, task: str) -> Any:
-        output = tmp_path / f"{world}.json"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        ranks = [
-            warm.start(
-                [str(RANK), str(recorded), task, str(output)],
-                environment={
-                    **commands_environment(), "RANK": str(rank), "WORLD_SIZE": str(world),
-                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-                },
-                folder=tmp_path,
-            )
-            for rank in range(world)
-        ]  # fmt: skip
-        for rank in ranks:
-            done = rank.wait(timeout=240)
-            assert done.returncode == 0, done.stderr[-3000:]
-        return json.loads(output.read_text())
+    def gather_object(self, obj: Any, dst: int = 0) -> list[Any] | None:
+        gathered = [None] * self.world_size if self.rank == dst else None
+        dist.gather_object(obj, gathered, dst=dst)
+        return gathered
 
-    return run
+    def barrier(self) -> None:
+        dist.barrier()
 
 
-def test_ranks_give_the_results_of_one(run: Run, real_data: Path) -> None:
-    recorded = real_data / "lieder/recorded/two_llama2_7B.responses.jsonl"
-    alone, together = (run(world, recorded, "lieder_two") for world in (1, 2))
-    assert together["order"] != alone["order"], "the documents did arrive interleaved"
-    assert sorted(together["order"]) == sorted(alone["order"])
-    assert together["results"] == alone["results"]
-
-
-def test_metrics_of_some_documents_are_on_every_rank(run: Run, tmp_path: Path) -> None:
-    documents = load.dataset(cogs_corpus="mini")["test"]
-    rows = (
-        {"arguments": [sentence], "response": form if number % 3 else ""}
-        for number, (sentence, form) in enumerate(
-            zip(documents["sentence"], documents["form"], strict=True)
+def found(model: type[RecordedLM], answers: dict[str, str]) -> dict[str, Any]:
+    """Results and the order of documents, of recorded answers by task."""
+    scored = {}
+    for task, path in answers.items():
+        evaluated = evaluate(
+            lm=model(path=path), task_dict={task: load_task(task)}, bootstrap_iters=10
         )
+        if evaluated:
+            order = [sample["doc_id"] for sample in evaluated["samples"][task]]
+            scored[task] = {"results": evaluated["results"], "order": order}
+    return scored
+
+
+def rank() -> None:
+    """A process of its own: one rank, over gloo."""
+    answers, output = sys.argv[1:]
+    dist.init_process_group("gloo")
+    scored = found(RankedLM, json.loads(answers))
+    if os.environ["RANK"] == "0":
+        Path(output).write_text(json.dumps(scored))
+    dist.destroy_process_group()
+
+
+def test_ranks_give_the_results_of_one(real_data: Path, tmp_path: Path) -> None:
+    """LIEDER; and COGS, whose metrics of some documents must be on every rank."""
+    documents = load_task("cogs_mini_gen").dataset["test"]
+    rows = (
+        {"arguments": [one["sentence"]], "response": one["form"] if number % 3 else ""}
+        for number, one in enumerate(documents)
     )
-    recorded = tmp_path / "answers.jsonl"
-    recorded.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    alone, together = (run(world, recorded, "cogs_mini_gen") for world in (1, 3))
-    assert together["order"] != alone["order"]
-    assert together["results"] == alone["results"]
+    (tmp_path / "cogs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    answers = {
+        "lieder_two": str(real_data / "lieder/recorded/two_llama2_7B.responses.jsonl"),
+        "cogs_mini_gen": str(tmp_path / "cogs.jsonl"),
+    }
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    tests = str(Path(__file__).resolve().parents[1])
+    paths = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
+    output = tmp_path / "together.json"
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, __file__, json.dumps(answers), str(output)],
+            env={**os.environ, **world, "RANK": str(number), "PYTHONPATH": paths},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    alone = json.loads(json.dumps(found(RecordedLM, answers)))
+    for one in ranks:
+        _, said = one.communicate(timeout=600)
+        assert one.returncode == 0, said[-3000:]
+    together = json.loads(output.read_text())
+    for task in answers:
+        assert together[task]["order"] != alone[task]["order"], "documents did arrive interleaved"
+        assert sorted(together[task]["order"]) == sorted(alone[task]["order"])
+        assert together[task]["results"] == alone[task]["results"]
+
+
+if __name__ == "__main__":
+    rank()

@@ -15,8 +15,10 @@ from typing import Any
 import psutil
 import pytest
 from support import failing_server
+from support.commands import run_here
 from support.counting_server import model_file, serving
 
+from lm_eval_ext import _autoload
 from lm_eval_ext.runs import child, job, run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
@@ -132,29 +134,25 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
 
 @pytest.fixture
 def run_warm(
-    warm: Any,
-    commands_environment: Callable[[], dict[str, str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    small_lm_eval: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., str]:
-    """Runs here and evaluates in processes that need not import everything; returns the lines."""
+    """Runs and evaluates in this process; returns the lines."""
 
     def evaluate(config: Path, log: Path, *, launcher: str, own_only: bool, **_: Any) -> int:
         assert own_only and not launcher
-        theirs, ours = os.pipe()  # it ends when its stdin does
-        words = [child.__file__, child.OWN, str(config)]
-        environment = commands_environment()
-        running = warm.start(words, environment=environment, folder=tmp_path, stdin=theirs)
-        done = running.wait(LONG_S)
-        os.close(theirs)
-        os.close(ours)
+        words = ["child", child.OWN, str(config)]
+        done = run_here(
+            child.main, words, environment={}, folder=tmp_path, small_lm_eval=small_lm_eval
+        )
         log.write_text(done.stdout + done.stderr)
-        return int(done.returncode)
+        return done.returncode
 
     monkeypatch.setattr(job, "evaluate", evaluate)
+    monkeypatch.setattr(child, "_end_with_parent", lambda: None)
+    monkeypatch.setattr(_autoload, "_HOOKS", dict(_autoload._HOOKS))
     monkeypatch.chdir(tmp_path)
 
-    def run_here(models: str, tasks: str, limit: int | None = 2) -> str:
+    def run_one(models: str, tasks: str, limit: int | None = 2) -> str:
         lines: list[str] = []
         reporter = job.Reporter(lines.append, lambda _: None)
         try:
@@ -163,7 +161,7 @@ def run_warm(
             lines.append(str(error))
         return "\n".join(lines)
 
-    return run_here
+    return run_one
 
 
 def test_a_model_that_fails_does_not_stop_the_others(

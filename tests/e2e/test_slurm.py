@@ -39,7 +39,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
 
 
 @pytest.fixture
-def submitted(tmp_path: Path, cli: Submitted, warm: object) -> Submitted:
+def submitted(tmp_path: Path, cli: Submitted) -> Submitted:
     models = tmp_path / "models"
     models.mkdir()
     (models / "sound.yaml").write_text("model: dummy\nresources: {time: 10, cpus: 1}\n")
@@ -47,7 +47,7 @@ def submitted(tmp_path: Path, cli: Submitted, warm: object) -> Submitted:
     def run(*options: str) -> "subprocess.CompletedProcess[str]":
         return cli(
             "run", "--models", str(models), "--tasks", "lieder_mini,cogs_mini_id", "--limit", "2",
-            "--output", str(tmp_path / "out"), "--executor", "slurm", *options,
+            "--output", str(tmp_path / "out"), "--executor", "slurm", *options, cold=True,
         )  # fmt: skip
 
     return run
