@@ -19,7 +19,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for name, default in (("models", 30), ("tasks", 40), ("documents", 500)):
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--keep", type=Path, help="leave the page here")
     options = parser.parse_args()
 
     from support.results_files import write_many
@@ -29,9 +28,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results"
         write_many(results, options.models, options.tasks, options.documents)
-        site = options.keep or Path(folder) / "site"
         start = time.perf_counter()
-        page = build([results], site)
+        page = build([results], Path(folder) / "site")
         seconds = time.perf_counter() - start
         print(
             f"{options.models} models x {options.tasks} tasks x {options.documents} samples: "

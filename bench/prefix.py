@@ -1,27 +1,17 @@
-"""``hf-prefix`` beside ``hf``: the same requests, each model in a process of its own.
-
-``hf`` has the batch size at which it is fastest, found on the smallest number of requests;
-``hf-prefix`` gets the same.
-
-A machine's speed drifts within minutes. Where ``hf`` needs minutes and ``hf-prefix`` seconds, two
-turns would see two machines. There ``hf`` answers its requests in parts, ``hf-prefix`` answers all
-of them beside each part, and a round is the sum of the parts beside the mean of these runs.
-"""
+"""``hf-prefix`` beside ``hf``: the same requests, each model in a process of its own."""
 
 import json
-import subprocess
-import sys
+import multiprocessing
+import resource
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
-from statistics import mean
+from functools import partial
 from typing import Any
 
-from bench import prefix_model
 from bench.data import originals
-from bench.rows import DifferError, Row, turns
+from bench.rows import DifferError, Row, in_turn
 
 
 @dataclass(frozen=True)
@@ -30,175 +20,199 @@ class Work:
 
     Attributes:
         task: Its name.
-        data: The folder of its original data.
         title: Its name in the table.
-        sizes: How many requests.
-        tried: How many requests the batch sizes of ``hf`` are tried with.
+        size: How many requests.
+        batch: The batch size at which ``hf`` was fastest, of 1, 2, 4 ... 128.
         new_tokens: Most tokens of a generated text; 0 where probabilities are requested.
         times: Multiplies the rounds, for work of a second or two, which varies more.
-        batches: Other batch sizes at which the largest number of requests is measured.
-        shape: Of the random model, as :func:`bench.prefix_model.save_model` knows it.
-        parts: In how many parts ``hf`` answers if its batch size is 1. With larger batches a part
-            would cost more than it does within the whole, since fewer lengths can be sorted.
+        other: Another batch size.
+        shape: Of the random model, as :func:`save_model` knows it.
     """
 
     task: str
-    data: str
     title: str
-    sizes: tuple[int, ...]
-    tried: int
+    size: int
+    batch: int
     new_tokens: int = 0
     times: int = 1
-    batches: tuple[int, ...] = ()
+    other: int = 0
     shape: str = "llama"
-    parts: int = 1
 
 
+LIEDER = Work("lieder_base", "LIEDER base", 576, 16, times=4, other=4)
 WORK = (
-    Work(
-        "magnifico_desc_plausible", "magnifico", "MAGNIFICo, description", (384,), 16, 24, parts=6
-    ),
-    Work(
-        "magnifico_fewshot_plausible", "magnifico", "MAGNIFICo, few-shot", (96,), 16, 24, parts=6
-    ),
-    Work("conceptual_glue", "conceptual", "conceptual few-shot, GLUE", (192,), 64, 8),
-    Work("cogs_icl_unmodified_gen", "cogs", "COGS in context, Gen", (48,), 16, 24),
-    Work("lieder_base", "lieder", "LIEDER base", (576,), 288, times=4, batches=(4, 16)),
-    Work(
-        "lieder_base", "lieder", "LIEDER base, GPT-2's shape", (576,), 288, times=4,
-        batches=(4, 16), shape="gpt2",
-    ),
-)  # fmt: skip
-
-BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Tried for ``hf``, until one is four times the best one."""
+    Work("magnifico_desc_plausible", "MAGNIFICo, description", 384, 4, 24),
+    Work("magnifico_fewshot_plausible", "MAGNIFICo, few-shot", 96, 1, 24),
+    Work("conceptual_glue", "conceptual few-shot, GLUE", 192, 64, 8),
+    Work("cogs_icl_unmodified_gen", "COGS in context, Gen", 48, 8, 24),
+    LIEDER,
+    replace(LIEDER, title="LIEDER base, GPT-2's shape", shape="gpt2"),
+)
 
 NOISE = 1e-4
 """Largest difference of log-probabilities."""
-
 LEAST_DISTINCT = 0.4
 """Share of the answers: equal texts prove little if a model answers every prompt alike."""
-
-
-class Worker:
-    """A model in a process."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self.process = process
-
-    def answer(self, requests: range, batch_size: int) -> dict[str, Any]:
-        """Answers the requests in these places; returns seconds, peak of memory, answers."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{requests.start} {requests.stop} {batch_size}\n")
-        self.process.stdin.flush()
-        return dict(json.loads(self.line()))
-
-    def line(self) -> str:
-        """Returns the next line of the process."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit("the process of a model has ended")
-        return line
-
-
-@contextmanager
-def started(kind: str, folder: str) -> Iterator[Worker]:
-    """Yields a worker that has loaded its model."""
-    script = Path(__file__).with_name("prefix_worker.py")
-    process = subprocess.Popen(
-        [sys.executable, str(script), kind, folder],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        worker = Worker(process)
-        while worker.line() != "ready\n":
-            pass
-        yield worker
-        assert process.stdin is not None
-        process.stdin.close()
+VOCABULARY, SEED = 4096, 7
 
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields a row for each size of each task, and for each further batch size."""
+    """Yields a row for each task and batch size."""
     for work in WORK:
-        originals(work.data)
+        originals(work.task.partition("_")[0])
+        count = max(2, round(work.size * share))
+        requests = requests_of(work.task, count, work.new_tokens)
         with tempfile.TemporaryDirectory() as folder:
-            requests = prefix_model.requests_of(work.task, work.sizes[-1], work.new_tokens)
-            Path(folder, "requests.json").write_text(json.dumps(requests), encoding="utf-8")
-            model = Path(folder, "model")
-            prefix_model.save_model(requests, model, work.shape)
-            counts = [max(2, round(size * share)) for size in work.sizes]
-            best = best_batch_size(folder, max(2, round(work.tried * share)))
-            others = [(counts[-1], size) for size in work.batches if size != best]
-            with started("hf", folder) as theirs, started("hf-prefix", folder) as ours:
-                for count, size in [(count, best) for count in counts] + others:
-                    limit = prefix_model.sharing(requests[:count], model)
-                    row = measured(work, (theirs, ours), count, size, rounds * work.times)
-                    if size != best:
-                        row = replace(row, work=f"{row.work}, batch size {size}")
-                    yield replace(row, limit=limit)
+            save_model(requests, folder, work.shape)
+            limit = _sharing(requests, folder)
+            spawn = multiprocessing.get_context("spawn")
+            theirs, ours = (
+                ProcessPoolExecutor(1, spawn, _load, (kind, folder, requests))
+                for kind in ("hf", "hf-prefix")
+            )
+            with theirs, ours:
+                for pool in (theirs, ours):
+                    pool.submit(int).result()  # loads its model
+                for size in filter(None, (work.batch, work.other)):
+                    asked = (partial(_asked, pool, size) for pool in (theirs, ours))
+                    times, one, other = in_turn(rounds * work.times, *asked)
+                    title = f"{work.title}, {work.new_tokens} new tokens"
+                    title = title if work.new_tokens else work.title
+                    yield Row(
+                        work=title if size == work.batch else f"{title}, batch size {size}",
+                        size=count,
+                        unit="requests",
+                        baseline=f"hf, batch size {size}",
+                        theirs=times[0],
+                        ours=times[1],
+                        same=_checked(work.title, one[0], other[0]),
+                        limit=limit,
+                        peak=[one[1], other[1]],
+                        note="; ".join(other[2]),
+                    )
 
 
-def best_batch_size(folder: str, count: int) -> int:
-    """Returns the batch size at which ``hf`` is fastest; each is tried twice."""
-    seconds: dict[int, float] = {}
-    with started("hf", folder) as worker:
-        for size in BATCH_SIZES:
-            seconds[size] = min(worker.answer(range(count), size)["seconds"] for _ in range(2))
-            best = min(seconds, key=lambda size: seconds[size])
-            if size >= 4 * best or size >= count:
-                break
-    return best
-
-
-def measured(
-    work: Work, workers: tuple[Worker, Worker], count: int, batch_size: int, rounds: int
-) -> Row:
-    """Lets both answer in turn.
+def _checked(title: str, one: list[Any], other: list[Any]) -> str:
+    """In which respect answers are the same.
 
     Raises:
-        DifferError: Their answers differ, or are too much alike to prove anything.
+        DifferError: They differ, or are too much alike to prove anything.
     """
-    parts = split(count, work.parts if batch_size == 1 else 1)
-    seconds: tuple[list[float], list[float]] = ([], [])
-    runs: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
-    for number, side in enumerate(turns(rounds * len(parts))):
-        asked = range(count) if side else parts[number // 2 % len(parts)]
-        runs[side].append(workers[side].answer(asked, batch_size))
-    for first in range(0, rounds * len(parts), len(parts)):
-        theirs, ours = (side[first : first + len(parts)] for side in runs)
-        seconds[0].append(sum(run["seconds"] for run in theirs))
-        seconds[1].append(mean(run["seconds"] for run in ours))
-        answers = [answer for run in theirs for answer in run["answers"]]
-        if not all(same(answers, run["answers"]) for run in ours):
-            raise DifferError(f"{work.title}: the answers of hf and hf-prefix differ")
-    distinct = len({json.dumps(answer) for answer in answers})
-    if distinct < count * LEAST_DISTINCT:
-        raise DifferError(f"{work.title}: only {distinct} of {count} answers are distinct")
-    return Row(
-        work=f"{work.title}, {work.new_tokens} new tokens" if work.new_tokens else work.title,
-        size=count,
-        unit="requests",
-        baseline=f"hf, batch size {batch_size}",
-        theirs=seconds[0],
-        ours=seconds[1],
-        same="texts identical" if work.new_tokens else f"log-probabilities within {NOISE:g}",
-        peak=[max(run["peak"] for run in side) for side in runs],
-        note="; ".join(message for run in runs[1] for message in run["said"]),
-    )
+    if not same(one, other):
+        raise DifferError(f"{title}: the answers of hf and hf-prefix differ")
+    distinct = len({json.dumps(answer) for answer in one})
+    if distinct < len(one) * LEAST_DISTINCT:
+        raise DifferError(f"{title}: only {distinct} of {len(one)} answers are distinct")
+    return "texts identical" if isinstance(one[0], str) else f"log-probabilities within {NOISE:g}"
 
 
-def split(count: int, parts: int) -> list[range]:
-    """Returns the places of consecutive requests in parts of nearly equal size, none empty."""
-    parts = min(parts, count)
-    return [range(count * n // parts, count * (n + 1) // parts) for n in range(parts)]
-
-
-def same(one: Any, other: Any) -> bool:
+def same(one: list[Any], other: list[Any]) -> bool:
     """Whether texts are equal, or log-probabilities within noise with equal greedy flags."""
     if isinstance(one[0], str):
-        return bool(one == other)
+        return one == other
     return all(abs(a - b) < NOISE and x == y for (a, x), (b, y) in zip(one, other, strict=True))
+
+
+_loaded: tuple[Any, str, list[Any]]
+"""Of a model's process: the model, its method, the requests."""
+
+
+def _load(kind: str, folder: str, requests: list[Any]) -> None:
+    global _loaded  # noqa: PLW0603 - what an initializer leaves to the calls in its process
+    from lm_eval.api.instance import Instance
+    from lm_eval.api.registry import get_model
+
+    model: Any = get_model(kind)(folder, device="cpu", batch_size=1)
+    instances = [Instance(type_, {}, tuple(args), 0) for type_, args in requests]
+    _loaded = model, requests[0][0], instances
+    # The first call of a kernel costs more than others.
+    getattr(model, requests[0][0])(instances[:2], disable_tqdm=True)
+    if sharing := getattr(model, "sharing", None):
+        sharing._said.clear()  # two requests are too few for a remark; the next run makes its own
+
+
+def _asked(pool: ProcessPoolExecutor, batch_size: int) -> tuple[list[Any], float, list[str]]:
+    return pool.submit(_answer, batch_size).result()
+
+
+def _answer(batch_size: int) -> tuple[list[Any], float, list[str]]:
+    """Answers all requests; returns the answers, the peak of memory in MiB, and remarks."""
+    model, method, instances = _loaded
+    model.batch_size_per_gpu = batch_size
+    answers = getattr(model, method)(instances, disable_tqdm=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    sharing = getattr(model, "sharing", None)
+    return answers, peak, sorted(sharing._said) if sharing else []
+
+
+def requests_of(task: str, count: int, new_tokens: int, folder: str = "") -> list[Any]:
+    """Returns the first requests of a task as ``[type, arguments]``.
+
+    Args:
+        task: Its name.
+        count: How many; fewer if it has fewer.
+        new_tokens: Most tokens of a generated text.
+        folder: The folder of its YAML, if it is not one of ours.
+    """
+    from lm_eval_ext.runs.tasks import own_manager
+
+    loaded = own_manager([folder] if folder else [], {}).load([task])["tasks"][task]
+    loaded.build_all_requests(rank=0, world_size=1)
+    found = loaded.instances[:count]
+    for one in found:
+        if one.request_type == "generate_until":
+            one.arguments = (one.args[0], {**one.args[1], "max_gen_toks": new_tokens})
+    return [[one.request_type, one.args] for one in found]
+
+
+def save_model(requests: list[Any], folder: str, shape: str = "llama") -> None:
+    """Saves a random model with a BPE of the requests.
+
+    The shape is ``llama``, or ``gpt2`` (learned positions, full attention heads); both have six
+    layers of width 256 and about 6 million parameters.
+    """
+    import torch
+    import transformers
+    from tokenizers import ByteLevelBPETokenizer
+
+    torch.manual_seed(SEED)
+    core = ByteLevelBPETokenizer()
+    core.train_from_iterator(
+        [_text(args) for _, args in requests][::8], VOCABULARY, special_tokens=["<pad>", "</s>"],
+        show_progress=False,
+    )  # fmt: skip
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=core._tokenizer, pad_token="<pad>", eos_token="</s>", model_max_length=8192
+    ).save_pretrained(folder)
+    shared = {"vocab_size": VOCABULARY, "bos_token_id": 1, "eos_token_id": 1, "pad_token_id": 0}
+    config: Any = transformers.LlamaConfig(
+        hidden_size=256, intermediate_size=704, num_hidden_layers=6, num_attention_heads=8,
+        num_key_value_heads=4, max_position_embeddings=8192, **shared,
+    )  # fmt: skip
+    if shape == "gpt2":
+        config = transformers.GPT2Config(
+            n_embd=256, n_layer=6, n_head=8, n_positions=1024, **shared
+        )
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(3.0)  # with the initial ones it answers every prompt nearly alike
+    model.save_pretrained(folder)
+
+
+def _sharing(requests: list[Any], folder: str) -> float:
+    """Returns the limit: tokens per token that must be read once prefixes are shared."""
+    import transformers
+
+    from lm_eval_ext.models.prefix.plan import grow
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    read = (tokenizer.encode(_text(args)) for _, args in requests)
+    if requests[0][0] == "loglikelihood":
+        read = (tokens[:-1] for tokens in read)  # the last one is only predicted
+    return grow((number, tokens, 0) for number, tokens in enumerate(read)).sharing()
+
+
+def _text(args: Any) -> str:
+    return "".join(part for part in args if isinstance(part, str))

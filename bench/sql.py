@@ -4,20 +4,17 @@ The authors' way: for each row a new read-write connection for the gold and anot
 prediction, then the comparison, one row after the other, nothing cached, nothing guarded. Since
 it writes, it runs on a copy of the databases. A query that runs for minutes there would hide the
 rest, so rows that end in ``prediction_timeout`` here, or have no gold result, are skipped on
-both sides. Our times include everything: starting the workers and all guards. Then other engines
-than SQLite (:mod:`.sql_engines`).
+both sides. Our times include everything: starting the workers and all guards.
 """
 
 import csv
 import shutil
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from bench import sql_engines
 from bench.data import originals
 from bench.rows import DifferError, Row, in_turn
 from lm_eval_ext.sql import Databases, Example, Executor, Limits
@@ -42,7 +39,11 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
         statuses = [v.status for v in executor.score(examples, semantics="reference")]
     kept = [e for e, s in zip(examples, statuses, strict=True) if s not in SKIPPED]
     with tempfile.TemporaryDirectory() as folder:
-        copies = copied({row.db_id for row in kept}, databases, Path(folder))
+        found = Databases(databases)
+        copies: dict[str, Path] = {}
+        for name in {row.db_id for row in kept}:
+            copies[name] = Path(folder) / f"{len(copies)}.sqlite"
+            shutil.copyfile(str(found.find_sqlite(name)), copies[name])
         for size in sizes:
             chosen = kept[:: max(1, len(kept) // size)][:size]
 
@@ -59,7 +60,6 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
             work = f"verdicts on recorded predictions, {WORKERS} workers"
             baseline, same = "the authors' way", "verdicts identical"
             yield Row(work, len(chosen), "predictions", baseline, *times, same)
-    yield from sql_engines.rows(rounds, share, WORKERS)
 
 
 def authors_way(database: Path, gold: str, predicted: str) -> bool:
@@ -77,16 +77,3 @@ def authors_way(database: Path, gold: str, predicted: str) -> bool:
     return len(first) == len(second) and all(
         set(a) == set(b) for a, b in zip(first, second, strict=True)
     )
-
-
-def copied(names: set[str], databases: Path, folder: Path) -> dict[str, Path]:
-    """Copies databases to where they may be written; returns the copies by name."""
-    found = Databases(databases)
-    copies: dict[str, Path] = {}
-    for name in sorted(names):
-        source = found.find_sqlite(name)
-        if source is None:
-            sys.exit(f"no database {name!r}")
-        copies[name] = folder / f"{len(copies)}.sqlite"
-        shutil.copyfile(source, copies[name])
-    return copies

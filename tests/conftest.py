@@ -118,12 +118,14 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
         # lm-eval compiles a task's template for every document anew.
         if not hasattr(env.from_string, "cache_info"):
             env.from_string = functools.cache(env.from_string)  # type: ignore[method-assign]
-    for name in ("torch.utils.collect_env", "lm_eval.loggers.utils"):
-        module: Any = sys.modules.get(name)
+    if "torch" in sys.modules:
+        from torch.utils import collect_env
+
         # Every results file has torch's description of the machine, for which pip and a dozen
         # other programs run: a second each time.
-        if module and not hasattr(module.get_pretty_env_info, "cache_info"):
-            module.get_pretty_env_info = functools.cache(module.get_pretty_env_info)
+        if not hasattr(collect_env.get_pretty_env_info, "cache_info"):
+            described = functools.cache(collect_env.get_pretty_env_info)
+            collect_env.get_pretty_env_info = described
     yield
 
 

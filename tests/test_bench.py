@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench import page, prefix  # noqa: E402
-from bench.__main__ import LAST, PAGE, keep, main  # noqa: E402
-from bench.rows import DifferError, Row, growth, in_turn  # noqa: E402
+from bench import __main__ as bench  # noqa: E402
+from bench import prefix  # noqa: E402
+from bench.rows import TITLES, DifferError, Row, growth, in_turn, render, table  # noqa: E402
 
 ABOUT = {
     "date": "2026-01-01", "processor": "a processor", "cores": 2, "threads": 2,
@@ -30,7 +31,7 @@ def row(size: int, theirs: list[float], ours: list[float]) -> Row:
 def test_a_row_is_the_median_of_ratios_not_a_ratio_of_medians() -> None:
     one = row(10, [2.0, 9.0, 4.0], [1.0, 3.0, 4.0])
     assert one.ratios == [2.0, 3.0, 1.0]
-    assert one.ratio == 2.0
+    assert "**2.00** (1.00 to 3.00)" in table([one])[0]
     assert one.seconds_more == -1.0
 
 
@@ -62,10 +63,11 @@ def test_answers_that_differ_are_seen(one: list[object], other: list[object], eq
 
 
 def test_the_page_shows_the_last_results() -> None:
-    record = json.loads(LAST.read_text(encoding="utf-8"))
-    inside = PAGE.read_text(encoding="utf-8").partition(page.BEGIN)[2].partition(page.END)[0]
-    assert inside.strip() == page.render(record).strip()
-    assert set(record) == set(page.TITLES), "a part was never measured"
+    record = json.loads(bench.LAST.read_text(encoding="utf-8"))
+    text = bench.PAGE.read_text(encoding="utf-8")
+    inside = text.partition(bench.BEGIN)[2].partition(bench.END)[0]
+    assert inside.strip() == render(record).strip()
+    assert set(record) == set(TITLES), "a part was never measured"
     for found in record.values():
         assert found["rows"] and not found["problem"]
         assert all(len(one["theirs"]) == len(one["ours"]) > 2 for one in found["rows"])
@@ -75,18 +77,18 @@ def test_results_of_one_part_leave_the_others_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, text = tmp_path / "last.json", tmp_path / "speed.md"
-    text.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", encoding="utf-8")
-    monkeypatch.setattr("bench.__main__.LAST", file)
-    monkeypatch.setattr("bench.__main__.PAGE", text)
+    text.write_text(f"before\n{bench.BEGIN}\nold\n{bench.END}\nafter\n", encoding="utf-8")
+    monkeypatch.setattr(bench, "LAST", file)
+    monkeypatch.setattr(bench, "PAGE", text)
 
     def found(theirs: float, date: str) -> dict[str, Any]:
         about = {**ABOUT, "date": date}
-        rows = [row(10, [theirs], [1.0]).as_dict()]
+        rows = [asdict(row(10, [theirs], [1.0]))]
         return {"machine": about, "rounds": 1, "rows": rows, "problem": ""}
 
-    keep("prefix", found(2.0, "2026-01-01"))
-    keep("sql", found(3.0, "2026-01-02"))
-    keep("prefix", found(123.4, "2026-01-03"))
+    bench.keep("prefix", found(2.0, "2026-01-01"))
+    bench.keep("sql", found(3.0, "2026-01-02"))
+    bench.keep("prefix", found(123.4, "2026-01-03"))
     kept = json.loads(file.read_text("utf-8"))
     assert {name: one["rows"][0]["theirs"] for name, one in kept.items()} == {
         "prefix": [123.4], "sql": [3.0],
@@ -98,6 +100,13 @@ def test_results_of_one_part_leave_the_others_as_they_were(
     assert "Never measured." in shown and "old" not in shown
 
 
+def ran(monkeypatch: pytest.MonkeyPatch, *words: str) -> object:
+    monkeypatch.setattr("sys.argv", ["bench", *words])
+    with pytest.raises(SystemExit) as ended:
+        bench.main()
+    return ended.value.code
+
+
 def test_different_results_are_no_row_and_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,13 +115,8 @@ def test_different_results_are_no_row_and_an_error(
         raise DifferError("they differ")
 
     monkeypatch.setattr("bench.sql.rows", rows)
-    monkeypatch.setattr("sys.argv", ["bench", "--only", "sql"])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert caught.value.code == 1
-    said = capsys.readouterr()
-    assert "| 10 prompts |" in said.out
-    assert "sql: not measured: they differ" in said.err
+    assert ran(monkeypatch, "--only", "sql") == 1
+    assert "sql: not measured: they differ" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -126,22 +130,13 @@ def test_different_results_are_no_row_and_an_error(
 def test_options_that_make_no_sense(
     given: list[str], why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["bench", *given])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert caught.value.code == 2
+    assert ran(monkeypatch, *given) == 2
     assert why in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_a_run_says_what_it_cannot_measure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
-    words = ["bench", "--only", "sql", "--rounds", "1", "--share", "0.01"]
-    monkeypatch.setattr("sys.argv", words)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
-    said = capsys.readouterr()
-    assert "sql: not measured: it needs the original data" in said.err
+    assert not ran(monkeypatch, "--only", "sql", "--rounds", "1", "--share", "0.01")
+    assert "sql: not measured: it needs the original data" in capsys.readouterr().err
