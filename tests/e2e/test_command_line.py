@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.results.files import find
-from lm_eval_ext.results.table import rows
-
 pytestmark = pytest.mark.e2e
 
 
@@ -77,14 +74,6 @@ def test_defects_keep_their_traceback(lm_eval: Callable[..., Any]) -> None:
     assert "Traceback" in done.stderr
 
 
-def shares(folder: Path, task: str, metric: str) -> dict[str, float]:
-    """The share right of every comparison."""
-    (run,) = (one for one in find(folder) if task in one.tasks)
-    table = rows(run, task)
-    of_metric = table[table["metric"] == metric]
-    return dict(of_metric.groupby("comparison")["correct"].mean())
-
-
 def test_replaying_the_group_and_reading_the_tables(
     lm_eval: Callable[..., Any], cli: Callable[..., Any], shared_data: Path
 ) -> None:
@@ -93,13 +82,6 @@ def test_replaying_the_group_and_reading_the_tables(
                    "--model_args", json.dumps({"path": str(recorded), "conflict": "first"}),
                    env={"LM_EVAL_EXT_DATA": str(shared_data)})  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    for experiment in ("base", "diff", "two"):
-        for metric in ("direct", "relative"):
-            file = shared_data / f"lieder/recorded/{experiment}_gpt2.expected_{metric}.json"
-            if file.exists():
-                found = shares(done.output, f"lieder_{experiment}", metric)
-                for name, figures in json.loads(file.read_text()).items():
-                    assert found[name] == figures["correct"] / figures["n"], (experiment, name)
     shown = cli("show", str(done.output))
     assert shown.returncode == 0, shown.stderr
     assert "lieder_base: Accuracy" in shown.stdout, "the overview comes first"

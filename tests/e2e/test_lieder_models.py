@@ -146,51 +146,6 @@ def test_old_samples_score_the_same_again(tiny_models: Path, tmp_path: Path) -> 
     assert again["results"]["lieder_mini"] == first["results"]["lieder_mini"]
 
 
-def test_documents_without_an_answer_are_counted(real_data: Path, tmp_path: Path) -> None:
-    from lm_eval_ext.models.recorded import RecordedLM
-
-    lines = (real_data / "lieder/recorded/base_gpt2.responses.jsonl").read_text().splitlines()
-    part = tmp_path / "part.jsonl"
-    part.write_text(
-        "\n".join(lines[12:-1])
-    )  # the first group and one answer of the last are missing
-    results = evaluate("lieder_base", RecordedLM(path=str(part), missing="skip"))
-    assert results["n-samples"]["lieder_base"] == {"original": 48, "effective": 46}
-    whole = tmp_path / "whole.jsonl"
-    whole.write_text("\n".join(lines))
-    complete = evaluate("lieder_base", RecordedLM(path=str(whole)))
-    kept = [
-        of_metric(sample["rows"], "direct")
-        for sample in complete["samples"]["lieder_base"]
-        if 0 < sample["doc_id"] < 47
-    ]
-    assert results["results"]["lieder_base"]["direct,none"] == pytest.approx(sum(kept) / 46)
-
-
-def test_a_log_with_left_out_documents_replays_as_it_was(real_data: Path, tmp_path: Path) -> None:
-    from lm_eval_ext.models.recorded import RecordedLM
-
-    lines = (real_data / "lieder/recorded/base_gpt2.responses.jsonl").read_text().splitlines()
-    half = tmp_path / "half.jsonl"
-    half.write_text("\n".join(lines[: len(lines) // 2]))
-    log = tmp_path / "log"
-    answers = {"path": str(half), "missing": "skip"}
-    first = logged.evaluate(log, "recorded", ["lieder_base"], model_args=answers)
-    assert first["n-samples"]["lieder_base"]["effective"] == 24
-    again = evaluate("lieder_base", RecordedLM(path=str(log), missing="skip"))
-    assert again["results"]["lieder_base"] == first["results"]["lieder_base"]
-
-
-def test_results_serialise_and_hold_the_signature(tiny_models: Path) -> None:
-    results = evaluate(
-        "lieder_mini", "hf", {"pretrained": str(tiny_models / "gpt2")}, device="cpu", limit=3
-    )
-    metadata = json.loads(json.dumps(results["configs"]["lieder_mini"]["metadata"], default=str))
-    assert metadata["signature"]["data"] == "lieder_mini@embedded"
-    assert metadata["signature"]["experiment"] == "mini"
-    assert results["n-samples"]["lieder_mini"]["effective"] == 3
-
-
 def test_a_completions_server_gives_what_the_model_itself_gives(tiny_models: Path) -> None:
     from support import completions_server
 
@@ -212,41 +167,6 @@ def test_a_completions_server_gives_what_the_model_itself_gives(tiny_models: Pat
 
     assert logprobs(served) == pytest.approx(logprobs(local), abs=1e-3)
     assert served["results"] == local["results"]
-
-
-def test_recorded_texts_answer_a_generation_task(tmp_path: Path) -> None:
-    """The model type serves any task: here one of a user's own, with its own metric."""
-    from lm_eval_ext.models.recorded import AnswerError, RecordedLM
-
-    docs = [{"question": f"What is {n} + {n}?", "answer": str(2 * n), "id": n} for n in range(4)]
-    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(doc) + "\n" for doc in docs))
-    (tmp_path / "sums.yaml").write_text(
-        f"task: sums\ndataset_path: json\ndataset_kwargs: {{data_files: {tmp_path}/docs.jsonl}}\n"
-        "test_split: train\noutput_type: generate_until\ndoc_to_text: question\n"
-        "doc_to_target: answer\ngeneration_kwargs: {until: ['.']}\nnum_fewshot: 0\n"
-        "metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]\n"
-    )
-    answers = [
-        {"arguments": ["What is 0 + 0?"], "response": "0"},
-        {"arguments": ["What is 1 + 1?", {"until": ["!"]}], "response": "3"},
-        {"doc": {"id": 2}, "response": "4"},
-        {"doc": {"id": 3}, "response": "6"},
-    ]
-    file = tmp_path / "answers.jsonl"
-    manager = TaskManager(include_defaults=False, include_path=str(tmp_path))
-
-    def run(rows: list[dict[str, Any]], **kwargs: str) -> Any:
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return simple_evaluate(
-            model=RecordedLM(path=str(file), **kwargs),  # type: ignore[arg-type]
-            tasks=["sums"], task_manager=manager, bootstrap_iters=10,
-        )  # fmt: skip
-
-    assert run(answers)["results"]["sums"]["exact_match,none"] == 0.75
-    with pytest.raises(AnswerError, match=r"What is 3 \+ 3"):
-        run(answers[:3])
-    with pytest.raises(AnswerError, match="own tasks only"):
-        run(answers[:3], missing="skip")
 
 
 @pytest.mark.parametrize("model", logged.RECORDED_MODELS)
