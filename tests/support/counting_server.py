@@ -1,6 +1,7 @@
 """A completions server that counts what it is asked; answers depend on model and prompt only."""
 
 import json
+import math
 import threading
 import time
 from collections import Counter
@@ -15,11 +16,12 @@ from zlib import crc32
 
 @dataclass
 class Counting:
-    """What was asked (model and prompt), and how often; the address, and the time per answer."""
+    """What was asked (model and prompt), and how often; the address; how much may be answered."""
 
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     url: str = ""
-    pause_s: float = 0.05
+    allowed: float = math.inf
+    """Different prompts; what is asked beyond them waits until more are allowed."""
 
     def answered(self) -> int:
         return len(self.asked)
@@ -50,16 +52,17 @@ def choice(index: int, ids: list[int], model: str) -> dict[str, Any]:
 
 
 @contextmanager
-def serving(pause_s: float = 0.05) -> Iterator[Counting]:
+def serving() -> Iterator[Counting]:
     """Yields what counts, while the server runs on 127.0.0.1."""
-    counting = Counting(pause_s=pause_s)
+    counting = Counting()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             prompts = body["prompt"] if isinstance(body["prompt"][0], list) else [body["prompt"]]
             model = body["model"]
-            time.sleep(counting.pause_s)
+            while counting.answered() >= counting.allowed:
+                time.sleep(0.01)
             choices = [choice(index, ids, model) for index, ids in enumerate(prompts)]
             content = json.dumps({"choices": choices}).encode()
             try:
@@ -83,6 +86,7 @@ def serving(pause_s: float = 0.05) -> Iterator[Counting]:
     try:
         yield counting
     finally:
+        counting.allowed = math.inf
         server.shutdown()
         server.server_close()
         thread.join()
