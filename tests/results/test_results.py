@@ -259,7 +259,7 @@ def test_the_list_of_tasks(cli: Callable[..., Any]) -> None:
     assert all(f" {task} " in every for task in rows)
     assert "did you mean lieder?" in cli("tasks", "leider").stderr
     assert "--include_path" not in done.stdout
-    assert "--include_path" in cli("tasks", env={"LM_EVAL_EXT_AUTOLOAD": "0"}).stdout
+    assert "--include_path" in cli("tasks", env={"LM_EVAL_EXT_AUTOLOAD": "0"}, cold=True).stdout
     assert [row["task"] for row in json.loads(cli("tasks", "--json").stdout)] == list(rows)
 
 

@@ -38,12 +38,13 @@ READ = (
 
 
 def chosen(benchmark: str) -> list[str]:
-    """The tasks with other metrics than all before, and those whose output is kept."""
+    """Tasks with other metrics than all before, the representative, those whose output is kept."""
     tasks = sorted(cards()[benchmark].tasks, key=len, reverse=True)
     alike: dict[tuple[str, ...], str] = {}
     for task in tasks:
         alike.setdefault(tuple(every_task.metric_list(task)), task)
-    return [task for task in cards()[benchmark].tasks if task in {*alike.values(), *READ}]
+    named = {*alike.values(), *READ, *cards()[benchmark].representative}
+    return [task for task in cards()[benchmark].tasks if task in named]
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +105,7 @@ def test_show(every: Path, benchmark: str) -> None:
 
 def test_the_overview(every: Path) -> None:
     """Three models on five benchmarks."""
-    folders = [
-        every / benchmark / str(place) for benchmark in cards() for place in range(3)
-    ]
+    folders = [every / benchmark / str(place) for benchmark in cards() for place in range(3)]
     text = shown(*folders)
     check_width(text)
     for benchmark in cards():
