@@ -29,10 +29,6 @@ def test(
         typer.Argument(metavar="RESULTS", help="Results files or folders, with samples."),
     ],
     *,
-    effect: Annotated[
-        str,
-        typer.Option(help="version, distance, or all: those that the results have tasks for."),
-    ] = "all",
     family: Annotated[
         str, typer.Option(help="A sentence family, or all; the paper's main text has the default.")
     ] = "affirmative_negation",
@@ -49,18 +45,16 @@ def test(
     from lm_eval_ext.results.models import read_models
 
     for option, value, legal in (
-        ("--effect", effect, (*EFFECTS, ALL)),
         ("--family", family, (*FAMILIES, ALL)),
         ("--metric", metric, (DIRECT, RELATIVE)),
     ):
         if value not in legal:
             raise OptionError(f"{option} {value} is none of {', '.join(legal)}")
     models = read_models(paths, joined=True)
-    wanted = [one for name, one in EFFECTS.items() if effect in (name, ALL)]
-    every = [*wanted, *map(on_fresh_items, wanted)]
+    every = [*EFFECTS.values(), *map(on_fresh_items, EFFECTS.values())]
     there = [one for one in every if any(set(one.tasks) <= model.runs.keys() for model in models)]
     if not there:
-        needed = "; or ".join(" and ".join(one.tasks) for one in wanted)
+        needed = "; or ".join(" and ".join(one.tasks) for one in EFFECTS.values())
         raise OptionError(
             f"no model in these results has {needed}. Runs of one model under two names need one "
             "display_name (model.yaml); or answer recorded files of one model in one run (--tasks "

@@ -70,23 +70,24 @@ def test_the_papers_test_from_the_command_line(recorded_lieder: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert "VERSION: explicit minus implicit novelty, affirmative_negation" in shown.output
     assert "all models (3)" in shown.output and "linear mixed" in shown.output
-    told = runner.invoke(app, ["lieder", "test", folder, "--effect", "version", "--json"])
+    told = runner.invoke(app, ["lieder", "test", folder, "--json"])
     found = json.loads(told.output)
-    rows = {(row["model"], row["test"]): row for row in found["tests"]}
+    of_version = [row for row in found["tests"] if row["effect"] == "VERSION"]
+    rows = {(row["model"], row["test"]): row for row in of_version}
     assert rows["llama2_7B", "sign-flip"]["estimate"] == 7 / 32
     assert rows[POOLED, "sign-flip"]["pairs"] == 3 * 32
     assert found["family"] == "affirmative_negation"
     one = runner.invoke(app, ["lieder", "test", str(recorded_lieder / "base" / "gpt2")])
     assert "VERSION" not in one.output and "DISTANCE" in one.output, "what there are tasks for"
+    none = runner.invoke(app, ["lieder", "test", str(recorded_lieder / "two" / "gpt2")])
+    assert "no model in these results has lieder_diff and lieder_base; or " in str(none.exception)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--effect", "novelty"], "--effect novelty is none of version, distance, all"),
         (["--family", "plain_negated"], "--family plain_negated is none of affirmative_negation"),
         (["--metric", "mean"], "--metric mean is none of direct, relative"),
-        (["--effect", "version"], "no model in these results has lieder_diff and lieder_base"),
     ],
 )
 def test_what_cannot_be_tested_is_one_line(
