@@ -38,7 +38,6 @@ def plot(
     font_size: Annotated[
         float, typer.Option(min=3, max=60, help="Size of letters in points.")
     ] = 11,
-    ppi: Annotated[float, typer.Option(min=36, max=1200, help="Pixels per inch of PNG.")] = 144,
     theme: Annotated[str, typer.Option(help="light or dark.")] = "light",
     title: Annotated[bool, typer.Option(help="Put the title above the figure.")] = True,
 ) -> None:
@@ -54,6 +53,6 @@ def plot(
         return
     if not results:
         raise OptionError("name results files or folders; --list says which figures there are")
-    size = Size(width, font_size, font, ppi)
+    size = Size(width, font_size, font)
     for path in write(models, figure or [], output, size, theme=theme, titled=title):
         typer.echo(path)

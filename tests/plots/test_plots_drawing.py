@@ -151,7 +151,7 @@ def test_without_the_extra_one_line_says_what_to_install(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("option", [["--width", "0"], ["--font-size", "61"], ["--ppi", "10"]])
+@pytest.mark.parametrize("option", [["--width", "0"], ["--font-size", "61"]])
 def test_sizes_that_no_figure_can_have_are_refused(folder: Path, option: list[str]) -> None:
     done = CliRunner().invoke(app, ["plot", str(folder), "--figure", "lieder-1", *option])
     assert done.exit_code == 2 and option[0] in done.output
