@@ -25,7 +25,7 @@ def build(
     ],
     out: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="DIR", help="Folder for the dataset and a report."),
+        typer.Option("--output", "-o", metavar="DIR", help="New folder for dataset and report."),
     ],
     glossary: Annotated[
         Path | None, typer.Option(metavar="FILE", help="glossary.json: words and their classes.")
@@ -38,27 +38,29 @@ def build(
         typer.Option(help="Target divergence of the TMCD split; the paper has 0.98, 0.8 and 0.6."),
     ] = 0.98,
     compounds: Annotated[
-        str,
-        typer.Option(help="What the divergence counts: whole (component sets), pairs or subsets."),
+        str, typer.Option(help="What the divergence counts: whole (component sets) or subsets.")
     ] = "whole",
-    proportion: Annotated[
-        float, typer.Option(help="Share of the training recipes to keep, above 0, up to 1.")
-    ] = 1.0,
     seed: Annotated[int, typer.Option(help="Random seed for the splits.")] = 0,
-    memory: Annotated[
-        float, typer.Option(help="GiB of memory, beyond which the database uses the disk.")
-    ] = 4.0,
 ) -> None:
     """Build the dataset and its TMCD and random splits."""
-    from lm_eval_ext.benchmarks.diner.build import Options, build_dataset
-    from lm_eval_ext.benchmarks.diner.build.report import verdict
-    from lm_eval_ext.errors import OptionError
+    from pandas import DataFrame
+    from pydantic import ValidationError
+
+    from lm_eval_ext.benchmarks.diner.build import REPORT, Options
+    from lm_eval_ext.benchmarks.diner.build import build as build_dataset
+    from lm_eval_ext.errors import OptionError, first_problem
 
     if (glossary is None) != derive_glossary:
         raise OptionError("name one of --glossary FILE and --derive-glossary")
-    options = Options(divergence, proportion, seed, memory, compounds)
+    try:
+        given = {"divergence": divergence, "compounds": compounds, "seed": seed}
+        options = Options.model_validate(given)
+    except ValidationError as error:
+        raise OptionError(f"--{first_problem(error)}") from None
     report = build_dataset(corpus, out, glossary, options)
+    typer.echo(DataFrame(report["figures"]).map("{:,.6g}".format).to_string())
+    first, last = report["course"][0], report["course"][-1]
     typer.echo(
-        f"{out}: {report['kept']['recipes']:,} recipes of {report['kept']['dishes']:,} dishes. "
-        f"{verdict(report['options'], report['course'])} See {out / 'report.md'}"
+        f"Divergence {last:.4f} after {len(report['course']) - 1} exchanges; asked for "
+        f"{divergence}, and names divided at random have {first:.4f}. See {out / REPORT}"
     )

@@ -8,17 +8,17 @@ and 蒸法. :func:`name_after_components` reads the four lines of compositional 
 :func:`read_answers` a log.
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel, ValidationError
 
 from lm_eval_ext.benchmarks.diner.extract import plain
 from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary, clean_name
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS, LABELS, NAME_LABEL
 from lm_eval_ext.benchmarks.diner.records import Recipe
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.harness.missing import was_missing
 
 UNKNOWN = "unknown"
@@ -111,8 +111,23 @@ WANTED = (
     "--log_samples wrote"
 )
 
+Given = Mapping[str, Mapping[str, Sequence[str]]]
+"""Components by the id of a recipe and their kind."""
 
-def read_answers(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, tuple[str, ...]]]:
+
+class _Doc(BaseModel):
+    id: str
+    instruction: str
+
+
+class _Logged(BaseModel):
+    """A line of lm-eval's log."""
+
+    doc: _Doc
+    filtered_resps: tuple[str, str, str]
+
+
+def read_answers(file: Path, recipes: Iterable[Recipe]) -> Given:
     """Reads a model's answers to the component questions about recipes from lm-eval's log.
 
     Returns:
@@ -120,61 +135,36 @@ def read_answers(file: Path, recipes: Iterable[Recipe]) -> dict[str, dict[str, t
         are missing.
 
     Raises:
-        OptionError: There is no such file, or it has no answer about any of the recipes.
+        OptionError: The file cannot be read, or has no answer about any of the recipes.
         DataError: A line is not a logged answer, or its recipe differs from ours of the same id.
     """
-    if not file.is_file():
-        raise OptionError(f"diner_components_file: {file} does not exist; {WANTED}")
-    wanted = {recipe.id: recipe for recipe in recipes}
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
-    for place, row in _rows(file):
-        doc, responses = _checked(row, place)
-        recipe = wanted.get(doc["id"])
-        if recipe is None or any(was_missing(response) for response in responses):
-            continue
-        if recipe.instruction != doc.get("instruction"):
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise OptionError(
+            f"diner_components_file: cannot read {file}: {error.strerror}; {WANTED}"
+        ) from None
+    wanted = {recipe.id: recipe.instruction for recipe in recipes}
+    found = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = _Logged.model_validate_json(line)
+        except ValidationError as error:
             raise DataError(
-                f"{place}: {doc['id']} is a different recipe in this log; run both tasks on the "
-                "same data"
+                f"{file}, line {number}: not a logged answer to {len(ASKED_KINDS)} component "
+                f"questions ({first_problem(error)}); {WANTED}"
+            ) from None
+        if row.doc.id not in wanted or any(map(was_missing, row.filtered_resps)):
+            continue
+        if row.doc.instruction != wanted[row.doc.id]:
+            raise DataError(
+                f"{file}, line {number}: {row.doc.id} is a different recipe in this log; run both "
+                "tasks on the same data"
             )
-        found[recipe.id] = {
-            kind: parts(response) for kind, response in zip(ASKED_KINDS, responses, strict=True)
-        }
+        found[row.doc.id] = dict(zip(ASKED_KINDS, map(parts, row.filtered_resps), strict=True))
     if not found:
         raise OptionError(
             f"diner_components_file: {file} has no answers about these recipes; {WANTED} on the "
             "same data"
         )
     return found
-
-
-def _rows(file: Path) -> Iterator[tuple[str, Any]]:
-    try:
-        lines = file.open("rb")
-    except OSError as error:
-        raise OptionError(
-            f"diner_components_file: cannot read {file}: {error.strerror}; {WANTED}"
-        ) from error
-    with lines:
-        for number, line in enumerate(lines, start=1):
-            place = f"{file}, line {number}"
-            try:
-                yield place, json.loads(line.decode("utf-8"))
-            except (ValueError, RecursionError):
-                raise DataError(f"{place}: not JSON; {WANTED}") from None
-
-
-def _checked(row: Any, place: str) -> tuple[Mapping[str, Any], Sequence[str]]:
-    doc = row.get("doc") if isinstance(row, dict) else None
-    responses = row.get("filtered_resps") if isinstance(row, dict) else None
-    if (
-        not isinstance(doc, dict)
-        or not isinstance(doc.get("id"), str)
-        or not isinstance(responses, list)
-        or len(responses) != len(ASKED_KINDS)
-        or not all(isinstance(response, str) for response in responses)
-    ):
-        raise DataError(
-            f"{place}: not a logged answer to {len(ASKED_KINDS)} component questions; {WANTED}"
-        )
-    return doc, responses

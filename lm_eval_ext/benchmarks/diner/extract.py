@@ -30,8 +30,13 @@ A gold name given as the answer is returned unchanged.
 import re
 import unicodedata
 
-from lm_eval_ext.benchmarks.diner.glossary import BRACKETED, NESTING, clean_name
-from lm_eval_ext.benchmarks.diner.script import CHINESE, NOT_CHINESE, simplified
+from lm_eval_ext.benchmarks.diner.glossary import (
+    CHINESE,
+    NOT_CHINESE,
+    clean_name,
+    simplified,
+    unbracketed,
+)
 from lm_eval_ext.harness.chat import said
 
 MAX_CHARS = 4_000
@@ -54,8 +59,6 @@ _PROMPT = re.compile(
 )
 """What may precede a repeated question: a label or the quoted instruction."""
 _MARKDOWN = re.compile(r"`{3,}[a-z]*|`|\*+|__|^[ \t]*(?:#+|>+|[-+])[ \t]+", re.MULTILINE)
-_CHINESE = re.compile(CHINESE)
-_BRACKETED = re.compile(BRACKETED)
 _SQUARE = re.compile(r"[\[【〖〔]([^\[\]【】〖〗〔〕]{1,60})[\]】〗〕]")  # noqa: RUF001
 """Brackets that may stand for quotation marks."""
 
@@ -129,7 +132,7 @@ def name_of(answer: str) -> str:
         without a name.
     """
     line = _line(plain(answer))
-    if _CHINESE.search(line):
+    if CHINESE.search(line):
         return _name(_place(line))
     sentence = _PLAIN_END.split(line.strip("\"' .!?"), maxsplit=1)[0]
     return sentence.strip("\"' ") if any(map(str.isalnum, sentence)) else ""
@@ -181,7 +184,7 @@ def _leads_up(line: str) -> bool:
 def _announced(line: str) -> str | None:
     for announcement in (_BY_LABEL, _BY_CALL, _BY_THIS, _BY_GUESS):
         for found in announcement.finditer(line):
-            if _CHINESE.search(line, found.end()) or found[0] == line:
+            if CHINESE.search(line, found.end()) or found[0] == line:
                 rest = line[found.end() :]
                 while again := _AGAIN.match(rest):
                     rest = rest[again.end() :]
@@ -198,14 +201,14 @@ def _place(line: str) -> str:
     if announced is not None:
         return announced
     for quoted in _QUOTED.finditer(line):
-        if _CHINESE.search(quoted[0]):
+        if CHINESE.search(quoted[0]):
             return quoted[0]
     return line
 
 
 def _plain_name(text: str) -> bool:
     """Whether all of a text may be a name: no label, no sentence."""
-    return bool(_CHINESE.search(text)) and not _END.search(text) and not _ONLY_LABEL.fullmatch(text)
+    return bool(CHINESE.search(text)) and not _END.search(text) and not _ONLY_LABEL.fullmatch(text)
 
 
 def _name(text: str) -> str:
@@ -213,17 +216,15 @@ def _name(text: str) -> str:
         text = quoted[quoted.lastindex or 0]
     elif (square := _SQUARE.match(text.strip())) and _only_around(text.strip()[square.end() :]):
         text = square[1]
-    bare = text
-    for _ in range(NESTING):
-        bare = _BRACKETED.sub("", bare)
-    text = bare if _CHINESE.search(bare) else text
-    pieces = [piece.strip() for piece in _END.split(text) if _CHINESE.search(piece)]
+    bare = unbracketed(text)
+    text = bare if CHINESE.search(bare) else text
+    pieces = [piece.strip() for piece in _END.split(text) if CHINESE.search(piece)]
     name = pieces[0] if pieces else text
     for _ in range(MOST_AROUND):
         name = _AROUND.sub("", name)
-    return clean_name(name) or re.sub(NOT_CHINESE, "", name)
+    return clean_name(name) or NOT_CHINESE.sub("", name)
 
 
 def _only_around(text: str) -> bool:
     """Whether nothing of a name follows, up to its end."""
-    return not _CHINESE.search(_AROUND.sub("", _END.split(text, maxsplit=1)[0].strip()))
+    return not CHINESE.search(_AROUND.sub("", _END.split(text, maxsplit=1)[0].strip()))

@@ -5,9 +5,8 @@ dish has the components of one of diner_mini's test dishes. Parts and words are 
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import yaml
@@ -21,8 +20,7 @@ STAPLE_WITH_FLAVOUR = 0.3
 
 @cache
 def _parts() -> Any:
-    file = resources.files(__package__).joinpath("mini").joinpath("parts.yaml")
-    return yaml.safe_load(file.read_text(encoding="utf-8"))
+    return yaml.safe_load((mini.FOLDER / "parts.yaml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -59,20 +57,23 @@ def recipes(seed: object) -> Iterator[tuple[str, str]]:
         yield recipe(rng)
 
 
-def _dish(rng: random.Random) -> tuple[str, list[str], list[tuple[str, ...]]]:
+def _dish(rng: random.Random) -> tuple[str, list[str], list[Sequence[str]]]:
     """A name, its foods, and the ways to say each of its other components."""
-    known = _parts()
-    foods = rng.sample(tuple(known["foods"]), rng.choice((1, 1, 2)))
+
+    def draw(part: str) -> tuple[str, Sequence[str]]:
+        found: tuple[str, Sequence[str]] = rng.choice([*_parts()[part].items()])
+        return found
+
+    foods = rng.sample([*_parts()["foods"]], rng.choice((1, 1, 2)))
     name, steps = "".join(foods), []
     kind = rng.choice(("action", "action", "flavour", "end"))
     if kind == "end":
-        end = rng.choice(tuple(known["ends"]))
-        name, steps = name + end, [known["ends"][end]]
+        word, ways = draw("ends")
+        name, steps = name + word, [ways]
     if kind == "action":
-        action = rng.choice(tuple(known["actions"]))
-        name = action.join(foods) if len(foods) > 1 else action + name
-        steps = [known["actions"][action]]
+        word, ways = draw("actions")
+        name, steps = (word.join(foods) if len(foods) > 1 else word + name), [ways]
     elif kind == "flavour" or rng.random() < STAPLE_WITH_FLAVOUR:
-        flavour = rng.choice(tuple(known["flavours"]))
-        name, steps = flavour + name, [*steps, known["flavours"][flavour]]
+        word, ways = draw("flavours")
+        name, steps = word + name, [*steps, ways]
     return name, foods, steps

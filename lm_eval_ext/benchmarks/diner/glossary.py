@@ -2,25 +2,85 @@
 
 Names are parsed by maximal matching, and synonyms, such as two words for chicken feet, are the
 same component (paper, section 3.2). Names come from titles of recipes without "non-Chinese
-characters and content inside the parentheses" (section 3.1).
+characters and content inside the parentheses" (section 3.1). They are compared in simplified
+characters, whichever they are written in.
 """
 
+import functools
 import hashlib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Any
 
-from lm_eval_ext.benchmarks.diner.files import read_json
-from lm_eval_ext.benchmarks.diner.script import NOT_CHINESE, simplified
-from lm_eval_ext.errors import DataError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from lm_eval_ext.errors import DataError, first_problem
 
 KINDS = ("food", "action", "flavour")
 """Of components: the keys of the published ``glossary.json``."""
 
-_LEGAL = 'an object of three objects, {"food": {word: class}, "action": ..., "flavour": ...}'
+# Titles.
+
+_CHINESE = "〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # noqa: RUF001
+CHINESE = re.compile(f"[{_CHINESE}]")
+NOT_CHINESE = re.compile(f"[^{_CHINESE}]+")
+"""Letters, digits, punctuation, emojis, kana and spaces among them."""
+
+_RUN = re.compile(f"[{_CHINESE}]+")
+
+_PAIRS = ("(（﹙:)）﹚", "[［:]］", "{｛:}｝", "<＜〈:>＞〉", "【〖〔〘〚︻:】〗〕〙〛︼")  # noqa: RUF001
+"""Opening and closing brackets of each shape; recipe authors mix ASCII and full-width ones.
+
+Corner brackets and 《》 are missing because they are quotation marks in Chinese: they enclose the
+name itself.
+"""
+
+_BRACKETED = re.compile(
+    "|".join("[{0}][^{0}{1}]*[{1}]".format(*map(re.escape, pair.split(":"))) for pair in _PAIRS)
+)
+"""An innermost pair of brackets with its content."""
+
+NESTING = 3
+"""How often bracketed text is removed; of brackets nested deeper, the content stays."""
+
+
+def unbracketed(text: str) -> str:
+    """The text without brackets and what they enclose."""
+    for _ in range(NESTING):
+        text = _BRACKETED.sub("", text)
+    return text
+
+
+def clean_name(title: str) -> str:
+    """Makes a dish name of a recipe's title; may be empty.
+
+    Removes bracketed text and all characters that are not Chinese, so of an unpaired bracket
+    only the bracket itself.
+    """
+    return NOT_CHINESE.sub("", unbracketed(title))
+
+
+def simplified(text: str) -> str:
+    """The text with simplified characters for traditional ones, by OpenCC's table t2s.
+
+    Words that are written with such a character in simplified script, too, stay (蒜薹).
+    """
+    # Runs of Chinese only: OpenCC refuses half surrogates, which JSON may contain.
+    return _RUN.sub(lambda run: str(_converter().convert(run[0])), text)
+
+
+@functools.cache
+def _converter() -> Any:
+    from opencc import OpenCC
+
+    return OpenCC("t2s")
+
+
+# Names.
 
 
 @dataclass(frozen=True, order=True)
@@ -37,6 +97,21 @@ class Component:
     name: str
 
 
+Components = tuple[Component, ...]
+
+_Word = Annotated[str, StringConstraints(pattern=r"^\S+$")]
+
+
+class _File(BaseModel):
+    """Words and their classes, by kind."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    food: dict[_Word, _Word]
+    action: dict[_Word, _Word]
+    flavour: dict[_Word, _Word]
+
+
 class Glossary:
     """Words and their classes; immutable.
 
@@ -45,14 +120,37 @@ class Glossary:
     food that the paper counts.
     """
 
-    def __init__(self, components: Mapping[str, Component]) -> None:
-        """Use :meth:`of` or :meth:`read`, which validate their input."""
-        self._components = dict(components)
-        self._longest = max(map(len, self._components), default=0)
-        words: dict[Component, list[str]] = {}
+    def __init__(self, content: object) -> None:
+        """Takes ``{kind: {word: class}}``; words and classes become simplified characters.
+
+        Raises:
+            DataError: It is no such mapping, or has no words, or has a word twice.
+        """
+        try:
+            kinds = _File.model_validate(content).model_dump()
+        except ValidationError as error:
+            raise DataError(
+                f"not a glossary ({first_problem(error)}); it must be an object of three objects, "
+                '{"food": {word: class}, "action": ..., "flavour": ...}, with words without space'
+            ) from None
+        self._components: dict[str, Component] = {}
+        for kind, words in kinds.items():
+            for given, name in words.items():
+                word, component = simplified(given), Component(kind, simplified(name))
+                known = self._components.setdefault(word, component)
+                if known != component:
+                    raise DataError(
+                        f"the glossary has {word!r} as {known.kind} {known.name!r} and as {kind} "
+                        f"{component.name!r} (simplified characters); a word has only one class: "
+                        "remove one of them"
+                    )
+        if not self._components:
+            raise DataError("the glossary has no words")
+        self._words: defaultdict[Component, list[str]] = defaultdict(list)
         for word in sorted(self._components):
-            words.setdefault(self._components[word], []).append(word)
-        self._words = {component: tuple(found) for component, found in words.items()}
+            self._words[self._components[word]].append(word)
+        longest_first = sorted(self._components, key=len, reverse=True)
+        self._word = re.compile("|".join(map(re.escape, longest_first)))
 
     @classmethod
     def read(cls, path: Path) -> "Glossary":
@@ -61,63 +159,24 @@ class Glossary:
         Raises:
             DataError: It cannot be read, or is not a glossary in JSON.
         """
+        content = read_json(path)
         try:
-            content = read_json(path)
-        except (OSError, ValueError, RecursionError) as error:
-            raise DataError(f"{path}: not a glossary ({error}); it must be {_LEGAL}") from error
-        try:
-            return cls.of(content)
+            return cls(content)
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
 
-    @classmethod
-    def of(cls, mapping: object) -> "Glossary":
-        """Builds a glossary from ``{kind: {word: class}}``; raises DataError if it is not one.
-
-        Words and classes become simplified characters, as names and answers do.
-        """
-        if not isinstance(mapping, Mapping) or set(mapping) != set(KINDS):
-            raise DataError(f"a glossary must be {_LEGAL}")
-        components: dict[str, Component] = {}
-        for kind in KINDS:
-            if not isinstance(mapping[kind], Mapping):
-                raise DataError(f"{kind!r} in the glossary is not an object; it must be {_LEGAL}")
-            for given, name in mapping[kind].items():
-                _check(given, kind)
-                _check(name, kind)
-                word, component = simplified(given), Component(kind, simplified(name))
-                known = components.setdefault(word, component)
-                if known != component:
-                    raise DataError(
-                        f"the glossary has {word!r} as {known.kind} {known.name!r} and as {kind} "
-                        f"{component.name!r} (simplified characters); a word has only one class: "
-                        "remove one of them"
-                    )
-        if not components:
-            raise DataError(f"the glossary has no words; it must be {_LEGAL}")
-        return cls(components)
-
-    def component(self, word: str) -> Component | None:
-        """The component that a word names; None if the glossary lacks the word."""
-        return self._components.get(word)
-
     def words(self, component: Component) -> tuple[str, ...]:
         """The synonyms for a component, sorted; none for an unknown component."""
-        return self._words.get(component, ())
-
-    def components(self) -> tuple[Component, ...]:
-        """All components, sorted."""
-        return tuple(sorted(self._words))
+        return tuple(self._words.get(component, ()))
 
     def as_dict(self) -> dict[str, dict[str, str]]:
-        """The glossary as :meth:`of` takes it, words sorted."""
+        """The glossary's content, words sorted."""
         found: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
-        for word in sorted(self._components):
-            component = self._components[word]
+        for word, component in sorted(self._components.items()):
             found[component.kind][word] = component.name
         return found
 
-    @cached_property
+    @functools.cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of words and classes, independent of their order in a file."""
         text = json.dumps(self.as_dict(), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
@@ -129,65 +188,34 @@ class Glossary:
         Returns:
             None if no word fits at some place, without backtracking; () for "".
         """
-        found = []
-        place = 0
-        while place < len(name):
-            for length in range(min(self._longest, len(name) - place), 0, -1):
-                word = name[place : place + length]
-                if word in self._components:
-                    found.append(word)
-                    place += length
-                    break
-            else:
-                return None
-        return tuple(found)
+        found = tuple(self._word.findall(name))
+        return found if "".join(found) == name else None
 
-    def parse(self, name: str) -> tuple[Component, ...] | None:
+    def parse(self, name: str) -> Components | None:
         """The components of :meth:`words_in`, in order, repeats kept; None if it does not parse."""
         words = self.words_in(name)
         return None if words is None else tuple(self._components[word] for word in words)
 
 
-def _check(word: object, kind: str) -> None:
-    if not isinstance(word, str) or not word or word.split() != [word]:
-        raise DataError(
-            f"{word!r} under {kind!r} in the glossary is not a word; use a text without white space"
-        )
+def read_json(path: Path) -> object:
+    """The content of a file that people may have edited.
 
-
-_PAIRS = ("(（﹙:)）﹚", "[［:]］", "{｛:}｝", "<＜〈:>＞〉", "【〖〔〘〚︻:】〗〕〙〛︼")  # noqa: RUF001
-"""Opening and closing brackets of each shape; recipe authors mix ASCII and full-width ones.
-
-Corner brackets and 《》 are missing because they are quotation marks in Chinese: they enclose the
-name itself.
-"""
-
-
-def _pattern() -> str:
-    parts = []
-    for pair in _PAIRS:
-        opening, closing = (re.escape(marks) for marks in pair.split(":"))
-        parts.append(f"[{opening}][^{opening}{closing}]*[{closing}]")
-    return "|".join(parts)
-
-
-# The patterns use only what Python's re and RE2 have in common, so that DuckDB can use them, too.
-BRACKETED = _pattern()
-"""An innermost pair of brackets with its content."""
-
-NESTING = 3
-"""How often :data:`BRACKETED` is removed; of brackets nested deeper, the content stays."""
-
-_BRACKETED = re.compile(BRACKETED)
-_NOT_CHINESE = re.compile(NOT_CHINESE)
-
-
-def clean_name(title: str) -> str:
-    """Makes a dish name of a recipe's title; may be empty.
-
-    Removes bracketed text and all characters that are not Chinese, so of an unpaired bracket
-    only the bracket itself.
+    Raises:
+        DataError: It cannot be read, is no JSON in UTF-8, or has an object with two equal keys, of
+            which ``json`` would silently keep the last.
     """
-    for _ in range(NESTING):
-        title = _BRACKETED.sub("", title)
-    return _NOT_CHINESE.sub("", title)
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique)
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(
+            f"{path}: not JSON as it must be ({error}); fetch or build it again"
+        ) from error
+
+
+def _unique(pairs: list[tuple[str, object]]) -> Mapping[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} occurs twice in an object: remove one of them")
+    return found

@@ -7,7 +7,6 @@ wording is ours, except under ``authors``: models that they fine-tuned know only
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 NAME_QUESTION = "这个菜谱的菜名是什么？"
 
@@ -17,23 +16,26 @@ ASKED_KINDS = ("action", "flavour", "food")
 NONE = "无"
 """The answer that prompts suggest for "no such component"."""
 
-COMPONENT_QUESTIONS: Mapping[str, str] = MappingProxyType(
-    {
+OURS, AUTHORS = "ours", "authors"
+"""Whose component questions are asked, and whose form states components before the name."""
+
+_STATED = {
+    "action": "这个菜谱的主要操作是",
+    "flavour": "这个菜谱的主要风味是",
+    "food": "这个菜谱的主要食材是",
+}
+QUESTIONS: Mapping[str, Mapping[str, str]] = {
+    OURS: {
         "action": f"做这道菜最主要的烹饪方法叫什么？（没有就答“{NONE}”）",
         "flavour": f"这道菜最突出的味道是哪一种？（没有就答“{NONE}”）",
         "food": f"这道菜的主料是什么，或者做成了哪种主食、点心？（用逗号隔开，没有就答“{NONE}”）",
-    }
-)
+    },
+    AUTHORS: {kind: f"{stated}什么？" for kind, stated in _STATED.items()},
+}
 
-OURS, AUTHORS = "ours", "authors"
-WORDINGS = (OURS, AUTHORS)
-"""Whose component questions are asked, and whose form states components before the name."""
-
-_AUTHORS_SUBJECTS = {"action": "主要操作", "flavour": "主要风味", "food": "主要食材"}
-
-LABELS: Mapping[str, str] = MappingProxyType(
-    {"action": "烹饪方法", "flavour": "味道", "food": "主料或形式"}
-)
+LABELS: Mapping[str, str] = {
+    "action": "烹饪方法", "flavour": "味道", "food": "主料或形式",
+}  # fmt: skip
 """What compositional prompts call each kind."""
 
 NAME_LABEL = "菜名"
@@ -41,14 +43,12 @@ NAME_LABEL = "菜名"
 
 def name_prompt(instruction: str) -> str:
     """Asks for the name, in the authors' words."""
-    return f"{_quoted(instruction)} {NAME_QUESTION}"
+    return f"“{instruction}” {NAME_QUESTION}"
 
 
 def component_prompts(instruction: str, wording: str) -> list[str]:
     """Asks for the components: one prompt for each of :data:`ASKED_KINDS`."""
-    questions = {kind: f"{_authors(kind)}什么？" for kind in ASKED_KINDS}
-    questions = questions if wording == AUTHORS else dict(COMPONENT_QUESTIONS)
-    return [f"{_quoted(instruction)} {questions[kind]}" for kind in ASKED_KINDS]
+    return [f"“{instruction}” {QUESTIONS[wording][kind]}" for kind in ASKED_KINDS]
 
 
 def given_components_prompt(
@@ -60,26 +60,18 @@ def given_components_prompt(
     """
     found = {kind: components[kind] for kind in ASKED_KINDS if components[kind]}
     if wording == AUTHORS:
-        stated = "".join(f"{_authors(kind)}{','.join(some)}," for kind, some in found.items())
+        stated = "".join(f"{_STATED[kind]}{','.join(some)}," for kind, some in found.items())
     else:
         stated = "；".join(f"{LABELS[kind]}：{'、'.join(some)}" for kind, some in found.items())
         stated += "。" if stated else ""
-    return f"{_quoted(instruction)} {stated}{NAME_QUESTION}"
-
-
-def _authors(kind: str) -> str:
-    return f"这个菜谱的{_AUTHORS_SUBJECTS[kind]}是"
+    return f"“{instruction}” {stated}{NAME_QUESTION}"
 
 
 def one_prompt(instruction: str) -> str:
     """Asks for components and name together, as four lines; the prompt begins the first."""
     lines = "、".join(f"“{LABELS[kind]}：”" for kind in ASKED_KINDS)
     return (
-        f"{_quoted(instruction)}\n"
+        f"“{instruction}”\n"
         f"先用三行写出{lines}（没有就写“{NONE}”），再用第四行“{NAME_LABEL}：”回答：{NAME_QUESTION}\n"
         f"{LABELS[ASKED_KINDS[0]]}："
     )
-
-
-def _quoted(instruction: str) -> str:
-    return f"“{instruction}”"

@@ -1,20 +1,20 @@
 """Recipes, splits, and the generalization categories of test names (paper, section 3.3)."""
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Annotated
 
-from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary
-from lm_eval_ext.benchmarks.diner.script import simplified
-from lm_eval_ext.errors import DataError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, model_validator
+
+from lm_eval_ext.benchmarks.diner.glossary import Components, Glossary, simplified
+from lm_eval_ext.errors import DataError, first_problem
 
 TRAIN, VALID, TEST = "train", "valid", "test"
 PARTS = (TRAIN, VALID, TEST)
 """The published file's keys."""
-
-FORMAT = '{"train" | "valid" | "test": {"instructions": [text, ...], "names": [text, ...]}}'
 
 _NO_LETTER = re.compile(r"[\W_]+")
 
@@ -60,12 +60,36 @@ class Split:
         return {recipe.id: recipe for recipe in self.train}
 
     @cached_property
-    def train_names(self) -> Mapping[str, tuple[Component, ...]]:
+    def train_names(self) -> Mapping[str, Components]:
         """The training dishes whose names parse, sorted, with their components."""
         parsed = (
             (name, self.glossary.parse(name)) for name in sorted({r.name for r in self.train})
         )
         return {name: components for name, components in parsed if components}
+
+
+_Texts = list[Annotated[str, StringConstraints(pattern=r"\S")]]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    instructions: _Texts
+    names: _Texts
+
+    @model_validator(mode="after")
+    def _of_one_length(self) -> "_Part":
+        if len(self.instructions) != len(self.names):
+            raise ValueError("every instruction needs one name")
+        return self
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    train: _Part
+    valid: _Part
+    test: _Part
 
 
 def split_of(content: object, glossary: Glossary, place: str) -> Split:
@@ -74,44 +98,26 @@ def split_of(content: object, glossary: Glossary, place: str) -> Split:
     Raises:
         DataError: The format is wrong; ``place``, part and number of the recipe are named.
     """
-    if not isinstance(content, Mapping) or set(content) != set(PARTS):
-        raise DataError(f"{place}: not DiNeR data; the format is {FORMAT}")
-    parts = {part: _recipes(content[part], part, place) for part in PARTS}
-    for part in (TRAIN, TEST):
-        if not parts[part]:
-            raise DataError(f"{place}: the part {part!r} has no recipes; fetch or build it again")
-    return Split((*parts[TRAIN], *parts[VALID]), parts[TEST], glossary)
-
-
-def _recipes(content: object, part: str, place: str) -> tuple[Recipe, ...]:
-    if not isinstance(content, Mapping) or set(content) != {"instructions", "names"}:
-        raise DataError(f"{place}: {part}: not instructions and names; the format is {FORMAT}")
-    columns = [content["instructions"], content["names"]]
-    if not all(isinstance(column, list) for column in columns):
+    try:
+        parts = _File.model_validate(content)
+    except ValidationError as error:
         raise DataError(
-            f"{place}: {part}: instructions and names must be lists; the format is {FORMAT}"
-        )
-    instructions, names = columns
-    if len(instructions) != len(names):
-        raise DataError(
-            f"{place}: {part}: {len(instructions)} instructions and {len(names)} names; "
-            "every instruction needs one name"
-        )
-    _check(instructions, "instruction", f"{place}: {part}")
-    _check(names, "name", f"{place}: {part}")
-    return tuple(
-        Recipe(f"{part}-{number}", instruction, simplified(name))
-        for number, (instruction, name) in enumerate(zip(instructions, names, strict=True))
-    )
-
-
-def _check(column: Sequence[object], what: str, place: str) -> None:
-    for number, value in enumerate(column):
-        if not isinstance(value, str) or not value.strip():
-            raise DataError(
-                f"{place}: {what} {number} (from 0) is {value!r:.80}; it must be a text that is "
-                "not empty"
+            f"{place}: not DiNeR data ({first_problem(error)}); the format is "
+            '{"train" | "valid" | "test": {"instructions": [text, ...], "names": [text, ...]}}, '
+            "with texts that are not empty"
+        ) from None
+    train, valid, test = (
+        tuple(
+            Recipe(f"{part}-{number}", instruction, simplified(name))
+            for number, (instruction, name) in enumerate(
+                zip(one.instructions, one.names, strict=True)
             )
+        )
+        for part, one in parts
+    )
+    if not train or not test:
+        raise DataError(f"{place}: train or test has no recipes; fetch or build it again")
+    return Split((*train, *valid), test, glossary)
 
 
 COMB_TWO, ADD_ONE, RECO_TWO, RECO_THREE = "CombTwo", "AddOne", "RecoTwo", "RecoThree"
@@ -141,22 +147,23 @@ class Categories:
     def __init__(self, train: Iterable[Collection[Hashable]]) -> None:
         """Takes the components of every training name; repeated names do not matter."""
         self._names = {frozenset(name) for name in train}
-        self._with: dict[Hashable, list[frozenset[Hashable]]] = {}
-        for name in self._names:
-            for component in name:
-                self._with.setdefault(component, []).append(name)
 
     def of(self, name: Collection[Hashable]) -> str | None:
         """The category of a test name, given by its components; None if it has none."""
         wanted = frozenset(name)
         # What each training name has of it; a share within another share adds nothing.
-        shares = {wanted & known for part in wanted for known in self._with.get(part, ())}
+        shares = {wanted & known for known in self._names}
         shares = {share for share in shares if not any(share < other for other in shares)}
-        if not wanted or wanted in shares or frozenset().union(*shares) != wanted:
+        if not wanted or wanted in shares:
             return None
         if len(wanted) == _PAIR and all(frozenset([part]) in self._names for part in wanted):
             return COMB_TWO
-        if len(wanted) > _PAIR and any(wanted - {part} in self._names for part in wanted):
+        known = frozenset().union(*shares)
+        if (
+            len(wanted) > _PAIR
+            and known == wanted
+            and any(wanted - {part} in self._names for part in wanted)
+        ):
             return ADD_ONE
         for size, category in ((2, RECO_TWO), (3, RECO_THREE)):
             if any(frozenset().union(*some) == wanted for some in combinations(shares, size)):

@@ -7,10 +7,11 @@ from typing import Any
 from datasets import Dataset
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.diner import load, score
+from lm_eval_ext.benchmarks.diner import load
 from lm_eval_ext.benchmarks.diner.component_answers import name_after_components
+from lm_eval_ext.benchmarks.diner.demonstrations import INSTRUCTION, ORACLE, choose
 from lm_eval_ext.benchmarks.diner.extract import name_of
-from lm_eval_ext.benchmarks.diner.in_context import INSTRUCTION, ORACLE, choose
+from lm_eval_ext.benchmarks.diner.glossary import KINDS
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe
 from lm_eval_ext.errors import OptionError
@@ -32,36 +33,32 @@ class NameTask(ExtTask):
         shows: The only legal ``diner_demonstrations``.
     """
 
-    asks: str = load.NAME
+    asks: str = "name"
     shows: str | None = None
 
     def prepare(self, config: Mapping[str, Any]) -> None:
-        """Reads the split, whose glossary scores, and finds the categories of the documents."""
+        """Reads the split, whose glossary scores."""
         for option, own in (("diner_ask", self.asks), ("diner_demonstrations", self.shows)):
             if self.options[option] != own:
                 raise OptionError(
                     f"{option} is {self.options[option]!r}, but {config['task']} has {own!r} of "
                     "its own; leave it out"
                 )
-        self.split = load.split_for(self.options)
-        present = set(self.dataset["test"]["category"][:])
-        self._categories = [one for one in (*CATEGORIES, load.OTHER) if one in present]
+        which = {name: self.options[f"diner_{name}"] for name in load.Recipes.model_fields}
+        self.split = load.Recipes(**which).read()[0]
 
     def metrics(self) -> list[str]:
-        """Depends on the categories."""
-        return score.name_metrics(self._categories)
+        """For each kind of component, and each category that documents have."""
+        present = set(self.dataset["test"]["category"][:])
+        parts = [one for one in CATEGORIES if one in present and len(present) > 1]
+        return _metrics([*parts, *KINDS], "exact_match", "mean_f1", "no_answer", "unparsed")
 
     def scoring_arguments(self) -> dict[str, Any]:
         """For :func:`~lm_eval_ext.benchmarks.diner.score.by_glossary`."""
-        return {"glossary": self.split.glossary, "asks_name": True}
+        return {"glossary": self.split.glossary}
 
     def sign(self, own: dict[str, str]) -> None:
-        """Replaces the paths of the user's files by digests of their content.
-
-        Of a split that was built, divergence and share of recipes are added.
-        """
-        if self.options["diner_dir"] is not None:
-            own |= load.built_with(self.options["diner_dir"], self.options["diner_split"])
+        """Replaces the paths of the user's files by digests of their content."""
         for place in ("dir", "components_file"):
             own.pop(place)
         if self.options["diner_components_file"] is not None:
@@ -70,24 +67,25 @@ class NameTask(ExtTask):
         own["glossary"] = self.split.glossary.digest[:16]
 
 
+def _metrics(parts: list[str], *shares: str) -> list[str]:
+    of_parts = [f"micro_f1/{part}" for part in sorted(parts)]
+    return ["micro_f1", *of_parts, *(f"recipe_{share}" for share in shares)]
+
+
 class CompositionalTask(NameTask):
     """Asks for the components first, or states them, and then for the name."""
 
-    asks = load.COMPOSITIONAL
+    asks = "cp"
 
 
 class ComponentsTask(NameTask, GroupedGenerationTask):
     """Asks for the components of the name, one kind after the other."""
 
-    asks = load.COMPONENTS
+    asks = "components"
 
     def metrics(self) -> list[str]:
         """For each kind of component."""
-        return score.component_metrics()
-
-    def scoring_arguments(self) -> dict[str, Any]:
-        """As above, for components."""
-        return {"glossary": self.split.glossary, "asks_name": False}
+        return _metrics([*KINDS], "exact_match", "mean_f1")
 
 
 class InContextTask(NameTask, FewshotTask):

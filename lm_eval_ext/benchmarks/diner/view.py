@@ -13,7 +13,6 @@ def documents(
     docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
 ) -> list[DocumentView]:
     """Shows each recipe's dish, instruction and demonstrations."""
-    del prompts
     return [_document(doc) for doc in docs]
 
 
@@ -38,15 +37,15 @@ def _answer(gold: str, answers: Sequence[str]) -> AnswerView:
         return AnswerView("\n".join(f"{kind}: {answer}" for kind, answer in asked))
     answer = "".join(answers)
     glossary = next((one for one in _glossaries() if one.parse(gold)), None)
-    wanted, found = (glossary.parse(gold), glossary.parse(answer)) if glossary else (None, None)
-    if not wanted:
+    if glossary is None:
         return AnswerView(answer)
+    wanted, found = glossary.parse(gold) or (), glossary.parse(answer)
     if found is None:
         note = "The name does not parse; its components are estimated (docs/benchmarks/diner.md)."
         return AnswerView(answer, (Part("Components", text=note),))
     rows = [
-        (one.name, one.kind, "hit" if one in found and one in wanted
-         else "missing" if one in wanted else "extra")
+        (one.name, one.kind,
+         "missing" if one not in found else "hit" if one in wanted else "extra")
         for one in dict.fromkeys((*wanted, *found))
     ]  # fmt: skip
     marked = tuple(place for place, row in enumerate(rows) if row[2] != "hit")
@@ -62,8 +61,6 @@ def _glossaries() -> tuple[Glossary, ...]:
     from lm_eval_ext.benchmarks.diner import mini
     from lm_eval_ext.benchmarks.diner.load import SOURCE
 
-    found = [mini.glossary()]
-    if data.available(SOURCE):
-        paths = {file.name: file.path for file in data.require_all(SOURCE).files}
-        found.append(Glossary.read(paths["glossary"]))
-    return tuple(found)
+    if not data.available(SOURCE):
+        return (mini.glossary(),)
+    return mini.glossary(), Glossary.read(data.require(SOURCE, "glossary").path)

@@ -1,0 +1,236 @@
+"""In-context demonstrations for a test recipe, chosen from the training set by BM25.
+
+"instruction" retrieves by the instruction, which the model sees. "oracle" chooses by the gold name,
+as in the paper (sections 4.2 and 5.2).
+
+The paper (section 5.2) only names BM25. This is bm25s's on jieba's words, in Robertson's variant
+with the usual k1 and b: a word that occurs in more than half of the recipes has no weight. The
+index is kept in the cache.
+"""
+
+import hashlib
+import importlib.util
+import json
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from lm_eval_ext.atomic import atomic_folder
+from lm_eval_ext.benchmarks.diner.glossary import Component
+from lm_eval_ext.benchmarks.diner.records import Recipe, Split
+from lm_eval_ext.data import cache_dir
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.fewshot import Choice, Choices, Item, Pool, ranked, shuffled
+from lm_eval_ext.fewshot.choices import Picking, check_k, collected
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+INSTRUCTION, ORACLE = "instruction", "oracle"
+
+METHOD, K1, B = "robertson", 1.5, 0.75
+
+
+def check_installed() -> None:
+    """Raises OptionError, before any model is loaded, if a library for retrieval is missing."""
+    missing = [name for name in ("jieba", "bm25s") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise OptionError(
+            f"demonstrations from recipes need {' and '.join(missing)}: "
+            "pip install 'lm-eval-ext[diner]'"
+        )
+
+
+# Choosing.
+
+
+def choose(split: Split, samples: Collection[Recipe], how: str, k: int, seed: int) -> Choices:
+    """Chooses k demonstrations for every sample, by ``instruction`` or as an ``oracle``.
+
+    The choice for a sample depends on no other sample. No demonstration is a copy of the sample
+    or of another demonstration. The seed decides between equally good ones.
+
+    Raises:
+        OptionError: k is below 1.
+        DataError: The index cannot be built or saved.
+    """
+    import numpy as np
+    from tqdm import tqdm
+
+    check_k(k)
+    pool = Pool(_item(recipe) for recipe in split.train)
+    index = index_of([split.by_id[item.id].instruction for item in pool])
+    # disable=None: a bar on terminals only.
+    bar = tqdm(samples, "Choosing demonstrations", disable=None)
+    scored = ((sample, scores(index, sample.instruction)) for sample in bar)
+    if how == ORACLE:
+        oracle = _Oracle(split, pool)
+        return collected((oracle.choice(*one, k, seed) for one in scored), k)
+    places = np.arange(len(pool))
+    rows = ((_item(sample), (places, found)) for sample, found in scored)
+    return ranked(pool, rows, k, seed, lambda _sample, _item, score: f"BM25 {score:.2f}")
+
+
+class _Oracle:
+    """The paper's choice: dishes of the training set that share components with the gold name."""
+
+    def __init__(self, split: Split, pool: Pool) -> None:
+        self._pool = pool
+        self._parse = split.glossary.parse
+        self._components = {name: frozenset(found) for name, found in split.train_names.items()}
+        self._known = frozenset().union(*self._components.values())
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        for place, item in enumerate(pool):
+            self._places[split.by_id[item.id].name].append(place)
+
+    def choice(self, sample: Recipe, scores: "NDArray[np.float64]", k: int, seed: int) -> Choice:
+        """Demonstrations for a sample, of as many dishes, none of them the sample's own dish."""
+        picking = Picking(_item(sample), k)
+        gold = frozenset(self._parse(sample.name) or ())
+        left, used = gold, {sample.name}
+        while not picking.full:
+            key = (seed, ORACLE, sample.id, len(picking.picked))
+            # Components that no training name has cannot be covered.
+            wanted = left & self._known or gold
+            for name, f1 in self._alike(wanted, used, key):
+                used.add(name)
+                why = f"F1 {f1:.2f} to {'+'.join(sorted(one.name for one in wanted))}"
+                places = self._places[name]
+                drawn = [places[number] for number in shuffled(len(places), *key, name)]
+                # The sort is stable: equal ones stay in the order drawn.
+                if any(
+                    picking.take(self._pool[place], f"{why}, BM25 {scores[place]:.2f}")
+                    for place in sorted(drawn, key=lambda place: -scores[place])
+                ):
+                    left -= self._components[name]
+                    break
+            else:
+                break
+        return picking.choice(one.name for one in left)
+
+    def _alike(
+        self, wanted: frozenset[Component], used: Collection[str], key: tuple[object, ...]
+    ) -> Iterator[tuple[str, float]]:
+        """Names and their F1 against components, best first; the seed orders equal ones."""
+        by_f1: defaultdict[float, list[str]] = defaultdict(list)
+        for name, held in self._components.items():
+            if name not in used:
+                by_f1[2 * len(wanted & held) / (len(wanted) + len(held))].append(name)
+        for f1, names in sorted(by_f1.items(), reverse=True):
+            yield from (
+                (names[number], f1) for number in shuffled(len(names), *key, f1 or "others")
+            )
+
+
+def _item(recipe: Recipe) -> Item:
+    return Item(recipe.id, recipe.copy_key)
+
+
+# BM25.
+
+
+def index_of(texts: Sequence[str]) -> Any:
+    """Loads the bm25s index of these texts from the cache, or builds and saves it.
+
+    The folder's name depends on the texts, the settings, and the versions of jieba and bm25s.
+
+    Raises:
+        DataError: No text has a word, or the cache cannot be written.
+    """
+    import bm25s
+    import filelock
+    from tqdm import tqdm
+
+    folder = cache_dir() / "diner" / f"bm25-{_key(texts)}"
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Ranks of one run and concurrent runs share the index.
+        with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
+            if not folder.is_dir():
+                bar = tqdm(texts, "Indexing recipes", unit="recipe", disable=None)
+                vocabulary: dict[str, int] = {}
+                ids = [
+                    [vocabulary.setdefault(word, len(vocabulary)) for word in words_of(text)]
+                    for text in bar
+                ]
+                if not vocabulary:
+                    raise DataError(
+                        "no training recipe has a word in its instruction; check the field "
+                        "instructions"
+                    )
+                built = bm25s.BM25(k1=K1, b=B, method=METHOD)
+                built.index((ids, vocabulary), create_empty_token=False, show_progress=False)
+                with atomic_folder(folder) as part:
+                    built.save(part, show_progress=False)
+            return bm25s.BM25.load(folder, show_progress=False)
+    except OSError as error:
+        raise _unwritable("the recipe index", error) from error
+
+
+def _unwritable(what: str, error: OSError) -> DataError:
+    return DataError(
+        f"cannot write {what} to {error.filename}: {error.strerror}. Set LM_EVAL_EXT_CACHE to a "
+        "writable folder."
+    )
+
+
+def _key(texts: Sequence[str]) -> str:
+    from importlib import metadata
+
+    settings = [VERSION, *map(metadata.version, ("jieba", "bm25s")), METHOD, K1, B]
+    return hashlib.sha256(json.dumps([settings, texts]).encode()).hexdigest()[:16]
+
+
+def scores(index: Any, text: str) -> "NDArray[np.float64]":
+    """The BM25 score of every indexed text for this one; 0 if they share no word."""
+    import numpy as np
+
+    ids = index.get_tokens_ids(words_of(text))
+    if not ids:
+        return np.zeros(index.scores["num_docs"])
+    found: NDArray[np.float64] = index.get_scores_from_ids(ids).astype(np.float64)
+    return found
+
+
+VERSION = 1
+"""To be raised when :func:`words_of` changes, so that indexes are built again."""
+
+_LETTER_OR_DIGIT = re.compile(r"\w")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case and in order, without punctuation and white space.
+
+    Uses jieba's precise mode, with its model for words that are not in its dictionary.
+
+    Raises:
+        DataError: jieba's dictionary cannot be saved in the cache folder.
+    """
+    return [word for word in segmenter().cut(text.lower()) if _LETTER_OR_DIGIT.search(word)]
+
+
+@cache
+def segmenter() -> Any:
+    """Our own segmenter: other packages may change settings of the library's shared one."""
+    with warnings.catch_warnings():
+        # jieba 0.42.1 imports pkg_resources, which setuptools warns about.
+        warnings.simplefilter("ignore")
+        import jieba
+
+    folder = cache_dir() / "jieba"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable("jieba's dictionary", error) from error
+    own = jieba.Tokenizer()
+    # By default jieba loads a file from the system's temporary folder, where any user may have
+    # put one of that name.
+    own.tmp_dir = str(folder)
+    jieba.setLogLevel("WARNING")
+    own.initialize()
+    return own
