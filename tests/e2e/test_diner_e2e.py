@@ -53,9 +53,7 @@ def gold_components(doc: dict[str, Any], question: int) -> str:
     """Alternately a list and a sentence, in traditional characters or not."""
     glossary = mini.glossary()
     found = [
-        word
-        for word in words(doc["answer"])
-        if (component := glossary.component(word)) and component.kind == ASKED_KINDS[question]
+        word for word in words(doc["answer"]) if word in glossary.as_dict()[ASKED_KINDS[question]]
     ]
     if not found:
         return ("", "无", "没有。")[len(doc["answer"]) % 3]

@@ -101,7 +101,7 @@ def test_the_wheel_holds_package_tasks_and_start_up_file(wheel: Path) -> None:
         "data/sources.yaml",
         "benchmarks/lieder/lexicon.yaml",
         "benchmarks/lieder/mini.yaml",
-        "benchmarks/diner/mini/recipes.yaml",
+        "benchmarks/diner/mini/tmcd_data.json",
         "leaderboard/assets/page.html",
         "leaderboard/assets/dataTables.min.js",
         "leaderboard/assets/dataTables.LICENSE.txt",

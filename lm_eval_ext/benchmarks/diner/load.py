@@ -21,7 +21,7 @@ from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 
 if TYPE_CHECKING:
-    from datasets import DatasetDict, DatasetInfo
+    from datasets import DatasetInfo
 
 SOURCE, GLOSSARY = "diner", "glossary.json"
 
@@ -142,7 +142,7 @@ class Options(Recipes):
 
 
 @loader(prefix="diner_", options=Options)
-def dataset(options: Options) -> "DatasetDict":
+def dataset(options: Options) -> provenance.Loaded:
     """Loads the test recipes of a split as ``test``, in a fixed random order.
 
     Recipes whose name does not parse cannot be scored and are left out.
@@ -151,8 +151,6 @@ def dataset(options: Options) -> "DatasetDict":
         OptionError: A library is not installed.
         DataError: A file is unavailable or invalid, or no recipe is left.
     """
-    from datasets import Dataset, DatasetDict
-
     if options.demonstrations:
         check_installed()
     split, info = options.read()
@@ -185,7 +183,7 @@ def dataset(options: Options) -> "DatasetDict":
     ]
     if left_out:
         info = provenance.with_left_out(info, left_out)
-    return DatasetDict({"test": Dataset.from_list(rows, info=info)})
+    return provenance.Loaded(rows, info)
 
 
 def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:

@@ -5,22 +5,22 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
-from lm_eval.tasks import TaskManager
 from support import diner_own
 from support.old_names import Old
+from support.tasks import load_task
 
-from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.diner import load, mini, score
-from lm_eval_ext.benchmarks.diner.files import REPORT
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.names import NONE, NOT_SCORABLE, STDERR
 from lm_eval_ext.stats.intervals import mean_estimate
+from lm_eval_ext.stats.sums import f1_of_sums
 
-GLOSSARY = Glossary.of(diner_own.GLOSSARY)
+GLOSSARY = Glossary(diner_own.GLOSSARY)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,26 +30,22 @@ def _one_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def task(name: str, **metadata: Any) -> Any:
-    manager = TaskManager(
-        include_defaults=False, include_path=tasks_folder(), metadata=metadata or None
-    )
-    return manager.load(name)["tasks"][name]
-
-
-def names(answers: Sequence[tuple[str, str, str]]) -> Old:
+def asked(answers: Sequence[tuple[str, str, Sequence[str]]]) -> Old:
+    """The figures of gold names, categories and answers."""
     return Old(
         "diner",
         (
             (
                 str(place), str(place), (gold,),
-                score.by_glossary(
-                    {"answer": gold, "category": kind}, [given], glossary=GLOSSARY, asks_name=True
-                ),
+                score.by_glossary({"answer": gold, "category": kind}, given, glossary=GLOSSARY),
             )
             for place, (gold, kind, given) in enumerate(answers)
         ),
     )  # fmt: skip
+
+
+def names(answers: Sequence[tuple[str, str, str]]) -> Old:
+    return asked([(gold, kind, [given]) for gold, kind, given in answers])
 
 
 def test_micro_and_mean_f1_differ_as_arithmetic_says() -> None:
@@ -85,30 +81,27 @@ def test_a_name_that_does_not_parse_is_estimated() -> None:
 
 def test_errors_are_clustered_by_dish() -> None:
     one_dish = names([("炒牛肉", "RecoTwo", "炒牛肉"), ("炒牛肉", "RecoTwo", "炒面")])
-    assert one_dish["micro_f1" + STDERR] == NONE
-    assert one_dish["mean_f1" + STDERR] == NONE
-    dishes = [("炒牛肉", "炒牛肉"), ("炒面", "炒面"), ("红烧土豆", "炒面"), ("麻辣面", "")]
-    several = names([(gold, "RecoTwo", given) for gold, given in dishes])
-    assert several["micro_f1" + STDERR] > 0
-    values = [(score.counts(gold, given, GLOSSARY).f1, gold) for gold, given in dishes]
-    expected = mean_estimate(values)
-    assert expected and several["mean_f1" + STDERR] == expected.stderr
+    assert one_dish["micro_f1" + STDERR] == one_dish["mean_f1" + STDERR] == NONE
+    # A category or kind that no document has is no facet.
+    assert set(one_dish.table["category"]) == {"RecoTwo"}
+    assert "flavour" not in set(one_dish.table["kind"])
+    answers = [("炒牛肉", "炒牛肉"), ("炒面", "炒面"), ("红烧土豆", "炒面"), ("麻辣面", "")]
+    dishes = [(gold, "RecoTwo", given) for gold, given in answers]
+    alone, tenfold = names(dishes), names(dishes * 10)
+    expected = mean_estimate([(score.counts(*one, GLOSSARY).f1, one[0]) for one in answers])
+    assert expected and alone["mean_f1" + STDERR] == expected.stderr
+    # Ten equal recipes of a dish say no more than one.
+    assert alone["micro_f1" + STDERR] > 0
+    assert alone["micro_f1" + STDERR] == pytest.approx(tenfold["micro_f1" + STDERR], abs=1e-12)
 
 
-def test_a_category_without_documents_has_no_figure() -> None:
-    found = names([("炒牛肉", "RecoTwo", "炒牛肉")])
-    assert set(found.table["category"]) == {"RecoTwo"}
-    assert "flavour" not in set(found.table["kind"])
+def test_resampled_sums_have_the_same_f1() -> None:
+    sums = np.array([[3, 4, 5], [0, 0, 1], [0, 0, 0]], dtype=float)
+    assert f1_of_sums(sums) == pytest.approx([6 / 9, 0, np.nan], nan_ok=True)
 
 
 def components(answers: Sequence[tuple[str, list[str]]]) -> Old:
-    return Old(
-        "diner",
-        (
-            (str(place), str(place), (gold,), score.components(gold, given, GLOSSARY))
-            for place, (gold, given) in enumerate(answers)
-        ),
-    )
+    return asked([(gold, "", given) for gold, given in answers])
 
 
 def test_component_questions_by_hand() -> None:
@@ -141,18 +134,16 @@ def test_where_nothing_was_asked_for_nothing_is_right() -> None:
 
 
 def gold_components(name: str, glossary: Glossary) -> list[str]:
-    words = glossary.words_in(name) or ()
+    found = zip(glossary.words_in(name) or (), glossary.parse(name) or (), strict=True)
     by_kind: dict[str, list[str]] = {kind: [] for kind in ASKED_KINDS}
-    for word in words:
-        component = glossary.component(word)
-        assert component is not None
+    for word, component in found:
         by_kind[component.kind].append(word)
-    return ["、".join(by_kind[kind]) or "无" for kind in ASKED_KINDS]
+    return ["、".join(words) or "无" for words in by_kind.values()]
 
 
 @pytest.mark.parametrize("kind", ["name", "name_random", "components", "cp", "icl", "icl_oracle"])
 def test_gold_answers_reach_one(kind: str) -> None:
-    loaded = task(f"diner_mini_{kind}")
+    loaded = load_task(f"diner_mini_{kind}")
     for doc in loaded.eval_docs:
         right = (
             gold_components(doc["answer"], mini.glossary())
@@ -166,7 +157,7 @@ def test_gold_answers_reach_one(kind: str) -> None:
 
 
 def test_in_context_prompts_hold_two_recipes_and_the_question() -> None:
-    loaded = task("diner_mini_icl_oracle")
+    loaded = load_task("diner_mini_icl_oracle")
     loaded.build_all_requests(limit=5, rank=0, world_size=1)
     for instance in loaded.instances:
         text, generation = instance.args
@@ -178,23 +169,8 @@ def test_in_context_prompts_hold_two_recipes_and_the_question() -> None:
             assert f"“{recipe.instruction}” 这个菜谱的菜名是什么？ {recipe.name}\n\n" in text
 
 
-def test_after_a_chat_template_only_the_turns_end_stops() -> None:
-    def template(turns: list[dict[str, str]], **_: Any) -> str:
-        return "".join(f"<{turn['role']}>{turn['content']}" for turn in turns)
-
-    for kind in ("name", "components", "cp", "icl"):
-        loaded = task(f"diner_mini_{kind}")
-        loaded.build_all_requests(
-            limit=1, rank=0, world_size=1, apply_chat_template=True,
-            fewshot_as_multiturn=True, chat_template=template,
-        )  # fmt: skip
-        assert all(instance.args[1]["until"] == [] for instance in loaded.instances)
-        assert all(instance.args[0].startswith("<user>“") for instance in loaded.instances)
-        assert loaded.instances[0].args[0].count("<assistant>") == (2 if kind == "icl" else 0)
-
-
 def test_the_number_and_seed_of_demonstrations_are_lm_evals() -> None:
-    loaded = task("diner_mini_icl")
+    loaded = load_task("diner_mini_icl")
     loaded.set_config("num_fewshot", 3)
     loaded.set_fewshot_seed(7)
     assert {len(doc["demonstrations"]) for doc in loaded.test_docs()} == {3}
@@ -205,7 +181,7 @@ def test_an_own_folder_signs_its_content_and_not_its_place(tmp_path: Path) -> No
     folders = [diner_own.write(tmp_path / name, "random") for name in "ab"]
     signed = []
     for folder in folders:
-        loaded = task("diner_name_random", diner_dir=str(folder))
+        loaded = load_task("diner_name_random", diner_dir=str(folder))
         assert len(loaded.eval_docs) == len(diner_own.TEST)
         signed.append(loaded.dump_config()["metadata"]["signature"])
     assert signed[0] == signed[1]
@@ -213,30 +189,10 @@ def test_an_own_folder_signs_its_content_and_not_its_place(tmp_path: Path) -> No
     changed = diner_own.content()
     changed["test"]["instructions"][0] += "撒葱花。"
     other = diner_own.write(tmp_path / "c", "random", changed)
-    own = task("diner_name_random", diner_dir=str(other)).dump_config()["metadata"]["signature"]
+    own = load_task("diner_name_random", diner_dir=str(other)).dump_config()["metadata"][
+        "signature"
+    ]
     assert own["sha256"] != signed[0]["sha256"]
-
-
-@pytest.mark.parametrize(
-    ("report", "expected"),
-    [
-        (
-            '{"options": {"divergence": 0.8, "proportion": 1.0}}',
-            {"divergence": "0.8", "share": "1"},
-        ),
-        ('{"options": {"divergence": "x", "proportion": 1.0}}', {}),
-        ("[1", {}),
-        (None, {}),
-    ],
-)
-def test_a_built_split_signs_its_divergence_and_share(
-    tmp_path: Path, report: str | None, expected: dict[str, str]
-) -> None:
-    folder = diner_own.write(tmp_path)
-    if report is not None:
-        (folder / REPORT).write_text(report)
-    own = task("diner_name_tmcd", diner_dir=str(folder)).dump_config()["metadata"]["signature"]
-    assert {key: own[key] for key in ("divergence", "share") if key in own} == expected
 
 
 def test_recipes_that_are_not_asked_are_named_in_the_results(tmp_path: Path) -> None:
@@ -244,5 +200,25 @@ def test_recipes_that_are_not_asked_are_named_in_the_results(tmp_path: Path) -> 
     changed["test"]["names"][1] = "宫保鸡丁"
     folder = diner_own.write(tmp_path, changed=changed)
     for name in ("diner_name_tmcd", "diner_icl"):
-        dumped = task(name, diner_dir=str(folder)).dump_config()
+        dumped = load_task(name, diner_dir=str(folder)).dump_config()
         assert dumped["metadata"][NOT_SCORABLE] == {load.UNPARSED: ["test-1"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        # The gold name's help under the honest name; no selection at all was the oracle's, too.
+        ("diner_mini_icl", "diner_demonstrations", "oracle"),
+        ("diner_mini_icl", "diner_demonstrations", None),
+        ("diner_mini_icl_oracle", "diner_demonstrations", "instruction"),
+        ("diner_mini_name", "diner_demonstrations", "oracle"),
+        # Prompts that the task does not have, or answers that it does not read.
+        ("diner_mini_name", "diner_ask", "components"),
+        ("diner_mini_components", "diner_ask", "name"),
+        ("diner_mini_cp", "diner_ask", "name"),
+        ("diner_mini_icl", "diner_ask", "cp"),
+    ],
+)
+def test_no_task_is_another_one_under_its_name(name: str, option: str, value: str | None) -> None:
+    with pytest.raises(OptionError, match=f"{option} is {value!r}, but {name} has .* leave it out"):
+        load_task(name, **{option: value})

@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import families
+from support import diner_own
 from support.tasks import load_task
 
-from lm_eval_ext.benchmarks.diner import auxiliary, generated, mini
-from lm_eval_ext.benchmarks.diner.build import folder as built_folder
-from lm_eval_ext.benchmarks.diner.build.text import documents
-from lm_eval_ext.benchmarks.diner.training import TITLE, prepare
+from lm_eval_ext.benchmarks.diner import generated, mini, training
+from lm_eval_ext.benchmarks.diner.training import prepare
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.training.starting import load
 
 MINI = {"corpus": "mini", "generated": 60}
 QUESTIONS = ("主要操作", "主要风味", "主要食材")
@@ -50,11 +47,15 @@ def test_names_and_component_questions() -> None:
     assert 0 < len(in_order) < len(foods), "their order is random"
 
 
-def test_shares_are_nested_and_told() -> None:
+def test_what_a_model_file_has(tmp_path: Path) -> None:
     parts = [set(prepare({"corpus": "mini", "share": share}, 0).train) for share in (0.2, 0.6, 1)]
     assert [len(part) for part in parts] == [7, 20, 34]
     assert parts[0] < parts[1] < parts[2]
     assert prepare({"corpus": "mini", "share": 0.2}, 0).model_file == {"training_share": 0.2}
+    folder = diner_own.write(tmp_path)
+    assert prepare({"dir": str(folder), "ask": "components"}, 0).model_file["metadata"] == {
+        "diner_dir": str(folder), "diner_wording": "authors",
+    }  # fmt: skip
 
 
 def test_what_counts_as_learned() -> None:
@@ -78,7 +79,7 @@ def answered(model: Path, prompts: Any, *, most: int) -> list[str]:
 @pytest.fixture
 def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Folders of auxiliary models that :func:`answered` stands for."""
-    monkeypatch.setattr(auxiliary, "answers_of", answered)
+    monkeypatch.setattr(training, "answers_of", answered)
 
     def folder(name: str, **data: Any) -> str:
         (tmp_path / name).mkdir()
@@ -101,7 +102,7 @@ def test_predictions_stand_before_the_question_in_training_and_in_the_task(
     assert len(docs) == 24
     assert all(task.doc_to_text(doc).endswith(f"” {stated}") for doc in docs)
     # Kept: nothing is asked a second time.
-    monkeypatch.setattr(auxiliary, "answers_of", None)
+    monkeypatch.setattr(training, "answers_of", None)
     assert prepare(data, 0).digest() == made.digest()
 
 
@@ -117,8 +118,8 @@ def test_what_does_not_fit_is_refused(trained: Any, tmp_path: Path) -> None:
         ),
         ({"ask": "cp", "auxiliary": less}, "data.share 0.5, and here"),
         ({"fold": 1}, "unknown key"),
-        ({"divergence": 0.8}, "divergence is of a split in dir"),
-        ({"ask": "text"}, "needs recipes"),
+        ({"ask": "text"}, "are for ask: text, which needs them"),
+        ({"recipes": "x"}, "are for ask: text"),
         ({"shar": 0.5}, "nearest is share"),
         ({"share": 0}, "greater than 0"),
     ):
@@ -126,59 +127,3 @@ def test_what_does_not_fit_is_refused(trained: Any, tmp_path: Path) -> None:
             prepare(MINI | data, 0)
     with pytest.raises(OptionError, match="go with corpus: mini"):
         prepare({"generated": 5}, 0)
-
-
-def test_a_split_of_another_divergence_is_built_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_data: Path
-) -> None:
-    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
-    calls = []
-
-    def build(corpus: Path, out: Path, glossary: Path, options: Any) -> None:
-        calls.append((corpus.name, glossary.name, options.divergence))
-        out.mkdir()
-        (out / "glossary.json").write_text(json.dumps(mini.glossary().as_dict()))
-        (out / "tmcd_data.json").write_text(json.dumps(mini.split("tmcd")))
-        used = {"options": {"divergence": options.divergence, "proportion": 0.5}}
-        (out / "report.json").write_text(json.dumps(used))
-
-    monkeypatch.setattr(built_folder, "build", build)
-    data = {"dir": str(tmp_path / "out"), "divergence": 0.8}
-    with pytest.raises(OptionError, match=r"name the corpus with data\.recipes"):
-        prepare(data, 0)
-    for _ in range(2):
-        made = prepare(data | {"recipes": "corpus.json", "share": 0.4}, 0)
-    assert calls == [("corpus.json", "glossary.json", 0.8)]
-    assert made.facts["divergence"] == "0.8"
-    assert made.model_file == {
-        "training_share": 0.2,
-        "metadata": {"diner_dir": str(tmp_path / "out")},
-    }
-    with pytest.raises(OptionError, match=r"0\.6, and the split in .* was built for 0\.8"):
-        prepare(data | {"divergence": 0.6}, 0)
-
-
-def test_text_to_pretrain_on_names_no_dish(tmp_path: Path) -> None:
-    titles = ("红烧牛肉", "【家常】红烧牛肉面(一)", "凉拌黄瓜", "DIY", "蛋糕")
-    rows = [
-        {"name": title, "recipeIngredient": [], "recipeInstructions": ["切" * 30]}
-        for title in titles
-    ]
-    (tmp_path / "corpus.json").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    found = documents(tmp_path / "corpus.json", {"红烧牛肉", "黄瓜丝"})
-    assert found == [f"{title}\n{'切' * 30}。" for title in ("凉拌黄瓜", "蛋糕")]
-
-
-def test_the_authors_token_is_added_and_changes_nothing_else(tmp_path: Path) -> None:
-    import torch
-
-    families.make("unigram", tmp_path / "model")
-    grow = prepare(MINI | {"title_token": True}, 0).grow
-    assert grow is not None
-    grow(tmp_path / "model", tmp_path / "grown")
-    before, old = load(tmp_path / "model")
-    after, new = load(tmp_path / "grown")
-    assert len(new.tokenize(f"a{TITLE}")) == len(old.tokenize("a")) + 1
-    assert new.decode(new(TITLE)["input_ids"], skip_special_tokens=True).strip() == ""
-    rows = before.get_input_embeddings().weight
-    assert torch.equal(rows, after.get_input_embeddings().weight[: len(rows)])

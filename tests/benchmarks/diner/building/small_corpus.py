@@ -5,16 +5,40 @@ import random
 from pathlib import Path
 from typing import Any
 
-import diner_corpus
+KINDS = {
+    kind: words.split()
+    for kind, words in {
+        "food": """
+            猪肉 牛肉 羊肉 鸡肉 鸭肉 鱼 虾 蟹 鸡蛋 豆腐 白菜 菠菜 芹菜 韭菜 萝卜 土豆 番茄 茄子 黄瓜
+            南瓜 豆角 蘑菇 木耳 海带 莲藕 山药 芋头 红薯 玉米 花生 糯米 面条 米饭 粥 馒头 饺子 饼
+            蛋糕 面包 汤 排骨 牛腩 鸡翅 香肠 火腿 培根 洋葱 大蒜 香菇 粉丝 年糕 牛奶 草莓 苹果 柠檬
+            绿豆 芝麻 蜂蜜""",
+        "action": "红烧 清蒸 油炸 爆炒 凉拌 水煮 烤 炖 焖 煎 卤 烩 煲 熏 干煸",
+        "flavour": "麻辣 酸辣 糖醋 蒜香 五香 咖喱 椒盐 香辣 孜然 鱼香 甜 酸 奶香 酱香",
+    }.items()
+}
+FORMS = ("food food", "food food food", "food action food", "action food", "flavour food",
+         "flavour food food", "action food food", "flavour action food", "food")  # fmt: skip
+GLOSSARY = {kind: {word: word for word in words} for kind, words in KINDS.items()}
 
 DISHES, EACH = 80, 25
 SHORT, REPEATS = 2, 3
 """Of the recipes of each dish."""
 
-UNPARSED, RARE, SINGLE, UNTITLED = 6, 3, 400, 7
-
+UNPARSED, RARE, SINGLE = 6, 3, 400
+UNTITLED = (None, "", "DIY", "(汤)", "ケーキ", "!", " ")
 
 DIGITS = str.maketrans("0123456789", "零一二三四五六七八九")
+
+
+def names(count: int, seed: int = 0) -> list[str]:
+    """Different names that parse; common words are drawn more often than rare ones."""
+    rng = random.Random(seed)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        kinds = (KINDS[kind] for kind in rng.choice(FORMS).split())
+        found["".join(words[int(len(words) * rng.random() ** 1.7)] for words in kinds)] = None
+    return sorted(found)
 
 
 def recipe(title: object, *steps: str) -> dict[str, Any]:
@@ -32,27 +56,23 @@ def recipes(seed: int = 0) -> list[dict[str, Any]]:
     - DISHES names that parse, EACH times, SHORT of them too short and REPEATS of them repeats;
     - one that parses and has nothing but short recipes;
     - UNPARSED names with a word that no glossary has, 20 times each; RARE names 19 times;
-    - SINGLE titles that stand once, and UNTITLED recipes without a Chinese title.
+    - SINGLE titles that stand once, and recipes without a Chinese title.
     """
-    script, rng = diner_corpus, random.Random(seed)
-    names: dict[str, None] = {}
-    while len(names) < DISHES + RARE:
-        names[script.name(rng)] = None
-    drawn = sorted(names)
+    rng = random.Random(seed)
+    drawn = names(DISHES + RARE, seed)
     found = []
     for name in drawn[:DISHES]:
-        kept = [recipe(name, *_steps(script, rng, n)) for n in range(EACH - SHORT - REPEATS)]
-        kept[0]["name"] = f"【家常】{name}(一){name[:0]} ✨"
+        kept = [recipe(name, *_steps(rng, n)) for n in range(EACH - SHORT - REPEATS)]
+        kept[0]["name"] = f"【家常】{name}(一) ✨"
         short = [recipe(name, "切" * (18 - n), "") for n in range(SHORT)]
         found += [*kept, *short, *({**one, "author": "x"} for one in kept[:REPEATS])]
     found += [recipe("红烧红烧红烧猪肉", f"煮{n}") for n in range(20)]
     for n in range(UNPARSED):
-        found += [recipe(f"怪{'怪' * n}猪肉", *_steps(script, rng, k)) for k in range(20)]
+        found += [recipe(f"怪{'怪' * n}猪肉", *_steps(rng, k)) for k in range(20)]
     for name in drawn[DISHES:]:
-        found += [recipe(name, *_steps(script, rng, n)) for n in range(19)]
-    numbers = (str(n).translate(DIGITS) for n in range(SINGLE))
-    found += [recipe(f"怪菜{number}鱼", "煮一煮") for number in numbers]
-    found += [recipe(title, "煮一煮") for title in (None, "", "DIY", "(汤)", "ケーキ", "!", " ")]
+        found += [recipe(name, *_steps(rng, n)) for n in range(19)]
+    found += [recipe(f"怪菜{str(n).translate(DIGITS)}鱼", "煮一煮") for n in range(SINGLE)]
+    found += [recipe(title, "煮一煮") for title in UNTITLED]
     rng.shuffle(found)
     return found
 
@@ -64,12 +84,6 @@ def write(path: Path, found: list[dict[str, Any]]) -> Path:
     return path
 
 
-def glossary(path: Path) -> Path:
-    """Writes the glossary under which the names parse."""
-    path.write_text(json.dumps(diner_corpus.glossary(), ensure_ascii=False), encoding="utf-8")
-    return path
-
-
-def _steps(script: Any, rng: random.Random, number: int) -> list[str]:
+def _steps(rng: random.Random, number: int) -> list[str]:
     """Steps that no other call gives for this number; 20 characters and more."""
-    return [f"第{number}种做法把所有材料准备好放在一边", rng.choice(script.FOODS) * 3]
+    return [f"第{number}种做法把所有材料准备好放在一边", rng.choice(KINDS["food"]) * 3]

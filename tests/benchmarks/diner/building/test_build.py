@@ -1,0 +1,354 @@
+"""``lm-eval-ext diner build`` on a small corpus: reading, selection, splits, report, errors."""
+
+# ruff: noqa: RUF001 (Chinese punctuation is what is meant)
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import opencc
+import pytest
+import small_corpus as small
+
+from lm_eval_ext.benchmarks.diner import build as building
+from lm_eval_ext.benchmarks.diner.build import MIX, PAPER, Options, build, documents, figures, forms
+from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary, clean_name
+from lm_eval_ext.benchmarks.diner.records import Categories, split_of
+from lm_eval_ext.cli import diner as command
+from lm_eval_ext.errors import DataError, OptionError
+
+pytestmark = pytest.mark.slow
+
+DATA = ["glossary.json", "random_data.json", "tmcd_data.json"]
+FILES = sorted([*DATA, "report.json"])
+OPTIONS = Options(divergence=0.9)
+SPLITS = ("tmcd", "random")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("diner")
+    (folder / "words.json").write_text(json.dumps(small.GLOSSARY), encoding="utf-8")
+    corpus = small.write(folder / "corpus.jsonl", small.recipes())
+    build(corpus, folder / "out", folder / "words.json", OPTIONS)
+    return folder
+
+
+def read(folder: Path, name: str) -> Any:
+    return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
+def pairs(content: dict[str, Any], *parts: str) -> list[tuple[str, str]]:
+    some = [content[part] for part in parts or content]
+    return [pair for one in some for pair in zip(one["names"], one["instructions"], strict=True)]
+
+
+def test_counts_are_those_that_were_planted(built: Path) -> None:
+    kept = read(built / "out", "report.json")["kept"]
+    total = small.DISHES * small.EACH + 20 + small.UNPARSED * 20 + small.RARE * 19
+    names = small.DISHES + 1
+    different = small.DISHES * (small.EACH - small.SHORT - small.REPEATS)
+    assert kept == {
+        "recipes": total + small.SINGLE + len(small.UNTITLED),
+        "with a title": total + small.SINGLE,
+        "titles": names + small.UNPARSED + small.RARE + small.SINGLE,
+        "dish names": names + small.UNPARSED,
+        "with a dish name": total - small.RARE * 19,
+        "dish names that parse": names,
+        "with such a name": small.DISHES * small.EACH + 20,
+        "long enough": different + small.DISHES * small.REPEATS,
+        "different": different,
+        "their dishes": small.DISHES,
+    }
+
+
+@pytest.mark.parametrize("change", ["traditional", "order"])
+def test_neither_script_nor_order_changes_a_file(built: Path, tmp_path: Path, change: str) -> None:
+    """Every other recipe and the glossary in traditional characters; or another order."""
+    found, words = small.recipes(), (built / "words.json").read_text(encoding="utf-8")
+    if change == "order":
+        found.sort(key=json.dumps)
+    else:
+        script = opencc.OpenCC("s2t")
+        for one in found[::2]:
+            one["name"] = one["name"] and script.convert(one["name"])
+        words = script.convert(json.dumps(json.loads(words), ensure_ascii=False))
+    (tmp_path / "words.json").write_text(words, encoding="utf-8")
+    corpus = small.write(tmp_path / "corpus.jsonl", found)
+    build(corpus, tmp_path / "out", tmp_path / "words.json", OPTIONS)
+    for name in DATA:
+        assert (tmp_path / "out" / name).read_bytes() == (built / "out" / name).read_bytes()
+    reports = [read(folder / "out", "report.json") for folder in (built, tmp_path)]
+    assert {key for key in reports[0] if reports[0][key] != reports[1][key]} == {"corpus"}
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    with pytest.raises(OptionError, match="is not empty; name another folder"):
+        build(corpus, tmp_path / "out", tmp_path / "words.json", OPTIONS)
+
+
+def test_every_recipe_is_in_one_part_of_each_split(built: Path) -> None:
+    splits = [read(built / "out", f"{split}_data.json") for split in SPLITS]
+    glossary = Glossary.read(built / "words.json")
+    titles = Counter(clean_name(one["name"] or "") for one in small.recipes())
+    expected = set()
+    for one in small.recipes():
+        name = clean_name(one["name"] or "")
+        instruction = "".join(f"{step}。" for step in one["recipeInstructions"] if step)
+        if titles[name] >= 20 and len(instruction) >= 20 and glossary.parse(name):
+            expected.add((name, instruction))
+    sizes = [{part: len(pairs(data, part)) for part in data} for data in splits]
+    for data in splits:
+        assert sorted(pairs(data)) == sorted(expected)
+    assert sizes[0] == sizes[1]
+    assert sizes[0]["valid"] == round(0.2 * (sizes[0]["train"] + sizes[0]["valid"]))
+    # The TMCD split divides dishes, and the random one recipes.
+    shared = [
+        {name for name, _ in pairs(data, "train", "valid")} & {n for n, _ in pairs(data, "test")}
+        for data in splits
+    ]
+    assert not shared[0] and shared[1]
+    assert len({name for name, _ in pairs(splits[0], "test")}) == round(small.DISHES / 5.5)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_report_says_what_the_files_hold(built: Path, split: str) -> None:
+    """Tables 2 to 4, computed again from the written files alone."""
+    out = built / "out"
+    report, data = read(out, "report.json"), read(out, f"{split}_data.json")
+    glossary = Glossary.read(out / "glossary.json")
+    loaded = split_of(data, glossary, "here")
+    sides = [
+        {one.name: frozenset(glossary.parse(one.name) or ()) for one in recipes}
+        for recipes in (loaded.train, loaded.test)
+    ]
+    found = report["figures"][split]
+    assert list(found) == list(report["figures"]["paper, TMCD"]) == list(PAPER)
+    assert [found["training dishes"], found["test dishes"]] == [len(side) for side in sides]
+    counts = [Counter(part for name in side.values() for part in name) for side in sides]
+    missing = counts[1].keys() - counts[0].keys()
+    assert found["training components"] == len(counts[0])
+    assert found["test components that training lacks"] == len(missing)
+    assert found["training dishes per test component"] == pytest.approx(
+        sum(counts[0][part] for part in counts[1]) / len(counts[1])
+    )
+    held = [Counter(name for name in side.values() if len(name) > 1) for side in sides]
+    shared = held[0].keys() & held[1].keys()
+    assert found["share of the test compounds that training has"] == len(shared) / len(held[1])
+    again = 1 - sum(
+        (held[0][c] / held[0].total()) ** 0.1 * (held[1][c] / held[1].total()) ** 0.9
+        for c in sorted(shared, key=sorted)
+    )
+    assert found["divergence of compounds"] == pytest.approx(again, abs=1e-12, rel=0)
+    known = Categories(sides[0].values())
+    counted = Counter(known.of(name) or "none" for name in sides[1].values())
+    assert {one: found[f"share of {one}"] for one in MIX} == {
+        one: counted[one] / len(sides[1]) for one in MIX
+    }
+    if split == "tmcd":
+        assert not missing
+        assert report["course"][-1] == pytest.approx(again, abs=1e-12, rel=0)
+        assert sum(dishes for dishes, _ in report["forms"].values()) == small.DISHES
+        assert sum(n for _, n in report["forms"].values()) == report["kept"]["different"]
+
+
+BEEF, EGG, TOFU = (Component("food", name) for name in ("beef", "egg", "tofu"))
+FRY, SPICY = Component("action", "fry"), Component("flavour", "spicy")
+NAMES = {
+    "fried beef": (FRY, BEEF),
+    "beef, fried, beef": (BEEF, FRY, BEEF),
+    "spicy fried beef": (SPICY, FRY, BEEF),
+    "egg": (EGG,),
+    "egg, egg": (EGG, EGG),
+    "fried tofu": (FRY, TOFU),
+}
+
+
+def test_figures_by_hand() -> None:
+    train, test = (
+        ["fried beef", "egg", "egg, egg"],
+        ["spicy fried beef", "fried tofu", "fried beef"],
+    )
+    names = {"train": train, "valid": ["egg"], "test": test}
+    found = figures(NAMES, {part: {"names": some} for part, some in names.items()}, "subsets")
+    assert [found[key] for key in list(PAPER)[:7]] == [3, 3, 4, 3, 3, 4, 2]  # spicy, tofu
+    # Training names with fry, beef, spicy and tofu: 1, 1, 0, 0.
+    assert found["training dishes per test component"] == 2 / 4
+    # Of spicy+fry, spicy+beef, fry+beef, all three and fry+tofu, training has one.
+    assert found["share of the test compounds that training has"] == 1 / 5
+    assert found["divergence of compounds"] == pytest.approx(1 - (2 / 6) ** 0.9)
+    assert found["share of none"] == 1
+    assert found["distance of these shares from the paper's"] == pytest.approx(1)
+    assert forms(NAMES, dict.fromkeys(NAMES, 10)) == {
+        "1 action + 1 food": [3, 30], "1 food": [2, 20], "1 flavour + 1 action + 1 food": [1, 10],
+    }  # fmt: skip
+
+
+def test_another_seed_and_other_compounds_give_other_splits(built: Path, tmp_path: Path) -> None:
+    options = Options(divergence=1.0, seed=5, compounds="subsets")
+    report = build(built / "corpus.jsonl", tmp_path / "out", built / "words.json", options)
+    assert report["options"] == options.model_dump()
+    for name in ("tmcd_data.json", "random_data.json"):
+        assert read(tmp_path / "out", name)["test"] != read(built / "out", name)["test"]
+    found = report["figures"]["tmcd"]["divergence of compounds"]
+    assert report["course"][-1] == pytest.approx(found, abs=1e-12, rel=0)
+    assert found > report["course"][0]
+
+
+def test_a_glossary_from_the_corpus(built: Path, tmp_path: Path) -> None:
+    report = build(built / "corpus.jsonl", tmp_path / "out", None, OPTIONS)
+    glossary = Glossary.read(tmp_path / "out" / "glossary.json")
+    assert report["glossary"] == {"given": False, "digest": glossary.digest}
+    frequent = Counter(clean_name(one["name"] or "") for one in small.recipes())
+    names = {name for name, n in frequent.items() if name and n >= 20}
+    for words in glossary.as_dict().values():
+        for word in words:
+            assert sum(word in name for name in names) >= 5
+    # jieba knows them as a noun and a verb, and many names have them.
+    assert glossary.parse("猪肉") == (Component("food", "猪肉"),)
+    parsed = sum(glossary.parse(name) is not None for name in names)
+    assert report["kept"]["dish names that parse"] == parsed
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([small.recipe("红烧猪肉", "煮" * 30)] * 19, "no title occurs 20 times in 19 recipes"),
+        ([], "no title occurs 20 times in 0 recipes"),
+        ([small.recipe("怪物", "煮" * 30)] * 20, "none of 1 dish names parses and has"),
+        ([small.recipe("红烧猪肉", "煮")] * 20, "a recipe with an instruction of 20 characters"),
+        ([small.recipe("红烧猪肉", "煮" * 30)] * 20, "none of 1 dish names can be in test"),
+    ],
+)
+def test_a_corpus_without_dishes(
+    built: Path, tmp_path: Path, lines: list[dict[str, Any]], message: str
+) -> None:
+    corpus = small.write(tmp_path / "corpus.jsonl", lines)
+    with pytest.raises(DataError, match=message):
+        build(corpus, tmp_path / "out", built / "words.json", OPTIONS)
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus.jsonl"]
+
+
+def lines(folder: Path, *rows: str | bytes | dict[str, Any]) -> Path:
+    """A corpus of hand-written lines."""
+    path = folder / "corpus.jsonl"
+    texts = [json.dumps(row) if isinstance(row, dict) else row for row in rows]
+    raw = [text if isinstance(text, bytes) else text.encode() for text in texts]
+    path.write_bytes(b"\n".join(raw) + b"\n")
+    return path
+
+
+def cleaned(path: Path) -> list[tuple[str, str]]:
+    return [(one.title, one.instruction) for one in building.read(path, "")]
+
+
+def test_what_is_read(tmp_path: Path) -> None:
+    steps = [" 切\n\n块 ", "", "　", None, "洗净！", "煮 5", "好吃💕", "新\U0001fae8", "\0\x85煮"]
+    path = lines(
+        tmp_path,
+        # A byte order mark, keys that occur twice, and steps of any length are no errors.
+        "\ufeff" + json.dumps({"name": "红烧肉(1)", "recipeInstructions": steps}),
+        {},
+        "",
+        {"name": None, "recipeInstructions": None, "x": 1},
+        '{"name": "肉", "name": "湯"}',
+        {"recipeInstructions": ["a" * (17 << 20)]},
+    )
+    (*found, large) = cleaned(path)
+    # An end mark where there is neither punctuation nor a sign; space of any kind becomes one.
+    text = "切 块。洗净！煮 5。好吃💕新\U0001fae8煮。"
+    assert found == [("红烧肉", text), ("", ""), ("", ""), ("汤", "")]
+    assert len(large[1]) == (17 << 20) + 1
+    zipped = tmp_path / "corpus.jsonl.gz"
+    zipped.write_bytes(gzip.compress(path.read_bytes()))
+    assert cleaned(zipped)[:-1] == found
+    zipped.write_bytes(zipped.read_bytes()[:-4])
+    with pytest.raises(DataError, match="cannot read the corpus"):
+        cleaned(zipped)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("not json", "Invalid JSON"),
+        ('{"name": "汤"', "Invalid JSON"),
+        (r'{"name": "\ud800"}', "Invalid JSON"),
+        (b'{"name": "\xff\xfe"}', "Invalid JSON"),
+        ("[1, 2]", "should be an object"),
+        ('{"name": 7}', "name: Input should be a valid string"),
+        ('{"recipeInstructions": "煮"}', "recipeInstructions: Input should be a valid array"),
+        ('{"recipeIngredient": ""}', "recipeIngredient: Input should be a valid array"),
+        ('{"recipeInstructions": {"a": 1}}', "recipeInstructions: Input should be a valid array"),
+    ],
+)
+def test_the_wrong_line_is_named(tmp_path: Path, line: str | bytes, message: str) -> None:
+    fine = [{"name": "汤", "recipeInstructions": ["煮"]}] * 1_500
+    with pytest.raises(DataError, match=message) as caught:
+        cleaned(lines(tmp_path, *fine, line, {"name": "汤"}))
+    assert "corpus.jsonl, line 1501: " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_text_to_pretrain_on_names_no_dish(tmp_path: Path) -> None:
+    titles = ("红烧牛肉", "【家常】红烧牛肉面(一)", "凉拌黄瓜", "DIY", "蛋糕", "蛋糕")
+    rows = [{"name": title, "recipeInstructions": ["切" * 30]} for title in titles]
+    path = lines(tmp_path, *rows, {"name": "豆腐", "recipeInstructions": ["切"]})
+    assert documents(path, {"红烧牛肉", "黄瓜丝"}) == [
+        f"{title}\n{'切' * 30}。" for title in ("凉拌黄瓜", "蛋糕")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"corpus": Path("nowhere.jsonl")}, "cannot read the corpus nowhere.jsonl"),
+        ({"corpus": Path()}, "must be a file with one JSON object per line"),
+        ({"divergence": 7.0}, "--divergence: .*less than or equal to 1, got 7"),
+        ({"divergence": float("nan")}, "--divergence: "),
+        ({"compounds": "pairs"}, "--compounds: Input should be 'whole' or 'subsets'"),
+        ({"derive_glossary": True}, "name one of --glossary FILE and --derive-glossary"),
+        ({"glossary": None}, "name one of --glossary FILE and --derive-glossary"),
+        ({"glossary": Path("nowhere.json")}, "nowhere.json: not JSON"),
+        ({"out": Path(__file__) / "out"}, "cannot write .*out: Not a directory"),
+    ],
+)
+def test_one_line_for_what_is_wrong(
+    built: Path, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    given = {"corpus": built / "corpus.jsonl", "glossary": built / "words.json"}
+    with pytest.raises((DataError, OptionError), match=message) as caught:
+        command.build(**{"out": tmp_path / "out", **given, **options})
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.e2e
+def test_a_build_from_the_command_line(
+    cli: Callable[..., "subprocess.CompletedProcess[str]"], built: Path, tmp_path: Path
+) -> None:
+    """Interrupted, it leaves nothing; then it is done, and prints a table beside the paper's."""
+    given = ("diner", "build", "--corpus", str(small.write(tmp_path / "c", small.recipes() * 25)),
+             "--glossary", str(built / "words.json"), "-o", str(tmp_path / "out"))  # fmt: skip
+    command = [str(Path(sys.executable).parent / "lm-eval-ext"), *given]
+    child = subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.PIPE, text=True)
+    while not list(tmp_path.glob(".out.*")):
+        assert child.poll() is None
+        time.sleep(0.005)
+    child.send_signal(signal.SIGINT)
+    _, stderr = child.communicate(timeout=600)
+    assert child.returncode
+    assert "Traceback" not in stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+    done = cli(*given)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""  # no bars: it is no terminal
+    assert re.search(r"training recipes, valid included +187,520 ", done.stdout)
+    assert "asked for 0.98" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES

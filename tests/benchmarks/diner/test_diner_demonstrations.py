@@ -1,0 +1,276 @@
+"""Demonstrations, compared with an exhaustive search; BM25, compared with another library."""
+
+# ruff: noqa: RUF001 (Chinese punctuation is what is meant)
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import diner_own
+
+from lm_eval_ext.benchmarks.diner import demonstrations, load
+from lm_eval_ext.benchmarks.diner.demonstrations import (
+    INSTRUCTION,
+    ORACLE,
+    choose,
+    index_of,
+    scores,
+    words_of,
+)
+from lm_eval_ext.benchmarks.diner.glossary import Glossary
+from lm_eval_ext.benchmarks.diner.records import Recipe, Split
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.fewshot import Choice
+
+pytestmark = pytest.mark.slow
+
+SELECTIONS = (INSTRUCTION, ORACLE)
+GLOSSARY = Glossary(diner_own.GLOSSARY)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("LM_EVAL_EXT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def mini_split(name: str = "tmcd") -> Split:
+    return load.Recipes(corpus="mini", split=name).read()[0]
+
+
+def drawn_split(seed: int, dishes: int = 25) -> Split:
+    """Names that the glossary's words make at random; no two recipes are copies."""
+    rng = random.Random(seed)
+    words = [word for kind in diner_own.GLOSSARY.values() for word in kind]
+    names = sorted({"".join(rng.sample(words, rng.randint(1, 3))) for _ in range(dishes)})
+    names = [name for name in names if GLOSSARY.parse(name)]
+    rng.shuffle(names)
+
+    def recipes(part: str, some: list[str]) -> tuple[Recipe, ...]:
+        texts = [
+            (name, rng.choices(diner_own.STEPS, k=rng.randint(3, 6))) for name in some for _ in "ab"
+        ]
+        return tuple(
+            Recipe(f"{part}-{n}", f"{'，'.join(steps)}，{part}{n}", name)
+            for n, (name, steps) in enumerate(texts)
+        )
+
+    return Split(recipes("train", names[:-5]), recipes("test", names[-5:]), GLOSSARY)
+
+
+def shown(split: Split, choice: Choice) -> list[Recipe]:
+    return [split.by_id[name] for name in choice.ids]
+
+
+def scored(split: Split, sample: Recipe) -> dict[Recipe, float]:
+    index = index_of([recipe.instruction for recipe in split.train])
+    return dict(zip(split.train, scores(index, sample.instruction).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("how", SELECTIONS)
+@pytest.mark.parametrize("split", [mini_split(), mini_split("random"), drawn_split(3)])
+def test_two_for_each_and_no_copy(split: Split, how: str) -> None:
+    choices = choose(split, split.test, how, 2, seed=1).by_sample
+    assert choices.keys() == {recipe.id for recipe in split.test}
+    for sample in split.test:
+        recipes = shown(split, choices[sample.id])
+        assert len({sample.copy_key, *(recipe.copy_key for recipe in recipes)}) == 3
+        # In a random split the gold name is a training name, too: the oracle does not show it.
+        if how == ORACLE:
+            assert len({sample.name, *(recipe.name for recipe in recipes)}) == 3
+    # Neither the order of recipes nor the other samples change a choice.
+    train = random.Random(0).sample(split.train, len(split.train))
+    mixed = Split(tuple(train), split.test, split.glossary)
+    few = choose(mixed, split.test[7:3:-1], how, 2, seed=1).by_sample
+    assert few == {sample.id: choices[sample.id] for sample in split.test[4:8]}
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000))
+def test_by_instruction_shows_the_highest_scores(seed: int) -> None:
+    split = drawn_split(seed)
+    choices = choose(split, split.test, INSTRUCTION, 2, seed=0)
+    for sample in split.test:
+        found = scored(split, sample)
+        best: list[float] = []
+        keys = {sample.copy_key}
+        for recipe in sorted(split.train, key=lambda one: -found[one]):
+            if recipe.copy_key not in keys:
+                keys.add(recipe.copy_key)
+                best.append(found[recipe])
+        given_ = [found[recipe] for recipe in shown(split, choices.by_sample[sample.id])]
+        assert given_ == pytest.approx(best[:2], rel=1e-6)
+
+
+def test_only_the_oracle_looks_at_the_gold_name() -> None:
+    split = mini_split()
+    unlike = sorted({recipe.name for recipe in split.test})
+    renamed = [replace(one, name=unlike[n % len(unlike)]) for n, one in enumerate(split.test)]
+    assert sum(one != two for one, two in zip(renamed, split.test, strict=True)) > 12
+    for how in SELECTIONS:
+        chosen = [choose(split, samples, how, 2, seed=1) for samples in (split.test, renamed)]
+        assert (chosen[0] == chosen[1]) == (how == INSTRUCTION)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000))
+def test_the_oracle_follows_the_paper(seed: int) -> None:
+    split = drawn_split(seed)
+    parsed = {name: set(split.glossary.parse(name) or ()) for name in split.train_names}
+
+    def f1(name: str, wanted: set[object]) -> Fraction:
+        return Fraction(2 * len(parsed[name] & wanted), len(parsed[name]) + len(wanted))
+
+    choices = choose(split, split.test, ORACLE, 2, seed=0)
+    for sample in split.test:
+        found = scored(split, sample)
+        gold: set[object] = set(split.glossary.parse(sample.name) or ())
+        recipes = shown(split, choices.by_sample[sample.id])
+        first, second = (recipe.name for recipe in recipes)
+        others = [name for name in parsed if name != sample.name]
+        assert f1(first, gold) == max(f1(name, gold) for name in others)
+        left: set[object] = ((gold - parsed[first]) & set.union(*parsed.values())) or gold
+        remaining = [name for name in others if name != first]
+        assert f1(second, left) == max(f1(name, left) for name in remaining)
+        for recipe in recipes:
+            same = [one for one in split.train if one.name == recipe.name]
+            assert found[recipe] == max(found[one] for one in same)
+
+
+def of_names(*names: str) -> tuple[Recipe, ...]:
+    return tuple(Recipe(f"train-{n}", f"做法{n}号", name) for n, name in enumerate(names))
+
+
+def one_choice(train: tuple[Recipe, ...], sample: Recipe, how: str, k: int = 2) -> Choice:
+    return choose(Split(train, (sample,), GLOSSARY), [sample], how, k, 0).by_sample[sample.id]
+
+
+def test_the_oracle_covers_what_the_first_does_not() -> None:
+    train = of_names(*(name for name, _ in diner_own.TRAIN))
+    choice = one_choice(train, Recipe("test-0", "切好再做", "番茄鸡蛋面"), ORACLE, 3)
+    names = {train[int(name.removeprefix("train-"))].name for name in choice.ids}
+    assert names == {"番茄牛肉", "炒鸡蛋", "麻辣面"}
+    assert choice.uncovered == ()
+    starts = ("F1 0.40 to 番茄+面+鸡蛋, BM25 ", "F1 0.50 to ", "F1 0.67 to ")
+    assert all(one.why.startswith(f1) for one, f1 in zip(choice.picked, starts, strict=True))
+    # Components that no training name has are passed over.
+    choice = one_choice(of_names("炒面", "面", "豆腐"), replace_name("麻辣酸面"), ORACLE)
+    assert set(choice.ids) == {"train-0", "train-1"}
+    assert choice.uncovered == ("酸", "麻辣")
+    choice = one_choice(of_names("炒面", "面", "豆腐"), replace_name("番茄"), ORACLE)
+    assert all(one.why.startswith("F1 0.00 to 番茄") for one in choice.picked)
+
+
+def replace_name(name: str) -> Recipe:
+    return Recipe("test-0", "切好再做", name)
+
+
+@pytest.mark.parametrize("how", SELECTIONS)
+def test_copies_of_the_sample_are_never_shown_however_many(how: str) -> None:
+    copies = [Recipe(f"train-{n}", "土豆切丝，热锅下油！" + "。" * n, "炒土豆") for n in range(300)]
+    others = [
+        Recipe("train-300", "鸡蛋打散，下油", "炒鸡蛋"),
+        Recipe("train-301", "豆腐切块，上锅", "清蒸豆腐"),
+        Recipe("train-302", "鸡蛋打散下油。", "炒面"),
+    ]
+    sample = Recipe("test-0", "土豆切丝热锅下油", "红烧土豆")
+    picked = one_choice((*copies, *others), sample, how).ids
+    assert len(set(picked) & {"train-300", "train-302"}) == 1
+    assert "train-301" in picked
+    # Too few to show are counted.
+    split = Split((others[0], others[2]), (sample,), GLOSSARY)
+    assert choose(split, [sample], how, 2, seed=0).not_enough == {"test-0": 1}
+    with pytest.raises(OptionError, match="0 demonstrations"):
+        choose(split, [sample], how, 0, seed=0)
+
+
+@pytest.mark.parametrize("how", SELECTIONS)
+def test_the_seed_decides_among_equals(how: str) -> None:
+    words = [word for word in diner_own.GLOSSARY["food"] if word not in {"面", "洋芋", "西红柿"}]
+    train = of_names(*(f"炒{word}" for word in words))
+    split = Split(train, (Recipe("test-0", "煮熟捞出", "炒面"),), GLOSSARY)
+    first = [choose(split, split.test, how, 1, seed).by_sample["test-0"].ids for seed in range(40)]
+    assert set(first) == {(recipe.id,) for recipe in train}
+    assert choose(split, split.test, how, 1, 7).by_sample["test-0"].ids == first[7]
+
+
+# BM25.
+
+
+def corpus(size: int, seed: int = 0) -> list[str]:
+    """Recipes of our own steps; some occur twice."""
+    rng = np.random.default_rng(seed)
+    return [
+        "，".join(rng.choice(diner_own.STEPS, size=rng.integers(1, 9))) + "。" for _ in range(size)
+    ]
+
+
+def test_words_are_words() -> None:
+    assert words_of("把土豆切成丝，放入锅中。 180度烤20分钟！") == [
+        "把", "土豆", "切成", "丝", "放入", "锅中", "180", "度", "烤", "20", "分钟",
+    ]  # fmt: skip
+    assert words_of("，。！ \n") == []
+    assert words_of("Oven") == ["oven"]
+
+
+def test_jieba_prints_nothing_and_keeps_its_dictionary_with_ours(tmp_path: Path) -> None:
+    code = "from lm_eval_ext.benchmarks.diner import demonstrations as d; print(d.words_of('土豆'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "LM_EVAL_EXT_CACHE": str(tmp_path), "TMPDIR": str(tmp_path / "none")},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "['土豆']"
+    assert done.stderr == ""
+    assert [path.name for path in (tmp_path / "jieba").iterdir()] == ["jieba.cache"]
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10_000))
+def test_scores_are_those_of_the_plain_library(seed: int) -> None:
+    """rank-bm25 multiplies by k1 + 1, which orders nothing; its epsilon is a floor of its own."""
+    rank_bm25 = pytest.importorskip("rank_bm25")
+    texts = corpus(30, seed)
+    k1, b = demonstrations.K1, demonstrations.B
+    plain = rank_bm25.BM25Okapi([words_of(text) for text in texts], k1=k1, b=b, epsilon=0)
+    for query in (*texts[:3], "土豆加盐", "，"):
+        expected = plain.get_scores(words_of(query)) / (k1 + 1)
+        assert scores(index_of(texts), query) == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_a_word_that_most_recipes_have_counts_nothing() -> None:
+    index = index_of(["盐，土豆", "盐，鸡蛋", "盐，面粉"])
+    assert scores(index, "盐").tolist() == scores(index, "豆腐").tolist() == [0, 0, 0]
+    with pytest.raises(DataError, match="no training recipe has a word"):
+        index_of(["，", "。"])
+
+
+def test_an_index_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path))
+    texts = corpus(40)
+    expected = [scores(index_of(texts), text).tolist() for text in texts[:5]]
+    (kept,) = (path for path in (tmp_path / "diner").iterdir() if path.is_dir())
+    stamp = kept.stat().st_mtime_ns
+    assert [scores(index_of(texts), text).tolist() for text in texts[:5]] == expected
+    assert kept.stat().st_mtime_ns == stamp
+    # Other texts or settings have one of their own.
+    for other in (["土豆", "鸡蛋"], ["土豆鸡", "蛋"], ["鸡蛋", "土豆"]):
+        index_of(other)
+    for setting in ("B", "VERSION"):
+        monkeypatch.setattr(demonstrations, setting, 0.5)
+        index_of(["土豆", "鸡蛋"])
+    assert len([path for path in (tmp_path / "diner").iterdir() if path.is_dir()]) == 6
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "file"))
+    with pytest.raises(DataError, match="Set LM_EVAL_EXT_CACHE to a writable folder"):
+        index_of(["土豆"])
