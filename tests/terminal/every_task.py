@@ -13,7 +13,6 @@ from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.cogs import overestimation
 from lm_eval_ext.benchmarks.cogs import score as cogs
 from lm_eval_ext.benchmarks.conceptual import score as conceptual
-from lm_eval_ext.benchmarks.diner import score as diner
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES
 from lm_eval_ext.benchmarks.lieder import score as lieder
 from lm_eval_ext.benchmarks.magnifico import score as magnifico
@@ -55,9 +54,6 @@ def metric_list(task: str) -> list[str]:
         return asked.metric_list(**options)
     if card.name == "conceptual":
         return conceptual.metric_list(control=task == "conceptual_glue")
-    if card.name == "diner":
-        components = task.endswith("_components")
-        return diner.component_metrics() if components else diner.name_metrics(CATEGORIES)
     return magnifico.metric_list(["base", *forms_of(task)], magnifico.DATABASES)
 
 

@@ -11,14 +11,14 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from lm_eval_ext.errors import DataError, first_problem
+from lm_eval_ext.reading import read_yaml
 
 KINDS = ("food", "action", "flavour")
 """Of components: the keys of the published ``glossary.json``."""
@@ -159,7 +159,7 @@ class Glossary:
         Raises:
             DataError: It cannot be read, or is not a glossary in JSON.
         """
-        content = read_json(path)
+        content = read_yaml(path, TypeAdapter(_File)).model_dump()
         try:
             return cls(content)
         except DataError as error:
@@ -195,27 +195,3 @@ class Glossary:
         """The components of :meth:`words_in`, in order, repeats kept; None if it does not parse."""
         words = self.words_in(name)
         return None if words is None else tuple(self._components[word] for word in words)
-
-
-def read_json(path: Path) -> object:
-    """The content of a file that people may have edited.
-
-    Raises:
-        DataError: It cannot be read, is no JSON in UTF-8, or has an object with two equal keys, of
-            which ``json`` would silently keep the last.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique)
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(
-            f"{path}: not JSON as it must be ({error}); fetch or build it again"
-        ) from error
-
-
-def _unique(pairs: list[tuple[str, object]]) -> Mapping[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice!r} occurs twice in an object: remove one of them")
-    return found

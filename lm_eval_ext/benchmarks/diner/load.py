@@ -12,8 +12,8 @@ from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner import mini, prompt
 from lm_eval_ext.benchmarks.diner.component_answers import Given, read_answers
 from lm_eval_ext.benchmarks.diner.demonstrations import check_installed
-from lm_eval_ext.benchmarks.diner.glossary import Glossary, read_json
-from lm_eval_ext.benchmarks.diner.records import Categories, Recipe, Split, split_of
+from lm_eval_ext.benchmarks.diner.glossary import Glossary
+from lm_eval_ext.benchmarks.diner.records import Categories, Recipe, Split, read_split
 from lm_eval_ext.data import require_all
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.fewshot import shuffled
@@ -67,31 +67,32 @@ class Recipes(BaseModel):
         Raises:
             DataError: A file is unavailable or invalid.
         """
-        if self.corpus == "mini":
-            info = provenance.describe_embedded("diner_mini", mini.digest())
-            return split_of(mini.split(self.split), mini.glossary(), "diner_mini"), info
-        if self.dir is None:
+        if self.dir is None and self.corpus == "published":
             found = require_all(SOURCE)
             paths = {file.name: file.path for file in found.files}
+            data, glossary = paths["tmcd"], paths["glossary"]
             info = provenance.describe(found.files)
+            return _read(data, glossary, str(info.download_checksums)), info
+        folder = mini.FOLDER if self.dir is None else Path(self.dir).expanduser()
+        data, glossary = folder / f"{self.split}_data.json", folder / GLOSSARY
+        for path in (data, glossary):
+            if not path.is_file():
+                raise DataError(
+                    f"diner_dir: {folder} has no {path.name}; name a folder made by lm-eval-ext "
+                    "diner build"
+                )
+        if self.dir is None:
+            info = provenance.describe_embedded("diner_mini", mini.digest())
         else:
-            folder = Path(self.dir).expanduser()
-            paths = {"tmcd": folder / f"{self.split}_data.json", "glossary": folder / GLOSSARY}
-            for path in paths.values():
-                if not path.is_file():
-                    raise DataError(
-                        f"diner_dir: {folder} has no {path.name}; name a folder made by "
-                        "lm-eval-ext diner build"
-                    )
-            sums = {f"{path.stem} recipes": sha256_of(path) for path in paths.values()}
+            sums = {f"{path.stem} recipes": sha256_of(path) for path in (data, glossary)}
             info = provenance.describe_many([], sums)
-        return _read(paths["tmcd"], paths["glossary"], str(info.download_checksums)), info
+        return _read(data, glossary, str(info.download_checksums)), info
 
 
 @lru_cache(maxsize=2)
 def _read(data: Path, glossary: Path, _sums: str) -> Split:
     """Reads files of these checksums; cached, as several tasks of a run need the same 125 MB."""
-    return split_of(read_json(data), Glossary.read(glossary), str(data))
+    return read_split(data, Glossary.read(glossary))
 
 
 class Options(Recipes):

@@ -5,6 +5,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, model_validator
@@ -92,18 +93,20 @@ class _File(BaseModel):
     test: _Part
 
 
-def split_of(content: object, glossary: Glossary, place: str) -> Split:
-    """Makes a split of the parsed JSON of a file in the published format.
+def read_split(path: Path, glossary: Glossary) -> Split:
+    """Reads a file in the published format.
 
     Raises:
-        DataError: The format is wrong; ``place``, part and number of the recipe are named.
+        DataError: It cannot be read or has another format; part and number of the recipe are named.
     """
     try:
-        parts = _File.model_validate(content)
+        parts = _File.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     except ValidationError as error:
         raise DataError(
-            f"{place}: not DiNeR data ({first_problem(error)}); the format is "
-            '{"train" | "valid" | "test": {"instructions": [text, ...], "names": [text, ...]}}, '
+            f"{path}: not DiNeR data ({first_problem(error)}); fetch or build it again, the format "
+            'is {"train" | "valid" | "test": {"instructions": [text, ...], "names": [text, ...]}}, '
             "with texts that are not empty"
         ) from None
     train, valid, test = (
@@ -116,7 +119,7 @@ def split_of(content: object, glossary: Glossary, place: str) -> Split:
         for part, one in parts
     )
     if not train or not test:
-        raise DataError(f"{place}: train or test has no recipes; fetch or build it again")
+        raise DataError(f"{path}: train or test has no recipes; fetch or build it again")
     return Split((*train, *valid), test, glossary)
 
 

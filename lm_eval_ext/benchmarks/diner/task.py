@@ -11,7 +11,6 @@ from lm_eval_ext.benchmarks.diner import load
 from lm_eval_ext.benchmarks.diner.component_answers import name_after_components
 from lm_eval_ext.benchmarks.diner.demonstrations import INSTRUCTION, ORACLE, choose
 from lm_eval_ext.benchmarks.diner.extract import name_of
-from lm_eval_ext.benchmarks.diner.glossary import KINDS
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe
 from lm_eval_ext.errors import OptionError
@@ -47,11 +46,13 @@ class NameTask(ExtTask):
         which = {name: self.options[f"diner_{name}"] for name in load.Recipes.model_fields}
         self.split = load.Recipes(**which).read()[0]
 
-    def metrics(self) -> list[str]:
-        """For each kind of component, and each category that documents have."""
+    def metrics(self) -> list[str] | None:
+        """The card's, without the categories that no document has; the YAML's for components."""
+        if self.asks == "components" or self._card is None:
+            return None
         present = set(self.dataset["test"]["category"][:])
-        parts = [one for one in CATEGORIES if one in present and len(present) > 1]
-        return _metrics([*parts, *KINDS], "exact_match", "mean_f1", "no_answer", "unparsed")
+        absent = set(CATEGORIES) - (present if len(present) > 1 else set())
+        return [name for name in self._card.metrics if name.rpartition("/")[2] not in absent]
 
     def scoring_arguments(self) -> dict[str, Any]:
         """For :func:`~lm_eval_ext.benchmarks.diner.score.by_glossary`."""
@@ -67,11 +68,6 @@ class NameTask(ExtTask):
         own["glossary"] = self.split.glossary.digest[:16]
 
 
-def _metrics(parts: list[str], *shares: str) -> list[str]:
-    of_parts = [f"micro_f1/{part}" for part in sorted(parts)]
-    return ["micro_f1", *of_parts, *(f"recipe_{share}" for share in shares)]
-
-
 class CompositionalTask(NameTask):
     """Asks for the components first, or states them, and then for the name."""
 
@@ -82,10 +78,6 @@ class ComponentsTask(NameTask, GroupedGenerationTask):
     """Asks for the components of the name, one kind after the other."""
 
     asks = "components"
-
-    def metrics(self) -> list[str]:
-        """For each kind of component."""
-        return _metrics([*KINDS], "exact_match", "mean_f1")
 
 
 class InContextTask(NameTask, FewshotTask):

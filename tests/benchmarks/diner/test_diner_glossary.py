@@ -82,7 +82,7 @@ EMPTY: dict[str, dict[str, str]] = {"food": {}, "action": {}, "flavour": {}}
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], "not a glossary"),
+        ([], "should be an object"),
         ({"food": {"鸡": "鸡"}}, "the key is missing"),
         (EMPTY | {"taste": {}}, "taste: unknown key"),
         (EMPTY | {"food": ["鸡"]}, "food: Input should be a valid dictionary"),
@@ -92,11 +92,13 @@ EMPTY: dict[str, dict[str, str]] = {"food": {}, "action": {}, "flavour": {}}
         (EMPTY | {"food": {"鸡 肉": "鸡"}}, "food.鸡 肉.[key]: String should match"),
         (EMPTY | {"food": {"卤": "卤"}, "action": {"卤": "卤"}}, "'卤' as food '卤' and as action"),
         (EMPTY | {"food": {"麵": "面", "面": "粉"}}, "has '面' as food '面' and as food '粉'"),
-        (b"{", "not JSON"),
-        (b"\xff\xfe", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
-        ('{"food": {"鸡": "鸡", "鸡": "肉"}, "action": {}, "flavour": {}}'.encode(), "'鸡' occurs"),
-        (None, "not JSON"),
+        (b"{", "not valid YAML"),
+        (b"\xff\xfe", "not valid YAML"),
+        (
+            '{"food": {"鸡": "鸡", "鸡": "肉"}, "action": {}, "flavour": {}}'.encode(),
+            "'鸡' is repeated",
+        ),
+        (None, "cannot be read"),
     ],
 )
 def test_what_is_no_glossary_is_refused(content: Any, message: str, tmp_path: Path) -> None:

@@ -150,8 +150,8 @@ def test_another_format_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("version https://git-lfs.github.com/spec/v1\n", "not JSON .* fetch or build it again"),
-        ('{"train": {}, "train": {}}', "the key 'train' occurs twice"),
+        ("version https://git-lfs.github.com/spec/v1\n", "Invalid JSON.* fetch or build it again"),
+        ('{"train": {}}', "train.instructions: the key is missing"),
     ],
 )
 def test_a_file_that_was_edited_badly(tmp_path: Path, text: str, message: str) -> None:
