@@ -85,7 +85,7 @@ EMPTY: dict[str, dict[str, str]] = {"food": {}, "action": {}, "flavour": {}}
         ([], "should be an object"),
         ({"food": {"鸡": "鸡"}}, "the key is missing"),
         (EMPTY | {"taste": {}}, "taste: unknown key"),
-        (EMPTY | {"food": ["鸡"]}, "food: Input should be a valid dictionary"),
+        (EMPTY | {"food": ["鸡"]}, "food: Input should be an object"),
         (EMPTY, "has no word"),
         (EMPTY | {"food": {"鸡": 1}}, "food.鸡: Input should be a valid string"),
         (EMPTY | {"food": {"": "鸡"}}, "food..[key]: String should match"),

@@ -126,7 +126,7 @@ BROKEN: list[tuple[Change, str]] = [
     (lambda c: c.update(dev={}), "dev: unknown key"),
     (lambda c: c["test"].pop("names"), "test.names: the key is missing"),
     (lambda c: c["train"].update(x=[]), "train.x: unknown key"),
-    (lambda c: c["train"].update(names="面"), "train.names: Input should be a valid list"),
+    (lambda c: c["train"].update(names="面"), "train.names: Input should be a valid array"),
     (lambda c: c["valid"]["names"].clear(), "every instruction needs one name"),
     (lambda c: c["test"]["instructions"].__setitem__(2, " "), "test.instructions.2: String should"),
     (lambda c: c["train"]["names"].__setitem__(0, 7), "train.names.0: Input should be a valid str"),

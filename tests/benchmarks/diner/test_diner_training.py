@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_refused(trained: Any, tmp_path: Path) -> None:
         ({"fold": 1}, "unknown key"),
         ({"ask": "text"}, "are for ask: text, which needs them"),
         ({"recipes": "x"}, "are for ask: text"),
-        ({"shar": 0.5}, "nearest is share"),
+        ({"shar": 0.5}, "did you mean share"),
         ({"share": 0}, "greater than 0"),
     ):
         with pytest.raises(OptionError, match=re.escape(said)):
