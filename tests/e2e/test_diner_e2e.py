@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lm_eval.tasks import TaskManager
 from support import diner_own, legal
 from support.asking import of_file
+from support.tasks import load_task
 from support.tiny import few_tokens
 
-from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.diner import mini
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 from lm_eval_ext.harness.metrics import STDERR
@@ -26,8 +25,7 @@ KINDS = (*NAME_TASKS, "components")
 
 
 def requests(name: str) -> list[Any]:
-    manager = TaskManager(include_defaults=False, include_path=tasks_folder())
-    task = manager.load(name)["tasks"][name]
+    task = load_task(name)
     task.build_all_requests(rank=0, world_size=1)
     return list(task.instances)
 
