@@ -43,7 +43,10 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
         copies: dict[str, Path] = {}
         for name in {row.db_id for row in kept}:
             copies[name] = Path(folder) / f"{len(copies)}.sqlite"
-            shutil.copyfile(str(found.find_sqlite(name)), copies[name])
+            place = found.find(name)
+            if place is None:
+                raise LookupError(f"no database {name!r}")
+            shutil.copyfile(place.address, copies[name])
         for size in sizes:
             chosen = kept[:: max(1, len(kept) // size)][:size]
 

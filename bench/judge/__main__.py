@@ -26,7 +26,7 @@ from tqdm import tqdm
 from bench.data import UnavailableError, originals
 from bench.judge.measure import ORIGINAL, WRONG, Case, cases, flaws
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.sql import Databases, Example, Executor, NamedDatabases
+from lm_eval_ext.sql import Databases, Example, Executor
 from lm_eval_ext.sql.predictions import example_of, read_predictions
 from lm_eval_ext.sql.suite import COPY, Suite, read
 
@@ -95,8 +95,8 @@ def published(data: Path) -> Golds:
                 for row in csv.DictReader(opened, delimiter="\t"):
                     db_id = row["Question"].split(":")[0].strip().casefold()
                     found[db_id][row["Parse"]] = None
-    paths = {db_id: folder.find_sqlite(db_id) for db_id in sorted(found)}
-    return {db_id: (path, sorted(found[db_id])) for db_id, path in paths.items() if path}
+    places = {db_id: folder.find(db_id) for db_id in sorted(found)}
+    return {d: (Path(place.address), sorted(found[d])) for d, place in places.items() if place}
 
 
 def examined(golds: Golds, suites: dict[str, Suite], share: int, workers: int) -> list[Case]:
@@ -190,7 +190,7 @@ def asked_further(
     """Yields predictions that a suite turns wrong, with the database; the first that does so."""
     paths = {f"{d}/{name}": s.path(name) for d, s in suites.items() for name in s.databases}
     left = {one: suites[one.db_id].judging(one.gold) for one in right if one.db_id in suites}
-    with Executor(NamedDatabases(paths)) as executor:
+    with Executor(paths) as executor:
         for turn in range(max(map(len, left.values()), default=0)):
             here = [one for one, names in left.items() if turn < len(names)]
             named = [one._replace(db_id=f"{one.db_id}/{left[one][turn]}") for one in here]

@@ -36,7 +36,6 @@ def score_sql(
         OptionError: A column is missing, or an argument is invalid.
         DataError: A database cannot be read or used.
     """
-    from lm_eval_ext.data import cache_dir
     from lm_eval_ext.sql import Example, Executor, Limits, databases_at, find_semantics
     from lm_eval_ext.sql.predictions import COLUMNS
     from lm_eval_ext.sql.scoring import engine_of
@@ -50,7 +49,7 @@ def score_sql(
     limits = Limits() if timeout_s is None else Limits(timeout_s=timeout_s)
     needed = frame[list(COLUMNS)].astype(object)
     rows = needed.where(needed.notna(), "").itertuples(index=False)
-    known = databases_at(os.fspath(databases), cache_dir())
+    known = databases_at(os.fspath(databases))
     with Executor(known, workers=workers, limits=limits) as executor:
         engine = engine_of(executor, known, map(str, frame["db_id"]))
         asked = (Example(str(one), str(gold), str(predicted)) for one, gold, predicted in rows)

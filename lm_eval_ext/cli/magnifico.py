@@ -46,7 +46,7 @@ def populate(
     from lm_eval_ext.sql import suite
 
     found = populating.wanted(databases, golds)
-    shipped = suite.read_shipped(corpora.SHIPPED.with_name(populating.ROWS), corpora.SHIPPED)
+    shipped = suite.read_shipped(corpora.SHIPPED)
     made = suite.populate_all(found, out, shipped, workers=min(len(found), os.cpu_count() or 1))
     if check:
         typer.echo(populating.examine(found, made).as_text())

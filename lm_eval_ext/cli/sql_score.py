@@ -14,7 +14,7 @@ def sql_score(
         typer.Option(
             metavar="DB",
             help="A folder with <db_id>/<db_id>.sqlite or <db_id>.sqlite (or .duckdb), a SQLite or "
-            "DuckDB file, a folder of Parquet or CSV files, or postgresql://user@host/database.",
+            "DuckDB file, or postgresql://user@host/database.",
         ),
     ],
     predictions: Annotated[
@@ -42,12 +42,10 @@ def sql_score(
 ) -> None:
     """Execute SQL queries safely and compare their results with those of gold queries."""
     from lm_eval_ext.cli import resumable
-    from lm_eval_ext.data import cache_dir
     from lm_eval_ext.sql import score_file
 
     with resumable():
         summary = score_file(
-            predictions, databases, out, semantics=semantics, timeout_s=timeout, workers=workers,
-            cache=cache_dir(),
-        )  # fmt: skip
+            predictions, databases, out, semantics=semantics, timeout_s=timeout, workers=workers
+        )
     typer.echo(json.dumps(summary.as_dict(), indent=2) if as_json else summary.as_text())

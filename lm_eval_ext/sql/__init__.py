@@ -4,58 +4,44 @@ Knows no benchmark. The layers, from the inside out: :mod:`.policy` limits what 
 SQLite, :mod:`.engines` runs queries on SQLite, DuckDB and PostgreSQL, :mod:`.compare` compares
 results, :mod:`.worker` does both in a process of its own, :mod:`.pool` starts, times, kills and
 replaces such processes, and :mod:`.executor` is the interface for callers. :mod:`.mutants`
-lists wrong queries that are like a gold, :mod:`.suite` builds databases that distinguish them,
-:mod:`.equivalence` proves of some that none can; for SQLite. Only these need sqlglot.
+lists wrong queries that are like a gold, :mod:`.suite` builds databases that distinguish them;
+both for SQLite. Only these two need sqlglot.
 """
 
 from lm_eval_ext.sql.compare import SEMANTICS, Semantics, find_semantics
 from lm_eval_ext.sql.engines.dialects import DIALECTS
 from lm_eval_ext.sql.engines.places import (
     Databases,
-    NamedDatabases,
     OneDatabase,
     databases_at,
     place_of,
     sqlite_path,
 )
-from lm_eval_ext.sql.executor import DEFAULT_WORKERS, Executor
+from lm_eval_ext.sql.executor import Executor
 from lm_eval_ext.sql.policy import Limits
-from lm_eval_ext.sql.scoring import Summary, score_file
+from lm_eval_ext.sql.scoring import score_file
 from lm_eval_ext.sql.values import (
-    NOT_SCORABLE,
-    STATUSES,
     Example,
-    Failure,
     Place,
     QueryError,
-    Row,
     Rows,
     Status,
-    Value,
     Verdict,
 )
 
 __all__ = [
-    "DEFAULT_WORKERS",
     "DIALECTS",
-    "NOT_SCORABLE",
     "SEMANTICS",
-    "STATUSES",
     "Databases",
     "Example",
     "Executor",
-    "Failure",
     "Limits",
-    "NamedDatabases",
     "OneDatabase",
     "Place",
     "QueryError",
-    "Row",
     "Rows",
     "Semantics",
     "Status",
-    "Summary",
-    "Value",
     "Verdict",
     "databases_at",
     "find_semantics",

@@ -145,14 +145,12 @@ class Semantics:
     Attributes:
         name: What users choose it by.
         version: Rises whenever any verdict could change; part of signatures.
-        summary: One line for a reader.
         prepare: Called once per gold.
         made: The rule's name for databases that this package made (:mod:`lm_eval_ext.sql.suite`).
     """
 
     name: str
     version: int
-    summary: str
     prepare: Callable[[Gold], Expected]
     made: str
 
@@ -160,13 +158,6 @@ class Semantics:
     def signature(self) -> str:
         """Name and version, as ``strict-v1``."""
         return f"{self.name}-v{self.version}"
-
-
-def same_sets(expected: Sequence[Row], rows: Sequence[Row]) -> bool:
-    """Whether there are as many rows, with the same set of values at each position."""
-    return len(expected) == len(rows) and all(
-        gold == row or set(gold) == set(row) for gold, row in zip(expected, rows, strict=True)
-    )
 
 
 @dataclass(frozen=True)
@@ -185,7 +176,10 @@ class ReferenceExpected:
 
     def matches(self, predicted: Rows) -> bool:
         """Whether the prediction's result is correct."""
-        return same_sets(self.rows, predicted.rows)
+        return len(self.rows) == len(predicted.rows) and all(
+            gold == row or set(gold) == set(row)
+            for gold, row in zip(self.rows, predicted.rows, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -283,28 +277,12 @@ def _groups(order: Order, rows: list[Row]) -> tuple[tuple[int, int, list[Row]], 
 SEMANTICS = {
     semantics.name: semantics
     for semantics in (
-        Semantics(
-            "reference",
-            1,
-            "the authors': same number of rows, same set of values at each row position",
-            _prepare_reference,
-            made="sets",
-        ),
-        Semantics(
-            "strict",
-            2,
-            "multiset of rows, in the gold's order where it has one; ties and float noise allowed",
-            _prepare_strict,
-            made="strict",
-        ),
-        Semantics(
-            "sets",
-            1,
-            "as strict, but each row is the set of its values: neither the order of columns nor "
-            "repeated values matter",
-            _prepare_sets,
-            made="sets",
-        ),
+        # The authors': same number of rows, same set of values at each row position
+        Semantics("reference", 1, _prepare_reference, made="sets"),
+        # Multiset of rows, in the gold's order where it has one; ties and float noise allowed
+        Semantics("strict", 2, _prepare_strict, made="strict"),
+        # As strict, but neither the order of columns nor repeated values in a row matter
+        Semantics("sets", 1, _prepare_sets, made="sets"),
     )
 }
 """All semantics by name."""

@@ -135,16 +135,9 @@ _LISTED: Mapping[EngineName, Callable[[_Ask], _Listed]] = MappingProxyType(
 _ROW = "lm_eval_ext_row"
 """An alias that no column has, since it would mean that column."""
 
-_ROW_HASH: Mapping[EngineName, str] = MappingProxyType(
-    {
-        "duckdb": f"CAST(hash({_ROW}) AS HUGEINT)",
-        "postgresql": f"CAST(hashtextextended(CAST({_ROW} AS text), 0) AS numeric)",
-    }
-)
-
 
 def digest_text(executor: Executor, place: Place) -> str:
-    """A text that changes if a table's declaration or rows do, for signatures.
+    """A text that changes if a table's declaration or rows do, for signatures; of PostgreSQL.
 
     Rows are summed up by hashes, in any order. What takes longer than the limit of time is said
     to be unknown, so that the declarations alone decide.
@@ -155,8 +148,9 @@ def digest_text(executor: Executor, place: Place) -> str:
         if not one.create.startswith("CREATE TABLE"):
             continue
         try:
+            row = f"hashtextextended(CAST({_ROW} AS text), 0)"
             sums = executor.query(
-                place, f"SELECT count(*), sum({_ROW_HASH[place.engine]}) FROM {one.name} {_ROW}"
+                place, f"SELECT count(*), sum(CAST({row} AS numeric)) FROM {one.name} {_ROW}"
             ).rows
         except QueryError:
             sums = []

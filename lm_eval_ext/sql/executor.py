@@ -3,8 +3,8 @@
 Ids come with the predictions and are not trusted.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import find_semantics
 from lm_eval_ext.sql.engines.base import CELLS_VERSION
 from lm_eval_ext.sql.engines.dialects import DIALECTS
-from lm_eval_ext.sql.engines.places import Databases, Finder, place_of
+from lm_eval_ext.sql.engines.places import Databases, OneDatabase, place_of
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.pool import Job, Pool
 from lm_eval_ext.sql.values import (
@@ -31,9 +31,6 @@ _MOST_WORKERS = 64
 _LOOK_AHEAD = 1_000
 """Examples read ahead of the next verdict."""
 
-_REMEMBERED = 100_000
-"""Verdicts kept for identical rows."""
-
 
 class Executor:
     """Scores SQL that models wrote, in worker processes.
@@ -51,8 +48,9 @@ class Executor:
     verdicts and queries may be requested.
 
     Args:
-        databases: A folder of databases (:class:`~lm_eval_ext.sql.engines.places.Databases`), or
-            what finds them by id; all of one engine. None: :meth:`query` works with places only.
+        databases: A folder of databases (:class:`~lm_eval_ext.sql.engines.places.Databases`),
+            files by id, or what finds them by id; all of one engine. None: :meth:`query` works
+            with places only.
         workers: How many processes, 1 to 64.
         limits: What each query may use; default: :class:`Limits`'s defaults.
 
@@ -63,7 +61,7 @@ class Executor:
 
     def __init__(
         self,
-        databases: Finder | Path | str | None = None,
+        databases: Databases | OneDatabase | Mapping[str, Path | Place] | Path | str | None = None,
         *,
         workers: int = DEFAULT_WORKERS,
         limits: Limits | None = None,
@@ -71,13 +69,17 @@ class Executor:
         if not 1 <= workers <= _MOST_WORKERS:
             raise OptionError(f"workers={workers}: must be from 1 to {_MOST_WORKERS}")
         self.limits = limits or Limits()
-        self.databases: Finder | None = (
-            Databases(databases) if isinstance(databases, Path | str) else databases
-        )
-        self._pool = Pool(workers, self.limits)
-        self._known: OrderedDict[ScoreJob, Verdict] = OrderedDict()
-        self._gone: dict[Place, str] = {}
+        if isinstance(databases, Path | str):
+            databases = Databases(databases)
         self._places: dict[str, Place | None] = {}
+        if isinstance(databases, Mapping):
+            for db_id, found in databases.items():
+                self._places[db_id] = place_of(found) if isinstance(found, Path) else found
+            databases = None
+        self.databases = databases
+        self._pool = Pool(workers, self.limits)
+        self._known: dict[ScoreJob, Verdict] = {}
+        self._gone: dict[Place, str] = {}
 
     def score(
         self, examples: Iterable[Example | tuple[str, str, str]], *, semantics: str = "reference"
@@ -204,8 +206,6 @@ class Executor:
             raise TypeError(f"a score's outcome is {job.outcome!r}")
         running.pop(job.work, None)
         self._known[job.work] = job.outcome
-        if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
         return job.outcome
 
     def _find(self, db_id: str) -> Place | None:

@@ -16,11 +16,9 @@ from itertools import islice
 from sqlglot import exp
 
 from lm_eval_ext.sql import mutations as make
-from lm_eval_ext.sql.parsing import Change, UnparsedQuery, applied, parse, to_sql
+from lm_eval_ext.sql.parsing import Change, applied, parse, to_sql
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import Mutant
-
-__all__ = ["RULES", "Mutant", "UnparsedQuery", "mutants"]
 
 _MOST = 24
 """Mutants of one kind per gold."""
@@ -30,7 +28,7 @@ def mutants(sql: str, schema: Schema) -> tuple[Mutant, ...]:
     """Returns a gold's mutants, in a fixed order: by rule, then by place in the query.
 
     Their texts differ from each other and from the gold's. A mutant may still be equivalent to
-    the gold (see :mod:`lm_eval_ext.sql.equivalence`) or fail when it is run.
+    the gold or fail when it is run.
 
     Raises:
         UnparsedQuery: The gold is not a query that can be read.

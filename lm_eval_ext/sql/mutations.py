@@ -20,6 +20,7 @@ from lm_eval_ext.sql.parsing import (
     joins_tables,
     resolve,
     select_of,
+    sources,
     table_of,
     to_sql,
 )
@@ -52,14 +53,18 @@ def conjunct_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def order_flipped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    if isinstance(node, exp.Ordered):
+    if isinstance(node, exp.Ordered) and not _groups_are_rows(select_of(node), schema):
         descending = not node.args.get("desc")
         # NULL is SQLite's smallest value; sqlglot writes NULLS FIRST or LAST for any other place.
         yield _with(node, desc=descending, nulls_first=not descending)
 
 
 def distinct_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    if isinstance(node, exp.Select) and node.args.get("distinct") is not None:
+    if (
+        isinstance(node, exp.Select)
+        and node.args.get("distinct")
+        and not _rows_differ(node, schema)
+    ):
         yield _with(node, distinct=None)
 
 
@@ -67,9 +72,42 @@ def distinct_added(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     # In a subquery it changes nothing (IN, EXISTS, set operations), or matters only if the first
     # rows of a derived table are equal. Of the first row alone it is no mistake, though SQLite
     # may give another one, as it drops equal results before it sorts.
-    outermost = isinstance(node, exp.Select) and node.parent is None
-    if outermost and node.args.get("distinct") is None and not _takes_one(node):
+    if not isinstance(node, exp.Select) or node.parent is not None or node.args.get("distinct"):
+        return
+    if not _takes_one(node) and not _rows_differ(node, schema):
         yield _with(node, distinct=exp.Distinct())
+
+
+def _rows_differ(select: exp.Select, schema: Schema) -> bool:
+    """Whether no result has two equal rows, by its groups, its aggregates or its table's keys."""
+    shown = [column.unalias() for column in select.selects]
+    names = {one.name.casefold() for one in shown if isinstance(one, exp.Column)}
+    names |= {column.alias.casefold() for column in select.selects if column.alias}
+    group = select.args.get("group")
+    if group is not None:
+        return all(
+            term in shown or (isinstance(term, exp.Column) and term.name.casefold() in names)
+            for term in group.expressions
+        )
+    read = list(sources(select))
+    table = table_of(read[0], schema) if len(read) == 1 else None
+    keys = table.unique_keys if table else ()
+    return any(one.find(exp.AggFunc) for one in shown) or any(
+        select.is_star or all(c.casefold() in names and table[c].not_null for c in key)
+        for key in keys
+        if table
+    )
+
+
+def _groups_are_rows(select: exp.Select | None, schema: Schema) -> bool:
+    """Whether each group is a single row, since a key of the only table makes it."""
+    group = select.args.get("group") if select else None
+    read = list(sources(select)) if select else []
+    table = table_of(read[0], schema) if len(read) == 1 else None
+    terms = [term.name.casefold() for term in group.expressions] if group else []
+    return table is not None and any(
+        all(column.casefold() in terms for column in key) for key in table.unique_keys
+    )
 
 
 def bound_moved(
@@ -345,7 +383,7 @@ def mode_as_repeated(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def ranking_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    if isinstance(node, exp.Select) and _ranks_groups(node):
+    if isinstance(node, exp.Select) and _ranks_groups(node) and not _groups_are_rows(node, schema):
         yield _with(node, order=None)
 
 

@@ -140,12 +140,6 @@ def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
     return [condition]
 
 
-def parts_of(select: exp.Expr, clause: str) -> list[exp.Expr]:
-    """Returns the :func:`conjuncts` of a SELECT's ``where`` or ``having``, none if it has none."""
-    found = select.args.get(clause)
-    return [] if found is None else conjuncts(found.this)
-
-
 def find_source(
     alias: str, name: str, select: exp.Select | None, schema: Schema
 ) -> tuple[exp.Select, exp.Expr] | None:

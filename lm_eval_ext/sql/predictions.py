@@ -93,16 +93,12 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    # Lone surrogates that stand for bytes become these; others, from JSON, are replaced.
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if _lone(text) else text
-
-
-def _lone(text: str) -> bool:
     try:
         text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        return True
-    return False
+        # Lone surrogates that stand for bytes become these; others, from JSON, are replaced.
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text
 
 
 def _read_tsv(path: Path) -> list[Record]:

@@ -33,8 +33,6 @@ class Column:
             (https://sqlite.org/lang_createtable.html, 3.5), and no added row relies on it.
         primary_key: Position in the primary key from 1; 0 if it is not part of it.
         generated: Whether its value is computed, so that it cannot be inserted.
-        collation: How its texts compare, as BINARY or NOCASE.
-        refuses_null: Whether SQLite itself refuses NULL.
         holds_null: Whether some row of the file has NULL there; of a view it is not known, so no.
         repeats: Whether several rows of the file have the same value; likewise.
     """
@@ -45,8 +43,6 @@ class Column:
     not_null: bool
     primary_key: int
     generated: bool = False
-    collation: str = "BINARY"
-    refuses_null: bool = False
     holds_null: bool = False
     repeats: bool = False
 
@@ -77,8 +73,7 @@ class Table:
             those on expressions or on a part of the rows.
         foreign_keys: As declared; SQLite does not enforce them by default.
         view: Whether it is a view (then it has no keys).
-        rowid_alias: The INTEGER PRIMARY KEY, if there is one.
-        without_rowid: Whether it is a WITHOUT ROWID table.
+        rowid: Whether rows have a rowid of their own, which is no column.
     """
 
     name: str
@@ -86,8 +81,7 @@ class Table:
     unique_keys: tuple[tuple[str, ...], ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     view: bool = False
-    rowid_alias: str | None = None
-    without_rowid: bool = False
+    rowid: bool = True
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
@@ -188,7 +182,6 @@ def read_table(connection: sqlite3.Connection, name: str, sql: str, *, view: boo
     ) is not None  # fmt: skip
     alias = None if without_rowid else alias
     names = [row[1] for row in info]
-    collations = _collations(connection, sql, names, view=view)
     held = {} if view else _held(connection, table, names)
     columns = tuple(
         Column(
@@ -198,8 +191,6 @@ def read_table(connection: sqlite3.Connection, name: str, sql: str, *, view: boo
             not_null=bool(not_null) or (key > 0 and not held.get(column, (0, 0))[0]),
             primary_key=key,
             generated=hidden in (2, 3),
-            collation=collations.get(column, "BINARY"),
-            refuses_null=bool(not_null) or column == alias or (without_rowid and key > 0),
             holds_null=held.get(column, (False, False))[0],
             repeats=held.get(column, (False, False))[1],
         )
@@ -208,11 +199,10 @@ def read_table(connection: sqlite3.Connection, name: str, sql: str, *, view: boo
     return Table(
         name=name,
         columns=columns,
-        unique_keys=_unique_keys(connection, indexes, alias, columns),
+        unique_keys=_unique_keys(connection, indexes, alias),
         foreign_keys=_foreign_keys(connection, table),
         view=view,
-        rowid_alias=alias,
-        without_rowid=without_rowid,
+        rowid=alias is None and not without_rowid,
     )
 
 
@@ -233,22 +223,12 @@ def _unique_keys(
     connection: sqlite3.Connection,
     indexes: list[tuple[int, str, int, str, int]],
     alias: str | None,
-    columns: tuple[Column, ...],
 ) -> tuple[tuple[str, ...], ...]:
-    collation = {column.name: column.collation for column in columns}
     keys = [] if alias is None else [(alias,)]
     for _, index, unique, _, partial in indexes:
-        parts = [
-            row for row in connection.execute(f"PRAGMA index_xinfo({quoted(index)})") if row[5]
-        ]
-        # An index under which "a" and "A" differ proves nothing if they are equal in the column.
-        fits = all(
-            name is not None and used in ("NOCASE", "RTRIM", collation.get(name))
-            and collation.get(name) in ("BINARY", used)
-            for _, _, name, _, used, _ in parts
-        )  # fmt: skip
-        if unique and not partial and fits:
-            keys.append(tuple(name for _, _, name, _, _, _ in parts))
+        parts = connection.execute(f"PRAGMA index_info({quoted(index)})").fetchall()
+        if unique and not partial and all(name is not None for _, _, name in parts):
+            keys.append(tuple(name for _, _, name in parts))
     return tuple(dict.fromkeys(sorted(keys, key=len)))
 
 
@@ -267,31 +247,3 @@ def _foreign_keys(connection: sqlite3.Connection, table: str) -> tuple[ForeignKe
             targets = tuple(r[1] for r in sorted(rows, key=lambda r: r[5]) if r[5])
         keys.append(ForeignKey(tuple(column for _, column, _ in parts), parent, targets))
     return tuple(keys)
-
-
-def _collations(
-    connection: sqlite3.Connection, sql: str, columns: list[str], *, view: bool
-) -> dict[str, str]:
-    """Returns each column's collation, read from indexes on an empty copy of the table.
-
-    No pragma gives a column's collation. Columns of views are "unknown" if any table uses one.
-    """
-    if view:
-        query = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE sql LIKE '%COLLATE%')"
-        any_collation = connection.execute(query).fetchone()[0]
-        return dict.fromkeys(columns, "unknown") if any_collation else {}
-    if "COLLATE" not in sql.upper():
-        return {}
-    answer: dict[str, str] = {}
-    with closing(sqlite3.connect(":memory:")) as copy:
-        try:
-            copy.execute(sql)
-            (table,) = copy.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table'"
-            ).fetchone()
-            for number, column in enumerate(columns):
-                copy.execute(f"CREATE INDEX ask{number} ON {quoted(table)}({quoted(column)})")
-                answer[column] = next(copy.execute(f"PRAGMA index_xinfo(ask{number})"))[4]
-        except sqlite3.Error:  # an unavailable collation or module: nothing can be concluded
-            return dict.fromkeys(columns, "unknown")
-    return answer

@@ -40,7 +40,6 @@ class Summary:
         accuracy: ``correct / scored``; None if no row could be scored.
         counts: Rows per status, every status named.
         seconds: Real time from the first query to the last verdict, with the start of workers.
-        verdicts_per_second: ``rows / seconds``.
         signature: What the verdicts depend on other than the files.
     """
 
@@ -50,7 +49,6 @@ class Summary:
     accuracy: float | None
     counts: dict[Status, int]
     seconds: float
-    verdicts_per_second: float
     signature: str
 
     def as_dict(self) -> dict[str, Any]:
@@ -69,8 +67,7 @@ class Summary:
         lines = [
             f"accuracy: {accuracy}",
             *(f"  {status:<{width}} {count:>9,}" for status, count in self.counts.items()),
-            f"{self.rows:,} rows in {self.seconds:.1f} s, "
-            f"{self.verdicts_per_second:,.0f} verdicts per second",
+            f"{self.rows:,} rows in {self.seconds:.1f} s",
             f"signature: {self.signature}",
         ]
         if left_out:
@@ -86,7 +83,6 @@ def score_file(
     semantics: str = "reference",
     timeout_s: float | None = None,
     workers: int = DEFAULT_WORKERS,
-    cache: Path | None = None,
     progress: bool | None = None,
 ) -> Summary:
     """Writes a file's rows with their status, in the same order, and returns a summary.
@@ -103,7 +99,6 @@ def score_file(
         semantics: When results count as equal.
         timeout_s: Seconds of processor time per query; None: the default of :class:`Limits`.
         workers: Worker processes.
-        cache: Where folders of Parquet and CSV files are converted to.
         progress: Whether to show a bar on stderr; None: if stderr is a terminal.
 
     Raises:
@@ -121,7 +116,7 @@ def score_file(
         raise OptionError(f"{out}: this is a folder; name a file")
     records = read_predictions(predictions)
     columns = list(dict.fromkeys(key for record in records for key in record)) or list(COLUMNS)
-    known = databases_at(databases, cache, option="--databases")
+    known = databases_at(databases, option="--databases")
     with Executor(known, workers=workers, limits=limits) as executor:
         # A server that is not there, or a role that is refused, is said before anything is scored.
         engine = engine_of(executor, known, (str(record["db_id"]) for record in records))
@@ -155,8 +150,6 @@ def engine_of(executor: Executor, known: Databases | OneDatabase, db_ids: Iterab
     Raises:
         DataError: The first database cannot be used.
     """
-    if isinstance(known, OneDatabase):
-        return executor.engine_at(known.place)
     for db_id in dict.fromkeys(db_ids):
         if (place := known.find(db_id)) is not None:
             return executor.engine_at(place)
@@ -200,16 +193,14 @@ class _Part:
             DataError: A database cannot be used any more.
             OptionError: The file cannot be written.
         """
-        file = None
         done = first
         try:
-            for verdict in verdicts:
-                if file is None:
-                    # Line by line to the system: a killed process loses no row that was scored.
-                    file = self._path.open("a", encoding="utf-8", buffering=1)
-                file.write(f"{done} {verdict.status}\n")
-                done += 1
-                yield verdict.status
+            # Line by line to the system: a killed process loses no row that was scored.
+            with self._path.open("a", encoding="utf-8", buffering=1) as file:
+                for verdict in verdicts:
+                    file.write(f"{done} {verdict.status}\n")
+                    done += 1
+                    yield verdict.status
         except DataError as error:
             raise DataError(
                 f"{error}; the first {done:,} rows are scored and kept in "
@@ -217,9 +208,6 @@ class _Part:
             ) from None
         except OSError as error:
             raise OptionError(f"cannot write {self._path}: {error.strerror}") from None
-        finally:
-            if file is not None:
-                file.close()
 
     def remove(self) -> None:
         """Removes the file, and those of other commands for the same output."""
@@ -246,6 +234,5 @@ def _summary(counts: "Counter[Status]", seconds: float, signature: str) -> Summa
         accuracy=counts["correct"] / scored if scored else None,
         counts={status: counts[status] for status in STATUSES},
         seconds=seconds,
-        verdicts_per_second=rows / seconds if seconds else 0.0,
         signature=signature,
     )

@@ -45,14 +45,10 @@ EngineName = Literal["sqlite", "duckdb", "postgresql"]
 
 
 class Place(NamedTuple):
-    """Where a database is: a file's path or a server's URL, without a password.
-
-    ``digest`` says what a file was converted from, where it was.
-    """
+    """Where a database is: a file's path or a server's URL, without a password."""
 
     engine: EngineName
     address: str
-    digest: str = ""
 
     def __str__(self) -> str:
         return self.address

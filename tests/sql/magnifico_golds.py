@@ -29,9 +29,9 @@ def distinct(data: Path) -> tuple[tuple[Path, str], ...]:
     found: dict[tuple[Path, str], None] = {}
     for pattern in ("*/*/train.tsv", "*/*/test.tsv", "combination/*.tsv"):
         for db_id, gold in rows(data, pattern):
-            path = databases.find_sqlite(db_id)
-            if path is not None:
-                found[path, gold] = None
+            place = databases.find(db_id)
+            if place is not None:
+                found[Path(place.address), gold] = None
     return tuple(sorted(found))
 
 

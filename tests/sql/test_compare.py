@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.sql import SEMANTICS, Failure, Row, Rows, Value
+from lm_eval_ext.sql import SEMANTICS, Rows
 from lm_eval_ext.sql.compare import Gold, among, close, close_rows
+from lm_eval_ext.sql.values import Failure, Row, Value
 
 
 def names(width: int) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import pytest
 from small_databases import MIB, PATIENT, TIGHT
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql import Databases, Example, Executor, Limits, QueryError
+from lm_eval_ext.sql import Databases, Example, Executor, Limits, Place, QueryError
 from lm_eval_ext.sql.pool import Job, WorkerProcess
 from lm_eval_ext.sql.values import WorkerMessage
 
@@ -178,7 +178,7 @@ def test_names_that_differ_in_case_only(tmp_path: Path) -> None:
     if len(list(tmp_path.iterdir())) < 2:
         pytest.skip("this file system knows no case")
     found = Databases(tmp_path)
-    assert found.find_sqlite("dB") == tmp_path / "dB.sqlite"
+    assert found.find("dB") == Place("sqlite", str(tmp_path / "dB.sqlite"))
     with pytest.raises(DataError, match="has both Db and dB"):
         found.find("db")
 
@@ -194,7 +194,7 @@ def test_the_folder_wins_over_the_flat_file_and_sqlite_over_db(tmp_path: Path) -
     (tmp_path / "a").mkdir()
     for name in ("a.db", "a.sqlite", "a/a.db", "a/a.sqlite3", "a/other.sqlite"):
         (tmp_path / name).touch()
-    assert Databases(tmp_path).find_sqlite("A") == tmp_path / "a/a.sqlite3"
+    assert Databases(tmp_path).find("A") == Place("sqlite", str(tmp_path / "a/a.sqlite3"))
 
 
 def test_query(executor: Executor, impatient: Executor, databases: Path) -> None:

@@ -149,9 +149,9 @@ def test_flaws_of_added_rows(kind: str, tmp_path: Path) -> None:
     assert found == ({kind: 1} if kind else {})
 
 
-def measured(db_id: str, original: Path, golds: list[str], seeds: Path, out: Path) -> list[Case]:
+def measured(db_id: str, original: Path, golds: list[str], home: Path, out: Path) -> list[Case]:
     """The cases of one gold in :data:`ONE_IN`, on the suite that ships."""
-    shipped = read_shipped(seeds.with_name("populated.json"), seeds)
+    shipped = read_shipped(home)
     suite = populate(db_id, original, golds, out, shipped)
     found = flaws(original, [suite.path(name) for name in suite.databases])
     assert not found.keys() & {"dates", "runs", "first NULLs"}
@@ -179,8 +179,9 @@ def test_mini_suites_judge_both_ways(tmp_path: Path) -> None:
     corpus = mini.corpus()
     support = [one for examples in corpus.support.values() for one in examples]
     golds = sorted({o.query for o in [*corpus.examples, *support] if o.db_id == "seed_library"})
-    seeds = Path(str(mini.__file__)).with_name("suites.json")
-    found = measured("seed_library", mini.databases()["seed_library"].path, golds, seeds, tmp_path)
+    found = measured(
+        "seed_library", mini.databases()["seed_library"].path, golds, mini.SHIPPED, tmp_path
+    )
     assert everything_right(found)
     assert missed(found, "mutant") == 0
     assert missed(found, "neighbour") <= 0.25

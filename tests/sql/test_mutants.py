@@ -16,12 +16,12 @@ from magnifico_golds import ALL, ONE_IN, a_part, rows
 from lm_eval_ext.sql import Databases
 from lm_eval_ext.sql.compare import ReferenceExpected
 from lm_eval_ext.sql.engines.sqlite import SQLiteEngine
-from lm_eval_ext.sql.mutants import RULES, Mutant, UnparsedQuery, mutants
+from lm_eval_ext.sql.mutants import RULES, mutants
 from lm_eval_ext.sql.mutations import other_string
-from lm_eval_ext.sql.parsing import parse, to_sql
+from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
 from lm_eval_ext.sql.policy import Limits, register
 from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
-from lm_eval_ext.sql.values import Failure
+from lm_eval_ext.sql.values import Failure, Mutant
 
 PAIRS = yaml.safe_load(
     (Path(__file__).parents[1] / "fixtures" / "mutants.yaml").read_text(encoding="utf-8")
@@ -74,7 +74,15 @@ def kinds(gold: str, schema: Schema) -> Counter[str]:
         ("SELECT room FROM shelf, book WHERE book.shelf_id = shelf.id", {"equality_negated"}),
         ("SELECT shelf_id FROM book GROUP BY 1 HAVING COUNT(*) > 1", {"group_dropped"}),
         ("SELECT shelf_id FROM book GROUP BY 1 ORDER BY COUNT(*)", {"group_dropped"}),
-        ("SELECT id FROM shelf", set(RULES) - {"distinct_added", "column_swapped"}),
+        ("SELECT id FROM shelf", set(RULES) - {"column_swapped"}),
+        # Rows that differ anyway, groups that are single rows:
+        ("SELECT * FROM shelf WHERE width > 1", {"distinct_added"}),
+        ("SELECT DISTINCT pages, isbn FROM book", {"distinct_dropped"}),
+        ("SELECT COUNT(*), MAX(title) FROM book", {"distinct_added"}),
+        ("SELECT t.room, COUNT(*) FROM shelf AS t, book GROUP BY t.room", {"distinct_added"}),
+        ("SELECT title || isbn AS both FROM book GROUP BY both", {"distinct_added"}),
+        ("SELECT title FROM book GROUP BY isbn ORDER BY COUNT(*) DESC LIMIT 2", {"order_flipped",
+            "ranking_dropped"}),
         ("SELECT pages FROM book GROUP BY isbn ORDER BY title LIMIT 1", {"mode_as_extreme",
             "mode_as_repeated", "ranking_dropped"}),
         ("SELECT shelf_id FROM book GROUP BY shelf_id ORDER BY COUNT(*) DESC LIMIT 2",
@@ -111,6 +119,26 @@ def test_what_is_no_mistake_of_that_kind(
 ) -> None:
     found = kinds(gold, schema_of(library))
     assert not absent & set(found)
+
+
+@pytest.mark.parametrize(
+    ("gold", "present"),
+    [
+        ("SELECT room FROM shelf", "distinct_added"),
+        ("SELECT title, pages FROM book", "distinct_added"),  # unique, and NULL in some rows
+        ("SELECT id FROM shelf JOIN book ON id = shelf_id", "distinct_added"),
+        ("SELECT COUNT(*) FROM book GROUP BY title", "distinct_added"),
+        ("SELECT LENGTH(title), COUNT(*) FROM book GROUP BY title", "distinct_added"),
+        ("SELECT DISTINCT room FROM shelf", "distinct_dropped"),
+        ("SELECT pages FROM book GROUP BY pages ORDER BY COUNT(*) LIMIT 2", "ranking_dropped"),
+        ("SELECT id FROM shelf JOIN book ON id = shelf_id GROUP BY id ORDER BY COUNT(*) LIMIT 2",
+            "order_flipped"),
+    ],
+)  # fmt: skip
+def test_what_only_looks_the_same_is_a_mistake(
+    library: sqlite3.Connection, gold: str, present: str
+) -> None:
+    assert present in kinds(gold, schema_of(library))
 
 
 def test_a_gold_is_never_its_own_mutant(library: sqlite3.Connection) -> None:
@@ -233,9 +261,9 @@ def test_the_share_of_ties_that_was_counted_before(real_data: Path) -> None:
         if not ALL and name not in ("salary_more_than", "above_average"):
             continue
         tied = [
-            bool(bench.tied(path, gold))
+            bool(bench.tied(Path(place.address), gold))
             for db_id, gold in rows(real_data, f"{name}/plausible/test.tsv")
-            if (path := databases.find_sqlite(db_id)) is not None
+            if (place := databases.find(db_id)) is not None
         ]
         shares[name] = (sum(tied), len(tied))
         golds, ties = golds + len(tied), ties + sum(tied)
@@ -262,7 +290,11 @@ def test_mutants_of_real_golds_run_where_the_golds_do(real_data: Path) -> None:
                     connection.execute(f"EXPLAIN {gold}")
                 except sqlite3.Error:
                     continue
-                for mutant in mutants(gold, schema):
+                found = mutants(gold, schema)
+                if not {"distinct_added", "limit_raised"} & {mutant.kind for mutant in found}:
+                    rows = connection.execute(gold).fetchall()
+                    assert len(set(rows)) == len(rows) or "distinct" in gold.lower(), gold
+                for mutant in found:
                     connection.execute(f"EXPLAIN {mutant.sql}")
                     count += 1
     assert count > 5_000 // ONE_IN

@@ -29,7 +29,7 @@ from lm_eval_ext.benchmarks.magnifico.records import (
 )
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
-from lm_eval_ext.sql import Databases
+from lm_eval_ext.sql import Databases, sqlite_path
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ SOURCE, DIALOGUES, DATABASES = "magnifico", "magnifico_dialogues", "spider_datab
 MAPPINGS = "magnifico_mappings"
 """The authors' program with their descriptions, which is read as data."""
 
-SHIPPED = Path(__file__).with_name("suites.json")
-"""Seeds of the published databases' test suites. Beside it are the rows of their populated copies,
-``populated.json``. Where golds, rows or the generator change, :func:`lm_eval_ext.sql.suite.pack`
-makes the seeds anew from the suites of :func:`.load.prepared`."""
+SHIPPED = Path(__file__).parent
+"""Holds seeds of the published databases' test suites (``suites.json``), rows of their populated
+copies (``populated.json``), and both of version 2. Where golds, rows or the generator change,
+``python -m bench.judge.pack`` makes the seeds anew."""
 
 FOLDERS: Mapping[Form, str] = {
     "base": "baseline",
@@ -133,11 +133,11 @@ def _published(databases: str | None, *, dialogues: bool, descriptions: bool) ->
 def _in_folder(folder: Path, corpus: Corpus) -> Mapping[str, Database]:
     """The folder's databases that the corpus asks about, by id in lower case."""
     known = Databases(folder)
-    paths = {db_id: known.find_sqlite(db_id) for db_id in corpus.golds()}
+    places = {db_id: known.find(db_id) for db_id in corpus.golds()}
     return {
-        db_id: replace(Database.at(path), listed=corpus.tables.get(db_id, ()))
-        for db_id, path in paths.items()
-        if path
+        db_id: replace(Database.at(sqlite_path(place)), listed=corpus.tables.get(db_id, ()))
+        for db_id, place in places.items()
+        if place
     }
 
 

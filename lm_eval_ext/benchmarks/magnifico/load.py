@@ -17,7 +17,6 @@ from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
 from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
-from lm_eval_ext.benchmarks.magnifico.populating import ROWS, ROWS_V2
 from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, NOVEL, Corpus, CorpusName, Rows
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError, OptionError
@@ -25,7 +24,7 @@ from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import Executor, Place, QueryError, Semantics, find_semantics
-from lm_eval_ext.sql.suite import SUITE_VERSION, Suite, name_of, populate_all, read_shipped
+from lm_eval_ext.sql.suite import COPY, SUITE_VERSION, Suite, name_of, populate_all, read_shipped
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
@@ -230,12 +229,8 @@ def _scoring_databases(corpus: Corpus, name: CorpusName, populated: Rows) -> Sco
     """
     import filelock
 
-    shipped = {"published": corpora.SHIPPED, "mini": mini.SHIPPED}.get(name)
-    if populated != "v3" and shipped is None:
-        raise OptionError(
-            "magnifico_populated=v2 is for the published examples and magnifico_mini, with which "
-            "rows of version 2 ship; leave it out"
-        )
+    home = {"published": corpora.SHIPPED, "mini": mini.SHIPPED}.get(name)
+    shipped = read_shipped(home, "" if populated == "v3" else "-v2")
     golds = {
         db_id: queries for db_id, queries in corpus.golds().items() if db_id in corpus.databases
     }
@@ -246,22 +241,25 @@ def _scoring_databases(corpus: Corpus, name: CorpusName, populated: Rows) -> Sco
         return ScoringDatabases(places, broken=_broken(places, golds, {}), engine=engine)
     original = {db_id: corpus.databases[db_id].path for db_id in golds}
     files = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
-    key = [populated, shipped and sha256_of(shipped), files]
-    rows = shipped and shipped.with_name(ROWS if populated == "v3" else ROWS_V2)
-    total = hashlib.sha256(json.dumps([SUITE_VERSION, key]).encode()).hexdigest()
+    key = [SUITE_VERSION, populated, shipped.seeds, files]
+    total = hashlib.sha256(json.dumps(key).encode()).hexdigest()
     folder = cache_dir() / "populated" / f"{name}-v{SUITE_VERSION}-{total[:12]}"
     jobs = {db_id: (path, golds[db_id]) for db_id, path in original.items()}
-    kept = read_shipped(rows, shipped)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Ranks of one run and concurrent runs share the copies.
         with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
-            suites = populate_all(jobs, folder, kept, only_copies=populated != "v3")
+            suites = populate_all(jobs, folder, shipped)
     except OSError as error:
         raise DataError(
             f"cannot write the populated databases to {folder}: {error.strerror}. Set "
             "LM_EVAL_EXT_CACHE to a writable folder."
         ) from error
+    if populated != "v3" and any({*suite.databases} != {COPY} for suite in suites.values()):
+        raise OptionError(
+            "magnifico_populated=v2 is for the published examples and magnifico_mini with their "
+            "own databases, with which rows of version 2 ship; leave it out"
+        )
     return ScoringDatabases(places, suites, _broken(places, golds, suites), rows=populated)
 
 

@@ -35,7 +35,6 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     Position,
     rows_of,
 )
-from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.sql import Executor, OneDatabase, Place, databases_at
 from lm_eval_ext.sql.described import digest_text
@@ -105,7 +104,7 @@ def read(examples: Path, databases: str | Path | None) -> Corpus:
         OptionError: A path does not exist.
         DataError: A row, a dialogue or a database is invalid; the line is named.
     """
-    known = databases and databases_at(databases, cache_dir(), option="magnifico_databases")
+    known = databases and databases_at(databases, option="magnifico_databases")
     only = known.db_id if isinstance(known, OneDatabase) else ""
     rows = list(_rows(examples))
     words = _interpretations(rows)
@@ -312,7 +311,7 @@ def digest(databases: Mapping[str, Database]) -> str:
 def _content(place: Place) -> str:
     """Of a file's bytes; on a server, of what it declares and of its rows."""
     if place.engine != "postgresql":
-        return place.digest or sha256_of(Path(place.address))
+        return sha256_of(Path(place.address))
     with Executor(workers=1) as executor:
         return hashlib.sha256(digest_text(executor, place).encode()).hexdigest()
 

@@ -7,7 +7,7 @@ the suite distinguishes it from the gold.
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lm_eval_ext import data
@@ -16,12 +16,8 @@ from lm_eval_ext.benchmarks.magnifico.records import rows_of
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import OneDatabase, databases_at, sqlite_path
 from lm_eval_ext.sql.engines.places import check_id
-from lm_eval_ext.sql.equivalence import equivalent
 from lm_eval_ext.sql.suite import Judge, Original, Suite, name_of
 from lm_eval_ext.sql.suite.build import mutants_of
-
-ROWS, ROWS_V2 = "populated.json", "populated-v2.json"
-"""Beside the shipped seeds: the rows of populated copies, and those of version 2."""
 
 Wanted = dict[str, tuple[Path, tuple[str, ...]]]
 """SQLite files with their gold queries, by the database's id."""
@@ -39,7 +35,7 @@ def wanted(source: str | Path, golds: Path | None = None) -> Wanted:
             named by a plain name.
         DataError: A file cannot be read, or there is none of the databases.
     """
-    known = databases_at(source, data.cache_dir(), option="--databases")
+    known = databases_at(source, option="--databases")
     one = known if isinstance(known, OneDatabase) else None
     if golds is None:
         asked = corpora.read(data.require_all(corpora.SOURCE).path, dialogues=False).golds()
@@ -88,11 +84,8 @@ class Report:
         broken: Golds that do not.
         not_judged: Golds that no database but the original judges.
         mutants: Mutants of all golds.
-        missed: Golds with a mutant that no database distinguishes and that is not proven
-            equivalent; the mutants by kind are in ``kinds``.
-        equivalent: Missed mutants that are proven equivalent.
+        missed: Golds with a mutant that no database distinguishes.
         kinds: Golds with a missed mutant by its kind.
-        listed: The missed mutants.
     """
 
     golds: int = 0
@@ -100,9 +93,7 @@ class Report:
     not_judged: int = 0
     mutants: int = 0
     missed: int = 0
-    equivalent: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    listed: list[dict[str, str]] = field(default_factory=list)
 
     def as_text(self) -> str:
         """In some lines for a reader."""
@@ -111,7 +102,7 @@ class Report:
             f"{self.golds:,} golds ({self.broken:,} more do not run), "
             f"{self.not_judged:,} of them judged by the original alone\n"
             f"{self.missed:,} golds with a mutant that is missed ({kinds or 'none'}), of "
-            f"{self.mutants:,} mutants; {self.equivalent:,} missed ones are proven equivalent"
+            f"{self.mutants:,} mutants"
         )
 
 
@@ -129,26 +120,14 @@ def examine(found: Wanted, suites: Mapping[str, Suite]) -> Report:
         original = Original(path, golds)
         with closing(original.connection), closing(Judge(suite, path)) as judge:
             for gold in original.golds:
-                if name_of(gold) in suite.judges:
-                    report.not_judged += not suite.judging(gold)
-                    _examine(db_id, gold, original, judge, report)
-                else:
+                if name_of(gold) not in suite.judges:
                     report.broken += 1
+                    continue
+                wrong = mutants_of(gold, original.schema)
+                kinds = {one.kind for one in wrong if judge.wrong_on(gold, one.sql) is None}
+                report.golds += 1
+                report.not_judged += not suite.judging(gold)
+                report.mutants += len(wrong)
+                report.missed += bool(kinds)
+                report.kinds.update(kinds)
     return report
-
-
-def _examine(db_id: str, gold: str, original: Original, judge: Judge, report: Report) -> None:
-    report.golds += 1
-    wrong = mutants_of(gold, original.schema)
-    report.mutants += len(wrong)
-    kinds = []
-    for mutant in wrong:
-        if judge.wrong_on(gold, mutant.sql) is not None:
-            continue
-        if equivalent(gold, mutant.sql, original.schema) is not None:
-            report.equivalent += 1
-            continue
-        kinds.append(mutant.kind)
-        report.listed.append({"db_id": db_id, "gold": gold, **asdict(mutant)})
-    report.missed += bool(kinds)
-    report.kinds.update(set(kinds))

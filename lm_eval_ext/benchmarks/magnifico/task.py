@@ -20,7 +20,6 @@ from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import (
     Example,
     Executor,
-    NamedDatabases,
     Status,
     Verdict,
     find_semantics,
@@ -57,7 +56,7 @@ class MagnificoTask(ExtTask):
                 filters.replace('"magnifico_query"', '"magnifico_query_dialect"')
             )
         self._semantics = find_semantics(self.options["magnifico_semantics"])
-        self._executor = Executor(NamedDatabases(self._scoring.named()))
+        self._executor = Executor(self._scoring.named())
         self._known: dict[_Answer, list[Verdict]] = {}
         self._not_scorable = provenance.left_out(self.dataset)
 

@@ -19,7 +19,6 @@ class Dialect:
     Attributes:
         name: As signatures have it.
         title: As prompts and messages have it.
-        sqlglot: As sqlglot calls it.
         version: A query that returns the engine's version.
         where: Of the :class:`~.base.Engine`: module and class.
         driver: The module of its driver, where that is not Python's own.
@@ -28,7 +27,6 @@ class Dialect:
 
     name: EngineName
     title: str
-    sqlglot: str
     version: str
     where: tuple[str, str]
     driver: str | None = None
@@ -56,15 +54,15 @@ DIALECTS: Mapping[EngineName, Dialect] = MappingProxyType(
         one.name: one
         for one in (
             Dialect(
-                "sqlite", "SQLite", "sqlite", "SELECT sqlite_version()",
+                "sqlite", "SQLite", "SELECT sqlite_version()",
                 (f"{_HERE}.sqlite", "SQLiteEngine"),
             ),
             Dialect(
-                "duckdb", "DuckDB", "duckdb", "SELECT ltrim(version(), 'v')",
+                "duckdb", "DuckDB", "SELECT ltrim(version(), 'v')",
                 (f"{_HERE}.duckdb", "DuckDBEngine"), "duckdb", "duckdb",
             ),
             Dialect(
-                "postgresql", "PostgreSQL", "postgres",
+                "postgresql", "PostgreSQL",
                 "SELECT split_part(current_setting('server_version'), ' ', 1)",
                 (f"{_HERE}.postgresql", "PostgreSQLEngine"), "psycopg", "postgres",
             ),

@@ -1,20 +1,18 @@
-"""Where databases are: files, folders of tables, folders of databases, a server's URL."""
+"""Where databases are: files, folders of databases, a server's URL."""
 
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql.engines import tables
 from lm_eval_ext.sql.engines.dialects import DIALECTS
 from lm_eval_ext.sql.values import Place
 
 SUFFIXES: Final = (".sqlite", ".sqlite3", ".db", ".duckdb")
 
 LEGAL: Final = (
-    "name a SQLite or DuckDB file, a folder of Parquet or CSV files, a folder with "
+    "name a SQLite or DuckDB file (docs/sql.md makes one of Parquet or CSV files), a folder with "
     "<db_id>/<db_id>.sqlite or <db_id>.sqlite (or .duckdb), or postgresql://user@host/database"
 )
 """What a database or several can be given as."""
@@ -23,29 +21,10 @@ _MARKS: Final = (("duckdb", slice(8, 12), b"DUCK"), ("sqlite", slice(16), b"SQLi
 """How files begin."""
 
 
-class Finder(Protocol):
-    """Finds databases by the ids that questions and predictions name."""
-
-    def find(self, db_id: str) -> Place | None:
-        """Returns where a database is; None if there is none with that id."""
-
-
 def check_id(db_id: str) -> None:
     """Raises OptionError if a database's id leads out of a folder that it is to lie in."""
     if db_id in ("", ".", "..") or "\0" in db_id or Path(db_id).name != db_id:
         raise OptionError(f"database id {db_id!r}: must be a plain name, without a path")
-
-
-class NamedDatabases:
-    """Databases anywhere, by id; ids are case-sensitive. Paths are those of files."""
-
-    def __init__(self, places: Mapping[str, Path | Place]) -> None:
-        self._places = dict(places)
-
-    def find(self, db_id: str) -> Place | None:
-        """Returns where a database is; None if there is none with that id."""
-        found = self._places.get(db_id)
-        return place_of(found) if isinstance(found, Path) else found
 
 
 class OneDatabase:
@@ -60,24 +39,19 @@ class OneDatabase:
 
 
 class Databases:
-    """The databases of a folder: ``<id>/<id>.sqlite``, ``<id>.sqlite`` or ``<id>/*.parquet``.
+    """The databases of a folder: ``<id>/<id>.sqlite`` or ``<id>.sqlite``.
 
-    The endings .sqlite3, .db and .duckdb are accepted too, and CSV files like Parquet files. Ids
-    ignore case, since Spider's folder names differ in case from the ids; of two files that differ
-    in case only, the one that matches exactly is used. The folder is listed once and ids are
-    looked up in that list, so that no id leads out of the folder.
-
-    Args:
-        folder: Where the databases lie.
-        cache: Where folders of Parquet and CSV files are converted to.
+    The endings .sqlite3, .db and .duckdb are accepted too. Ids ignore case, since Spider's folder
+    names differ in case from the ids; of two files that differ in case only, the one that matches
+    exactly is used. The folder is listed once and ids are looked up in that list, so that no id
+    leads out of the folder.
 
     Raises:
         DataError: There is no such folder, or it cannot be read.
     """
 
-    def __init__(self, folder: Path | str, cache: Path | None = None) -> None:
+    def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-        self._cache = cache
         self._found: dict[str, list[Path]] = defaultdict(list)
         try:
             for entry in sorted(self.folder.iterdir()):
@@ -102,21 +76,7 @@ class Databases:
         if len({p.stem for p in found}) > 1 and path.stem != db_id:
             names = " and ".join(sorted({p.stem for p in found}))
             raise DataError(f"database {db_id!r}: {self.folder} has both {names}; rename one")
-        return place_of(path, self._cache)
-
-    def find_sqlite(self, db_id: str) -> Path | None:
-        """Returns a SQLite file's path; None if there is no such database.
-
-        Raises:
-            OptionError: It is a database of another engine.
-            DataError: As :meth:`find`.
-        """
-        place = self.find(db_id)
-        return None if place is None else sqlite_path(place)
-
-    def ids(self) -> list[str]:
-        """The ids of all databases, in lower case."""
-        return list(self._found)
+        return place_of(path)
 
     def __len__(self) -> int:
         return len(self._found)
@@ -130,18 +90,13 @@ class Databases:
                 if path.stem.casefold() == entry.name.casefold() and path.is_file():
                     self._found[entry.name.casefold()].insert(0, path)
                     return
-            if not inside and tables.found_in(entry):
-                self._found[entry.name.casefold()].append(entry)
 
 
-def databases_at(
-    source: str | Path, cache: Path | None = None, *, option: str = "databases"
-) -> Databases | OneDatabase:
+def databases_at(source: str | Path, *, option: str = "databases") -> Databases | OneDatabase:
     """Finds what a user names: :data:`LEGAL` says what that can be.
 
     Args:
         source: A path or a URL.
-        cache: Where folders of Parquet and CSV files are converted to.
         option: What the user named it by, for messages.
 
     Raises:
@@ -154,27 +109,22 @@ def databases_at(
     if not path.exists():
         raise OptionError(f"{option}={str(source)!r} does not exist; {LEGAL}")
     if path.is_file():
-        place = place_of(path, cache)
+        place = place_of(path)
         if kind_of(path) is None and path.stat().st_size:
             raise DataError(f"{path}: neither a SQLite nor a DuckDB database; {LEGAL}")
         return OneDatabase(path.stem, place)
-    known = Databases(path, cache)
+    known = Databases(path)
     if len(known):
         return known
-    if tables.found_in(path):
-        return OneDatabase(path.resolve().name, place_of(path, cache))
     raise DataError(f"no database in the folder {path}; {LEGAL}")
 
 
-def place_of(path: Path, cache: Path | None = None) -> Place:
-    """The place of a file, or of a folder of tables, which is converted.
+def place_of(path: Path) -> Place:
+    """The place of a file.
 
     Raises:
         DataError: It has a write-ahead log, is no database, or its driver is not installed.
     """
-    if path.is_dir():
-        DIALECTS["duckdb"].require()
-        return tables.converted(path, cache)
     duckdb = kind_of(path) == "duckdb"
     log = path.with_name(path.name + (".wal" if duckdb else "-wal"))
     if log.exists() and log.stat().st_size:
@@ -213,18 +163,12 @@ def sqlite_path(place: Place) -> Path:
     return Path(place.address)
 
 
-def holds_password(url: str) -> bool:
-    """Whether a server's URL holds a password, which results and reports would show."""
-    parts = urlsplit(url)
-    return bool(parts.password) or not {"password", "sslpassword"}.isdisjoint(parse_qs(parts.query))
-
-
 def _server(url: str) -> OneDatabase:
     parts = urlsplit(url)
     if parts.scheme not in ("postgresql", "postgres"):
         raise OptionError(f"{parts.scheme}://... is no database that can be used; {LEGAL}")
     given = parse_qs(parts.query)
-    if holds_password(url):
+    if parts.password or not {"password", "sslpassword"}.isdisjoint(given):
         raise OptionError(
             "the URL holds a password, which results would show; leave it out and set PGPASSWORD, "
             "or write it to ~/.pgpass"

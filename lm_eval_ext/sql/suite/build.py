@@ -14,7 +14,6 @@ from pathlib import Path
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.compare import Expected
-from lm_eval_ext.sql.equivalence import equivalent
 from lm_eval_ext.sql.mutants import mutants
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.schema import ForeignKey, Schema, schema_of
@@ -32,11 +31,8 @@ UNCHOSEN = 10
 CHOSEN = 20
 """Most small databases that are chosen."""
 
-POOL = 80
-"""Small databases that are tried beside those, each made for one gold."""
-
-EACH = 8
-"""As many more for each gold."""
+TRIES = 16
+"""Small databases that are tried for each gold that needs them."""
 
 COVERED = 8
 """Small databases that should judge each gold, if the pool has them."""
@@ -211,10 +207,7 @@ def choose(original: Original, cases: Sequence[Case]) -> list[Small]:
     judges = Counter(gold for small in kept for gold in small.judges)
     for case in cases:
         case.open = [
-            sql
-            for sql in case.open
-            if not any(_kills(small, case.gold, sql) for small in kept)
-            and equivalent(case.gold, sql, original.schema) is None
+            sql for sql in case.open if not any(_kills(small, case.gold, sql) for small in kept)
         ]
     pool = list(_candidates(original, cases, judges.copy()))
     for _ in range(CHOSEN):
@@ -227,6 +220,8 @@ def choose(original: Original, cases: Sequence[Case]) -> list[Small]:
         if found is not None:
             kept.append(found)
             judges.update(list(found.judges))
+            for case in cases:
+                case.open = [sql for sql in case.open if (case.gold, sql) not in killed]
         pool = [(small, kills - killed) for small, kills in pool if small is not best]
     return kept
 
@@ -238,13 +233,16 @@ def _candidates(
     numbers = {wish.gold: number for number, wish in enumerate(original.source.wishes)}
     left = {case.gold: set(case.open) for case in cases if case.gold in numbers}
     tries = Counter[str]()
-    for seed in range(2 * UNCHOSEN, 2 * UNCHOSEN + POOL + EACH * len(cases)):
-        wanted = [c for c in cases if c.gold in left and (left[c.gold] or judges[c.gold] < COVERED)]
-        if not wanted:
-            break
+    while wanted := [
+        case
+        for case in cases
+        if tries[case.gold] < TRIES
+        and (left.get(case.gold) or (case.gold in left and judges[case.gold] < COVERED))
+    ]:
         # Those that few databases judge need the most.
         gold = min((c.gold for c in wanted), key=lambda g: (tries[g] * (1 + judges[g]), g))
         tries[gold] += 1
+        seed = 2 * UNCHOSEN + tries.total()
         small = original.examined(seed, wanted, (numbers[gold],))
         if small is not None:
             kills = {(c.gold, m) for c in wanted for m in c.open if _kills(small, c.gold, m)}

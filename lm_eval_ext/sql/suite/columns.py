@@ -76,7 +76,11 @@ class Domain:
         return self._add(new)
 
     def _add(self, new: Iterable[Value]) -> list[Value]:
-        found = list(dict.fromkeys(new))
+        # LIKE takes texts that differ by case alone for equal: only the column's own is used.
+        own = {text.casefold(): text for text in self.sample}
+        found = list(
+            dict.fromkeys(own.get(v.casefold(), v) if isinstance(v, str) else v for v in new)
+        )
         self.constants = list(dict.fromkeys([*self.constants, *found]))
         return found
 
@@ -169,9 +173,8 @@ def read_domain(connection: sqlite3.Connection, table: Table, column: Column) ->
         f"SELECT COUNT(*), SUM({name} IS NULL) FROM {source}"
     ).fetchone()
     values = [value for value, _ in found]
-    nullable = not column.not_null and not column.refuses_null
-    domain = _domain_of(values) if values else _invented(column, Domain("text", []))
-    domain.nulls = nullable and (bool(nulls) or not total)
+    domain = _domain_of(values) if values else _invented(column)
+    domain.nulls = not column.not_null and (bool(nulls) or not total)
     domain.unique = bool(found) and found[0][1] == 1 and total > 1
     return domain
 
@@ -206,21 +209,14 @@ def _domain_of(values: list[Value]) -> Domain:
     return Domain("text", _spread(texts), runs=runs, sample=texts)
 
 
-def _invented(column: Column, domain: Domain) -> Domain:
+def _invented(column: Column) -> Domain:
     """A domain for a column without values, by its declared type."""
-    declared = column.type.upper()
-    if "DATE" in declared or "TIME" in declared:
-        domain.kind = "date"
-        domain.format = "%Y-%m-%d %H:%M:%S" if "TIME" in declared else "%Y-%m-%d"
-        first = datetime.datetime(2019, 12, 30, 9, 30)
-        domain.own = [_padded(first + datetime.timedelta(days=d), domain.format) for d in range(9)]
-    elif column.affinity in ("INTEGER", "NUMERIC", "REAL"):
-        domain.kind = "integer"
-        domain.own = list(range(1, 31))
-    else:
-        domain.sample = [f"{column.name} {number}" for number in range(1, 31)]
-        domain.own = list(domain.sample)
-    return domain
+    if "DATE" in column.type.upper() or "TIME" in column.type.upper():
+        return Domain("date", [f"2020-01-{day:02}" for day in range(1, 31)], format=FORMATS[0])
+    if column.numeric:
+        return Domain("integer", list(range(1, 31)))
+    texts = [f"{column.name} {number}" for number in range(1, 31)]
+    return Domain("text", [*texts], sample=texts)
 
 
 def _spread(values: Iterable[Value]) -> list[Value]:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from lm_eval_ext.sql.parsing import ROWID
 from lm_eval_ext.sql.schema import Table
 from lm_eval_ext.sql.suite.build import SUITE_VERSION, Original, choose, in_memory
 from lm_eval_ext.sql.suite.checks import STEPS, Runner
-from lm_eval_ext.sql.values import Rows, Value, quoted, quoted_all
+from lm_eval_ext.sql.values import Value, quoted, quoted_all
 
 _log = get_logger(__name__)
 
@@ -124,14 +124,17 @@ class Shipped:
     seeds: Mapping[str, Mapping[str, Any]]
 
 
-def read_shipped(rows: Path | None, seeds: Path | None) -> Shipped:
-    """Reads shipped files; a missing file of seeds means that the checks are run.
+def read_shipped(folder: Path | None, end: str = "") -> Shipped:
+    """Reads ``populated.json`` and ``suites.json``, with ``end`` behind their names.
+
+    A missing file of seeds means that the checks are run.
 
     Raises:
         DataError: A file is of another kind.
     """
     found: list[Mapping[str, Any]] = []
-    for file in (rows, seeds):
+    for name in ("populated", "suites"):
+        file = None if folder is None else folder / f"{name}{end}.json"
         if file is None or not file.is_file():
             found.append({})
             continue
@@ -145,14 +148,18 @@ def read_shipped(rows: Path | None, seeds: Path | None) -> Shipped:
 NOTHING = Shipped({}, {})
 
 
+def key_of(digest: str, golds: Sequence[str], rows: object) -> str:
+    """A suite's :attr:`~Suite.key`, by the original's checksum, sorted golds and rows of a copy."""
+    text = json.dumps([SUITE_VERSION, digest, golds, rows], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def populate(
     db_id: str,
     original: Path,
     golds: Sequence[str],
     folder: Path,
     shipped: Shipped = NOTHING,
-    *,
-    only_copy: bool = False,
 ) -> Suite:
     """Makes the suite of a database, or finds it complete in its folder.
 
@@ -162,7 +169,6 @@ def populate(
         golds: The queries that it is made for.
         folder: Of suites.
         shipped: Rows of a populated copy, and seeds; without seeds they are searched for.
-        only_copy: Whether to make the copy alone, which then judges every gold, as version 2 did.
 
     Raises:
         DataError: The original cannot be read.
@@ -174,8 +180,7 @@ def populate(
         raise DataError(f"cannot read the database {original}: {error.strerror}") from None
     rows = shipped.rows.get(digest)
     golds = sorted(set(golds))
-    parts = [SUITE_VERSION, digest, golds, rows, only_copy]
-    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    key = key_of(digest, golds, rows)
     target = folder / db_id
     try:
         suite = read(folder, db_id)
@@ -187,12 +192,8 @@ def populate(
     source = Original(original, golds)
     with ExitStack() as stack:
         stack.callback(source.connection.close)
-        made = None if noted is None or only_copy else _rebuilt(source, original, rows, noted)
-        if only_copy:
-            golds = [gold for gold in golds if isinstance(source.runner.run(gold), Rows)]
-            copy = copied(original, source, rows or {})
-            made = _Made({COPY: copy}, {name_of(gold): [COPY] for gold in golds}, [])
-        elif noted is not None and made is None:
+        made = None if noted is None else _rebuilt(source, original, rows, noted)
+        if noted is not None and made is None:
             _log.info("%s: other rows than shipped ones; its checks run anew", db_id)
         made = made or _searched(source, original, rows)
         for one in made.databases.values():
@@ -284,13 +285,12 @@ def copied(
     for name, added in rows.items():
         table = source.schema[name]
         names = [quoted(c.name) for c in table.columns if not c.generated]
-        plain = table.without_rowid or table.rowid_alias is not None
-        if not plain:
+        if table.rowid:
             names.insert(0, next(n for n in sorted(ROWID) if table.column(n) is None))
         connection.executemany(
             f"INSERT INTO {quoted(table.name)} ({', '.join(names)}) "
             f"VALUES ({', '.join('?' * len(names))})",
-            [[_value(value) for value in row[plain:]] for row in added],
+            [[_value(value) for value in row[not table.rowid :]] for row in added],
         )
     return connection
 
@@ -306,12 +306,10 @@ def populate_all(
     *,
     workers: int = 1,
     progress: bool | None = None,
-    only_copies: bool = False,
 ) -> dict[str, Suite]:
     """Makes suites of many databases, with a progress bar: originals and golds by database id.
 
     ``workers`` above 1 starts processes, which a program without a main guard must not do.
-    ``only_copies``: as ``only_copy`` of :func:`populate`.
 
     Raises:
         DataError, OptionError: As :func:`populate`; or ``workers`` is below 1.
@@ -326,34 +324,16 @@ def populate_all(
     # Those with the most golds take longest.
     order = sorted(jobs, key=lambda db_id: -len(jobs[db_id][1]))
     work = [(db_id, jobs[db_id][0], tuple(jobs[db_id][1]), folder, shipped) for db_id in order]
-    make = partial(populate, only_copy=only_copies)
     with ExitStack() as stack:
         if workers == 1:
-            made: Iterable[Suite] = starmap(make, work)
+            made: Iterable[Suite] = starmap(populate, work)
         else:
             pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
-            made = stack.enter_context(pool).map(make, *zip(*work, strict=True))
+            made = stack.enter_context(pool).map(populate, *zip(*work, strict=True))
         disable = None if progress is None else not progress
         bar = tqdm(made, total=len(work), desc="test suites", unit="db", disable=disable)
         suites = {suite.db_id: suite for suite in bar}
     return {db_id: suites[db_id] for db_id in jobs}
-
-
-def pack(suites: Iterable[Suite]) -> str:
-    """The text of a file of seeds to ship: no row and no gold, one line per gold."""
-    entries = {}
-    for suite in sorted(suites, key=lambda suite: suite.db_id):
-        numbers = {name: number for number, name in enumerate(suite.databases)}
-        entries[suite.key] = {
-            "database": suite.db_id,
-            "seeds": [list(seed) for seed in suite.seeds],
-            "hashes": [content[:_SHORT] for content in suite.databases.values()],
-            "golds": {
-                gold: [numbers[name] for name in names] for gold, names in suite.judges.items()
-            },
-        }
-    text = json.dumps({"version": SUITE_VERSION, "databases": entries}, separators=(",", ":"))
-    return text.replace('],"', '],\n"').replace("},", "},\n") + "\n"
 
 
 class Judge:

@@ -134,7 +134,7 @@ def test_what_was_made_says_how(shop: Path, tmp_path: Path) -> None:
     assert said["examples"] == hashlib.sha256((shop / folder.EXAMPLES).read_bytes()).hexdigest()
     assert set(said["made_with"]) == {"pyspellchecker", "sqlglot", "sqlite"}
     made = own.generated(shop / folder.EXAMPLES)
-    assert made is not None and made.startswith(f"grammar-4,seed-{SEED},database-")
+    assert made is not None and made.startswith(f"grammar-5,seed-{SEED},database-")
     for name in (folder.EXAMPLES, own.GENERATED):
         (tmp_path / name).write_bytes((shop / name).read_bytes())
     with (tmp_path / folder.EXAMPLES).open("a") as lines:

@@ -10,7 +10,6 @@ import pytest
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import load, mini
-from lm_eval_ext.benchmarks.magnifico.populating import ROWS
 from lm_eval_ext.errors import DataError
 
 pytestmark = pytest.mark.slow
@@ -60,11 +59,11 @@ def test_a_cache_that_cannot_be_written_is_named(
 @pytest.mark.usefixtures("kept_cache")
 def test_what_ships_belongs_to_these_databases_and_golds() -> None:
     """Otherwise: ``pack`` of ``lm_eval_ext.sql.suite`` makes the seeds anew."""
-    rows = json.loads(mini.SHIPPED.with_name(ROWS).read_text(encoding="utf-8"))["databases"]
+    rows = json.loads((mini.SHIPPED / "populated.json").read_text(encoding="utf-8"))["databases"]
     assert {key: entry["database"] for key, entry in rows.items()} == {
         sha256_of(database.path): db_id for db_id, database in mini.databases().items()
     }
-    seeds = json.loads(mini.SHIPPED.read_text(encoding="utf-8"))["databases"]
+    seeds = json.loads((mini.SHIPPED / "suites.json").read_text(encoding="utf-8"))["databases"]
     options = load.dataset.options({"magnifico_corpus": "mini"})
     suites = load.prepared(options).scoring.suites
     assert {key: entry["database"] for key, entry in seeds.items()} == {

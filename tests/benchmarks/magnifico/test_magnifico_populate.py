@@ -99,12 +99,12 @@ def test_an_answer_is_right_only_if_it_is_right_on_all_databases(kept_cache: Pat
 
     class Asked(MagnificoTask):
         def __init__(self) -> None:
-            from lm_eval_ext.sql import Executor, NamedDatabases
+            from lm_eval_ext.sql import Executor
 
             self._scoring = scoring
             self._semantics = find_semantics("reference")
             self._databases = score.DATABASES
-            self._executor = Executor(NamedDatabases(scoring.named()), workers=1)
+            self._executor = Executor(scoring.named(), workers=1)
             self._known = {}
             self._not_scorable = {}
 

@@ -12,8 +12,6 @@ import pytest
 from engine_cases import DUCKDB, PEOPLE, STRICT, Case, check_strict
 from own_yard import check_own
 
-from lm_eval_ext.benchmarks.magnifico import own
-from lm_eval_ext.benchmarks.magnifico.records import Database
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.sql import (
     DIALECTS,
@@ -24,6 +22,7 @@ from lm_eval_ext.sql import (
     Verdict,
     databases_at,
     score_file,
+    sqlite_path,
 )
 from lm_eval_ext.sql.values import Exact
 
@@ -181,47 +180,25 @@ def test_from_a_file_to_a_score(people: Path, tmp_path: Path) -> None:
     assert summary.signature.endswith(f"|duckdb:{duckdb.__version__},values-v2")
 
 
-def test_a_folder_of_tables_is_one_database(tmp_path: Path) -> None:
-    for kind in ("parquet", "csv"):
-        folder = tmp_path / f"shop-{kind}"
-        folder.mkdir()
-        with duckdb.connect() as memory:
-            memory.execute(f"COPY (SELECT 1 AS id, DATE '2020-01-01' AS d) TO '{folder}/a.{kind}'")
-            texts = "VALUES (1, ''), (2, NULL), (3, 'x')"
-            memory.execute(f"COPY (FROM ({texts}) t(id, a)) TO '{folder}/texts.{kind}'")
-            memory.execute(f"COPY (SELECT 'é' AS \"Odd name\") TO '{folder}/Big one.{kind}'")
-        known = databases_at(folder, tmp_path / "cache")
-        with Executor(known, workers=1) as executor:
-            assert executor.query(folder.name, "SELECT * FROM a").rows == [(1, "2020-01-01")]
-            texts = executor.query(folder.name, "SELECT * FROM texts ORDER BY ALL").rows
-            assert texts == [(1, ""), (2, None), (3, "x")]
-            assert executor.query(folder.name, 'SELECT "odd NAME" FROM "Big one"').rows == [("é",)]
-        assert databases_at(folder, tmp_path / "cache").find(folder.name) == known.find(folder.name)
-    assert len(list((tmp_path / "cache" / "tables").iterdir())) == 2
-
-
 def test_what_cannot_be_used_is_one_line(people: Path, tmp_path: Path) -> None:
     cases: dict[str, str] = {
         "nowhere.duckdb": "does not exist",
         "empty": "no database in the folder",
-        "both": "both Parquet and CSV",
-        "broken": "cannot be read as tables",
+        "tables": "docs/sql.md makes one of Parquet or CSV files",
         "text.duckdb": "neither a SQLite nor a DuckDB database",
         "log.duckdb": "unmerged changes in log.duckdb.wal",
         "mysql://me@host/db": "mysql://... is no database that can be used",
     }
-    for folder in ("empty", "both", "broken"):
+    for folder in ("empty", "tables"):
         (tmp_path / folder).mkdir()
-    (tmp_path / "both" / "a.csv").write_text("a\n1\n")
-    (tmp_path / "both" / "b.parquet").touch()
-    (tmp_path / "broken" / "b.parquet").write_text("no parquet")
+    (tmp_path / "tables" / "a.csv").write_text("a\n1\n")
     (tmp_path / "text.duckdb").write_text("no database")
     (tmp_path / "log.duckdb").write_bytes(people.read_bytes())
     (tmp_path / "log.duckdb.wal").write_text("rows")
     for name, message in cases.items():
         source = name if "://" in name else str(tmp_path / name)
         with pytest.raises(LmEvalExtError) as raised:
-            databases_at(source, tmp_path / "cache")
+            databases_at(source)
         assert message in str(raised.value)
         assert "\n" not in str(raised.value)
     (tmp_path / "log.duckdb.wal").unlink()
@@ -242,9 +219,10 @@ def test_engines_are_not_mixed(people: Path, tmp_path: Path) -> None:
         assert executor.score_one("other", "SELECT 1", "SELECT 1").correct
         with pytest.raises(OptionError, match="a database of duckdb among those of sqlite"):
             executor.score_one("people", GOLD, GOLD)
-    # As populate and near-misses look for databases.
+    place = Databases(tmp_path).find("people")
+    assert place is not None
     with pytest.raises(OptionError, match=r"people\.duckdb: only SQLite databases can be used"):
-        Databases(tmp_path).find_sqlite("people")
+        sqlite_path(place)
 
 
 def test_without_the_driver_its_extra_is_named(
@@ -267,18 +245,3 @@ def test_an_own_database_is_asked_and_scored(
     assert "-- Using valid DuckDB, answer" in prompt
     assert "fore\t28.5\t1931" in prompt
     assert database.read_bytes() == before
-
-
-def test_rows_decide_about_the_data_s_checksum(tmp_path: Path, yard_sql: str) -> None:
-    folder = tmp_path / "yard"
-    folder.mkdir()
-    sums = []
-    for height in (30, 31, 30):
-        with duckdb.connect() as memory:
-            memory.execute(yard_sql)
-            memory.execute(f"UPDATE mast SET height = {height} WHERE name = 'fore'")
-            memory.execute(f"COPY mast TO '{folder}/mast.csv'")
-        found = databases_at(folder, tmp_path / "cache").find("yard")
-        assert found is not None
-        sums.append(own.digest({"yard": Database(found)}))
-    assert sums[0] == sums[2] != sums[1]

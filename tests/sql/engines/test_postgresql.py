@@ -17,15 +17,14 @@ from lm_eval_ext.benchmarks.magnifico.records import Database
 from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.sql import (
     Executor,
-    Failure,
     Limits,
     Place,
-    Summary,
     Verdict,
     databases_at,
     score_file,
 )
-from lm_eval_ext.sql.values import Exact
+from lm_eval_ext.sql.scoring import Summary
+from lm_eval_ext.sql.values import Exact, Failure
 
 pytest.importorskip("psycopg")
 from lm_eval_ext.sql.engines.postgresql import PostgreSQLEngine

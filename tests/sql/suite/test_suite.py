@@ -10,8 +10,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
 from small_databases import write_database
 
+from bench.judge.pack import pack
 from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.sql import suite as suites
 from lm_eval_ext.sql.schema import schema_of
@@ -22,7 +26,6 @@ from lm_eval_ext.sql.suite import (
     Suite,
     content_hash,
     name_of,
-    pack,
     populate,
     populate_all,
     read_shipped,
@@ -205,7 +208,7 @@ def test_shipped_seeds_give_the_same_suite(
     file = tmp_path / "suites.json"
     file.write_text(pack([made]))
     assert not any(gold in file.read_text() for gold in GOLDS)
-    again = populate("harbour", original, GOLDS, tmp_path / "a", read_shipped(None, file))
+    again = populate("harbour", original, GOLDS, tmp_path / "a", read_shipped(tmp_path))
     assert (again.content, again.databases) == (made.content, made.databases)
     assert not caplog.records
     # Another version of SQLite or sqlglot gives other rows: they are checked anew.
@@ -213,7 +216,7 @@ def test_shipped_seeds_give_the_same_suite(
     noted["databases"][made.key]["hashes"][1] = "0" * 16
     file.write_text(json.dumps(noted))
     with caplog.at_level("INFO"):
-        other = populate("harbour", original, GOLDS, tmp_path / "b", read_shipped(None, file))
+        other = populate("harbour", original, GOLDS, tmp_path / "b", read_shipped(tmp_path))
     assert other.content == made.content
     assert ["checks run anew" in record.getMessage() for record in caplog.records] == [True]
 

@@ -76,6 +76,14 @@ def test_texts_hold_a_piece_in_all_places() -> None:
     assert set(domain.contain("o")) <= set(domain.own), "letters are found, not added"
 
 
+def test_a_text_has_one_spelling_for_like_takes_all() -> None:
+    domain = domain_of("TEXT", ["Bonn", "Rome"])
+    assert domain.name("bonn")[0] == "Bonn"
+    assert domain.contain("ROME")[0] == "Rome"
+    assert not {"bonn", "ROME"} & set(domain.constants)
+    assert domain.name("Lund") == ["Lund", *domain.beside("Lund")]
+
+
 def test_texts_of_about_a_length() -> None:
     domain = domain_of("TEXT", ["Bonn", "Hamburg", "Kiel", "Hannover"])
     assert domain.long(8) == ["Hamburg", "Hannover"] == domain.constants

@@ -22,10 +22,8 @@ from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import Place
 
-_HERE = Path(__file__).parent
-
-SHIPPED = _HERE / "suites.json"
-"""Seeds of the databases' test suites; beside it are the rows of their populated copies."""
+SHIPPED = Path(__file__).parent
+"""As :data:`..corpora.SHIPPED`."""
 
 
 def corpus() -> Corpus:
@@ -39,12 +37,12 @@ def corpus() -> Corpus:
 
 def content() -> Corpus:
     """The corpus without databases."""
-    return own.read(_HERE / "examples.tsv", None)
+    return own.read(SHIPPED / "examples.tsv", None)
 
 
 def embedded() -> Mapping[str, str]:
     """The texts of all scripts, examples and dialogues by name, sorted, with Unix line ends."""
-    files = sorted(one for one in _HERE.rglob("*") if one.suffix in {".sql", ".tsv", ".txt"})
+    files = sorted(one for one in SHIPPED.rglob("*") if one.suffix in {".sql", ".tsv", ".txt"})
     return {one.name: one.read_text(encoding="utf-8") for one in files}
 
 
@@ -75,7 +73,7 @@ def databases() -> Mapping[str, Database]:
     found = {}
     for db_id, script in scripts.items():
         path = folder / db_id / f"{db_id}.sqlite"
-        found[db_id] = Database(Place("sqlite", str(path)), _HERE / f"{db_id}.sql")
+        found[db_id] = Database(Place("sqlite", str(path)), SHIPPED / f"{db_id}.sql")
         try:
             if not path.is_file():
                 path.parent.mkdir(parents=True, exist_ok=True)
