@@ -8,7 +8,6 @@ where it is used (see docs/python.md).
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lm_eval_ext.api import (
-        Plot,
         Results,
         load_documents,
         load_results,
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Plot", "Results", "load_documents", "load_results", "plot", "score", "score_sql"]
+__all__ = ["Results", "load_documents", "load_results", "plot", "score", "score_sql"]
 
 
 def __getattr__(name: str) -> object:

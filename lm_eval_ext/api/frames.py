@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.models import Model, having, read_models
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -20,38 +21,58 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class Results:
-    """Results files, or what :func:`~lm_eval_ext.api.scoring.score` made.
+    """Models with their results, or what :func:`~lm_eval_ext.api.scoring.score` made.
 
     Attributes:
-        files: In the order in which they were written.
+        models: Each with the results file that counts for each task.
         logged: The samples, where they lie in no file.
     """
 
-    files: tuple[ResultsFile, ...]
+    models: Sequence[Model]
     logged: Rows | None = None
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks that any of the files has scores of."""
-        return list(dict.fromkeys(task for results in self.files for task in results.tasks))
+        """The tasks that any of the models has scores of."""
+        return list(dict.fromkeys(task for model in self.models for task in model.runs))
 
     def to_dataframe(self) -> "DataFrame":
         """One row for each model, task and metric.
 
         Columns: ``model``, ``benchmark`` (None for a task that isn't ours), ``task``, ``metric``,
         ``title`` (the metric in words), ``headline`` (whether it is the one that stands for the
-        task), ``unit``, ``value``, ``stderr``, ``low`` and ``high`` (the 95 % interval),
-        ``method`` (how the interval was made), ``clusters``, ``higher_is_better``, ``scored``
-        documents of ``total``, ``shots``, ``model_args``, ``signature``, ``run`` (the file). NaN or
-        None where there is none.
+        task), ``unit``, ``higher_is_better``, ``value``, ``stderr``, ``documents``, ``clusters``
+        and their ``level``, ``low`` and ``high`` (the 95 % interval), ``method`` (how the interval
+        was made), ``scored`` documents of ``total``, ``signature``, ``run`` (the file). NaN or None
+        where there is none.
         """
         import pandas as pd
 
         return pd.DataFrame(
-            [row for results in self.files for task in results.tasks
-             for row in _figures(results, task)],
-            columns=_COLUMNS,
-        )  # fmt: skip
+            {
+                "model": model.label,
+                "benchmark": card.name if (card := run.card(task)) else None,
+                "task": task,
+                "metric": metric,
+                "title": run.title(task, metric),
+                "headline": metric == run.headline(task),
+                "unit": run.unit(task, metric),
+                "higher_is_better": not run.lower_is_better(task, metric),
+                **vars(found),
+                **dict(zip(("scored", "total"), run.documents(task), strict=True)),
+                "signature": run.signature(task),
+                "run": str(run.path),
+            }
+            for model in self.models
+            for task, run in model.runs.items()
+            for metric, found in run.scores(task).items()
+        )
+
+    def overview(self) -> "DataFrame":
+        """Models by benchmarks, as ``show`` prints them (:mod:`lm_eval_ext.results.overview`)."""
+        from lm_eval_ext.results.overview import overview
+
+        return overview(self.models)
 
     def rows(self, task: str) -> "DataFrame":
         """The long table of a task: a row for each model and thing that was scored of a document.
@@ -66,24 +87,21 @@ class Results:
         """
         import pandas as pd
 
-        from lm_eval_ext.results.files import label
         from lm_eval_ext.results.table import rows
 
         found = []
-        for run in self._having(task):
+        for model, run in self._having(task):
             logged = None if self.logged is None else [("", one) for one in self.logged[task]]
+            own = {"run": str(run.path), "model": model, "task": task}
             table = rows(run, task, logged)
-            table.insert(0, "run", str(run.path))
-            table.insert(1, "model", label(run))
-            table.insert(2, "task", task)
-            found.append(table)
+            found.append(pd.DataFrame({**dict.fromkeys(own), **table}).assign(**own))
         return pd.concat(found, ignore_index=True)
 
     def samples(self, task: str) -> "DataFrame":
         """One row for each model, document and filter of a task: what was asked and answered.
 
         Columns: ``model``, ``filter``, ``doc_id``, ``prompts`` and ``answers`` (lists, one per
-        request; answers as they were scored, after the filter), ``target``, ``doc``, ``run``.
+        request; answers as they were scored, after the filter), ``target``, ``doc``.
 
         Raises:
             OptionError: The task is not in these results.
@@ -91,31 +109,23 @@ class Results:
         """
         import pandas as pd
 
-        from lm_eval_ext.results.files import label
         from lm_eval_ext.results.table import samples
 
         return pd.DataFrame(
             {
-                "model": label(run),
-                "filter": row["filter"],
-                "doc_id": row["doc_id"],
+                "model": model,
+                **{name: row[name] for name in ("filter", "doc_id", "target", "doc")},
                 "prompts": [one.get("arg_0") for one in row["arguments"].values()],
                 "answers": list(row["filtered_resps"]),
-                "target": row["target"],
-                "doc": row["doc"],
-                "run": str(run.path),
             }
-            for run in self._having(task)
-            for row in (
-                (one for _, one in samples(run, task)) if self.logged is None else self.logged[task]
-            )
+            for model, run in self._having(task)
+            for row in (self.logged or {}).get(task) or (one for _, one in samples(run, task))
         )
 
-    def _having(self, task: str) -> list[ResultsFile]:
-        runs = [results for results in self.files if task in results.tasks]
-        if not runs:
+    def _having(self, task: str) -> Iterable[tuple[str, ResultsFile]]:
+        if task not in self.tasks:
             raise OptionError(f"no task {task!r} in these results; there is {self.tasks}")
-        return runs
+        return having(self.models, task).items()
 
     def save(self, folder: Place, model: str) -> Path:
         """Writes scored answers as ``lm_eval`` would, for ``show``, ``compare`` and so on.
@@ -138,7 +148,7 @@ class Results:
 
         if self.logged is None:
             raise OptionError("these results lie in files already; only scored answers are saved")
-        (results,) = self.files
+        (results,) = self.models[0].runs.values()
         place = Path(folder).expanduser() / model.replace("/", "__")
         place.mkdir(parents=True, exist_ok=True)
         date = datetime.now().isoformat().replace(":", "-")
@@ -152,58 +162,22 @@ class Results:
         return place / f"results_{date}.json"
 
 
-_COLUMNS = [
-    "model", "benchmark", "task", "metric", "title", "headline", "unit", "value", "stderr", "low",
-    "high", "method", "clusters", "higher_is_better", "scored", "total", "shots", "model_args",
-    "signature", "run",
-]  # fmt: skip
-
-
-def _figures(results: ResultsFile, task: str) -> list[dict[str, Any]]:
-    from lm_eval_ext.results.files import label
-
-    card = results.card(task)
-    headline = results.headline(task)
-    scored, documents = results.documents(task)
-    same = {
-        "model": label(results),
-        "benchmark": card.name if card else None,
-        "task": task,
-        "scored": scored,
-        "total": documents,
-        "shots": results.content["n-shot"].get(task, 0),
-        "model_args": str(results.content["config"].get("model_args") or ""),
-        "signature": results.signature(task),
-        "run": str(results.path),
-    }
-    return [
-        {
-            **same,
-            **vars(found),
-            "metric": metric,
-            "title": card.title_of(metric) if card else metric,
-            "headline": metric == headline,
-            "unit": results.unit(task, metric),
-            "higher_is_better": not results.lower_is_better(task, metric),
-        }
-        for metric, found in results.scores(task).items()
-    ]
-
-
 def load_results(paths: Place | Iterable[Place]) -> Results:
     """Reads what ``lm_eval --output_path`` wrote.
 
     Args:
-        paths: A ``results_*.json``, a folder, or several of either. Of a run that was repeated
-            (same model and arguments, metrics and signatures) the newest file counts; runs with
-            other seeds or settings are all there, and the column ``signature`` tells them apart.
+        paths: A ``results_*.json``, a folder, or several of either. Of several results of a model
+            on a task one counts, as for ``show``; models are one if they have the same name and
+            arguments, or the same display name.
 
     Raises:
         OptionError: There is none.
         DataError: A file is not lm-eval's.
     """
-    from lm_eval_ext.results.files import find
+    return Results(read_models(places(paths), joined=True))
 
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    found = {one.path: one for path in several for one in find(Path(path).expanduser())}
-    return Results(tuple(found.values()))
+
+def places(paths: Place | Iterable[Place]) -> list[Path]:
+    """One path, or several."""
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    return [Path(path).expanduser() for path in several]

@@ -59,6 +59,7 @@ def score(
     from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
     from lm_eval_ext.models.given import GivenLM
     from lm_eval_ext.results.files import ResultsFile
+    from lm_eval_ext.results.models import Model
 
     loaded = _load(task, metadata)
     given = _by_place(task, list(loaded.eval_docs), documents, answers)
@@ -80,7 +81,8 @@ def score(
     content |= {"config": {}, "model_name": "answers", "lm_eval_version": __version__}
     if chat:
         content["chat_template"] = UNKNOWN_TEMPLATE
-    return Results((ResultsFile(Path("answers"), content),), {task: rows})
+    run = ResultsFile(Path("answers"), content)
+    return Results([Model("answers", {task: run})], {task: rows})
 
 
 def _load(name: str, metadata: Mapping[str, Any]) -> Any:

@@ -31,19 +31,10 @@ def plot(
     show: Annotated[
         bool, typer.Option("--list", help="List the figures, and what they need.")
     ] = False,
-    width: Annotated[
-        float, typer.Option(min=1, max=60, help="Width in inches, such as 3.25 for a column.")
-    ] = 10,
-    font: Annotated[str, typer.Option(help="A font family, such as 'Times New Roman'.")] = "",
-    font_size: Annotated[
-        float, typer.Option(min=3, max=60, help="Size of letters in points.")
-    ] = 11,
-    theme: Annotated[str, typer.Option(help="light or dark.")] = "light",
-    title: Annotated[bool, typer.Option(help="Put the title above the figure.")] = True,
 ) -> None:
     """Draw the papers' figures with one's own models in them."""
     from lm_eval_ext.cli.task_list import WIDTH
-    from lm_eval_ext.plots.drawing import Size, listed, write
+    from lm_eval_ext.plots.figures import listed, write
     from lm_eval_ext.results.models import read_models
 
     models = read_models(results) if results else []
@@ -53,6 +44,5 @@ def plot(
         return
     if not results:
         raise OptionError("name results files or folders; --list says which figures there are")
-    size = Size(width, font_size, font)
-    for path in write(models, figure or [], output, size, theme=theme, titled=title):
+    for path in write(models, figure or [], output):
         typer.echo(path)

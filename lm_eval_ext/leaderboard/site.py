@@ -14,7 +14,6 @@ from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.leaderboard.samples import Reader, Score, pack, scores_of
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.plots.drawing import Size, draw
 from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.plots.theme import css
 from lm_eval_ext.results.about import About, about
@@ -38,7 +37,8 @@ SAMPLES = 300
 """Of each task, in the page."""
 
 _UNITS = {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}
-_DESK, _PHONE = Size(width=13, font_size=12), Size(width=5, font_size=12)
+_DESK, _PHONE = 936, 360
+"""Points of a figure's width."""
 
 
 @dataclass(frozen=True)
@@ -370,8 +370,8 @@ def _sections(
 
 
 def _drawn(one: Figure) -> Iterator[str]:
-    for size in (_DESK, _PHONE):
-        svg = draw(one, "svg", theme="page", size=size, titled=False).decode()
+    for width in (_DESK, _PHONE):
+        svg = one.draw("svg", theme="page", width=width).decode()
         yield re.sub(r"(\.\d\d)\d{4,}", r"\1", svg)
 
 

@@ -3,18 +3,25 @@
 ``plots.yaml`` beside each benchmark's card declares them, so this package knows no benchmark.
 """
 
+import json
 import math
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from html import escape
+from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.cards import Card, cards, in_benchmarks
-from lm_eval_ext.errors import LmEvalExtError, OptionError
-from lm_eval_ext.plots.theme import Theme
+from lm_eval_ext.errors import LmEvalExtError, OptionError, require_extra, writing
+from lm_eval_ext.plots.theme import THEMES, Theme
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.ask import question_of
 from lm_eval_ext.results.files import ResultsFile
@@ -34,11 +41,26 @@ PUBLISHED = " (published)"
 _PLACES = ["task", "line", "metric", "part"]
 COLUMNS = ("model", "task", "line", "metric", "part", "value", "low", "high", "published")
 
+FORMATS = ("svg", "pdf", "png", "html", "json")
+
+_VERSION = "6.4"
+"""Of Vega-Lite."""
+
 _LEAST_PANEL, _PHONE = 150, 400
 """Points of width: of a panel, and of a drawing whose key has one column."""
 
 _TALL = 30
 """Lines of text, of a panel whose axis is above it, where a reader starts."""
+
+_WIDTH, _FONT = 936, 12
+"""Points: of the whole, and of letters. Whatever shows a drawing scales it."""
+
+_KEY = 130
+"""Characters of a line of the key below the title."""
+
+_ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
+"""Vega's, of groups without a name: the whole has one."""
+_MEASURED = re.compile(r'<svg[^>]*? width="([0-9.]+)"')
 
 
 class Declared(BaseModel):
@@ -160,11 +182,74 @@ class Figure:
             return text
         return f"{text} [{number(one.low, self.unit)}, {number(one.high, self.unit)}]"
 
-    def chart(self, theme: Theme, *, width: float = 720, font: float = 11) -> "TopLevelMixin":
+    def spec(self, theme: str = "light", width: float = _WIDTH) -> dict[str, Any]:
+        """The figure as Vega-Lite that fits the width: panels are measured with their labels.
+
+        Below the title is the key of what marks and lines mean; the page says it beside the figure.
+
+        Raises:
+            OptionError: Altair or vl-convert is not installed.
+        """
+        require_extra("plot", "drawing", "altair", "vl_convert")
+        import vl_convert
+
+        chart: Any = self.chart(THEMES[theme], width)
+        svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=_VERSION)
+        inner = 2 * width - float(_MEASURED.findall(svg)[0])
+        chart = self.chart(THEMES[theme], max(inner, 3 * _FONT))
+        title = {"text": self.title, "subtitle": wrap(self.caption, _KEY)}
+        own = {} if theme == "page" else {"title": title}
+        return {**chart.to_dict(), **own, "description": self.alt}
+
+    def draw(self, format_: str, *, theme: str = "light", width: float = _WIDTH) -> bytes:
+        """Draws the figure with vl-convert: Vega-Lite without a browser or a network.
+
+        Args:
+            format_: One of :data:`FORMATS`; ``html`` is interactive, ``json`` Vega-Lite.
+            theme: ``light``, ``dark``, or ``page`` (SVG only), with the colours of
+                :func:`~lm_eval_ext.plots.theme.css` and without a title.
+            width: Of the whole, in points.
+        """
+        spec = self.spec(theme, width)
+        import vl_convert
+
+        if format_ == "json":
+            return json.dumps(spec, ensure_ascii=False, indent=1).encode()
+        if format_ == "html":
+            return str(vl_convert.vegalite_to_html(spec, vl_version=_VERSION, bundle=True)).encode()
+        label = escape(self.alt, quote=True)
+        drawn: str = vl_convert.vegalite_to_svg(spec, vl_version=_VERSION)
+        drawn = _ROLES.sub("", drawn).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+        if format_ == "pdf":
+            return bytes(vl_convert.svg_to_pdf(drawn))
+        return bytes(vl_convert.svg_to_png(drawn, scale=2)) if format_ == "png" else drawn.encode()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Draws into a file: .svg, .pdf, .png, .html (interactive) or .json (Vega-Lite).
+
+        Raises:
+            OptionError: The suffix is none of these, the file cannot be written, or the extra
+                ``plot`` is not installed.
+        """
+        file = Path(path).expanduser()
+        format_ = file.suffix.removeprefix(".").casefold()
+        if format_ not in FORMATS:
+            raise OptionError(f"{file}: use .{', .'.join(FORMATS)}")
+        drawn = self.draw(format_)
+        with writing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_path(file) as part:
+                part.write_bytes(drawn)
+        return file
+
+    def _repr_svg_(self) -> str:
+        return self.draw("svg").decode()
+
+    def chart(self, theme: Theme, width: float) -> "TopLevelMixin":
         """The figure as an Altair chart; ``width`` is that of all panels, in points."""
         import altair as alt
 
-        about = self.declared
+        about, font = self.declared, _FONT
         panels = list(dict.fromkeys(self.values[about.panels]))
         columns = max(1, min(len(panels), int(width // _LEAST_PANEL)))
         columns = math.ceil(len(panels) / math.ceil(len(panels) / columns))
@@ -172,10 +257,7 @@ class Figure:
         each = int(width / columns - font)
         height = self.values[about.lines].nunique() * font * (0.8 + 0.9 * colours)
         # Vega reads dots and brackets in names of fields only: data may have any text.
-        data, drawn = (
-            self.values.assign(chance=self.chance),
-            self._layers(theme, width, height, font),
-        )
+        data, drawn = self.values.assign(chance=self.chance), self._layers(theme, width, height)
         found: Any = alt.layer(*drawn, data=data).properties(width=each, height=round(height, 2))
         if panels != [""]:
             # What is compared stands on two lines.
@@ -185,10 +267,10 @@ class Figure:
             found = found.facet(facet=facet, columns=columns)
         return found.configure(**theme.config(font))  # type: ignore[no-any-return]
 
-    def _layers(self, theme: Theme, width: float, height: float, font: float) -> Iterator[Any]:
+    def _layers(self, theme: Theme, width: float, height: float) -> Iterator[Any]:
         import altair as alt
 
-        about = self.declared
+        about, font = self.declared, _FONT
         colour: dict[str, Any] = {"color": alt.value(theme.palette[0])}
         marks: dict[str, Any] = {}
         names = list(dict.fromkeys(self.values[about.lines]))
@@ -234,6 +316,35 @@ def attempts(models: Sequence[Model]) -> Iterator[tuple[Declared, Figure | None,
             yield one, figure_of(name, models), ""
         except LmEvalExtError as error:
             yield one, None, str(error)
+
+
+def listed(models: Sequence[Model]) -> list[tuple[str, str]]:
+    """Each figure's name and title, with what is missing in the results of these models."""
+    return [
+        (one.name, one.title + (f" ({why})" if why else "")) for one, _, why in attempts(models)
+    ]
+
+
+def write(models: Sequence[Model], names: Sequence[str], output: Path | None) -> Iterator[Path]:
+    """Draws figures into files and yields their paths.
+
+    Args:
+        models: From :func:`~lm_eval_ext.results.models.read_models`.
+        names: Of figures; all if empty.
+        output: A file for one figure, or a folder.
+
+    Raises:
+        OptionError: An option is illegal, results lack a figure, or a file cannot be written.
+    """
+    if output is None:
+        raise OptionError("name a file or a folder to draw into with -o, or use --list")
+    if output.suffix and len(names) != 1:
+        raise OptionError(f"-o {output}: name one --figure, or a folder without a suffix")
+    found = [figure_of(name, models) for name in names] or figures(models)
+    if not found:
+        raise OptionError("these results have no figure; --list says what figures need")
+    for figure in found:
+        yield figure.save(output if output.suffix else output / f"{figure.name}.svg")
 
 
 def figures(models: Sequence[Model]) -> list[Figure]:

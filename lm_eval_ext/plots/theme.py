@@ -15,7 +15,6 @@ class Theme:
         paper: The background, and the inside of hollow marks.
         palette: Of series. The first three are of Okabe and Ito (2008); all have a contrast of 3
             with the paper, and differ by 20 in CIELAB also for people who see no red or no green.
-        font: The name of a font family.
     """
 
     ink: str
@@ -23,18 +22,18 @@ class Theme:
     grid: str
     paper: str
     palette: tuple[str, ...]
-    font: str = "sans-serif"
 
     def config(self, size: float) -> dict[str, Any]:
         """Vega-Lite's ``config``, with letters of a size in pixels."""
         small = {"fill": self.ink, "fontSize": round(size * 0.92, 2)}
         lines = {"gridColor": self.grid, "domainColor": self.muted, "tickColor": self.muted}
         return {
-            "font": self.font, "background": self.paper, "aria": False, "axis": lines,
+            "font": "sans-serif", "background": self.paper, "aria": False, "axis": lines,
             "view": {"stroke": self.grid}, "legend": {"symbolSize": size * 6},
             "style": {"guide-label": small, "guide-title": {**small, "fontWeight": "normal"}},
             "title": {"color": self.ink, "fontSize": size * 1.15, "anchor": "start",
-                      "offset": size},
+                      "offset": size, "subtitleColor": self.ink,
+                      "subtitleFontSize": small["fontSize"]},
         }  # fmt: skip
 
 

@@ -91,7 +91,8 @@ def test_saved_scores_are_read_like_a_run(documents: list[dict[str, Any]], tmp_p
     scored = lm_eval_ext.score(TASK, documents, answers)
     file = scored.save(tmp_path, "some/model")
     read = lm_eval_ext.load_results([tmp_path, file])
-    assert len(read.files) == 1
+    assert read.overview()["task"].tolist() == [TASK]
+    assert len(read.models) == 1
     assert read.to_dataframe().model.unique().tolist() == ["some/model"]
     same = ["task", "metric", "value", "stderr", "low", "high", "method", "signature"]
     pd.testing.assert_frame_equal(read.to_dataframe()[same], scored.to_dataframe()[same])

@@ -6,12 +6,9 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.plots.drawing import Size, draw, themed, write
-from lm_eval_ext.plots.figures import Figure, figure_of
+from lm_eval_ext.plots.figures import Figure, figure_of, write
 from lm_eval_ext.plots.theme import DARK, LIGHT, Theme, css
 from lm_eval_ext.results.models import Model
 
@@ -23,23 +20,28 @@ def figure(models: list[Model]) -> Figure:
     return figure_of("lieder-1", models)
 
 
-def test_a_pdf_has_the_width_of_a_column(figure: Figure) -> None:
-    size = Size(width=3.25, font_size=8)
-    pdf = draw(figure, "pdf", size=size)
-    (box,) = re.findall(rb"MediaBox ?\[0 0 (\d+) \d+\]", pdf)
-    assert abs(int(box) - 3.25 * 72) <= 2
-    spec = themed(figure, "light", size=size)
-    assert spec["config"]["style"]["guide-label"]["fontSize"] == pytest.approx(8, abs=1)
-
-
-def test_a_png_has_its_pixels(figure: Figure) -> None:
-    png = draw(figure, "png", size=Size(width=5, ppi=100))
+def test_files_have_their_format_and_the_width(figure: Figure) -> None:
+    (box,) = re.findall(rb"MediaBox ?\[0 0 (\d+) \d+\]", figure.draw("pdf"))
+    assert abs(int(box) - 936) <= 8
+    png = figure.draw("png")
     assert png.startswith(b"\x89PNG")
-    assert abs(int.from_bytes(png[16:20], "big") - 500) <= 3
+    assert abs(int.from_bytes(png[16:20], "big") - 2 * 936) <= 16
+
+
+def test_an_exported_figure_has_the_key_of_its_lines(figure: Figure) -> None:
+    """What a dotted line, a bar and a hollow mark are stands below the title."""
+    assert "Dotted line: chance (0.5)." in figure.caption
+    assert "95 % intervals" in figure.caption and figure.values["published"].any() == (
+        "Hollow marks" in figure.caption
+    )
+    subtitle = " ".join(figure.spec()["title"]["subtitle"])
+    assert subtitle == figure.caption
+    drawn = figure.draw("svg").decode()
+    assert "Dotted line: chance" in re.sub('aria-label="[^"]*"', "", drawn)
 
 
 def test_an_svg_for_a_page_takes_its_colours(figure: Figure) -> None:
-    svg = draw(figure, "svg", theme="page", titled=False).decode()
+    svg = figure.draw("svg", theme="page").decode()
     used = set(re.findall(r"var\((--[a-z0-9-]+)\)", svg))
     assert {"--plot-ink", "--plot-paper", "--plot-1"} <= used
     assert all(f"{name}:" in css() for name in used)
@@ -50,7 +52,7 @@ def test_an_svg_for_a_page_takes_its_colours(figure: Figure) -> None:
 
 
 def test_the_interactive_page_needs_no_network(figure: Figure) -> None:
-    html = draw(figure, "html").decode()
+    html = figure.draw("html").decode()
     assert figure.title in html
     assert not re.findall(r"<(?:script|link)[^>]* (?:src|href)=", html)
     assert "vegaEmbed" in html
@@ -111,33 +113,31 @@ def test_colours_are_told_apart(theme: Theme, sight: str) -> None:
 
 def test_the_command_writes_all_or_one(models: list[Model], tmp_path: Path) -> None:
     one = tmp_path / "new" / "one.svg"
-    assert list(write(models, ["lieder-1"], one, Size(), theme="dark")) == [one]
-    assert DARK.paper in one.read_text()
+    assert list(write(models, ["lieder-1"], one)) == [one]
+    assert LIGHT.paper in one.read_text()
     names = ["conceptual-4", "lieder-1"]
-    written = list(write(models, names, tmp_path / "all", Size()))
+    written = list(write(models, names, tmp_path / "all"))
     assert [path.stem for path in written] == names
 
 
 @pytest.mark.parametrize(
-    ("names", "output", "options", "problem"),
+    ("names", "output", "problem"),
     [
-        (["lider-1"], "a.svg", {}, "no figure 'lider-1'; is it one of lieder-1"),
-        (["cogs-1"], "a.svg", {}, "cogs-1 needs results of cogs_unmodified_gen"),
-        (["lieder-1"], "a.gif", {}, "a.gif: use .svg, .pdf, .png, .html, .json"),
-        ([], "a.svg", {}, "name one --figure"),
-        (["lieder-1"], None, {}, "name a file or a folder"),
-        (["lieder-1"], "file/a.svg", {}, "cannot write"),
-        (["lieder-1"], "a.svg", {"theme": "blue"}, "--theme is 'blue'; use light or dark"),
+        (["lider-1"], "a.svg", "no figure 'lider-1'; is it one of lieder-1"),
+        (["cogs-1"], "a.svg", "cogs-1 needs results of cogs_unmodified_gen"),
+        (["lieder-1"], "a.gif", "a.gif: use .svg, .pdf, .png, .html, .json"),
+        ([], "a.svg", "name one --figure"),
+        (["lieder-1"], None, "name a file or a folder"),
+        (["lieder-1"], "file/a.svg", "cannot write"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_line_and_no_file(
-    models: list[Model], tmp_path: Path, *, names: list[str], output: str | None,
-    options: dict[str, object], problem: str,
+    models: list[Model], tmp_path: Path, *, names: list[str], output: str | None, problem: str,
 ) -> None:  # fmt: skip
     (tmp_path / "file").write_text("in the way")
     path = None if output is None else tmp_path / output
     with pytest.raises(OptionError, match=re.escape(problem)) as raised:
-        list(write(models, names, path, Size(), **options))  # type: ignore[arg-type]
+        list(write(models, names, path))
     assert "\n" not in str(raised.value)
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
@@ -146,12 +146,6 @@ def test_without_the_extra_one_line_says_what_to_install(
     models: list[Model], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    with pytest.raises(OptionError, match=re.escape('pip install "lm-eval-ext[plot]"')):
-        list(write(models, ["lieder-1"], tmp_path / "a.svg", Size()))
+    with pytest.raises(OptionError, match=re.escape("pip install 'lm-eval-ext[plot]'")):
+        list(write(models, ["lieder-1"], tmp_path / "a.svg"))
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("option", [["--width", "0"], ["--font-size", "61"]])
-def test_sizes_that_no_figure_can_have_are_refused(folder: Path, option: list[str]) -> None:
-    done = CliRunner().invoke(app, ["plot", str(folder), "--figure", "lieder-1", *option])
-    assert done.exit_code == 2 and option[0] in done.output

@@ -9,8 +9,15 @@ import pytest
 
 from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.plots.drawing import listed, themed
-from lm_eval_ext.plots.figures import Declared, Figure, declared, figure_of, figures, frame_of
+from lm_eval_ext.plots.figures import (
+    Declared,
+    Figure,
+    declared,
+    figure_of,
+    figures,
+    frame_of,
+    listed,
+)
 from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.models import Model, read_models
@@ -114,5 +121,5 @@ def test_names_are_data_not_fields(models: list[Model]) -> None:
     """Dots and brackets in a model's name would be paths in names of fields."""
     figure = figure_of("magnifico-6", models)
     odd = figure.values.replace({"alpha": "a.b[0] (x: y)"})
-    spec = themed(Figure(figure.declared, odd, figure.unit, figure.axis, figure.caption))
+    spec = Figure(figure.declared, odd, figure.unit, figure.axis, figure.caption).spec()
     assert re.search(r"a\.b\[0\] \(x: y\)", json.dumps(spec))
