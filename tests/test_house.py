@@ -1,12 +1,16 @@
 """Project rules that no other tool checks."""
 
+import ast
 import subprocess
 import sys
 from collections import Counter
 from fnmatch import fnmatch
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from support.collected import COLLECTED
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,6 +42,37 @@ def test_every_module_has_a_docstring() -> None:
         assert path.read_text().startswith(('"""', 'r"""')), path
 
 
+@pytest.mark.parametrize("folder", ["lm_eval_ext", "tests", "bench", "docs", "examples"])
+def test_what_is_imported_is_declared(folder: str) -> None:
+    """The package's own imports among dependencies and extras for users, the others anywhere."""
+    tomllib = pytest.importorskip("tomllib")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras: dict[str, list[str]] = dict(project["optional-dependencies"])
+    users = {key for key in extras if key not in ("test", "lint", "docs", "dev")}
+    wanted = users if folder == "lm_eval_ext" else extras
+    texts = [*project["dependencies"], *(text for key in wanted for text in extras[key])]
+    declared = {canonicalize_name(Requirement(text).name) for text in texts}
+    beside = {path.stem for path in (ROOT / folder).rglob("*.py")}
+    beside |= {"lm_eval_ext", "tests", "bench", "support"} | {
+        one.name for one in ROOT.rglob(folder)
+    }
+    found: dict[str, Path] = {}
+    for file in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0]: file for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found[node.module.partition(".")[0]] = file
+    owners = packages_distributions()
+    undeclared = {
+        (name, str(file.relative_to(ROOT)))
+        for name, file in found.items()
+        if name not in sys.stdlib_module_names | beside | {"lm_eval_ext"}
+        and not declared & {canonicalize_name(one) for one in owners.get(name, [name])}
+    }
+    assert not undeclared
+
+
 def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
     """pytest enters no folder that is called build or dist, and says nothing."""
     patterns = pytestconfig.getini("norecursedirs")
@@ -50,5 +85,5 @@ def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
 def test_every_test_file_is_collected(pytestconfig: pytest.Config) -> None:
     if [str(path) for path in pytestconfig.args] != pytestconfig.getini("testpaths"):
         pytest.skip("only a part of the tests was asked for")
-    files = {path for path in (ROOT / "tests").rglob("*.py") if path.name.startswith("test_")}
+    files = {path for name in ("tests", "examples") for path in (ROOT / name).rglob("test_*.py")}
     assert pytestconfig.stash[COLLECTED] == files

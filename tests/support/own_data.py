@@ -1,0 +1,42 @@
+"""What users bring to tasks that ask about their own documents, or whose data cannot be fetched."""
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from lm_eval_ext.benchmarks.conceptual import worldtree
+from support import diner_own, spacy_pipeline
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "magnifico_own"
+QUESTIONS = 12
+
+
+def brought(task: str, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Metadata and environment variables with which a task can be loaded.
+
+    The task's own sources are read from the shared data.
+    """
+    if task == "conceptual_openbookqa":
+        return {"conceptual_pipeline": str(spacy_pipeline.trained())}, {}
+    if task == "conceptual_worldtree":
+        write_worldtree(folder)
+        return {}, {"LM_EVAL_EXT_DATA": str(folder)}
+    if task == "diner_name_random":
+        return {"diner_dir": str(diner_own.write(folder / "built", "random"))}, {}
+    assert task.startswith("magnifico_own_")
+    with closing(sqlite3.connect(folder / "yard.sqlite")) as connection:
+        connection.executescript((EXAMPLE / "yard.sql").read_text(encoding="utf-8"))
+    files: Mapping[str, Path] = {"databases": folder / "yard.sqlite", "file": EXAMPLE / "yard.tsv"}
+    return {f"magnifico_{key}": str(path) for key, path in files.items()}, {}
+
+
+def write_worldtree(copy: Path) -> None:
+    """An unpacked archive of questions that share a fact."""
+    top = copy / worldtree.FOLDER / worldtree.NAME
+    (top / worldtree.TABLES).mkdir(parents=True)
+    (top / "questions").mkdir()
+    rows = [f"Q{n}\tA\tf1|CENTRAL\tWhat is {n}? (A) hot (B) cold" for n in range(QUESTIONS)]
+    head = "QuestionID\tAnswerKey\texplanation\tquestion"
+    (top / worldtree.QUESTIONS).write_text("\n".join([head, *rows]) + "\n")
+    (top / worldtree.TABLES / "KINDOF.tsv").write_text("NOUN\t[SKIP] UID\nfire\tf1\n")
