@@ -67,7 +67,7 @@ def test_what_is_imported_is_declared(folder: str) -> None:
     undeclared = {
         (name, str(file.relative_to(ROOT)))
         for name, file in found.items()
-        if name not in sys.stdlib_module_names | beside | {"lm_eval_ext"}
+        if name not in sys.stdlib_module_names | beside
         and not declared & {canonicalize_name(one) for one in owners.get(name, [name])}
     }
     assert not undeclared
