@@ -91,18 +91,23 @@ class Loader:
             self._kept[key] = self._load(options)
         return self._kept[key]
 
+    def checked(self, options: Mapping[str, Any]) -> Any:
+        """The model of these options, which have the prefix.
+
+        Raises:
+            OptionError: One is not legal.
+        """
+        assert self._model
+        own = {name.removeprefix(self.prefix): value for name, value in options.items()}
+        try:
+            return self._model(**own)
+        except ValidationError as error:
+            raise OptionError(f"{self.prefix}{first_problem(error)}") from None
+
     def _load(self, options: Mapping[str, Any]) -> "DatasetDict":
         from datasets import DatasetDict
 
-        if self._model is None:
-            found = self._function(**options)
-        else:
-            own = {name.removeprefix(self.prefix): value for name, value in options.items()}
-            try:
-                checked = self._model(**own)
-            except ValidationError as error:
-                raise OptionError(f"{self.prefix}{first_problem(error)}") from None
-            found = self._function(checked)
+        found = self._function(self.checked(options)) if self._model else self._function(**options)
         if isinstance(found, DatasetDict):
             return found
         return provenance.of_documents(found, self.prefix.rstrip("_"))

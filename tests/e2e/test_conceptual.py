@@ -84,7 +84,7 @@ def test_a_planted_model_gains_what_arithmetic_says(
 
 def own_openbookqa(folder: Path) -> dict[str, str]:
     """conceptual_mini's questions as an archive of OpenBookQA's form, declared as its source."""
-    items = yaml.safe_load(mini.embedded_items())["concepts"]
+    items = mini.concepts()
     facts = {item["question"]: item["explanation"] for group in items.values() for item in group}
     lines = [
         json.dumps(

@@ -63,10 +63,10 @@ class Environment:
         )
 
     def knows_our_group(self, *arguments: str, env: dict[str, str] | None = None) -> bool:
-        """Whether plain ``lm_eval`` lists the group ``conceptual``."""
+        """Whether plain ``lm_eval`` lists the group ``magnifico``."""
         done = self.run("-m", "lm_eval", "ls", "groups", *arguments, env=env)
         assert done.returncode == 0, done.stderr[-3000:]
-        return "conceptual/conceptual.yaml" in done.stdout
+        return "magnifico/magnifico.yaml" in done.stdout
 
 
 ALL = {"lieder_base", "lieder_diff", "lieder_two", "lieder_mini"}

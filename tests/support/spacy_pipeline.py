@@ -5,15 +5,11 @@ import random
 import shutil
 from pathlib import Path
 
-import yaml
-
 from lm_eval_ext.benchmarks.conceptual import mini
 from support import kept
 
 FACTS = {
-    item["explanation"]: concept
-    for concept, items in yaml.safe_load(mini.embedded_items())["concepts"].items()
-    for item in items
+    item["explanation"]: concept for concept, items in mini.concepts().items() for item in items
 }
 """A sentence, and the verb that is its root."""
 

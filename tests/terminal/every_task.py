@@ -20,7 +20,7 @@ from lm_eval_ext.cards import card_of
 from lm_eval_ext.harness.declared import config_of
 from lm_eval_ext.harness.metrics import Document, Metrics, Row, entry, questions_of
 
-ONE_FILE = {path.stem for path in Path(tasks_folder()).glob("*.yaml")}
+ONE_FILE = {path.stem for path in Path(tasks_folder()).glob("*.yaml")} - {"conceptual"}
 """Benchmarks whose tasks stand in one file, with their metrics."""
 
 SIZE = 24
@@ -53,7 +53,8 @@ def metric_list(task: str) -> list[str]:
         asked = overestimation if "overestimation" in task else cogs
         return asked.metric_list(**options)
     if card.name == "conceptual":
-        return conceptual.metric_list(control=task == "conceptual_glue")
+        control = task == "conceptual_glue"
+        return [one for one in card.metrics if control or one not in conceptual.OF_CONTROL]
     return magnifico.metric_list(["base", *forms_of(task)], magnifico.DATABASES)
 
 

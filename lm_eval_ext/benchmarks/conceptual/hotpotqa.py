@@ -1,7 +1,7 @@
 """HotpotQA with R4C: questions about paragraphs, and three annotators' explanations as triples."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,9 @@ def read(questions: Path, annotations: Path) -> list[Sample]:
     Raises:
         DataError: A file is not valid.
     """
-    rows = enumerate(_json(questions, list))
-    return join(((f"{questions}: row {n}", row) for n, row in rows), annotations)
-
-
-def join(rows: Iterable[tuple[str, Mapping[str, Any]]], annotations: Path) -> list[Sample]:
-    """As :func:`read`, for pairs of a row's place (for messages) and the row."""
     explained = concepts_of(annotations)
     samples = []
-    for place, row in rows:
+    for number, row in enumerate(_json(questions, list)):
         try:
             name = str(row["_id"])
             if name in explained:
@@ -37,7 +31,9 @@ def join(rows: Iterable[tuple[str, Mapping[str, Any]]], annotations: Path) -> li
                     )
                 )
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{place} is not a question of HotpotQA ({error!r})") from None
+            raise DataError(
+                f"{questions}: row {number} is not a question of HotpotQA ({error!r})"
+            ) from None
     return samples
 
 

@@ -29,7 +29,7 @@ IN_ARCHIVE = "OpenBookQA-V1-Sep2018/Data/Additional/{part}_complete.jsonl"
 
 _BATCH = 256
 
-Row = tuple[str, Mapping[str, object]]
+Row = tuple[str, Mapping[str, Any]]
 """A row's place (for messages), and the row."""
 
 
@@ -67,25 +67,25 @@ def _parsed(text: str, place: str) -> list[Row]:
 
 
 def samples(rows: Iterable[Row], roots: Callable[[list[str]], Mapping[str, str]]) -> list[Sample]:
-    """Makes samples of rows in the files' format or in the hub's.
+    """Makes samples of rows.
 
     Args:
-        rows: With ``question`` (``stem``, ``choices``) or ``question_stem`` and ``choices``;
-            and with ``fact1`` and ``answerKey``.
+        rows: As the files have them.
         roots: From facts to the root of each, such as :func:`roots`.
 
     Raises:
-        DataError: A row is in neither format; the message names its place.
+        DataError: A row has another format; the message names its place.
     """
     read = []
     for place, row in rows:
         try:
-            stem, options = _question(row)
+            stem, choices = row["question"]["stem"], row["question"]["choices"]
+            options = tuple(Option(str(one["label"]), str(one["text"])) for one in choices)
             fact, label = str(row["fact1"]), str(row["answerKey"])
             (answer,) = [option.text for option in options if option.label == label]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{place}: not a question of OpenBookQA ({error!r})") from None
-        read.append((str(row["id"]), stem, options, fact, label, answer))
+        read.append((str(row["id"]), str(stem), options, fact, label, answer))
     root_of = roots([fact for _, _, _, fact, _, _ in read])
     return [
         Sample(
@@ -98,19 +98,6 @@ def samples(rows: Iterable[Row], roots: Callable[[list[str]], Mapping[str, str]]
         )
         for name, stem, options, fact, label, answer in read
     ]
-
-
-def _question(row: Mapping[str, object]) -> tuple[str, tuple[Option, ...]]:
-    question = row.get("question")
-    if isinstance(question, Mapping):
-        stem, choices = question["stem"], question["choices"]
-        pairs = [(choice["label"], choice["text"]) for choice in choices]
-    else:  # the hub's format
-        stem, choices = row["question_stem"], row["choices"]
-        if not isinstance(choices, Mapping):
-            raise TypeError("choices")
-        pairs = list(zip(choices["label"], choices["text"], strict=True))
-    return str(stem), tuple(Option(str(label), str(text)) for label, text in pairs)
 
 
 @dataclass(frozen=True)

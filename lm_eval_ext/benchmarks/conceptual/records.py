@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 from unicodedata import category, normalize
 
 DatasetName: TypeAlias = Literal["glue", "openbookqa", "hotpotqa", "worldtree", "mini"]
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """An answer to choose from."""
 
     label: str

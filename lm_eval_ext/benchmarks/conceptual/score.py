@@ -9,17 +9,8 @@ from lm_eval_ext.benchmarks.conceptual.prompt import SHOW_LABELS
 from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.harness.metrics import Row
 
-_METRICS = (
-    "gain", "gain/accuracy", "gain_100x200",
-    "relative_error_change", "relative_error_change_100x200",
-    "score/concept", "score/random", "score_100x200_concept", "score_100x200_random",
-)  # fmt: skip
-_OF_CONTROL = ("gain_from_concept", "gain_from_labels", "score/same_labels")
-
-
-def metric_list(*, control: bool) -> list[str]:
-    """The metrics of a task, which may ask a third time with the control's demonstrations."""
-    return sorted([*_METRICS, *(_OF_CONTROL if control else ())])
+OF_CONTROL = ("gain_from_concept", "gain_from_labels", "score/same_labels")
+"""The metrics of a task that asks a third time, with the control's demonstrations."""
 
 
 def selections_of(doc: Mapping[str, Any]) -> list[str]:
@@ -30,7 +21,7 @@ def selections_of(doc: Mapping[str, Any]) -> list[str]:
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> list[Row]:
     """Scores a document: a row for each template and selection, in the order of the prompts."""
     asked = selections_of(doc)
-    options = [Option(option["label"], option["text"]) for option in doc["options"]]
+    options = [Option(**option) for option in doc["options"]]
     which = [
         (template, gold, selection)
         for template, gold in zip(doc["templates"], doc["answers"], strict=True)

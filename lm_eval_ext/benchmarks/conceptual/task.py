@@ -8,8 +8,9 @@ from datasets import Dataset
 from lm_eval_ext.benchmarks.conceptual import copying, fewshot, glue, openbookqa, score
 from lm_eval_ext.benchmarks.conceptual.answers import in_chat
 from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS, Rules
-from lm_eval_ext.benchmarks.conceptual.load import DEFAULT_PIPELINE
-from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, templates_of, with_facts
+from lm_eval_ext.benchmarks.conceptual.load import DEFAULT_PIPELINE, dataset
+from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, with_facts
+from lm_eval_ext.cards import cards
 from lm_eval_ext.harness import signature
 from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
 from lm_eval_ext.harness.metrics import Row
@@ -30,26 +31,29 @@ class ConceptualTask(FewshotTask):
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Finds the templates and the rules for demonstrations."""
-        dataset, control = (self.options[f"conceptual_{key}"] for key in ("dataset", "control"))
+        asked = self.asked = dataset.checked(self.options)
         self._rules = Rules(
-            by_overlap=dataset == "worldtree",
-            max_words=self.options["conceptual_max_words"],
-            min_overlap=self.options["conceptual_min_overlap"],
-            separator=glue.SEPARATOR if dataset == "glue" else "",
-            control=control == "labels",
+            by_overlap=asked.dataset == "worldtree",
+            max_words=asked.max_words,
+            min_overlap=asked.min_overlap,
+            separator=glue.SEPARATOR if asked.dataset == "glue" else "",
+            control=asked.control == "labels",
         )
         self._selections = (*SELECTIONS, SAME_LABELS) if self._rules.control else SELECTIONS
-        rows = self.dataset["test"].to_list()
-        self._rows: Mapping[str, dict[str, Any]] = {row["id"]: row for row in rows}
-        self._templates = tuple(templates_of(dataset, self.options["conceptual_template"]))
+        self._rows = {row["id"]: row for row in self.dataset["test"].to_list()}
+        self._templates = tuple(asked.templates)
 
     def metrics(self) -> list[str]:
-        """Depends on the control."""
-        return score.metric_list(control=self._rules.control)
+        """Those of the control only where it is asked."""
+        return [
+            name
+            for name in cards()["conceptual"].metrics
+            if self._rules.control or name not in score.OF_CONTROL
+        ]
 
     def questions(self, found: dict[str, Question]) -> dict[str, Question]:
         """With the draws that the option names."""
-        draws = {"draws": self.options["conceptual_bootstrap"]}
+        draws = {"draws": self.asked.bootstrap}
         return {
             name: Question(one.measure.model_copy(update=draws), one.where)
             for name, one in found.items()
@@ -62,14 +66,11 @@ class ConceptualTask(FewshotTask):
         of the spaCy pipeline that found the concepts.
         """
         names = "+".join(self._templates)
-        own["template"] = (
-            f"best of {names}" if self.options["conceptual_template"] == ALL else names
-        )
+        own["template"] = f"best of {names}" if self.asked.template == ALL else names
         shown = sorted([row["id"], row["inputs"], row["answers"]] for row in self._rows.values())
         own["inputs"] = signature.digest(shown)
-        if self.options["conceptual_dataset"] == "openbookqa":
-            named = self.options["conceptual_pipeline"] or DEFAULT_PIPELINE
-            own["pipeline"] = openbookqa.find(named).label
+        if self.asked.dataset == "openbookqa":
+            own["pipeline"] = openbookqa.find(self.asked.pipeline or DEFAULT_PIPELINE).label
 
     def dump_config(self) -> dict[str, Any]:
         """What lm-eval writes into the results file; with a digest of who is shown what."""

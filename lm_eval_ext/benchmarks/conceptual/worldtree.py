@@ -19,13 +19,16 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
 from lm_eval_ext.data import cache_dir, local_copy, mirror_url
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.log import get_logger
+
+if TYPE_CHECKING:
+    from datasets import DatasetInfo
 
 _log = get_logger(__name__)
 
@@ -239,6 +242,20 @@ def get() -> Archive:
     except (OSError, zipfile.BadZipFile):
         raise DataError(f"{packed}: not a zip archive; delete it and run again") from None
     return Archive(content, sha256_of(packed))
+
+
+def describe(found: Archive) -> "DatasetInfo":
+    """Where documents are from."""
+    from datasets import DatasetInfo
+
+    return DatasetInfo(
+        citation=CITATION,
+        homepage="http://cognitiveai.org/explanationbank/",
+        license="non-commercial, no redistribution (AI2 Mercury)",
+        dataset_name="worldtree",
+        config_name="V2.1_Feb2020",
+        download_checksums={NAME: {"checksum": found.sha256}},
+    )
 
 
 def _compare(packed: Path, note: Path, *, copied: bool) -> None:

@@ -213,7 +213,7 @@ def test_what_is_asked_is_signed() -> None:
         (signed(), set()),
         (signed(seed=5), {"seed", "demonstrations"}),
         (signed(k=2), {"demonstrations"}),
-        (signed(conceptual_template="choose"), {"template", "inputs"}),
+        (signed(conceptual_template="choose"), {"template", "inputs", "sha256"}),
         (signed(conceptual_bootstrap="independent"), {"bootstrap"}),
     ):
         assert {key for key in plain if plain[key] != changed[key]} == differing
