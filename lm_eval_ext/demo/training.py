@@ -50,6 +50,10 @@ FRESH, REFERS = 0.8, 0.6
 """How often a discourse is of lieder_fresh's grammar and not of lieder_mini's, and a definite
 follows where one is felicitous."""
 
+ONE_CLAUSE, GENERAL = 0.15, 0.4
+"""How often one of lieder_mini's grammar has a single clause, and what is said of the definite fits
+every noun."""
+
 BASE, VALUE, FURTHER = 0.35, 0.4, 0.35
 """How often a question states its meaning itself, a meaning is a value, and rows have a condition
 that is no meaning."""
@@ -160,10 +164,11 @@ def _discourses(seed: str, rng: random.Random) -> Iterator[Pair]:
         for text in (one.context, one.context + one.continuation)
     )
     groups = _fresh(DRAWN_ITEMS, f"demonstration {seed}")
+    remarks = [lieder.REMARK, *grammar()["remarks"]]
     while True:
         context, fits = _of_fresh(groups, rng) if rng.random() < FRESH else _of_mini(rng)
         refers = fits and rng.random() < REFERS
-        text = context, rng.choice(fits if refers else grammar()["remarks"])
+        text = context, rng.choice(fits if refers else remarks)
         if not runs([context, "".join(text)]) & tested:
             yield text
 
@@ -181,15 +186,24 @@ def _of_fresh(groups: Sequence[Group], rng: random.Random) -> tuple[str, list[st
 
 
 def _of_mini(rng: random.Random) -> tuple[str, list[str]]:
-    """The same of lieder_mini's grammar, with more nouns and other people."""
+    """The same of lieder_mini's grammar, with more nouns, other people and single clauses."""
     item = rng.choice(items())
-    first, second = rng.sample(sorted({name for one in items() for name in one.owners}), 2)
+    owners = rng.sample(sorted({name for one in items() for name in one.owners}), 2)
     families = lieder.words("mini")["families"]
-    contexts = families[rng.choice(tuple(families))]
-    kind = rng.choice(tuple(contexts))
-    number = {"pos_pos": PLURAL, "neg_neg": ""}.get(kind, SINGULAR)  # (LIEDER, table 2)
-    context = lieder.context(contexts[kind], item, (first, second))
-    return context, [lieder.continuations(item)[number]] if number else []
+    if rng.random() < ONE_CLAUSE:
+        template, number = rng.choice(grammar()["one_clause"])
+        context = template.format(item=item, name=owners[0])
+    else:
+        contexts = families[rng.choice(tuple(families))]
+        kind = rng.choice(tuple(contexts))
+        number = {"pos_pos": PLURAL, "neg_neg": ""}.get(kind, SINGULAR)  # (LIEDER, table 2)
+        context = lieder.context(contexts[kind], item, (owners[0], owners[1]))
+    if not number:
+        return context, []
+    if rng.random() >= GENERAL:
+        return context, [lieder.continuations(item)[number]]
+    noun, place = (item.noun, 0) if number == SINGULAR else (item.plural, 1)
+    return context, [f" The {noun} {rng.choice(grammar()['predicates'])[place]}."]
 
 
 @cache
