@@ -33,9 +33,8 @@ def value(found: float | None, unit: str, *, best: bool = False) -> str:
 
 def interval(low: float | None, high: float | None, unit: str, *, signed: bool = False) -> str:
     """Both ends; "" where there are none."""
-    if low is None or high is None:
-        return ""
-    return f"[{number(low, unit, signed=signed)}, {number(high, unit, signed=signed)}]"
+    ends = [number(end, unit, signed=signed) for end in (low, high)]
+    return "" if NONE in ends else f"[{', '.join(ends)}]"
 
 
 def matrix(

@@ -54,6 +54,8 @@ def test_bold_is_what_the_frame_says_and_units_are_declared() -> None:
     text = table(frame, caption="c", label="l", below=[("p", "c1", "0.003")])
     assert r"m0 & \textbf{0.8\,\%} & 0.500" in text
     assert r" &  & \scriptsize {[}0.400, 0.600{]}" in text
+    frame[0] |= {"low": float("nan"), "high": float("nan")}  # as a data frame has them
+    assert table(frame, caption="c", label="l", below=[("p", "c1", "0.003")]) == text
     assert text.count("textbf") == 1 and "Bold: no other model" in text
     assert text.count("\\midrule\np &  & 0.003") == 1
     assert "textbf" not in table(made(2, 2), caption="c", label="l")
