@@ -93,7 +93,7 @@ def rows(task: str, doc: Mapping[str, Any], drawn: random.Random, skill: float) 
             for one in lieder.comparisons_of(experiment)
         ]  # fmt: skip
         return [*verdicts, {"undefined": 0.0}]
-    if card.name in ONE_FILE:
+    if card.name in ONE_FILE - {"diner"}:
         asked = [card.question_of(name) for name in metric_list(task)]
         return [
             {
