@@ -108,7 +108,7 @@ def test_the_message_has_the_legal_keys_of_the_chosen_tasks_only() -> None:
     message = str(refused("cog_seed", ("lieder_",)))
     assert message == (
         "unknown metadata key cog_seed (nearest: cogs_seed); keys of the chosen tasks are: "
-        "lieder_experiment, fresh, lieder_items, lieder_seed"
+        "lieder_experiment, lieder_items, lieder_seed, fresh"
     )
 
 
