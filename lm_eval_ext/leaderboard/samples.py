@@ -216,7 +216,7 @@ def pack(card: Card | None, task: str, own: Sequence[Score], logged: Mapping[str
         "models": {label: _model(one, shown, own) for label, one in logged.items()},
     }  # fmt: skip
     encoded = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-    return base64.b64encode(zlib.compress(encoded, 9)).decode()
+    return base64.b64encode(zlib.compress(encoded, 6)).decode()
 
 
 def _shown(views: Views | None, first: Logged, task: str) -> _Shown:

@@ -88,15 +88,16 @@ def paired_difference(
     """
     import numpy as np
 
-    gaps = [a - b for a, b in zip(first, second, strict=True)]
+    both = np.array([first, second], dtype=float)
+    gaps = (both[0] - both[1]).tolist()
     value = math.fsum(gaps) / len(gaps)
     estimate = mean_estimate(zip(gaps, clusters, strict=True)) if limits else None
-    members: dict[str, list[float]] = {cluster: [] for cluster in clusters}
-    for gap, cluster in zip(gaps, clusters, strict=True):
-        members[cluster].append(gap)
-    if len(members) == len(gaps) > 1 and {*first, *second} <= {0, 1}:
-        p = mcnemar(gaps.count(1), gaps.count(-1))
+    if len(set(clusters)) == len(gaps) > 1 and ((both == 0) | (both == 1)).all():
+        p = mcnemar(*(int((both[n] > both[1 - n]).sum()) for n in (0, 1)))
         return _difference(value, estimate, limits, p, "mcnemar")
+    members: dict[str, list[float]] = {}
+    for gap, cluster in zip(gaps, clusters, strict=True):
+        members.setdefault(cluster, []).append(gap)
     sums = {name: np.array([math.fsum(own)]) for name, own in members.items()}
     flipped = swap_test(sums, dict.fromkeys(sums, np.zeros(1)), lambda total: total[:, 0])
     return _difference(value, estimate, limits, flipped, "sign-flip")

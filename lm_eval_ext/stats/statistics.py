@@ -278,7 +278,7 @@ def pairs(
 
     else:
         values = {
-            name: document_values(rows, measure).loc[first.index, measure.name].tolist()
+            name: document_values(rows, measure).loc[first.index, measure.name].to_numpy()
             for name, rows in asked.items()
         }
 
