@@ -22,6 +22,9 @@ from support.collected import COLLECTED
 # machine wait for each other most of the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# No test asks the hub, and the hub's library reads this once, when it is imported.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
 # The collector walks through hundreds of thousands of objects that live to the end.
 gc.set_threshold(20_000, 20, 20)
 
@@ -111,7 +114,6 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
         if name.startswith("LM_EVAL_EXT_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(next(_caches)))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     if "lm_eval.utils" in sys.modules:
         from lm_eval.utils import env
 
