@@ -252,12 +252,14 @@ class Figure:
         about, font = self.declared, _FONT
         panels = list(dict.fromkeys(self.values[about.panels]))
         columns = max(1, min(len(panels), int(width // _LEAST_PANEL)))
-        columns = math.ceil(len(panels) / math.ceil(len(panels) / columns))
+        rows = math.ceil(len(panels) / columns)
+        columns = math.ceil(len(panels) / rows)
         colours = self.values[about.colours].nunique() if about.colours and not about.joined else 1
         each = int(width / columns - font)
         height = self.values[about.lines].nunique() * font * (0.8 + 0.9 * colours)
         # Vega reads dots and brackets in names of fields only: data may have any text.
-        data, drawn = self.values.assign(chance=self.chance), self._layers(theme, width, height)
+        tall = rows > 2 or height > _TALL * font  # noqa: PLR2004
+        data, drawn = self.values.assign(chance=self.chance), self._layers(theme, width, tall=tall)
         found: Any = alt.layer(*drawn, data=data).properties(width=each, height=round(height, 2))
         if panels != [""]:
             # What is compared stands on two lines.
@@ -267,7 +269,7 @@ class Figure:
             found = found.facet(facet=facet, columns=columns)
         return found.configure(**theme.config(font))  # type: ignore[no-any-return]
 
-    def _layers(self, theme: Theme, width: float, height: float) -> Iterator[Any]:
+    def _layers(self, theme: Theme, width: float, *, tall: bool) -> Iterator[Any]:
         import altair as alt
 
         about, font = self.declared, _FONT
@@ -300,7 +302,7 @@ class Figure:
         bars = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=font / 6)
         yield bars.encode(x="low:Q", x2="high:Q")
         scale = alt.Scale(domain=list(self.ends))
-        axis = alt.Axis(tickCount=5, orient="top" if height > _TALL * font else "bottom")
+        axis = alt.Axis(tickCount=5, orient="top" if tall else "bottom")
         x = alt.X("value:Q", title=self.axis, scale=scale, axis=axis)
         tooltip = [name for name in COLUMNS if name != "published"]
         base = base.encode(x=x, tooltip=tooltip, **marks)

@@ -16,11 +16,13 @@ from lm_eval_ext.sql.parsing import (
     columns_read,
     conjuncts,
     find_source,
+    groups_are_rows,
+    has_own_values,
     is_number,
     joins_tables,
     resolve,
+    rows_differ,
     select_of,
-    sources,
     table_of,
     to_sql,
 )
@@ -53,18 +55,14 @@ def conjunct_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def order_flipped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    if isinstance(node, exp.Ordered) and not _groups_are_rows(select_of(node), schema):
+    if isinstance(node, exp.Ordered) and not groups_are_rows(select_of(node), schema):
         descending = not node.args.get("desc")
         # NULL is SQLite's smallest value; sqlglot writes NULLS FIRST or LAST for any other place.
         yield _with(node, desc=descending, nulls_first=not descending)
 
 
 def distinct_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    if (
-        isinstance(node, exp.Select)
-        and node.args.get("distinct")
-        and not _rows_differ(node, schema)
-    ):
+    if isinstance(node, exp.Select) and node.args.get("distinct") and not rows_differ(node, schema):
         yield _with(node, distinct=None)
 
 
@@ -74,40 +72,8 @@ def distinct_added(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     # may give another one, as it drops equal results before it sorts.
     if not isinstance(node, exp.Select) or node.parent is not None or node.args.get("distinct"):
         return
-    if not _takes_one(node) and not _rows_differ(node, schema):
+    if not _takes_one(node) and not rows_differ(node, schema):
         yield _with(node, distinct=exp.Distinct())
-
-
-def _rows_differ(select: exp.Select, schema: Schema) -> bool:
-    """Whether no result has two equal rows, by its groups, its aggregates or its table's keys."""
-    shown = [column.unalias() for column in select.selects]
-    names = {one.name.casefold() for one in shown if isinstance(one, exp.Column)}
-    names |= {column.alias.casefold() for column in select.selects if column.alias}
-    group = select.args.get("group")
-    if group is not None:
-        return all(
-            term in shown or (isinstance(term, exp.Column) and term.name.casefold() in names)
-            for term in group.expressions
-        )
-    read = list(sources(select))
-    table = table_of(read[0], schema) if len(read) == 1 else None
-    keys = table.unique_keys if table else ()
-    return any(one.find(exp.AggFunc) for one in shown) or any(
-        select.is_star or all(c.casefold() in names and table[c].not_null for c in key)
-        for key in keys
-        if table
-    )
-
-
-def _groups_are_rows(select: exp.Select | None, schema: Schema) -> bool:
-    """Whether each group is a single row, since a key of the only table makes it."""
-    group = select.args.get("group") if select else None
-    read = list(sources(select)) if select else []
-    table = table_of(read[0], schema) if len(read) == 1 else None
-    terms = [term.name.casefold() for term in group.expressions] if group else []
-    return table is not None and any(
-        all(column.casefold() in terms for column in key) for key in table.unique_keys
-    )
 
 
 def bound_moved(
@@ -243,14 +209,14 @@ def aggregate_swapped_once(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]
 def distinct_in_aggregate_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     distinct = node.this if isinstance(node, exp.AggFunc) else None
     if isinstance(distinct, exp.Distinct) and len(distinct.expressions) == 1:
-        if _has_own_values(distinct.expressions[0], schema):
+        if has_own_values(distinct.expressions[0], schema):
             return
         yield _with(node, this=distinct.expressions[0].copy())
 
 
 def count_distinct_added(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     plain = exp.Star | exp.Literal | exp.Distinct
-    own = isinstance(node, exp.Count) and _has_own_values(node.this, schema)
+    own = isinstance(node, exp.Count) and has_own_values(node.this, schema)
     if isinstance(node, exp.Count) and not isinstance(node.this, plain) and not own:
         yield _with(node, this=exp.Distinct(expressions=[node.this.copy()]))
 
@@ -336,16 +302,8 @@ def rounded(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def of_distinct(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    if not _has_own_values(node.this, schema):
+    if not has_own_values(node.this, schema):
         yield exp.Avg(this=exp.Distinct(expressions=[node.this.copy()]))
-
-
-def _has_own_values(value: exp.Expr, schema: Schema) -> bool:
-    """Whether it is a column of the only table read, in which no value stands twice."""
-    select = select_of(value)
-    column = resolve(value, schema) if isinstance(value, exp.Column) else None
-    joined = select is None or select.args.get("joins") is not None
-    return column is not None and not column.repeats and not joined
 
 
 def _is_sorted(node: exp.Expr) -> bool:
@@ -383,7 +341,7 @@ def mode_as_repeated(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def ranking_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    if isinstance(node, exp.Select) and _ranks_groups(node) and not _groups_are_rows(node, schema):
+    if isinstance(node, exp.Select) and _ranks_groups(node) and not groups_are_rows(node, schema):
         yield _with(node, order=None)
 
 

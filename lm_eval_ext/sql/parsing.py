@@ -266,3 +266,43 @@ def is_number(value: exp.Expr, schema: Schema) -> bool:
     return isinstance(
         value, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Length | exp.Count | exp.Sum | exp.Avg
     )
+
+
+def rows_differ(select: exp.Select, schema: Schema) -> bool:
+    """Whether no result has two equal rows, by its groups, its aggregates or its table's keys."""
+    shown = [column.unalias() for column in select.selects]
+    names = {one.name.casefold() for one in shown if isinstance(one, exp.Column)}
+    names |= {column.alias.casefold() for column in select.selects if column.alias}
+    group = select.args.get("group")
+    if group is not None:
+        return all(
+            term in shown or (isinstance(term, exp.Column) and term.name.casefold() in names)
+            for term in group.expressions
+        )
+    read = list(sources(select))
+    table = table_of(read[0], schema) if len(read) == 1 else None
+    keys = table.unique_keys if table else ()
+    return any(one.find(exp.AggFunc) for one in shown) or any(
+        select.is_star or all(c.casefold() in names and table[c].not_null for c in key)
+        for key in keys
+        if table
+    )
+
+
+def groups_are_rows(select: exp.Select | None, schema: Schema) -> bool:
+    """Whether each group is a single row, since a key of the only table makes it."""
+    group = select.args.get("group") if select else None
+    read = list(sources(select)) if select else []
+    table = table_of(read[0], schema) if len(read) == 1 else None
+    terms = [term.name.casefold() for term in group.expressions] if group else []
+    return table is not None and any(
+        all(column.casefold() in terms for column in key) for key in table.unique_keys
+    )
+
+
+def has_own_values(value: exp.Expr, schema: Schema) -> bool:
+    """Whether it is a column of the only table read, in which no value stands twice."""
+    select = select_of(value)
+    column = resolve(value, schema) if isinstance(value, exp.Column) else None
+    joined = select is None or select.args.get("joins") is not None
+    return column is not None and not column.repeats and not joined

@@ -211,7 +211,7 @@ def test_ones_own_database_needs_a_file_and_no_code(
     database = tmp_path / "yard.sqlite"
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("CREATE TABLE mast (name TEXT PRIMARY KEY, height REAL)")
-        connection.execute("INSERT INTO mast VALUES ('fore', 28.5), ('main', 33)")
+        connection.execute("INSERT INTO mast VALUES ('fore', 28.5), ('main', 33), ('spar', 41)")
         connection.commit()
     before = database.read_bytes()
     (tmp_path / "mine.tsv").write_text("\n".join(OWN), encoding="utf-8")

@@ -67,9 +67,9 @@ def site(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A real Chromium without a window."""
+    """A real Chromium without a window; while it is open, no other test can start an event loop."""
     chromium = next(
         (found for name in ("chromium", "chromium-browser", "google-chrome")
          if (found := shutil.which(name))), None,

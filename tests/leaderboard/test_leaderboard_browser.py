@@ -63,6 +63,7 @@ def test_what_is_filtered_and_chosen_is_in_the_address(page: Any, browser: Any) 
     assert set(models(page)) == {f"other {number}" for number in range(6)}
     some = page.locator("#t-overview thead th[data-metric=exact_match]").last
     some.click()
+    page.wait_for_selector("#t-overview thead th[data-metric=exact_match][aria-sort=descending]")
     assert models(page)[0] == "other 5" and some.get_attribute("aria-sort") == "descending"
     page.click("nav a[href='#samples']")
     page.select_option("#s-task", "some_task")
@@ -81,6 +82,7 @@ def test_what_is_filtered_and_chosen_is_in_the_address(page: Any, browser: Any) 
         and other.input_value("#s-search") == "NUMBER 15"
     )
     other.click("nav a[href='#overview']")
+    other.wait_for_selector("#t-overview tbody tr", state="visible")
     assert models(other)[0] == "other 5" and len(models(other)) == 6
     other.goto(
         f"{page.url.partition('#')[0]}#samples?task=gone&a=gone&score=x&sample=999&sort=x 9 y"

@@ -158,7 +158,9 @@ def test_metadata_for_all_models(write: Callable[..., Path], tmp_path: Path) -> 
 
 def test_metadata_of_a_run_reach_the_tasks(write: Callable[..., Path], tmp_path: Path) -> None:
     reporter = Reporter(line=lambda _: None, status=lambda _: None)
-    with pytest.raises(OptionError, match="fresh draws new items, and lieder_mini has a fixed set"):
+    with pytest.raises(
+        OptionError, match="fresh draws new items or words, and no chosen task draws any"
+    ):
         work = Work([write(GOOD)], "lieder_mini", tmp_path / "out", metadata='{"fresh": 7}')
         run(work, reporter)
     assert not (tmp_path / "out").exists()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datasets import DatasetDict
 
 PASSWORD = b"SLOG"
-"""Its authors give it: gen shall be hard to read for crawlers, not for people."""
+"""Its authors publish it: gen is meant to be hard to read for crawlers, not for people."""
 
 PROMPTS = {
     "bare": "{}",
@@ -48,7 +48,7 @@ class Options(BaseModel, extra="forbid", frozen=True, strict=True):
         split: ``gen``, ``test`` or ``mini``, which has a few sentences of our own.
         form: The notation of logical forms, ``cogs`` or ``varfree``.
         prompt: One of :data:`PROMPTS`.
-        seed: Of demonstrations; None: there are none.
+        seed: Of the demonstrations; None for tasks without any.
     """
 
     split: Literal["gen", "test", "mini"] = "gen"
@@ -58,8 +58,12 @@ class Options(BaseModel, extra="forbid", frozen=True, strict=True):
 
     @model_validator(mode="after")
     def _published(self) -> "Options":
-        if self.form == "cogs" and (self.split == "mini" or self.seed is not None):
-            raise OptionError("demonstrations and slog_mini are variable-free: slog_form=varfree")
+        if self.form == "cogs" and self.seed is not None:
+            raise OptionError(
+                "slog_seed is of slog_icl and slog_mini: others have no demonstrations"
+            )
+        if self.form == "cogs" and self.split == "mini":
+            raise OptionError("slog_mini is variable-free: slog_form=varfree")
         return self
 
     def document(self, one: "Example") -> dict[str, Any]:

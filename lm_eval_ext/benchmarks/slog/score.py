@@ -11,25 +11,37 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lm_eval_ext import logical_forms
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.chat import fenced, said
 from lm_eval_ext.harness.metrics import Row
 from lm_eval_ext.harness.task import ExtTask
 
+MOST_DEMONSTRATIONS = {
+    **dict.fromkeys(("slog_gen", "slog_gen_varfree", "slog_test", "slog_test_varfree"), 0),
+    "slog_icl": 64,
+    "slog_mini": 12,
+}
+"""By task; other tasks draw theirs from the documents that they ask."""
+
 OUTPUT = "### Output:"
 """The end of the authors' prompt for LLaMa, which answers may repeat."""
 
-_FORM = re.compile(r".*\(.*[=_].*\)")
+_LABELS = re.compile(r"### (?:In|Out)put:|Logical form:")
+
+_FORM = re.compile(r"[^(\n]*\([^=_\n]*[=_].*\)")
+"""What looks like a form; matched in linear time, since models write anything."""
 
 
 def form_in(answer: str) -> str:
-    """The form in an answer: after the prompt if that is repeated, in a fence, in a line of prose.
+    """The form in an answer: a line of it, after labels of a prompt or in a code fence.
 
     Of several lines that look like a form the first counts; without any, it is the whole answer.
     """
-    text = said(answer).rpartition(OUTPUT)[2]
+    text = said(answer)
     text = "\n".join(fenced(text)) or text
-    lines = (line.strip(" `") for line in text.splitlines())
-    return next((line for line in lines if _FORM.fullmatch(line)), text.strip())
+    lines = (line.strip(" `") for line in _LABELS.sub("\n", text).splitlines())
+    found = next((line for line in lines if _FORM.fullmatch(line)), None)
+    return text.rpartition(OUTPUT)[2].strip() if found is None else found
 
 
 def score(answer: str, gold: str, notation: str) -> dict[str, float]:
@@ -112,3 +124,11 @@ class SlogTask(ExtTask):
     def scoring_arguments(self) -> dict[str, Any]:
         """The limit of this run, which ``--gen_kwargs`` may have changed."""
         return {"most_tokens": (self.config.generation_kwargs or {}).get("max_gen_toks", 0)}
+
+    @classmethod
+    def check_num_fewshot(cls, name: str, number: int) -> None:
+        """Refuses demonstrations from the documents, and more than there are."""
+        most = MOST_DEMONSTRATIONS.get(name, number)
+        if number > most:
+            where = "" if most else "; slog_icl and slog_mini have demonstrations"
+            raise OptionError(f"{name}: num_fewshot is at most {most}, not {number}{where}")

@@ -68,6 +68,8 @@ def test_scores(gold: str, answer: str, exact: int, closed: int, equivalent: int
         (f"Here it is:\n\n```text\n{COGS}\n```\nGood luck!", COGS),
         (f"<think>see (\n\n{COGS}\n</think>\n`{VARFREE}`", VARFREE),
         (f"{VARFREE}\n\nSentence: Who ran ?\nrun ( agent = ? )", VARFREE),
+        (f"Logical form: {VARFREE}", VARFREE),
+        (f"{VARFREE} ### Input: Who ran ? ### Output: run ( agent = ? )", VARFREE),
         ("Mia", "Mia"),
         ("I cannot do that (yet).\nSorry", "I cannot do that (yet).\nSorry"),
         ("", ""),
@@ -75,6 +77,21 @@ def test_scores(gold: str, answer: str, exact: int, closed: int, equivalent: int
 )
 def test_the_form_in_an_answer(answer: str, form: str) -> None:
     assert score.form_in(answer) == form
+
+
+def test_an_endless_form_is_read_in_linear_time() -> None:
+    endless = "give ( agent = * girl ( nmod = " * 3_000
+    assert score.form_in(endless) == endless.strip()
+
+
+@pytest.mark.parametrize(
+    ("task", "most"),
+    [("slog_gen", 0), ("slog_test_varfree", 0), ("slog_icl", 64), ("slog_mini", 12)],
+)
+def test_demonstrations_are_as_many_as_there_are(task: str, most: int) -> None:
+    score.SlogTask.check_num_fewshot(task, most)
+    with pytest.raises(OptionError, match=f"{task}: num_fewshot is at most {most}"):
+        score.SlogTask.check_num_fewshot(task, most + 1)
 
 
 Change = Callable[[str, random.Random], str]
@@ -193,7 +210,7 @@ def test_the_authors_inputs(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"slog_form": "cogs", "slog_seed": 1}, "slog_form=varfree"),
+        ({"slog_form": "cogs", "slog_seed": 1}, "others have no demonstrations"),
         ({"slog_split": "train"}, "slog_split"),
         ({"slog_prompts": "bare"}, "slog_prompt"),
     ],
