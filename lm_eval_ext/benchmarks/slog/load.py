@@ -58,12 +58,9 @@ class Options(BaseModel, extra="forbid", frozen=True, strict=True):
 
     @model_validator(mode="after")
     def _published(self) -> "Options":
-        if self.form == "cogs" and self.seed is not None:
-            raise OptionError(
-                "slog_seed is of slog_icl and slog_mini: others have no demonstrations"
-            )
-        if self.form == "cogs" and self.split == "mini":
-            raise OptionError("slog_mini is variable-free: slog_form=varfree")
+        if self.form == "cogs" and (self.split == "mini" or self.seed is not None):
+            message = "slog_form=cogs has no demonstrations: leave out slog_seed and slog_mini"
+            raise OptionError(message)
         return self
 
     def document(self, one: "Example") -> dict[str, Any]:

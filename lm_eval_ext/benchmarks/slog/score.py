@@ -16,15 +16,8 @@ from lm_eval_ext.harness.chat import fenced, said
 from lm_eval_ext.harness.metrics import Row
 from lm_eval_ext.harness.task import ExtTask
 
-MOST_DEMONSTRATIONS = {
-    **dict.fromkeys(("slog_gen", "slog_gen_varfree", "slog_test", "slog_test_varfree"), 0),
-    "slog_icl": 64,
-    "slog_mini": 12,
-}
-"""By task; other tasks draw theirs from the documents that they ask."""
-
-OUTPUT = "### Output:"
-"""The end of the authors' prompt for LLaMa, which answers may repeat."""
+MOST_DEMONSTRATIONS = {"slog_icl": 64, "slog_mini": 12, "slog_gen": 0, "slog_test": 0}
+"""By task; lm-eval would draw those of the last two from the documents that they ask."""
 
 _LABELS = re.compile(r"### (?:In|Out)put:|Logical form:")
 
@@ -41,7 +34,7 @@ def form_in(answer: str) -> str:
     text = "\n".join(fenced(text)) or text
     lines = (line.strip(" `") for line in _LABELS.sub("\n", text).splitlines())
     found = next((line for line in lines if _FORM.fullmatch(line)), None)
-    return text.rpartition(OUTPUT)[2].strip() if found is None else found
+    return text.rpartition("### Output:")[2].strip() if found is None else found
 
 
 def score(answer: str, gold: str, notation: str) -> dict[str, float]:
@@ -50,12 +43,11 @@ def score(answer: str, gold: str, notation: str) -> dict[str, float]:
     closed = text + " )" * (text.split().count("(") - text.split().count(")"))
     same = equivalent if notation == "varfree" else logical_forms.equivalent
     spaced = [logical_forms.normalise(one.replace("=", " = ")) for one in (answer, gold)]
-    right = {
-        "exact_match": text == gold,
-        "closed": closed == gold,
-        "equivalent": spaced[0] == spaced[1] or same(*spaced),
+    return {
+        "exact_match": float(text == gold),
+        "closed": float(closed == gold),
+        "equivalent": float(spaced[0] == spaced[1] or same(*spaced)),
     }
-    return {name: float(value) for name, value in right.items()}
 
 
 def equivalent(answer: str, gold: str) -> bool:
@@ -128,7 +120,6 @@ class SlogTask(ExtTask):
     @classmethod
     def check_num_fewshot(cls, name: str, number: int) -> None:
         """Refuses demonstrations from the documents, and more than there are."""
-        most = MOST_DEMONSTRATIONS.get(name, number)
+        most = MOST_DEMONSTRATIONS.get(name.removesuffix("_varfree"), number)
         if number > most:
-            where = "" if most else "; slog_icl and slog_mini have demonstrations"
-            raise OptionError(f"{name}: num_fewshot is at most {most}, not {number}{where}")
+            raise OptionError(f"{name}: num_fewshot is at most {most}, not {number}")

@@ -210,7 +210,7 @@ def test_the_authors_inputs(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"slog_form": "cogs", "slog_seed": 1}, "others have no demonstrations"),
+        ({"slog_form": "cogs", "slog_seed": 1}, "leave out slog_seed"),
         ({"slog_split": "train"}, "slog_split"),
         ({"slog_prompts": "bare"}, "slog_prompt"),
     ],
