@@ -28,7 +28,7 @@ from lm_eval.api.task import ConfigurableTask
 from pydantic import ValidationError
 
 from lm_eval_ext.cards import Card, card_in, cards
-from lm_eval_ext.errors import DataError, first_problem
+from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.harness import chat, missing, provenance, signature
 from lm_eval_ext.harness.declared import ABOUT, TASKS, config_of
 from lm_eval_ext.harness.loading import Loader
@@ -174,7 +174,16 @@ class ExtTask(ConfigurableTask):
         lm-eval's key for requests that it keeps (``--cache_requests``) knows the task's name
         and the number of demonstrations, but neither seed, data nor options; so the signature
         goes into the part of the key that is free.
+
+        Raises:
+            OptionError: More demonstrations are asked for than there are.
         """
+        shown, source = self.config.num_fewshot or 0, self.config.fewshot_split
+        if source and shown > len(self.dataset[source]):
+            raise OptionError(
+                f"{self.config.task} has {len(self.dataset[source])} demonstrations, not {shown}: "
+                "give a smaller --num_fewshot"
+            )
         self._chat = apply_chat_template
         given = self._given_stops is not None
         self._limit = None if samples else limit

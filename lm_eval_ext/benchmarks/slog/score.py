@@ -11,13 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lm_eval_ext import logical_forms
-from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.chat import fenced, said
 from lm_eval_ext.harness.metrics import Row
 from lm_eval_ext.harness.task import ExtTask
-
-MOST_DEMONSTRATIONS = {"slog_icl": 64, "slog_mini": 12, "slog_gen": 0, "slog_test": 0}
-"""By task; lm-eval would draw those of the last two from the documents that they ask."""
 
 _LABELS = re.compile(r"### (?:In|Out)put:|Logical form:")
 
@@ -116,10 +112,3 @@ class SlogTask(ExtTask):
     def scoring_arguments(self) -> dict[str, Any]:
         """The limit of this run, which ``--gen_kwargs`` may have changed."""
         return {"most_tokens": (self.config.generation_kwargs or {}).get("max_gen_toks", 0)}
-
-    @classmethod
-    def check_num_fewshot(cls, name: str, number: int) -> None:
-        """Refuses demonstrations from the documents, and more than there are."""
-        most = MOST_DEMONSTRATIONS.get(name.removesuffix("_varfree"), number)
-        if number > most:
-            raise OptionError(f"{name}: num_fewshot is at most {most}, not {number}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.slog import load, score
 from lm_eval_ext.errors import DataError, OptionError
@@ -82,16 +83,6 @@ def test_the_form_in_an_answer(answer: str, form: str) -> None:
 def test_an_endless_form_is_read_in_linear_time() -> None:
     endless = "give ( agent = * girl ( nmod = " * 3_000
     assert score.form_in(endless) == endless.strip()
-
-
-@pytest.mark.parametrize(
-    ("task", "most"),
-    [("slog_gen", 0), ("slog_test_varfree", 0), ("slog_icl", 64), ("slog_mini", 12)],
-)
-def test_demonstrations_are_as_many_as_there_are(task: str, most: int) -> None:
-    score.SlogTask.check_num_fewshot(task, most)
-    with pytest.raises(OptionError, match=f"{task}: num_fewshot is at most {most}"):
-        score.SlogTask.check_num_fewshot(task, most + 1)
 
 
 Change = Callable[[str, random.Random], str]
@@ -218,6 +209,15 @@ def test_the_authors_inputs(folder: Path) -> None:
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         load.dataset(**options)
+
+
+def test_more_demonstrations_than_there_are_is_one_line() -> None:
+    task = load_task("slog_mini")
+    task.set_config("num_fewshot", len(task.dataset["train"]))
+    task.build_all_requests(limit=1, rank=0, world_size=1)
+    task.set_config("num_fewshot", len(task.dataset["train"]) + 1)
+    with pytest.raises(OptionError, match="slog_mini has 12 demonstrations, not 13"):
+        task.build_all_requests(limit=1, rank=0, world_size=1)
 
 
 def test_broken_files_are_one_line(folder: Path, tmp_path: Path) -> None:
