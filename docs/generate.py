@@ -5,7 +5,7 @@ A page marks such a part with ``<!-- generated: KIND ARGUMENTS -->`` and ``<!-- 
 * ``paper NAME``: the publication of a benchmark;
 * ``tasks NAME [FIELD=VALUE,VALUE...]``: its tasks and groups; tasks whose names differ only in
   one of the values make one row, with ``<FIELD>`` in the place of the value;
-* ``facts NAME``: metrics, facets, and what standard errors are clustered by;
+* ``facts NAME``: facets, and what standard errors are clustered by;
 * ``sources [NAME...]``: declared data sources, all if none is named;
 * ``layers``: the packages and what may import what, by the import contract in pyproject.toml;
 * ``effort TASK...``: requests, tokens (counted by ``docs/sizes.py``) and estimated minutes.
@@ -27,7 +27,6 @@ from lm_eval_ext.cards import TaskFacts, cards
 from lm_eval_ext.data import sources
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMAND = "python docs/generate.py"
 CODE = r"^ *```.*?^ *```$"
 PART = r"^(<!-- generated: (\w+)([^\n]*?) -->\n).*?^(<!-- end -->)$"
 CODE_OR_PART = re.compile(f"{CODE}|{PART}", re.DOTALL | re.MULTILINE)
@@ -65,12 +64,8 @@ def paper(name: str) -> str:
 def facts(name: str) -> str:
     """What the card says about reading the scores."""
     card = cards()[name]
-    metrics = ", ".join(f"`{metric}`" for metric in card.metrics)
     facets = ", ".join(f"`{facet}`" for facet in card.facets)
-    return (
-        f"Metrics (a task's headline is the first that it has): {metrics}. Facets: {facets}.\n"
-        f"Standard errors are clustered by {card.cluster.unit}.\n"
-    )
+    return f"Facets: {facets}. Standard errors are clustered by {card.cluster.unit}.\n"
 
 
 def tasks(name: str, *folds: str) -> str:
@@ -78,12 +73,12 @@ def tasks(name: str, *folds: str) -> str:
     card = cards()[name]
     rows: dict[str, dict[str, tuple[str, ...]]] = {}
     for task, facts in card.tasks.items():
-        asked = (facts.description, *_sizes([facts]), _data([facts]))
+        asked = (facts.description, _asked([facts]), _data([facts]))
         rows.setdefault(_folded(task, folds)[0], {})[task] = asked
     for group, names in card.groups.items():
         members = [card.tasks[member] for member in names]
         listed = f"Group of {', '.join(f'`{member}`' for member in names)}"
-        asked = (listed, *_sizes(members), _data(members))
+        asked = (listed, _asked(members), _data(members))
         rows.setdefault(_folded(group, folds)[0], {})[group] = asked
     lines = []
     for place, alike in rows.items():
@@ -92,36 +87,43 @@ def tasks(name: str, *folds: str) -> str:
             continue
         if len({asked[1:] for asked in alike.values()}) > 1:
             sys.exit(f"{place}: these tasks differ in size or data, so they need a row each")
-        values = [_folded(task, folds)[1] for task in alike]
+        values = set().union(*(_folded(task, folds)[1] for task in alike))
         texts = [_folded(asked[0], folds)[0] for asked in alike.values()]
         (_, *same), *_ = alike.values()
         lines.append((f"`{place}`", _shared(texts) + _not_for(values, folds), *same))
-    return table(("task", "asks", "documents", "requests", "data"), lines)
+    return table(("task", "asks", "documents", "data"), lines)
 
 
-def _folded(text: str, folds: Iterable[str]) -> tuple[str, str]:
-    """A text with the first value of a field replaced by ``<FIELD>``; and the value."""
+def _folded(text: str, folds: Iterable[str]) -> tuple[str, set[str]]:
+    """A text with the first value of each field replaced by ``<FIELD>``; and the values."""
+    found = set()
     for field, _, values in (fold.partition("=") for fold in folds):
         for value in values.split(","):
             if value in text:
-                return text.replace(value, f"<{field}>"), value
-    return text, ""
+                text = text.replace(value, f"<{field}>")
+                found.add(value)
+                break
+    return text, found
 
 
 def _shared(texts: Iterable[str]) -> str:
-    """The clauses that are the same in all descriptions."""
-    clauses = zip(*(text.split("; ") for text in texts), strict=False)
+    """The clauses that are the same in all descriptions; a colon counts where no semicolon is."""
+    clauses = zip(*(text.split("; " if "; " in text else ": ") for text in texts), strict=False)
     text = "; ".join(found[0] for found in clauses if len(set(found)) == 1)
     return re.sub(r"(?<![\w`])<\w+>(?![\w`])", r"`\g<0>`", text)
 
 
-def _not_for(having: Iterable[str], folds: Iterable[str]) -> str:
-    """Which of a field's values have no such task."""
-    found = set(having)
+def _not_for(found: set[str], folds: Iterable[str]) -> str:
+    """Which of the fields' values have no such task."""
     fields = (fold.partition("=")[2].split(",") for fold in folds)
-    every = next(values for values in fields if found & set(values))
-    absent = [f"`{value}`" for value in every if value not in found]
+    used = (value for values in fields if found & set(values) for value in values)
+    absent = [f"`{value}`" for value in used if value not in found]
     return f" (not for {', '.join(absent)})" if absent else ""
+
+
+def _asked(members: Sequence[TaskFacts]) -> str:
+    documents, requests = _sizes(members)
+    return documents if requests == documents else f"{documents} ({requests} requests)"
 
 
 def _sizes(members: Sequence[TaskFacts]) -> tuple[str, str]:
@@ -160,9 +162,6 @@ def effort(*names: str) -> str:
     rows = []
     for name in names:
         documents, requests = _sizes([known[name]])
-        if name not in sizes:
-            rows.append((f"`{name}`", documents, requests, "not counted", "", ""))
-            continue
         one, asked = sizes[name], known[name].requests
         read = asked * one["prompt"]
         least, most = (
@@ -235,7 +234,7 @@ def main() -> None:
             if not check:
                 page.write_text(new, encoding="utf-8")
     if check and stale:
-        sys.exit(f"out of date: {', '.join(stale)}; run: {COMMAND}")
+        sys.exit(f"out of date: {', '.join(stale)}; run: python docs/generate.py")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Makes questions on eleven databases, checks them, and writes the table of docs/fresh.md.
+"""Makes questions on eleven databases, checks them, and writes docs/generation.csv.
 
     python docs/generation.py --jobs 2           # all; some minutes of processor time
     python docs/generation.py shop bike_1        # prints the rows of some databases only
@@ -23,11 +23,12 @@ DATA = Path(os.environ.setdefault("LM_EVAL_EXT_DATA", str(ROOT.parent / "shared"
 
 from support.generated import built, lexicon_of  # noqa: E402
 
+from lm_eval_ext.atomic import atomic_text  # noqa: E402
 from lm_eval_ext.benchmarks.magnifico.generate import folder  # noqa: E402
 from lm_eval_ext.benchmarks.magnifico.generate.make import refused  # noqa: E402
 from lm_eval_ext.errors import DataError  # noqa: E402
 
-PAGE = Path(__file__).with_name("fresh.md")
+FILE = Path(__file__).with_suffix(".csv")
 SEED = 3
 OWN = {"factory": 60, "shop": 60, "league": 40, "clinic": 40, "mess": 30}
 SPIDER = {
@@ -37,11 +38,11 @@ SPIDER = {
 """Databases and the number of questions."""
 
 REASONS = ("ties with a mutant", "empty", "a condition changes nothing")
-HEAD = ("database", "tables, keys", "questions + solved", "drawn", "mutant", "empty", "no effect",
-        "other", "processor")  # fmt: skip
+HEAD = ("database", "tables", "keys", "questions", "solved", "drawn", "dropped: mutant", "empty",
+        "no effect", "other", "processor seconds")  # fmt: skip
 
 
-def measured(name: str, questions: int, seed: int) -> list[str]:
+def measured(name: str, questions: int, seed: int) -> list[object]:
     """Makes questions, as many as are possible, and checks them; returns the row's cells."""
     with tempfile.TemporaryDirectory() as temporary:
         where = Path(temporary)
@@ -65,42 +66,35 @@ def measured(name: str, questions: int, seed: int) -> list[str]:
     found = [made.dropped.get(reason, 0) for reason in REASONS]
     return [
         name,
-        f"{len(made.profile.entities)}, {len(made.profile.links)}",
-        f"{said['questions']} + {said['support']}",
-        f"{made.drawn:,}",
-        *map(str, [*found, sum(made.dropped.values()) - sum(found)]),
-        f"{seconds:.0f} s",
+        len(made.profile.entities),
+        len(made.profile.links),
+        said["questions"],
+        said["support"],
+        made.drawn,
+        *found,
+        sum(made.dropped.values()) - sum(found),
+        round(seconds),
     ]
 
 
-def line(cells: list[str]) -> str:
-    """A line of a Markdown table."""
-    return f"| {' | '.join(cells)} |"
-
-
 def main() -> None:
-    """Measures, prints the rows, and writes the page's table if it has all of them."""
+    """Measures, prints the rows, and writes the file if it has all of them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     sizes = OWN | SPIDER
     parser.add_argument("names", nargs="*", help=f"of {', '.join(sizes)}")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args()
-    rows = []
+    rows: list[list[object]] = [list(HEAD)]
     with ProcessPoolExecutor(options.jobs) as pool:
         names = options.names or list(sizes)
         works = [pool.submit(measured, name, sizes[name], options.seed) for name in names]
         for work in works:
-            rows.append(line(work.result()))
-            sys.stdout.write(f"{rows[-1]}\n")
-            sys.stdout.flush()
+            rows.append(work.result())
+            print(*rows[-1], sep=",", flush=True)  # noqa: T201
     if not options.names:
-        text = PAGE.read_text(encoding="utf-8")
-        mark = "<!-- generation: databases -->\n"
-        before, rest = text.split(mark)
-        table = "\n".join([line(list(HEAD)), line(["---"] * len(HEAD)), *rows, "<!-- end -->"])
-        new = before + mark + table + rest.partition("<!-- end -->")[2]
-        PAGE.write_text(new, encoding="utf-8")
+        with atomic_text(FILE) as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 if __name__ == "__main__":
