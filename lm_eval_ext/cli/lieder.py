@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from lm_eval_ext.benchmarks.lieder.effects import Effect, Finding, Runs
     from lm_eval_ext.results.models import Model
 
 app = typer.Typer(help="LIEDER: the paper's tests of an effect on accuracy.", no_args_is_help=True)
+
+
+_LEAST_P = 1e-4
 
 
 @app.callback()
@@ -36,12 +37,11 @@ def test(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Test VERSION (experiment 2 against 1) and DISTANCE, with a mixed model and by item."""
-    from rich.console import Console
-
     from lm_eval_ext.benchmarks.lieder.effects import ALL, EFFECTS, analyse, on_fresh_items
     from lm_eval_ext.benchmarks.lieder.records import FAMILIES
     from lm_eval_ext.benchmarks.lieder.score import DIRECT, RELATIVE
     from lm_eval_ext.errors import OptionError
+    from lm_eval_ext.results.grid import text
     from lm_eval_ext.results.models import read_models
 
     for option, value, legal in (
@@ -69,11 +69,15 @@ def test(
         asked = {"family": family, "metric": metric}
         typer.echo(json.dumps({**asked, "tests": [asdict(row) for row in found]}, indent=2))
         return
-    console = Console(markup=False, highlight=False, emoji=False)
-    for one in there:
-        console.print(f"{one.name}: {one.meaning}, {family}, {metric} metric")
-        console.print(_table([row for row in found if row.effect == one.name]))
-    console.print("Estimates are differences in accuracy.")
+    tables = [
+        (
+            f"{one.name}: {one.meaning}, {family}, {metric} metric",
+            ("models", "test", "estimate", "95 % interval", "p", "items"),
+            [_cells(row) for row in found if row.effect == one.name],
+        )
+        for one in there
+    ]
+    typer.echo(text([*tables, ("Estimates are differences in accuracy.", (), ())]), nl=False)
 
 
 def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
@@ -95,27 +99,11 @@ def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
     }
 
 
-def _table(rows: "Sequence[Finding]") -> "Table":
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+def _cells(row: "Finding") -> tuple[str, ...]:
+    from lm_eval_ext.results.grid import interval
+    from lm_eval_ext.stats.statistics import NONE, number
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("models", overflow="fold", min_width=12)
-    table.add_column("test", no_wrap=True)
-    for name in ("estimate", "95 % interval", "p", "items"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        who = row.model if row.models == 1 else f"{row.model} ({row.models})"
-        estimate = "none" if row.estimate is None else f"{row.estimate:+.3f}"
-        interval = "" if row.low is None else f"[{row.low:+.3f}, {row.high:+.3f}]"
-        cells = (who, row.test, estimate, interval, _p(row.p), str(row.items))
-        table.add_row(*map(Text, cells))
-    return table
-
-
-def _p(p: float | None) -> str:
-    least = 1e-4
-    if p is None:
-        return ""
-    return f"{p:.4f}" if p >= least else f"<{least:.4f}"
+    who = row.model if row.models == 1 else f"{row.model} ({row.models})"
+    p = NONE if row.p is None else f"{row.p:.4f}" if row.p >= _LEAST_P else f"<{_LEAST_P:.4f}"
+    limits = interval(row.low, row.high, "", signed=True)
+    return who, row.test, number(row.estimate, "", signed=True), limits, p, str(row.items)

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from textwrap import wrap
 
 from lm_eval_ext.cards import Card, TaskFacts, cards
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import OptionError, nearest
 
 WIDTH = 80
 _NAME, _COUNT = 36, 9
@@ -70,11 +69,10 @@ def matching(only: str) -> list[TaskRow]:
         if row.benchmark == only or row.task in members.get(only, ()) or fnmatchcase(row.task, only)
     ]
     if not found:
-        names = [*cards(), *(row.task for row in rows)]
-        near = get_close_matches(only, names, 1)
+        near = nearest(only, [*cards(), *(row.task for row in rows)])
         raise OptionError(
-            f"no benchmark, group or task is called {only}; "
-            + (f"did you mean {near[0]}?" if near else f"benchmarks are {', '.join(cards())}")
+            f"no benchmark, group or task is called {only}"
+            + (near or f"; benchmarks are {', '.join(cards())}")
         )
     return found
 
