@@ -31,7 +31,6 @@ CODE = r"^ *```.*?^ *```$"
 PART = r"^(<!-- generated: (\w+)([^\n]*?) -->\n).*?^(<!-- end -->)$"
 CODE_OR_PART = re.compile(f"{CODE}|{PART}", re.DOTALL | re.MULTILINE)
 COMMIT = re.compile(r"[0-9a-f]{40}")
-FEW_FILES = 4
 READ_PER_S, WRITTEN_PER_S = 10_000, 500
 """Tokens that the estimates' machine reads and writes in a second; index.md says which that is."""
 KILO = 1000
@@ -145,14 +144,12 @@ def declared(*names: str) -> str:
     rows = []
     for name in names or sources():
         source = sources()[name]
-        paths = [f"`{Path(spec.path).name}`" for spec in source.files.values()]
-        files = ", ".join(paths) if len(paths) <= FEW_FILES else f"{len(paths)} files"
         revision = source.revision
         if COMMIT.fullmatch(revision):
             revision = f"`{revision[:10]}`"
         linked = f"[`{name}`]({source.homepage})"
-        rows.append((linked, files, size(source.size), revision, source.licence))
-    return table(("source", "files", "size", "revision", "licence"), rows)
+        rows.append((linked, size(source.size), revision, source.licence))
+    return table(("source", "size", "revision", "licence"), rows)
 
 
 def effort(*names: str) -> str:
