@@ -8,12 +8,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from lm_eval_ext import __version__
 from lm_eval_ext.cards import Card, Paper, cards
 from lm_eval_ext.data import sources
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import OptionError, nearest
 
 TITLE = "lm-eval-ext"
 AUTHORS = "The lm-eval-ext developers"
@@ -147,9 +146,8 @@ def _find(name: str) -> tuple[Card, Sequence[str]]:
         if name == card.name:
             return card, list(card.tasks)
     names = [one for card in cards().values() for one in (card.name, *card.tasks, *card.groups)]
-    similar = get_close_matches(name, dict.fromkeys(names))
-    hint = f"similar are {', '.join(similar)}" if similar else "lm-eval-ext tasks lists all"
-    raise OptionError(f"no task, group or benchmark {name!r}; {hint}")
+    hint = nearest(name, names) or "; lm-eval-ext tasks lists all"
+    raise OptionError(f"no task, group or benchmark {name!r}{hint}")
 
 
 def _names(authors: str) -> list[str]:

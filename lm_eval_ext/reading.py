@@ -18,8 +18,24 @@ _Quick: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Of libyaml, if PyYAML has it: a tenth of the time, in every command that reads a card."""
 
 
+DEEPEST = 100
+"""Levels of a file; libyaml descends by recursion, and 100,000 levels end the process."""
+
+
 class _Loader(_Quick):  # type: ignore[misc]
-    """Refuses a repeated key: PyYAML would silently drop the first value."""
+    """Refuses a repeated key, whose first value PyYAML would silently drop, and deep nesting."""
+
+    level = 0
+
+    def descend_resolver(self, *where: Any) -> None:
+        self.level += 1
+        if self.level > DEEPEST:
+            raise yaml.YAMLError(f"nested more than {DEEPEST} levels deep")
+        super().descend_resolver(*where)
+
+    def ascend_resolver(self) -> None:
+        self.level -= 1
+        super().ascend_resolver()
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002
         keys = [str(key.value) for key, _ in node.value]

@@ -57,7 +57,7 @@ def test_everything_that_is_declared_can_be_cited() -> None:
 
 
 def test_unknown_names_and_lines() -> None:
-    with pytest.raises(OptionError, match="no task, group or benchmark 'leider'; similar are lied"):
+    with pytest.raises(OptionError, match="no task, group or benchmark 'leider'; did you mean l"):
         citations.bibtex(["leider"])
     with pytest.raises(ValueError, match="no citation"):
         citations.read("Somebody, Something")

@@ -1,11 +1,10 @@
 """A task's documents, and the scores of answers to them that no ``lm_eval`` run gave."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import OptionError, nearest
 
 if TYPE_CHECKING:
     from lm_eval_ext.api.frames import Results
@@ -95,11 +94,10 @@ def _load(name: str, metadata: Mapping[str, Any]) -> Any:
     if name not in tasks:
         groups = {name: of for card in cards().values() for name, of in card.groups.items()}
         if name in groups:
-            hint = f"it is a group: name one of {', '.join(groups[name])}"
+            hint = f"; it is a group: name one of {', '.join(groups[name])}"
         else:
-            similar = get_close_matches(name, tasks)
-            hint = f"similar are {', '.join(similar)}" if similar else "lm-eval-ext tasks lists all"
-        raise OptionError(f"no task {name!r}; {hint}")
+            hint = nearest(name, tasks) or "; lm-eval-ext tasks lists all"
+        raise OptionError(f"no task {name!r}{hint}")
     manager = own_manager(metadata=dict(metadata))
     preflight.check(manager, [name], given=metadata)
     return manager.load([name])["tasks"][name]

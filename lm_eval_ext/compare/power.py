@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lm_eval_ext.cards import Card, card_of, cards
 from lm_eval_ext.compare.comparison import compare
-from lm_eval_ext.errors import DataError, OptionError, first_problem
+from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.results.ask import Asked, figures, question_of
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.stats.intervals import ALPHA
@@ -114,8 +113,8 @@ def _stated(wanted: Wanted) -> _Spread:
     unit = _unit(card_of(wanted.task))
     rate = wanted.rate or 0.0
     known = [task for card in cards().values() for task in card.tasks]
-    if similar := wanted.task not in known and get_close_matches(wanted.task, known):
-        raise OptionError(f"no task {wanted.task!r} of ours; similar are {', '.join(similar)}")
+    if hint := wanted.task not in known and nearest(wanted.task, known):
+        raise OptionError(f"no task {wanted.task!r} of ours{hint}")
     low, high = rate - wanted.difference / 2, rate + wanted.difference / 2
     if not 0 <= low < high <= 1:
         raise OptionError(

@@ -6,12 +6,11 @@ after the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` c
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from lm_eval_ext.cards import TaskFacts, card_of, cards
 from lm_eval_ext.data import local_copy
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError, OptionError, nearest
 from lm_eval_ext.harness import keys
 from lm_eval_ext.harness.declared import config_of, is_ours
 from lm_eval_ext.harness.loading import Loader
@@ -35,15 +34,12 @@ def explain_tasks(error: ValueError) -> None:
         return
     ours = [name for card in cards().values() for name in (*card.groups, *card.tasks)]
     missing = text.removeprefix(_NOT_FOUND).split(", ")
-    near = {name: get_close_matches(name, ours, cutoff=0.8) for name in missing}
-    if any(near.values()):
-        named = ", ".join(
-            repr(one_line(name, limit=80)) + (f" (similar: {', '.join(found)})" if found else "")
-            for name, found in near.items()
-        )
-        raise OptionError(
-            f"no task {named}; lm-eval-ext tasks lists ours, lm-eval ls tasks the others"
-        )
+    for name in missing:
+        if hint := nearest(name, ours, cutoff=0.8):
+            raise OptionError(
+                f"no task {one_line(name, limit=80)!r}{hint} lm-eval-ext tasks lists ours, lm-eval "
+                "ls tasks the others"
+            )
 
 
 def check_run(manager: Any, config: Any) -> None:

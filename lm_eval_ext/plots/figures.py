@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -20,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.cards import Card, cards, in_benchmarks
-from lm_eval_ext.errors import LmEvalExtError, OptionError, require_extra, writing
+from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest, require_extra, writing
 from lm_eval_ext.plots.theme import THEMES, Theme
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.ask import question_of
@@ -362,8 +361,8 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
             says what is missing.
     """
     if name not in declared():
-        close = get_close_matches(name, declared(), n=3, cutoff=0.4) or declared()
-        raise OptionError(f"there is no figure {name!r}; is it one of {', '.join(close)}?")
+        hint = nearest(name, declared(), cutoff=0.4) or f"; they are {', '.join(declared())}"
+        raise OptionError(f"no figure {name!r}{hint}")
     about, card = declared()[name], cards()[name.partition("-")[0]]
     there = {task for model in models for task in model.runs}
     tasks = about.tasks if there & set(about.tasks.values()) or not about.mini else about.mini

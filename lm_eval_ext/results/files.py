@@ -25,6 +25,7 @@ from lm_eval_ext.harness.names import (
     UNIT,
 )  # fmt: skip
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.stats.intervals import interval_of_independent
 from lm_eval_ext.stats.statistics import Figure
 from lm_eval_ext.text import one_line
@@ -328,16 +329,11 @@ def model_file_path(results: ResultsFile) -> Path | None:
 
 def model_file(results: ResultsFile) -> dict[str, Any]:
     """The content of the model file; {} if there is none, or it cannot be read."""
-    import yaml
-
     file = model_file_path(results)
-    if file is None:
-        return {}
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
+        return read_yaml(file, TypeAdapter(dict[str, Any])) if file else {}
+    except DataError:
         return {}
-    return content if isinstance(content, dict) else {}
 
 
 def label(results: ResultsFile) -> str:

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import require_extra
 
 LARGEST = 20.0
 """A larger effect on outcomes of 0 and 1, or standard error, says that nothing was estimated."""
@@ -41,12 +41,9 @@ def mixed_linear(
     """
     import numpy as np
 
-    try:
-        import statsmodels.api as models
-    except ImportError:
-        raise OptionError(
-            "mixed models need statsmodels: pip install 'lm-eval-ext[lieder]'"
-        ) from None
+    require_extra("lieder", "a mixed model", "statsmodels")
+    import statsmodels.api as models
+
     rows = np.array([(1.0, *row) for row in predictors])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # what they warn of is checked below

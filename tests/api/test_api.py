@@ -109,7 +109,7 @@ def test_saved_scores_are_read_like_a_run(documents: list[dict[str, Any]], tmp_p
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        ("cogs_mini_idd", {}, "no task 'cogs_mini_idd'; similar are cogs_mini_id"),
+        ("cogs_mini_idd", {}, "no task 'cogs_mini_idd'; did you mean cogs_mini_id"),
         ("zzz", {}, "no task 'zzz'; lm-eval-ext tasks lists all"),
         ("lieder", {}, "it is a group: name one of lieder_base, lieder_diff, lieder_two"),
         (TASK, {"cog_seed": 7}, "cog_seed"),

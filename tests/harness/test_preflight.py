@@ -82,7 +82,7 @@ def test_the_models_arguments_are_not_taken_for_metadata() -> None:
 
 @pytest.mark.parametrize("name", ["magnifico_dsc", "lieder_min", "cog_mini_id", "dinner_icl"])
 def test_a_misspelt_task_of_ours_gets_similar_names(name: str) -> None:
-    with pytest.raises(OptionError, match=f"no task '{name}' .similar: "):
+    with pytest.raises(OptionError, match=f"no task '{name}'; did you mean "):
         explain_tasks(ValueError(f"Tasks not found: {name}"))
 
 

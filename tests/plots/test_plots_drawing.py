@@ -123,7 +123,7 @@ def test_the_command_writes_all_or_one(models: list[Model], tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("names", "output", "problem"),
     [
-        (["lider-1"], "a.svg", "no figure 'lider-1'; is it one of lieder-1"),
+        (["lider-1"], "a.svg", "no figure 'lider-1'; did you mean lieder-1"),
         (["cogs-1"], "a.svg", "cogs-1 needs results of cogs_unmodified_gen"),
         (["lieder-1"], "a.gif", "a.gif: use .svg, .pdf, .png, .html, .json"),
         ([], "a.svg", "name one --figure"),

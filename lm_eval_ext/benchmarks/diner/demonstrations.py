@@ -9,7 +9,6 @@ index is kept in the cache.
 """
 
 import hashlib
-import importlib.util
 import json
 import re
 import warnings
@@ -22,7 +21,7 @@ from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.benchmarks.diner.glossary import Component
 from lm_eval_ext.benchmarks.diner.records import Recipe, Split
 from lm_eval_ext.data import cache_dir
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError, require_extra
 from lm_eval_ext.fewshot import Choice, Choices, Item, Pool, ranked, shuffled
 from lm_eval_ext.fewshot.choices import Picking, check_k, collected
 
@@ -38,12 +37,7 @@ METHOD, K1, B = "robertson", 1.5, 0.75
 
 def check_installed() -> None:
     """Raises OptionError, before any model is loaded, if a library for retrieval is missing."""
-    missing = [name for name in ("jieba", "bm25s") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise OptionError(
-            f"demonstrations from recipes need {' and '.join(missing)}: "
-            "pip install 'lm-eval-ext[diner]'"
-        )
+    require_extra("diner", "the choice of demonstrations", "jieba", "bm25s")
 
 
 # Choosing.

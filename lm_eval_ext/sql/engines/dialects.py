@@ -1,12 +1,11 @@
 """What callers need to know of an engine without loading its driver."""
 
 import importlib
-import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.errors import require_extra
 from lm_eval_ext.sql.engines.base import Engine
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import EngineName
@@ -30,7 +29,7 @@ class Dialect:
     version: str
     where: tuple[str, str]
     driver: str | None = None
-    extra: str | None = None
+    extra: str = ""
 
     def engine(self, limits: Limits) -> Engine:
         """Loads the driver; for worker processes."""
@@ -39,12 +38,9 @@ class Dialect:
         return found
 
     def require(self) -> None:
-        """Raises DataError if the driver is not installed."""
-        if self.driver and importlib.util.find_spec(self.driver) is None:
-            raise DataError(
-                f"{self.title} needs the package {self.driver}, which is not installed; run: pip "
-                f"install 'lm-eval-ext[{self.extra}]'"
-            )
+        """Raises OptionError if the driver is not installed."""
+        if self.driver:
+            require_extra(self.extra, self.title, self.driver)
 
 
 _HERE = "lm_eval_ext.sql.engines"

@@ -311,7 +311,7 @@ def _bad(kind: str, tmp_path: Path) -> tuple[list[str], str]:
         "no questions": "Invalid value for '--questions'",
         "a seed that is no number": "Invalid value for '--seed'",
         "a seed below 0": "Invalid value for '--seed': Input should be greater than or equal to 0",
-        "no lexicon": "none.yaml: there is no such file",
+        "no lexicon": "none.yaml: cannot be read (No such file",
         "a column that is not there": "the table 'customer' has no column 'age'",
         "of DuckDB": "only SQLite databases can be used here",
     }[kind]

@@ -228,10 +228,10 @@ def test_engines_are_not_mixed(people: Path, tmp_path: Path) -> None:
 def test_without_the_driver_its_extra_is_named(
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(DataError, match=r"pip install 'lm-eval-ext\[duckdb\]'"):
+    monkeypatch.setattr("lm_eval_ext.errors.find_spec", lambda _: None)
+    with pytest.raises(OptionError, match=r"pip install 'lm-eval-ext\[duckdb\]'"):
         databases_at(people)
-    with pytest.raises(DataError, match=r"pip install 'lm-eval-ext\[postgres\]'"):
+    with pytest.raises(OptionError, match=r"pip install 'lm-eval-ext\[postgres\]'"):
         databases_at("postgresql://reader@localhost/shop")
 
 

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
 
 from lm_eval_ext.benchmarks.magnifico.generate.english import (
     among,
@@ -36,7 +35,8 @@ from lm_eval_ext.benchmarks.magnifico.generate.english import (
     singular,
     words_of,
 )
-from lm_eval_ext.errors import DataError, OptionError, first_problem
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.sql import place_of, sqlite_path
 from lm_eval_ext.sql.schema import Column, Schema, Table, schema_of
 from lm_eval_ext.sql.values import Value, quoted
@@ -199,14 +199,7 @@ def read(path: Path, lexicon: Path | None = None) -> Profile:
 
 def _lexicon(path: Path, schema: Schema) -> dict[str, TableEntry]:
     """The entries of a lexicon by names as they are declared."""
-    try:
-        found = Lexicon.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except FileNotFoundError:
-        raise OptionError(f"--lexicon {path}: there is no such file") from None
-    except ValidationError as error:
-        raise DataError(f"{path}: {first_problem(error)}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from None
+    found = read_yaml(path, TypeAdapter(Lexicon))
     entries = {}
     for name, entry in found.tables.items():
         if name not in schema:
