@@ -70,9 +70,8 @@ def test_every_command_knows_its_card(results: Path, tmp_path: Path) -> None:
 
 
 def test_run_checks_its_options_before_the_model_is_loaded() -> None:
-    selection = select("plurals", [str(PLURALS)])
-    assert selection.own_only
-    signed = selection.facts({"plurals_number": "three"})["plurals"]["signature"]
+    selection = select("plurals", str(PLURALS))
+    signed = selection.check({"plurals_number": "three"})["plurals"]["plurals"]
     assert signed["number"] == "three"
     for key, problem in (("plurals_nmber", "nearest: plurals_number"), ("plurals_number", "two")):
         with pytest.raises(OptionError, match=problem):

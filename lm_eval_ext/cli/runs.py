@@ -12,7 +12,7 @@ from lm_eval_ext.cli.questions import By, Metric, Value, Where
 from lm_eval_ext.errors import OptionError
 
 if TYPE_CHECKING:
-    from lm_eval_ext.runs.job import Reporter
+    from lm_eval_ext.runs.run import Reporter
 
 
 def run(
@@ -74,7 +74,7 @@ def reporting() -> Iterator["Reporter"]:
     from rich.console import Console
     from rich.text import Text
 
-    from lm_eval_ext.runs.job import Reporter
+    from lm_eval_ext.runs.run import Reporter
 
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
     status = console.status("")

@@ -80,6 +80,6 @@ def _check_tasks(names: set[str]) -> None:
 
     for one in sorted(names):
         try:
-            select(one, [])
+            select(one)
         except LmEvalExtError as error:
             raise OptionError(f"the recipe's tasks: {error}") from None

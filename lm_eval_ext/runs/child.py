@@ -1,42 +1,42 @@
-"""The process that evaluates one model: lm-eval's own command line, with four differences.
+"""The process that evaluates one model: lm-eval's own command line, with three differences.
 
-Where all tasks are ours or the user's, no others are indexed. Tokens are counted. Servers are asked
-patiently (:mod:`.servers`). It ends when the process that started it ends, even if that was killed,
-so that no orphaned evaluation keeps a GPU.
+The results file also says which run it is of, and how many tokens requests and answers have.
+Servers are asked more patiently (:mod:`.servers`). It ends when the process that started it ends,
+even if that was killed, so that no orphaned evaluation keeps a GPU.
 
-    python -m lm_eval_ext.runs.child own|all CONFIG
+    python -m lm_eval_ext.runs.child KEYS CONFIG
 """
 
 import _thread
+import json
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 GRACE_S = 10
 """Seconds that an evaluation may take to end by itself."""
 
-OWN = "own"
+KEYS = "run"
+"""Of a results file: for each name that was asked for, the digest that the run gave it."""
 
 
 def main() -> None:
     """Runs ``lm_eval run --config CONFIG``."""
-    which, config = sys.argv[1:]
+    keys, config = sys.argv[1:]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     from lm_eval_ext._autoload import install, watch
     from lm_eval_ext.runs import servers
 
     install()
     watch(servers.MODULE, servers.be_patient, "servers are asked as lm-eval does it")
-    if which == OWN:
-        _index_own_tasks_only()
     sys.argv = ["lm_eval", "run", "--config", config]
     import lm_eval.evaluator
     from lm_eval.__main__ import cli_evaluate
 
-    from lm_eval_ext.runs.usage import counting
-
-    lm_eval.evaluator.evaluate = counting(lm_eval.evaluator.evaluate)
+    lm_eval.evaluator.evaluate = noting(lm_eval.evaluator.evaluate, json.loads(keys))
 
     cli_evaluate()
 
@@ -50,25 +50,52 @@ def _end_with_parent() -> None:
     os._exit(130)
 
 
-def _index_own_tasks_only() -> None:
-    from collections.abc import Sequence
-    from typing import Any
+def noting(evaluate: Callable[..., Any], keys: Mapping[str, str]) -> Callable[..., Any]:
+    """lm-eval's ``evaluate``, whose results also have the keys, and the tokens of each task.
 
-    import lm_eval.tasks
+    lm-eval counts no tokens. The model's own tokenizer counts them after the evaluation, whether
+    a response was computed or came from the cache: it is what the task takes.
+    """
 
-    from lm_eval_ext.runs.tasks import own_manager
+    def evaluate_and_note(*args: Any, **options: Any) -> Any:
+        from lm_eval_ext.log import get_logger
+        from lm_eval_ext.results.files import TOKENS
 
-    whole = lm_eval.tasks.TaskManager
-
-    def manager(include_path: Any = None, metadata: Any = None, **others: Any) -> Any:
-        paths: Sequence[Any] = include_path if isinstance(include_path, list) else [include_path]
-        lm_eval.tasks.TaskManager = whole
+        results = evaluate(*args, **options)
+        if not results:  # of another rank
+            return results
+        results[KEYS] = keys
+        encode = getattr(options["lm"], "tok_encode", None)
+        if encode is None or getattr(options["lm"], "tokenizer", None) is None:
+            return results
         try:
-            return own_manager([path for path in paths if path], metadata)
-        finally:
-            lm_eval.tasks.TaskManager = manager
+            results[TOKENS] = {
+                task: _count(samples, encode)
+                for task, samples in results.get("samples", {}).items()
+            }
+        except Exception as error:  # noqa: BLE001 - a strange tokenizer must not cost the results
+            get_logger(__name__).warning("tokens are not counted: %s", error)
+        return results
 
-    lm_eval.tasks.TaskManager = manager
+    return evaluate_and_note
+
+
+def _count(samples: list[Mapping[str, Any]], encode: Callable[[str], list[int]]) -> dict[str, int]:
+    """Tokens of the requests and of the answers; each document once, whatever its filters.
+
+    A context and its continuation are one request, which has one BOS where the tokenizer adds it.
+    An answer has none.
+    """
+    bos = len(encode(""))
+    asked = answered = 0
+    for sample in samples:
+        if sample["filter"] != samples[0]["filter"]:
+            continue
+        for request in sample["arguments"]:
+            asked += len(encode("".join(text for text in request if isinstance(text, str))))
+        for answers in sample["resps"]:
+            answered += sum(len(encode(text)) - bos for text in answers if isinstance(text, str))
+    return {"input": asked, "output": answered}
 
 
 if __name__ == "__main__":

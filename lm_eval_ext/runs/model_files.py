@@ -7,20 +7,17 @@ so a newer lm-eval brings its own.
 import functools
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    DirectoryPath,
     Field,
-    NonNegativeInt,
-    PositiveInt,
     TypeAdapter,
     create_model,
 )
@@ -66,30 +63,11 @@ def _type(value: str) -> str:
     return value
 
 
-def _folder(value: str) -> str:
-    if not Path(value).is_dir():
-        raise ValueError("it must be an existing folder")
-    return value
-
-
 def _pairs(value: Any) -> Any:
     pairs = isinstance(value, str) and all("=" in one for one in value.split(",") if one)
     if not pairs and not isinstance(value, dict):
         raise ValueError("it must be a mapping or key=value pairs")
     return value
-
-
-class Resources(BaseModel):
-    """What a scheduler has to give; ``time`` is in minutes."""
-
-    model_config = STRICT
-    gpus: NonNegativeInt = 0
-    cpus: NonNegativeInt = 0
-    memory: str = ""
-    time: PositiveInt = 24 * 60
-    partition: str = ""
-    account: str = ""
-    extra: dict[str, Any] = {}
 
 
 class Own(BaseModel):
@@ -102,11 +80,11 @@ class Own(BaseModel):
     pretraining_tokens: Annotated[Any, AfterValidator(_number)] = 0
     training_share: Annotated[Any, AfterValidator(_number), Field(le=1)] = 0
     did_not_learn: str = ""
-    resources: Resources = Resources()
+    resources: dict[str, Any] = {}
 
     model: Annotated[str, AfterValidator(_type)]
     batch_size: Annotated[Any, AfterValidator(_batch_size)] = 1
-    include_path: Annotated[str, AfterValidator(_folder)] = "."
+    include_path: Annotated[DirectoryPath, Field(strict=False)] = Path()
     seed: Any = None
 
 
@@ -142,7 +120,7 @@ class ModelFile:
     settings: dict[str, Any]
     display_name: str
     launcher: str
-    resources: Resources
+    resources: dict[str, Any]
 
 
 def read_model_files(paths: Sequence[Path]) -> list[ModelFile]:
@@ -152,23 +130,18 @@ def read_model_files(paths: Sequence[Path]) -> list[ModelFile]:
         OptionError: If there is no such file, two have the same name, or one has a wrong key or
             value; file, line and the valid ones are named.
     """
-    files = list(dict.fromkeys(file for path in paths for file in _files(path)))
+    files = dict.fromkeys(file for path in paths for file in _files(path))
     models = [_read(file) for file in files]
-    for what in ("name", "display_name"):
-        counts = Counter(getattr(model, what).casefold() for model in models)
-        for twice in (name for name, count in counts.items() if count > 1):
-            same = [str(m.path) for m in models if getattr(m, what).casefold() == twice]
-            remedy = "rename one" if what == "name" else "change one display_name"
-            raise OptionError(f"{' and '.join(same)} are both called {twice!r}; {remedy}")
+    for what, remedy in (("name", "rename one"), ("display_name", "change one display_name")):
+        known: dict[str, ModelFile] = {}
+        for model in models:
+            name = getattr(model, what).casefold()
+            other = known.setdefault(name, model)
+            if other is not model:
+                raise OptionError(
+                    f"{other.path} and {model.path} are both called {name!r}; {remedy}"
+                )
     return models
-
-
-@functools.cache
-def own_keys() -> frozenset[str]:
-    """The keys that are no options of lm-eval."""
-    from lm_eval.config.evaluate_config import EvaluatorConfig
-
-    return frozenset(_schema().model_fields.keys() - {one.name for one in fields(EvaluatorConfig)})
 
 
 def lm_eval_config(settings: Mapping[str, Any]) -> Any:
@@ -177,13 +150,9 @@ def lm_eval_config(settings: Mapping[str, Any]) -> Any:
     Raises:
         ValueError: If lm-eval does not accept a value, or two together.
     """
-    import yaml
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "model.yaml"  # from_config takes nothing but a file
-        file.write_text(yaml.safe_dump(dict(settings)), encoding="utf-8")
-        return EvaluatorConfig.from_config(file)
+    return EvaluatorConfig(**settings)._configure()
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -198,11 +167,14 @@ def _files(path: Path) -> Iterable[Path]:
 
 
 def _read(file: Path) -> ModelFile:
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
     content = read_yaml(file, TypeAdapter(dict[str, Any]))
     for key in content.keys() & SET_BY_RUN:
         raise OptionError(f"{file}: {key} is set by the run; leave it out")
     own = checked(_schema(), content, str(file))
-    settings = {key: value for key, value in content.items() if key not in own_keys()}
+    options = {one.name for one in fields(EvaluatorConfig)}
+    settings = {key: value for key, value in content.items() if key in options}
     try:
         lm_eval_config(settings)
     except (ValueError, TypeError) as error:

@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,15 +42,14 @@ _REMEDIES = {
 
 
 def evaluate(
-    config: Path, log: Path, *, launcher: str, own_only: bool, on_progress: Callable[[str], None]
+    words: Sequence[str], log: Path, launcher: str, on_progress: Callable[[str], None]
 ) -> int:
     """Runs lm-eval in its own process and waits for it.
 
     Args:
-        config: A run as lm-eval's ``--config`` takes it.
+        words: What :mod:`.child` takes.
         log: A file for its output.
         launcher: A command to start it with, such as ``accelerate launch``; "" for none.
-        own_only: Whether our tasks and the user's own are all that it needs.
         on_progress: Called with the last line of the log, twice a second.
 
     Returns:
@@ -60,8 +59,7 @@ def evaluate(
         OptionError: If the launcher cannot be started.
         KeyboardInterrupt: If the user interrupts it, after the process has ended.
     """
-    start = shlex.split(launcher) if launcher else [sys.executable]
-    which = child.OWN if own_only else "all"
+    start = shlex.split(launcher) or [sys.executable]
     binaries = str(Path(sys.executable).parent)
     environment = {
         **{name: value for name, value in os.environ.items() if not _OF_A_RANK.fullmatch(name)},
@@ -71,7 +69,7 @@ def evaluate(
     with log.open("wb") as output:
         try:
             process = subprocess.Popen(
-                [*start, "-m", child.__name__, which, str(config)],
+                [*start, "-m", child.__name__, *words],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -83,7 +81,7 @@ def evaluate(
             while True:
                 with suppress(subprocess.TimeoutExpired):
                     return process.wait(_POLL_S)
-                on_progress(last_line(log))
+                on_progress(one_line(_lines(log)[-1], limit=100))
         finally:
             _end(process)
 
@@ -99,18 +97,12 @@ def reason(log: Path, status: int) -> str:
     return "; ".join([found, *remedies])
 
 
-def last_line(log: Path) -> str:
-    """The last line of a log, progress bars included."""
-    lines = _lines(log)
-    return one_line(lines[-1], limit=100) if lines else ""
-
-
 def _lines(log: Path) -> list[str]:
-    with suppress(OSError), log.open("rb") as file:
+    """The last lines of a log, progress bars included; at least one."""
+    with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL))
         text = file.read().decode("utf-8", errors="replace")
-        return [line.strip() for line in re.split(r"[\r\n]+", text) if line.strip()]
-    return []
+    return re.findall(r"\S[^\r\n]*", text) or [""]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -1,24 +1,51 @@
 """``lm-eval-ext run``: evaluates models on the tasks that they have no results of yet."""
 
+import functools
 import json
+import re
+import shutil
+import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
+from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
+from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.reading import read_yaml
-from lm_eval_ext.results.files import MODEL_FILE, arguments_of, identity, metadata_of
-from lm_eval_ext.runs.job import SILENT, HeldError, Job, Reporter
-from lm_eval_ext.runs.model_files import ModelFile, read_model_files
-from lm_eval_ext.runs.tasks import Selection, select
+from lm_eval_ext.results.files import MODEL_FILE, arguments_of, find_all, identity, metadata_of
+from lm_eval_ext.runs.child import KEYS
+from lm_eval_ext.runs.model_files import ModelFile, lm_eval_config, read_model_files
+from lm_eval_ext.runs.process import evaluate, reason
+from lm_eval_ext.runs.tasks import select
 from lm_eval_ext.text import one_line
+
+CACHE = "cache"
 
 _POLL_S = 5.0
 """Seconds between looks at tasks that another run works on."""
+
+_ASKED = (
+    "num_fewshot", "system_instruction", "apply_chat_template", "fewshot_as_multiturn",
+    "gen_kwargs", "seed",
+)  # fmt: skip
+"""lm-eval's options that make another run of the same model on the same task."""
+
+_SHORT = re.compile(r"[\w+.-]{1,80}")
+"""Names of tasks that may be the name of a file."""
+
+_FULL = 100_000
+"""Bytes; where fewer are left, a disk counts as full."""
+
+_ANSWERS_ITSELF = "recorded"
+"""The model type that refuses lm-eval's cache, since its answers are in files already."""
 
 
 class FailedError(LmEvalExtError):
@@ -27,6 +54,14 @@ class FailedError(LmEvalExtError):
     def __init__(self, reasons: Mapping[str, str], total: int) -> None:
         self.reasons = reasons
         super().__init__(f"{len(reasons)} of {total} models failed: {', '.join(reasons)}")
+
+
+@dataclass(frozen=True)
+class Reporter:
+    """Output of a run: ``line`` prints a line, ``status`` replaces the status line."""
+
+    line: Callable[[str], None]
+    status: Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -55,6 +90,146 @@ class Work:
         return [*words, "--output", str(self.output), *limit, *metadata]
 
 
+@dataclass(frozen=True)
+class Job:
+    """A model on tasks.
+
+    Attributes:
+        model: Its file.
+        keys: For each name that lm-eval is asked for, a digest of all that decides about the
+            results: the model, what is asked and how, and the signatures of the tasks.
+        folder: For its results.
+        limit: As lm-eval's option.
+    """
+
+    model: ModelFile
+    keys: Mapping[str, str]
+    folder: Path
+    limit: float | None
+
+    def missing(self) -> list[str]:
+        """The names of which there are no results at the moment."""
+        try:
+            noted = [one.content.get(KEYS, {}) for one in find_all(self.folder)]
+        except LmEvalExtError:
+            noted = []
+        return [
+            name for name, key in self.keys.items() if all(one.get(name) != key for one in noted)
+        ]
+
+    def run(self, place: str, reporter: Reporter) -> str | None:
+        """Evaluates what has no results yet; lines about it start with ``place``.
+
+        Returns:
+            What went wrong, "" if nothing did, or None if another run works on some of the tasks.
+
+        Raises:
+            KeyboardInterrupt: If the user ends it; nothing half-written stays.
+        """
+        cache = self.folder / CACHE
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            with ExitStack() as locks:
+                free = {name for name in self.keys if _lock(cache / f"{_stem(name)}.lock", locks)}
+                missing = self.missing()
+                with atomic_text(self.folder / MODEL_FILE) as file:  # it may have a new name
+                    file.write(self.model.text)
+                names = [name for name in missing if name in free]
+                total, done = len(self.keys), len(self.keys) - len(missing)
+                known = f"{done} of {total} tasks are there"
+                if not missing:
+                    reporter.line(f"{place}: nothing to do, {known}")
+                problem = ""
+                if names:
+                    reporter.line(f"{place}: {', '.join(names)}{f' ({known})' if done else ''}")
+                    problem = self._evaluate(names, place, reporter)
+                return problem or (None if len(names) < len(missing) else "")
+        except OSError as error:
+            return f"cannot write {self.folder}: {error.strerror}"
+        except sqlite3.Error as error:
+            return f"{cache}: a cache is broken ({error}); remove it"
+
+    def _evaluate(self, names: Sequence[str], place: str, reporter: Reporter) -> str:
+        stem, started = _stem("+".join(names)), time.monotonic()
+        _gather(self.folder / CACHE, stem)
+        log = self.folder / CACHE / f"{stem}.log"
+        part = self.folder / f".part-{stem}"
+        shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
+        try:
+            problem = self._put(names, part, log, lambda at: reporter.status(f"{place}: {at}"))
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+        took = f"{time.monotonic() - started:.0f} s"
+        end = f"failed after {took}; its output is in {log}" if problem else f"done in {took}"
+        reporter.line(f"{place}: {end}")
+        return problem
+
+    def _put(
+        self, names: Sequence[str], part: Path, log: Path, status: Callable[[str], None]
+    ) -> str:
+        """Evaluates, and moves the results into the model's folder, after their samples."""
+        import yaml
+
+        results, config = part / "results", part / "run.yaml"
+        results.mkdir(parents=True)
+        settings = {
+            **self.model.settings,
+            "tasks": list(names),
+            "limit": self.limit,
+            # lm-eval takes a name with this ending as it is; of a folder it makes one whose name
+            # has all of the model's arguments, and may be too long.
+            "output_path": str(results / "results.json"),
+            "log_samples": True,
+        }
+        if settings["model"] != _ANSWERS_ITSELF:
+            settings["use_cache"] = str(log.with_suffix(""))
+        config.write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
+        keys = json.dumps({name: self.keys[name] for name in names})
+        try:
+            ended = evaluate([keys, str(config)], log, self.model.launcher, status)
+        except OptionError as error:
+            return str(error)
+        if ended:
+            full = shutil.disk_usage(self.folder).free < _FULL  # then the log ends anywhere
+            return "no space is left on the disk" if full else reason(log, ended)
+        files = [file for file in results.rglob("*") if file.is_file()]
+        for file in sorted(files, key=lambda file: file.name.startswith("results_")):
+            file.replace(self.folder / file.name)
+        lacking = [name for name in self.missing() if name in names]
+        return f"lm-eval wrote no results of {', '.join(lacking)}" if lacking else ""
+
+
+def _stem(text: str) -> str:
+    """A name for files about tasks."""
+    return text if _SHORT.fullmatch(text) else digest(text)
+
+
+def _lock(file: Path, locks: ExitStack) -> bool:
+    """Takes a task unless another run has it; the system frees it if the process dies."""
+    try:
+        locks.enter_context(FileLock(file).acquire(timeout=0))
+    except Timeout:
+        return False
+    return True
+
+
+def _gather(folder: Path, stem: str) -> None:
+    """Adds the answers of other caches, such as of an interrupted run of more tasks.
+
+    A cache is a table of sqlitedict's; each process (rank) of an evaluation has its own.
+    """
+    for source in folder.glob("*_rank*.db"):
+        target = folder / f"{stem}_{source.name.rpartition('_')[2]}"
+        if target != source:
+            with closing(sqlite3.connect(target)) as cache:
+                cache.execute(
+                    "CREATE TABLE IF NOT EXISTS unnamed (key TEXT PRIMARY KEY, value BLOB)"
+                )
+                cache.execute("ATTACH ? AS other", (str(source),))
+                cache.execute("INSERT OR IGNORE INTO unnamed SELECT key, value FROM other.unnamed")
+                cache.commit()
+
+
 def run(work: Work, reporter: Reporter) -> None:
     """Evaluates every model on every task that it has no results of yet.
 
@@ -68,27 +243,30 @@ def run(work: Work, reporter: Reporter) -> None:
         DataError: If data are missing or broken, or a folder holds another model's results.
         FailedError: If models failed; it names them with the reasons.
     """
-    jobs = prepare(work, reporter)
+    jobs = prepare(work)
     with writing(work.output):
         work.output.mkdir(parents=True, exist_ok=True)
     failed: dict[str, str] = {}
-    waiting = jobs
+    waiting = [
+        (f"[{number}/{len(jobs)}] {job.model.display_name}", job)
+        for number, job in enumerate(jobs, start=1)
+    ]
     while waiting:
         # What another run works on comes last: by then it may be done.
         held = []
-        for job in waiting:
-            try:
-                if problem := job.run():
-                    failed[job.model.display_name] = problem
-            except HeldError:
-                held.append(job)
+        for place, job in waiting:
+            problem = job.run(place, reporter)
+            if problem is None:
+                held.append((place, job))
+            elif problem:
+                failed[job.model.display_name] = problem
         if held == waiting:
-            reporter.status(f"another run works on {', '.join(one.model.name for one in held)}")
+            reporter.status(f"another run works on {', '.join(one.model.name for _, one in held)}")
             time.sleep(_POLL_S)
         waiting = held
     if failed:
-        for model, reason in failed.items():
-            reporter.line(f"{model}: {reason}")
+        for model, why in failed.items():
+            reporter.line(f"{model}: {why}")
         raise FailedError(failed, len(jobs))
 
 
@@ -106,16 +284,20 @@ def plan(work: Work) -> list[dict[str, Any]]:
     found = []
     for job in prepare(work):
         names = job.missing()
-        command = replace(work, models=[job.model.path], tasks=",".join(names)).command()
-        one: dict[str, Any] = {"model": job.model.name, "file": str(job.model.path)}
-        one["tasks"] = names
-        one["present"] = len(job.selection.requested) - len(names)
-        one["resources"] = job.model.resources.model_dump(exclude_unset=True)
-        found.append({**one, "command": command})
+        found.append(
+            {
+                "model": job.model.name,
+                "file": str(job.model.path),
+                "tasks": names,
+                "present": len(job.keys) - len(names),
+                "resources": job.model.resources,
+                "command": replace(work, models=[job.model.path], tasks=",".join(names)).command(),
+            }
+        )
     return found
 
 
-def prepare(work: Work, reporter: Reporter = SILENT) -> list[Job]:
+def prepare(work: Work) -> list[Job]:
     """Checks files, names and data; returns a job for each model.
 
     Raises:
@@ -125,33 +307,43 @@ def prepare(work: Work, reporter: Reporter = SILENT) -> list[Job]:
     if limit is not None and not (0 < limit < 1 or (limit >= 1 and float(limit).is_integer())):
         raise OptionError(f"--limit {limit:g} must be a number of documents or a share below 1")
     metadata = _mapping(work.metadata)
-    selections: dict[str, Selection] = {}
+    chosen = functools.cache(lambda include_path: select(work.tasks, include_path))
     jobs: list[Job] = []
-    models = read_model_files(work.models)
-    for number, given in enumerate(models, start=1):
+    for given in read_model_files(work.models):
         merged = arguments_of(given.settings, "metadata") | metadata
         own = {"metadata": merged} if merged else {}
         model = replace(given, settings={**given.settings, **own})
-        path = str(model.settings.get("include_path") or "")
-        if path not in selections:
-            selections[path] = select(work.tasks, [path] if path else [])
-        selections[path].check(metadata_of(model.settings), merged)
+        selection = chosen(model.settings.get("include_path") or "")
+        tasks = selection.check(metadata_of(model.settings), merged)
         folder = work.output / model.name
         check_same_model(folder, model)
-        place = f"[{number}/{len(models)}] {model.display_name}"
-        jobs.append(Job(model, selections[path], folder, limit, place, reporter))
+        jobs.append(Job(model, keys(model.settings, tasks, limit), folder, limit))
     return jobs
+
+
+def keys(
+    settings: Mapping[str, Any], tasks: Mapping[str, Any], limit: float | None
+) -> dict[str, str]:
+    """For each name, a digest of what makes it the same run; ``tasks`` as a selection checks them.
+
+    Where and how fast a model runs is not part of it.
+    """
+    config = lm_eval_config(settings)
+    asked = [getattr(config, name) for name in _ASKED]
+    same = [identity(settings), asked, limit and float(limit), version("lm_eval")]
+    return {name: digest([*same, one]) for name, one in tasks.items()}
 
 
 def _mapping(text: str) -> dict[str, Any]:
     """Reads ``--metadata``: JSON, or ``key=value`` pairs separated by commas."""
+    from lm_eval._cli.utils import try_parse_json
+
     try:
-        found = json.loads(text) if text.lstrip().startswith("{") else arguments_of({"": text}, "")
-    except ValueError as error:
+        return arguments_of({"": try_parse_json(text)}, "")
+    except (ValueError, TypeError) as error:
         raise OptionError(
             f"--metadata {one_line(text, limit=80)}: neither JSON nor key=value pairs ({error})"
         ) from None
-    return dict(found)
 
 
 def check_same_model(folder: Path, model: ModelFile) -> None:
@@ -161,7 +353,7 @@ def check_same_model(folder: Path, model: ModelFile) -> None:
         DataError: If the model's file was changed so that it is another model.
     """
     kept = folder / MODEL_FILE
-    holds = any(any(folder.rglob(one)) for one in ("results_*.json", "cache/*.db"))
+    holds = any(any(folder.rglob(one)) for one in ("results_*.json", f"{CACHE}/*.db"))
     if not kept.is_file() or not holds:  # a model that never started leaves its file and a log
         return
     try:

@@ -1,10 +1,9 @@
-"""How an evaluation that ``run`` starts asks a server: patiently, and with a look at the answers.
+"""How an evaluation that ``run`` starts asks a server: with more attempts, and a look at answers.
 
-lm-eval 0.4.13 asks three times, a second apart, whatever went wrong. It takes log-probabilities
-for those of the prompt even if the server left the prompt out or counts its tokens otherwise.
-Here a request is repeated for minutes where the server may recover, and not at all where it
-refuses; answers that lack something end the evaluation; and texts end before a stop string.
-lm-eval's cache has the answers until then. Requests, and how answers are read, are lm-eval's.
+lm-eval 0.4.13 asks three times unless the argument ``max_retries`` says more. It takes
+log-probabilities for those of the prompt even if the server left the prompt out or counts its
+tokens otherwise. Here answers that lack something end the evaluation, and texts end before a stop
+string. Requests, and how answers are read, are lm-eval's.
 """
 
 import math
@@ -15,15 +14,7 @@ MODULE = "lm_eval.models.api_models"
 """The module of lm-eval's that asks servers."""
 
 ATTEMPTS = 10
-"""Of a request, unless the model's ``max_retries`` says another number."""
-
-LONGEST_S = 60.0
-"""The pauses start with a second and double up to this: four minutes in all."""
-
-_AGAIN = frozenset({408, 409, 425, 429})
-"""Statuses below 500 after which the same request may be answered."""
-
-_BAD_REQUEST, _INTERNAL_ERROR = 400, 500
+"""Of a request, unless ``max_retries`` says another number; lm-eval's pauses add to a minute."""
 
 
 class AnswerError(Exception):
@@ -31,8 +22,7 @@ class AnswerError(Exception):
 
 
 def be_patient(api_models: Any) -> None:
-    """Changes how lm-eval repeats requests and reads log-probabilities, in this process."""
-    import tenacity
+    """Changes how lm-eval repeats requests and reads answers, in this process."""
     from lm_eval.models.openai_completions import LocalCompletionsAPI
 
     begin = api_models.TemplateAPI.__init__
@@ -43,24 +33,7 @@ def be_patient(api_models: Any) -> None:
         if type(self).parse_logprobs is LocalCompletionsAPI.parse_logprobs:
             self.parse_logprobs = _checked(self.parse_logprobs)
 
-    def retry(**options: Any) -> Any:
-        pauses = tenacity.wait_random_exponential(max=LONGEST_S)
-        helps = tenacity.retry_if_exception(may_recover)
-        return tenacity.retry(**options | {"wait": pauses, "retry": helps})
-
     api_models.TemplateAPI.__init__ = __init__
-    api_models.retry = retry
-
-
-def may_recover(error: BaseException) -> bool:
-    """Whether the same request may be answered later."""
-    status = getattr(error, "status", None) or getattr(
-        getattr(error, "response", None), "status_code", None
-    )
-    if status is not None and status >= _BAD_REQUEST:
-        return status >= _INTERNAL_ERROR or status in _AGAIN
-    wrong_address = type(error).__name__ in {"InvalidURL", "MissingSchema", "InvalidSchema"}
-    return isinstance(error, Exception) and not isinstance(error, AnswerError) and not wrong_address
 
 
 def _cut_at_stop_strings(model: Any) -> None:

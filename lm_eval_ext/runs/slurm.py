@@ -5,23 +5,23 @@ ran out of time back into the queue. What is done is read from the results folde
 the queue from one call of ``squeue``. Nothing asks ``sacct``, which many clusters lack.
 """
 
-import hashlib
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
 from lm_eval_ext.errors import OptionError, require_extra, writing
-from lm_eval_ext.runs.job import Job, Reporter
-from lm_eval_ext.runs.model_files import Resources
-from lm_eval_ext.runs.run import Work, run
+from lm_eval_ext.harness.signature import digest
+from lm_eval_ext.runs.run import Job, Reporter, Work, run
 from lm_eval_ext.text import one_line
 
 FOLDER = ".slurm"
 """In the output folder: batch files, and the jobs' output."""
+
+_DAY = 24 * 60
+"""Minutes."""
 
 _REQUEUES = 20
 """Times that a job may run out of its time and continue."""
@@ -73,7 +73,7 @@ def submit(work: Work, jobs: Sequence[Job], reporter: Reporter) -> None:
             if not lacking:
                 reporter.line("nothing to do")
             for job, task in lacking:
-                name = _name(output, job, task)
+                name = f"lm-eval-ext-{digest([str(output), job.model.name, job.keys[task]])}"
                 what = f"{job.model.name}, {task}"
                 if name in queued:
                     reporter.line(f"{what}: {queued[name]}")
@@ -81,7 +81,9 @@ def submit(work: Work, jobs: Sequence[Job], reporter: Reporter) -> None:
                 file = job.model.path.resolve()
                 own = replace(work, models=[file], tasks=task, output=output)
                 executor = SlurmExecutor(folder=folder, max_num_timeout=_REQUEUES)
-                executor.update_parameters(job_name=name, **_flags(job.model.resources))
+                given = {"time": _DAY, **job.model.resources, "job_name": name}
+                extra = {"requeue": True, **given.pop("additional_parameters", {})}
+                executor.update_parameters(**given, additional_parameters=extra)
                 # A batch, so that checkpoint() is found on what is submitted.
                 with executor.batch():
                     submitted = executor.submit(Evaluation(own))
@@ -91,15 +93,9 @@ def submit(work: Work, jobs: Sequence[Job], reporter: Reporter) -> None:
             f"there is no {error.filename} here; run this where Slurm's commands are, such as on "
             "the cluster's login node"
         ) from None
-    except (subprocess.CalledProcessError, RuntimeError, ValueError) as error:
+    except (subprocess.CalledProcessError, RuntimeError, ValueError, TypeError) as error:
         said = one_line(str(getattr(error, "stderr", None) or error), limit=300)
         raise OptionError(f"Slurm refuses: {said}") from None
-
-
-def _name(output: Path, job: Job, task: str) -> str:
-    """A job's name, by which the same command finds it in the queue."""
-    text = "\n".join([str(output), job.model.name, task, str(job.limit)])
-    return f"lm-eval-ext-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _queued() -> dict[str, str]:
@@ -108,14 +104,3 @@ def _queued() -> dict[str, str]:
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     lines = (line.partition("|") for line in said.splitlines())
     return {name: state.lower() for name, _, state in lines}
-
-
-def _flags(resources: Resources) -> dict[str, Any]:
-    """A model's ``resources`` as submitit's Slurm executor takes them."""
-    own = resources.model_dump(exclude={"extra"}, exclude_defaults=True)
-    names = {"gpus": "gpus_per_node", "cpus": "cpus_per_task", "memory": "mem"}
-    return {
-        "time": resources.time,
-        **{names.get(name, name): value for name, value in own.items()},
-        "additional_parameters": {"requeue": True, **resources.extra},
-    }

@@ -19,7 +19,7 @@ from support.commands import run_here
 from support.counting_server import model_file, serving
 
 from lm_eval_ext import _autoload
-from lm_eval_ext.runs import child, job, run
+from lm_eval_ext.runs import child, run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -138,23 +138,23 @@ def run_warm(
 ) -> Callable[..., str]:
     """Runs and evaluates in this process; returns the lines."""
 
-    def evaluate(config: Path, log: Path, *, launcher: str, own_only: bool, **_: Any) -> int:
-        assert own_only and not launcher
-        words = ["child", child.OWN, str(config)]
+    def evaluate(words: list[str], log: Path, launcher: str, _: Any) -> int:
+        assert not launcher
         done = run_here(
-            child.main, words, environment={}, folder=tmp_path, small_lm_eval=small_lm_eval
-        )
+            child.main, ["child", *words], environment={}, folder=tmp_path,
+            small_lm_eval=small_lm_eval,
+        )  # fmt: skip
         log.write_text(done.stdout + done.stderr)
         return done.returncode
 
-    monkeypatch.setattr(job, "evaluate", evaluate)
+    monkeypatch.setattr(run, "evaluate", evaluate)
     monkeypatch.setattr(child, "_end_with_parent", lambda: None)
     monkeypatch.setattr(_autoload, "_HOOKS", dict(_autoload._HOOKS))
     monkeypatch.chdir(tmp_path)
 
     def run_one(models: str, tasks: str, limit: int | None = 2) -> str:
         lines: list[str] = []
-        reporter = job.Reporter(lines.append, lambda _: None)
+        reporter = run.Reporter(lines.append, lambda _: None)
         try:
             run.run(run.Work([Path(models)], tasks, Path("out"), limit), reporter)
         except run.FailedError as error:

@@ -12,9 +12,7 @@ from support.private_slurm import NotStartedError, PrivateSlurm
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs import slurm
-from lm_eval_ext.runs.job import SILENT
-from lm_eval_ext.runs.model_files import Resources
-from lm_eval_ext.runs.run import Work, prepare
+from lm_eval_ext.runs.run import Reporter, Work, prepare
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("slurm"), pytest.mark.long]
 
@@ -42,7 +40,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
 def submitted(tmp_path: Path, cli: Submitted) -> Submitted:
     models = tmp_path / "models"
     models.mkdir()
-    (models / "sound.yaml").write_text("model: dummy\nresources: {time: 10, cpus: 1}\n")
+    (models / "sound.yaml").write_text("model: dummy\nresources: {time: 10, cpus_per_task: 1}\n")
 
     def run(*options: str) -> "subprocess.CompletedProcess[str]":
         return cli(
@@ -87,30 +85,15 @@ def test_jobs_are_submitted_once_and_go_on_after_they_were_put_back(
 
 
 @pytest.mark.e2e
+@pytest.mark.parametrize("resources", ["{partition: none-such}", "{no_such_partition: 2}"])
 def test_what_slurm_refuses_is_one_line(
-    cluster: PrivateSlurm, submitted: Submitted, tmp_path: Path
+    cluster: PrivateSlurm, submitted: Submitted, tmp_path: Path, resources: str
 ) -> None:
-    (tmp_path / "models" / "sound.yaml").write_text(
-        "model: dummy\nresources: {partition: none-such}\n"
-    )
+    (tmp_path / "models" / "sound.yaml").write_text(f"model: dummy\nresources: {resources}\n")
     done = submitted()
     assert done.returncode == 1
     assert "lm-eval-ext: error: Slurm" in done.stderr.splitlines()[-1]
     assert "partition" in done.stderr.splitlines()[-1]
-
-
-def test_resources_become_flags() -> None:
-    given = Resources(
-        gpus=2, cpus=8, memory="40G", time=120, partition="long", account="us",
-        extra={"constraint": "a100"},
-    )  # fmt: skip
-    assert slurm._flags(given) == {
-        "time": 120, "gpus_per_node": 2, "cpus_per_task": 8, "mem": "40G", "partition": "long",
-        "account": "us", "additional_parameters": {"requeue": True, "constraint": "a100"},
-    }  # fmt: skip
-    assert slurm._flags(Resources()) == {
-        "time": 24 * 60, "additional_parameters": {"requeue": True},
-    }  # fmt: skip
 
 
 def test_without_slurms_commands_nothing_is_submitted(
@@ -121,4 +104,4 @@ def test_without_slurms_commands_nothing_is_submitted(
     jobs = prepare(work)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OptionError, match="there is no squeue here; run this where"):
-        slurm.submit(work, jobs, SILENT)
+        slurm.submit(work, jobs, Reporter(print, print))

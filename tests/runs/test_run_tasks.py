@@ -1,24 +1,20 @@
-"""Selecting tasks by name, and finding existing results."""
+"""Selecting tasks by name, and what makes a run the same as before."""
 
-import logging
+import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lm_eval.api.model import LM
-from support import logged
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.results.files import identity
-from lm_eval_ext.runs.model_files import ModelFile, Resources
-from lm_eval_ext.runs.present import missing
-from lm_eval_ext.runs.run import check_same_model
-from lm_eval_ext.runs.tasks import Selection, select
-
-pytestmark = pytest.mark.slow
+from lm_eval_ext.runs import run
+from lm_eval_ext.runs.child import KEYS, noting
+from lm_eval_ext.runs.model_files import ModelFile
+from lm_eval_ext.runs.tasks import select
 
 STOCK = """\
 task: stock_sums
@@ -27,7 +23,6 @@ test_split: test
 output_type: generate_until
 doc_to_text: "{{question}}"
 doc_to_target: "{{answer}}"
-generation_kwargs: {until: ["\\n"]}
 metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
 metadata: {version: 1.0}
 """
@@ -36,8 +31,7 @@ LOAD = """\
 from datasets import Dataset
 
 def load(**kwargs):
-    rows = [{"question": f"{n} + 1 =", "answer": str(n + 1)} for n in range(5)]
-    return {"test": Dataset.from_list(rows)}
+    return {"test": Dataset.from_list([{"question": "1 + 1 =", "answer": "2"}])}
 """
 
 
@@ -49,56 +43,33 @@ def own_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def stock(own_tasks: Path) -> Selection:
-    return select("stock_sums", [str(own_tasks)])
-
-
-@pytest.fixture(scope="module")
-def made_once(
-    own_tasks: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[dict[str, Any]], Path]:
-    """A folder with results of stock_sums under some options."""
-    known: dict[str, Path] = {}
-
-    def make(options: dict[str, Any]) -> Path:
-        key = repr(options)
-        if key not in known:
-            known[key] = tmp_path_factory.mktemp("made")
-            evaluated(known[key], "stock_sums", [str(own_tasks)], **options)
-        return known[key]
-
-    return make
-
-
-def test_own_names_need_our_folder_only() -> None:
-    chosen = select("lieder_mini, cogs_mini,lieder_mini")
-    assert chosen.own_only
-    assert chosen.requested["lieder_mini"] == ("lieder_mini",)
-    assert chosen.requested["cogs_mini"] == ("cogs_mini_id", "cogs_mini_testlex", "cogs_mini_gen")
-    assert "arc_easy" not in chosen.manager.all_tasks
-    assert chosen.is_group("cogs_mini")
-    assert not chosen.is_group("lieder_mini")
-
-
-def test_patterns_and_other_tasks_need_the_whole_index(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Which takes seconds, so it is seen here, too, that our names are nobody else's."""
-    monkeypatch.setattr(logging.getLogger("lm_eval"), "propagate", True)
-    chosen = select("lieder*,arc_easy")
-    assert {"lieder", "mmlu"} <= set(chosen.manager.all_groups)
-    assert "overrides existing" not in caplog.text
-    assert not chosen.own_only
-    assert set(chosen.requested) == {"lieder", "lieder_fresh", "lieder_mini", "arc_easy"}, (
-        "members come with the group"
-    )
-    assert chosen.requested["lieder"] == ("lieder_base", "lieder_diff", "lieder_two")
-
-
 @pytest.mark.usefixtures("small_index")
-def test_a_pattern_of_ours_leaves_the_processes_our_folder_only() -> None:
-    assert select("cogs_mini_i*").own_only
+@pytest.mark.parametrize(
+    ("names", "selected"),
+    [
+        ("lieder_mini, cogs_mini,lieder_mini", ["lieder_mini", "cogs_mini"]),
+        ("lieder_mini*", ["lieder_mini"]),
+        ("cogs_mini_i?,cogs_mini_gen", ["cogs_mini_id", "cogs_mini_gen"]),
+        ("leider_mini", "did you mean lieder_mini"),
+        ("zzz*", r"no task 'zzz\*'"),
+        ("none.yaml", "no task 'none.yaml'"),
+        (" ,", "names no task"),
+    ],
+)
+def test_names_and_patterns(names: str, selected: Any) -> None:
+    if isinstance(selected, list):
+        assert list(select(names).names) == selected
+        return
+    with pytest.raises(OptionError, match=selected):
+        select(names)
+
+
+def test_members_come_with_their_group() -> None:
+    checked = select("cogs_mini*").check({})
+    assert checked["cogs_mini"].keys() == {"cogs_mini_id", "cogs_mini_testlex", "cogs_mini_gen"}
+    assert not checked.keys() & checked["cogs_mini"].keys()
+    assert "cogs_mini_icl_gen" in checked, "which is in no group"
+    assert checked["cogs_mini"]["cogs_mini_gen"]["task"] == "cogs_mini_gen"
 
 
 def test_data_are_checked_with_a_models_own_metadata() -> None:
@@ -108,139 +79,80 @@ def test_data_are_checked_with_a_models_own_metadata() -> None:
         selection.check({"cogs_sed": 3})
 
 
-def test_a_users_folder_and_file(own_tasks: Path) -> None:
-    chosen = select("stock_sums", [str(own_tasks)])
-    assert chosen.own_only
-    assert set(chosen.facts({})) == {"stock_sums"}
-    file = str(own_tasks / "stock_sums.yaml")
-    assert select(file).requested == {file: ("stock_sums",)}
-
-
-@pytest.mark.usefixtures("small_index")
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [("leider_mini", "did you mean lieder_mini"), ("zzz*", "no task 'zzz\\*'"), (" ,", "no task")],
-)
-def test_unknown_names(names: str, said: str) -> None:
-    with pytest.raises(OptionError, match=said):
-        select(names)
-
-
-class Silent(LM):
-    """Answers nothing, at once."""
-
-    def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
-        return [(0.0, False) for _ in requests]
-
-    def loglikelihood_rolling(self, requests: list[Any]) -> list[float]:
-        return [0.0 for _ in requests]
-
-    def generate_until(self, requests: list[Any]) -> list[str]:
-        return ["" for _ in requests]
-
-
-def evaluated(folder: Path, task: str, tasks: list[str], **options: Any) -> None:
-    """Writes results as plain lm_eval does, through a model of no use."""
-    config = {"model": "dummy", "model_args": {}}
-    logged.evaluate(folder, Silent(), [task], include=tasks, config=config, **options)
-    assert list(folder.rglob("samples_*"))
+def keys(tasks: str, limit: float | None = None, folder: str = "", **settings: Any) -> Any:
+    given = {"model": "dummy", **settings}
+    return run.keys(given, select(tasks, folder).check(settings.get("metadata", {})), limit)
 
 
 @pytest.mark.parametrize(
-    ("made", "asked", "limit", "there"),
+    ("before", "now", "same"),
     [
-        ({}, {}, None, True),
-        ({"limit": 3}, {}, 3, True),
-        ({"limit": 3}, {}, None, False),
-        ({"limit": 3}, {}, 0.5, True),  # half of five is three, rounded up
-        ({}, {}, 5, True),
-        ({}, {}, 4, False),
-        ({}, {"num_fewshot": 1}, None, False),
-        ({}, {"system_instruction": "Be brief."}, None, False),
-        ({"system_instruction": "Be brief."}, {"system_instruction": "Be brief."}, None, True),
-        ({}, {"gen_kwargs": {"max_gen_toks": 3}}, None, False),
-        ({"gen_kwargs": {"max_gen_toks": 3}}, {"gen_kwargs": "max_gen_toks=3"}, None, True),
-        ({}, {"batch_size": 8, "device": "cpu"}, None, True),
-        ({}, {"model_args": {"num_concurrent": 3}}, None, True),
-        ({}, {"model_args": {"pretrained": "other"}}, None, False),
-        ({}, {"apply_chat_template": True}, None, False),
-        ({}, {"seed": 5}, None, False),
+        ({}, {}, True),
+        ({"limit": 4}, {"limit": 4.0}, True),
+        ({"limit": 4}, {}, False),
+        ({"limit": 0.5}, {"limit": 0.25}, False),
+        ({}, {"num_fewshot": 1}, False),
+        ({}, {"system_instruction": "Be brief."}, False),
+        ({"gen_kwargs": {"max_gen_toks": 3}}, {"gen_kwargs": "max_gen_toks=3"}, True),
+        ({"gen_kwargs": {"max_gen_toks": 3}}, {}, False),
+        ({}, {"batch_size": 8, "device": "cpu", "verbosity": "INFO"}, True),
+        ({}, {"model_args": {"num_concurrent": 3}}, True),
+        ({}, {"model_args": {"pretrained": "other"}}, False),
+        ({}, {"model": "hf"}, False),
+        ({}, {"apply_chat_template": True}, False),
+        ({"apply_chat_template": True}, {"apply_chat_template": "a"}, False),
+        ({}, {"seed": 5}, False),
+        ({"seed": 5}, {"seed": [5, 5, 5, 5]}, True),
+        ({}, {"metadata": {"cogs_seed": 6}}, False),
+        ({"metadata": {"cogs_seed": 6}}, {"metadata": {"cogs_seed": 6}}, True),
     ],
 )
-def test_results_count_if_what_was_asked_is_the_same(
-    *,
-    stock: Selection,
-    made_once: Callable[[dict[str, Any]], Path],
-    made: dict[str, Any],
-    asked: dict[str, Any],
-    limit: float | None,
-    there: bool,
+def test_what_makes_a_run_the_same(before: dict[str, Any], now: dict[str, Any], same: bool) -> None:
+    task = "cogs_mini_fresh_gen" if "metadata" in {**before, **now} else "lieder_mini"
+    assert (keys(task, **before) == keys(task, **now)) is same
+
+
+def test_a_tasks_data_and_version_count_and_not_its_place(
+    own_tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By what lm-eval's results file says."""
-    found = lacking(made_once(made), stock, limit, **asked)
-    assert found == ([] if there else ["stock_sums"])
+    before = keys("stock_sums", folder=str(own_tasks))
+    other = Path(shutil.copytree(own_tasks, tmp_path / "tasks"))
+    assert keys("stock_sums", folder=str(other)) == before
+    file = other / "stock_sums.yaml"
+    assert keys(str(file))[str(file)] == before["stock_sums"]
+    file.write_text(STOCK.replace("version: 1.0", "version: 1.1"))
+    assert keys("stock_sums", folder=str(other)) != before
+    (other / "sums.py").write_text("def load(**kwargs):\n    raise KeyError('rows')\n")
+    with pytest.raises(
+        OptionError, match=r"stock_sums: the task cannot be loaded \(KeyError: 'rows'"
+    ):
+        keys("stock_sums", folder=str(other))
 
-
-def copied(folder: Path, to: Path) -> Path:
-    return Path(shutil.copytree(folder, to))
-
-
-def lacking(
-    folder: Path, selection: Selection, limit: float | None = None, **settings: Any
-) -> list[str]:
-    return missing(folder, {"model": "dummy", **settings}, selection, limit)
-
-
-def test_another_version_of_a_task_is_asked_again(
-    own_tasks: Path, made_once: Callable[[dict[str, Any]], Path], tmp_path: Path
-) -> None:
-    folder, tasks = made_once({}), copied(own_tasks, tmp_path / "tasks")
-    assert lacking(folder, select("stock_sums", [str(tasks)])) == [], "the same task elsewhere"
-    file = tasks / "stock_sums.yaml"
-    file.write_text(file.read_text().replace("version: 1.0", "version: 1.1"))
-    assert lacking(folder, select("stock_sums", [str(tasks)])) == ["stock_sums"]
-
-
-def test_our_tasks_options_and_data_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "model"
-    settings = {"metadata": {"cogs_seed": 5}}
-    evaluated(folder, "cogs_mini_fresh_gen", [], limit=2, **settings)
-    selection = select("cogs_mini_fresh_gen")
-    assert lacking(folder, selection, 2, **settings) == []
-    assert lacking(folder, selection, 3, **settings) == ["cogs_mini_fresh_gen"]
-    other = {"metadata": {"cogs_seed": 6}}
-    assert lacking(folder, selection, 2, **other) == ["cogs_mini_fresh_gen"]
+    before = keys("cogs_mini_gen")
     monkeypatch.setattr(provenance, "of_dataset", lambda _: {
         "source": "cogs_mini", "revision": "embedded", "sha256": "0" * 64
     })  # fmt: skip
-    assert lacking(folder, selection, 2, **settings) == ["cogs_mini_fresh_gen"], "other data"
+    assert keys("cogs_mini_gen") != before
 
 
-def test_a_group_and_its_members_have_the_same_facts() -> None:
-    group, member = select("cogs_mini"), select("cogs_mini_gen")
-    of_group = group.facts({})
-    assert set(of_group) == {"cogs_mini_id", "cogs_mini_testlex", "cogs_mini_gen"}
-    of_member = member.facts({})
-    assert of_member["cogs_mini_gen"] == of_group["cogs_mini_gen"]
-    assert of_member["cogs_mini_gen"]["signature"]["task"] == "cogs_mini_gen"
-
-
-def test_results_without_samples_do_not_count(own_tasks: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    evaluated(folder, "stock_sums", [str(own_tasks)])
-    for file in folder.rglob("samples_*"):
-        file.unlink()
-    selection = select("stock_sums", [str(own_tasks)])
-    assert lacking(folder, selection) == ["stock_sums"]
-    assert lacking(tmp_path / "nothing", selection) == ["stock_sums"]
+def test_what_is_missing(tmp_path: Path) -> None:
+    job = run.Job(ModelFile(tmp_path, "", "m", {}, "m", "", {}), {"a": "1", "b": "2"}, tmp_path, 4)
+    assert job.missing() == ["a", "b"]
+    results = {"results": {"a": {}}, "configs": {"a": {}}, "versions": {}, KEYS: {"a": "1"}}
+    (tmp_path / "results_1.json").write_text(json.dumps(results))
+    (tmp_path / "results_2.json").write_text("{")
+    assert job.missing() == ["b"]
+    (tmp_path / "results_2.json").write_text(json.dumps({**results, KEYS: {"a": "3", "b": "2"}}))
+    assert job.missing() == []
+    (tmp_path / "results_1.json").unlink()
+    assert job.missing() == ["a"]
 
 
 @pytest.mark.parametrize("held", ["results_1.json", "a__b/results_1.json", "cache/a_rank0.db"])
 def test_another_model_in_the_same_folder_is_refused(tmp_path: Path, held: str) -> None:
     def check(arguments: dict[str, Any]) -> None:
         settings = {"model": "hf", "model_args": arguments}
-        file = ModelFile(Path("m"), "", "m", settings, "m", "", Resources())
-        check_same_model(tmp_path, file)
+        run.check_same_model(tmp_path, ModelFile(Path("m"), "", "m", settings, "m", "", {}))
 
     (tmp_path / "model.yaml").write_text("model: hf\nmodel_args: pretrained=a\ndisplay_name: x\n")
     check({"pretrained": "b"})  # it never started: an argument was misspelt
@@ -258,4 +170,48 @@ def test_where_a_model_runs_is_not_which_it_is() -> None:
     assert identity({"model": "m", "model_args": "base_url=a,model=b"}) == identity(
         {"model": "m", "model_args": {"model": "b", "base_url": "c"}}
     )
-    assert identity({"model": "m"}) != identity({"model": "n"})
+
+
+def sample(number: int, arguments: list[Any], answers: list[Any], name: str) -> dict[str, Any]:
+    return {"doc_id": number, "filter": name, "arguments": arguments, "resps": answers}
+
+
+SAMPLES = {
+    "asks": [
+        sample(number, [("two words", {"until": ["\n"]})], [["three words here"]], name)
+        for name in ("first", "second")
+        for number in range(2)
+    ],
+    "compares": [
+        sample(0, [("a b", " c"), ("a b", " d e")], [[(-1.0, False)], [(-2.0, True)]], "none")
+    ],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("bos", [0, 1])
+def test_tokens_are_counted_once_per_document_and_with_one_bos_per_request(bos: int) -> None:
+    lm = SimpleNamespace(tok_encode=lambda text: [0] * (bos + len(text.split())), tokenizer="any")
+    assert noting(lambda **_: {"samples": SAMPLES}, {"a": "1"})(lm=lm) == {
+        "samples": SAMPLES,
+        KEYS: {"a": "1"},
+        "tokens": {
+            "asks": {"input": 4 + 2 * bos, "output": 6},
+            "compares": {"input": 7 + 2 * bos, "output": 0},
+            "nothing": {"input": 0, "output": 0},
+        },
+    }
+    assert noting(lambda **_: None, {})(lm=lm) is None, "another rank has no results"
+
+
+@pytest.mark.parametrize(
+    "lm",
+    [
+        SimpleNamespace(),
+        SimpleNamespace(tok_encode=str.split, tokenizer=None),
+        SimpleNamespace(tok_encode=lambda text: 1 / 0, tokenizer="any"),
+    ],
+)
+def test_what_cannot_count_keeps_its_results(lm: Any) -> None:
+    found = noting(lambda **_: {"samples": SAMPLES}, {})(lm=lm)
+    assert found == {"samples": SAMPLES, KEYS: {}}

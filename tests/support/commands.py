@@ -49,8 +49,6 @@ def run_here(
         # What `lm-eval-ext run` replaces in the process that evaluates.
         for place, name in (
             (lm_eval.evaluator, "evaluate"),
-            (lm_eval.tasks, "TaskManager"),
-            (api_models, "retry"),
             (api_models.TemplateAPI, "__init__"),
         ):
             patch.setattr(place, name, getattr(place, name))
