@@ -3,9 +3,7 @@
 Data frames are pandas'. Everything heavy is imported by the functions.
 """
 
-from lm_eval_ext.api.frames import Results, load_results
-from lm_eval_ext.api.plots import plot
-from lm_eval_ext.api.scoring import load_documents, score
-from lm_eval_ext.api.sql import score_sql
+from lm_eval_ext.api.frames import Results, load_results, plot
+from lm_eval_ext.api.scoring import load_documents, score, score_sql
 
 __all__ = ["Results", "load_documents", "load_results", "plot", "score", "score_sql"]

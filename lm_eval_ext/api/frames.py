@@ -1,11 +1,11 @@
 """Results as data frames: figures with their intervals, and the samples behind them."""
 
-import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import ResultsFile
@@ -14,9 +14,9 @@ from lm_eval_ext.results.models import Model, having, read_models
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from lm_eval_ext.plots.figures import Figure
+
 Place = str | os.PathLike[str]
-Rows = Mapping[str, Sequence[Mapping[str, Any]]]
-"""By task, samples as lm-eval logs them."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Results:
 
     Attributes:
         models: Each with the results file that counts for each task.
-        logged: The samples, where they lie in no file.
+        folder: Of the files, where they are temporary.
     """
 
     models: Sequence[Model]
-    logged: Rows | None = None
+    folder: "TemporaryDirectory[str] | None" = None
 
     @property
     def tasks(self) -> list[str]:
@@ -91,10 +91,8 @@ class Results:
 
         found = []
         for model, run in self._having(task):
-            logged = None if self.logged is None else [("", one) for one in self.logged[task]]
             own = {"run": str(run.path), "model": model, "task": task}
-            table = rows(run, task, logged)
-            found.append(pd.DataFrame({**dict.fromkeys(own), **table}).assign(**own))
+            found.append(pd.DataFrame({**dict.fromkeys(own), **rows(run, task)}).assign(**own))
         return pd.concat(found, ignore_index=True)
 
     def samples(self, task: str) -> "DataFrame":
@@ -119,47 +117,13 @@ class Results:
                 "answers": list(row["filtered_resps"]),
             }
             for model, run in self._having(task)
-            for row in (self.logged or {}).get(task) or (one for _, one in samples(run, task))
+            for _, row in samples(run, task)
         )
 
     def _having(self, task: str) -> Iterable[tuple[str, ResultsFile]]:
         if task not in self.tasks:
             raise OptionError(f"no task {task!r} in these results; there is {self.tasks}")
         return having(self.models, task).items()
-
-    def save(self, folder: Place, model: str) -> Path:
-        """Writes scored answers as ``lm_eval`` would, for ``show``, ``compare`` and so on.
-
-        Args:
-            folder: As for ``--output_path``; made if need be.
-            model: The name of what gave the answers.
-
-        Returns:
-            The results file.
-
-        Raises:
-            OptionError: These results were read from files.
-        """
-        from datetime import datetime
-
-        from lm_eval.utils import handle_non_serializable
-
-        from lm_eval_ext.atomic import atomic_text
-
-        if self.logged is None:
-            raise OptionError("these results lie in files already; only scored answers are saved")
-        (results,) = self.models[0].runs.values()
-        place = Path(folder).expanduser() / model.replace("/", "__")
-        place.mkdir(parents=True, exist_ok=True)
-        date = datetime.now().isoformat().replace(":", "-")
-        for task, rows in self.logged.items():
-            with atomic_text(place / f"samples_{task}_{date}.jsonl") as file:
-                for row in rows:
-                    file.write(json.dumps(row, default=handle_non_serializable) + "\n")
-        content = {**results.content, "model_name": model}
-        with atomic_text(place / f"results_{date}.json") as file:
-            json.dump(content, file, indent=2, default=handle_non_serializable)
-        return place / f"results_{date}.json"
 
 
 def load_results(paths: Place | Iterable[Place]) -> Results:
@@ -181,3 +145,23 @@ def places(paths: Place | Iterable[Place]) -> list[Path]:
     """One path, or several."""
     several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     return [Path(path).expanduser() for path in several]
+
+
+def plot(paths: Place | Iterable[Place], names: Sequence[str] = ()) -> "list[Figure]":
+    """The figures that results have the values for, as ``lm-eval-ext plot`` draws them.
+
+    A notebook shows them; ``save(path)`` draws one into a file, and ``values`` is a data frame.
+
+    Args:
+        paths: As for :func:`~lm_eval_ext.api.frames.load_results`.
+        names: Of figures, such as ``lieder-1`` (``lm-eval-ext plot --list`` names them); all if
+            empty.
+
+    Raises:
+        OptionError: There are no results, or they lack a figure that is named.
+        DataError: A file cannot be read.
+    """
+    from lm_eval_ext.plots.figures import figure_of, figures
+
+    models = read_models(places(paths))
+    return [figure_of(name, models) for name in names] or figures(models)

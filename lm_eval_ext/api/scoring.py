@@ -1,13 +1,17 @@
-"""A task's documents, and the scores of answers to them that no ``lm_eval`` run gave."""
+"""A task's documents, and scores of answers and of SQL that no ``lm_eval`` run gave."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.errors import OptionError, nearest
+from lm_eval_ext.errors import OptionError, nearest, writing
 
 if TYPE_CHECKING:
-    from lm_eval_ext.api.frames import Results
+    from pandas import DataFrame
+
+    from lm_eval_ext.api.frames import Place, Results
 
 
 def load_documents(task: str, **metadata: Any) -> list[dict[str, Any]]:
@@ -29,10 +33,12 @@ def score(
     documents: Sequence[Mapping[str, Any]],
     answers: Sequence[Any],
     *,
+    output: "Place" = "",
+    model: str = "answers",
     chat: bool = False,
     **metadata: Any,
 ) -> "Results":
-    """Scores answers as ``lm_eval`` would have scored them.
+    """Scores answers as ``lm_eval`` would have scored them, and writes the same files.
 
     Args:
         task: The name of one of our tasks.
@@ -41,6 +47,9 @@ def score(
             a document has several requests, a list with one for each. Instead of a text LIEDER
             takes a continuation's log-probability. None is a missing answer, whose document then
             counts in no metric.
+        output: A folder for the files, as for ``--output_path``; without one they go with what is
+            returned.
+        model: The name of what gave the answers.
         chat: Whether a chat model gave the answers, so that they are read as after a chat
             template (docs/chat.md).
         metadata: The task's options.
@@ -53,12 +62,12 @@ def score(
         DataError: Data are missing or broken.
     """
     from lm_eval import __version__, evaluate
+    from lm_eval.loggers import EvaluationTracker
 
     from lm_eval_ext.api.frames import Results
     from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
     from lm_eval_ext.models.given import GivenLM
-    from lm_eval_ext.results.files import ResultsFile
-    from lm_eval_ext.results.models import Model
+    from lm_eval_ext.results.models import read_models
 
     loaded = _load(task, metadata)
     given = _by_place(task, list(loaded.eval_docs), documents, answers)
@@ -71,17 +80,18 @@ def score(
         bootstrap_iters=0,
         apply_chat_template=chat,
     )
-    rows = content.pop("samples")[task]
-    for row in rows:
-        row["arguments"] = {
-            f"gen_args_{number}": {f"arg_{place}": part for place, part in enumerate(asked)}
-            for number, asked in enumerate(row["arguments"])
-        }
-    content |= {"config": {}, "model_name": "answers", "lm_eval_version": __version__}
-    if chat:
-        content["chat_template"] = UNKNOWN_TEMPLATE
-    run = ResultsFile(Path("answers"), content)
-    return Results([Model("answers", {task: run})], {task: rows})
+    samples = content.pop("samples")
+    content |= {"config": {"samples": some}, "lm_eval_version": __version__}
+    temporary = TemporaryDirectory()
+    folder = Path(output or temporary.name).expanduser() / model.replace("/", "__")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    tracker = EvaluationTracker(output_path=str(folder / "results.json"))
+    told = tracker.general_config_tracker
+    told.model_name, told.chat_template = model, UNKNOWN_TEMPLATE if chat else None
+    tracker.save_results_aggregated(content, samples)
+    tracker.save_results_samples(task, samples[task])
+    return Results(read_models([folder / f"results_{tracker.date_id}.json"]), temporary)
 
 
 def _load(name: str, metadata: Mapping[str, Any]) -> Any:
@@ -92,11 +102,7 @@ def _load(name: str, metadata: Mapping[str, Any]) -> Any:
 
     tasks = [task for card in cards().values() for task in card.tasks]
     if name not in tasks:
-        groups = {name: of for card in cards().values() for name, of in card.groups.items()}
-        if name in groups:
-            hint = f"; it is a group: name one of {', '.join(groups[name])}"
-        else:
-            hint = nearest(name, tasks) or "; lm-eval-ext tasks lists all"
+        hint = nearest(name, tasks) or "; lm-eval-ext tasks lists all"
         raise OptionError(f"no task {name!r}{hint}")
     manager = own_manager(metadata=dict(metadata))
     preflight.check(manager, [name], given=metadata)
@@ -112,20 +118,64 @@ def _by_place(
     """The answers by their document's place among the task's own."""
     from lm_eval_ext.harness.signature import digest
 
-    if len(documents) != len(answers) or not documents:
-        raise OptionError(
-            f"{len(documents)} documents and {len(answers)} answers; give one answer for each of "
-            "one or more documents (None where there is none)"
-        )
     places = {digest(doc): place for place, doc in enumerate(own)}
-    found: dict[int, Any] = {}
-    for number, (doc, answer) in enumerate(zip(documents, answers, strict=True)):
-        place = places.get(digest(doc))
-        if place is None or place in found:
-            what = "is not one of the task's" if place is None else "is given twice"
-            raise OptionError(
-                f"{task}: documents[{number}] {what}; take them from load_documents with the same "
-                "options"
-            )
-        found[place] = answer
-    return found
+    known = [places[key] for key in map(digest, documents) if key in places]
+    if not len(set(known)) == len(documents) == len(answers) > 0:
+        raise OptionError(
+            f"{task}: {len(documents)} documents, {len(set(known))} of them different ones of the "
+            f"task with these options, and {len(answers)} answers; take one or more of "
+            "load_documents, each once, with an answer for each (None where there is none)"
+        )
+    return dict(zip(known, answers, strict=True))
+
+
+def score_sql(
+    frame: "DataFrame",
+    databases: str | os.PathLike[str],
+    *,
+    semantics: str = "reference",
+    timeout_s: float | None = None,
+    workers: int = 2,
+) -> "DataFrame":
+    """Executes predicted queries safely and compares their results with those of gold queries.
+
+    Args:
+        frame: With the columns ``db_id``, ``gold_sql`` and ``predicted_sql``; a missing
+            prediction (None, NaN) counts as an empty one.
+        databases: A folder of databases, ``<db_id>/<db_id>.sqlite`` or ``<db_id>.sqlite``, or one
+            database by its path or URL (docs/sql.md).
+        semantics: When two results are equal: ``reference``, ``strict`` or ``sets`` (docs/sql.md).
+        timeout_s: Seconds of processor time per query; None: 10.
+        workers: Processes that execute queries.
+
+    Returns:
+        The same rows with the column ``status``: ``correct``, ``wrong``, and so on. The signature
+        of the comparison is in ``attrs["signature"]``.
+
+    Raises:
+        OptionError: A column is missing, or an argument is invalid.
+        DataError: A database cannot be read or used.
+    """
+    from lm_eval_ext.sql import Example, Executor, Limits, databases_at, find_semantics
+    from lm_eval_ext.sql.predictions import COLUMNS
+    from lm_eval_ext.sql.scoring import engine_of
+
+    if missing := [name for name in COLUMNS if name not in frame]:
+        raise OptionError(
+            f"the frame has no column {', '.join(missing)}; needed are {', '.join(COLUMNS)}"
+        )
+    rule = find_semantics(semantics)
+    limits = Limits() if timeout_s is None else Limits(timeout_s=timeout_s)
+    needed = frame[list(COLUMNS)].astype(object)
+    needed = needed.where(needed.notna(), "").astype(str)
+    known = databases_at(os.fspath(databases))
+    with Executor(known, workers=workers, limits=limits) as executor:
+        engine = engine_of(executor, known, needed["db_id"])
+        asked = (Example(*row) for row in needed.itertuples(index=False))
+        statuses = [verdict.status for verdict in executor.score(asked, semantics=rule.name)]
+    scored = frame.assign(status=statuses)
+    signature = f"{rule.signature}|timeout:{limits.timeout_s:g}s"
+    # Of SQLite, whose version is the machine's, sql-score says it.
+    other = "" if engine.startswith("sqlite:") else f"|{engine}"
+    scored.attrs["signature"] = signature + other
+    return scored

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from lm_eval_ext.cards import PART, Card, cards
 from lm_eval_ext.errors import DataError, LmEvalExtError
@@ -23,7 +23,6 @@ from lm_eval_ext.results.ask import question_of
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part, Views
 from lm_eval_ext.results.table import rows, samples
-from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import of_documents
 from lm_eval_ext.text import one_line
 
@@ -36,22 +35,25 @@ _LONGEST, _TITLE = 20_000, 120
 """Characters of a text; a longer one is cut and says its length."""
 
 
+class Sample(NamedTuple):
+    """A document as lm-eval logged it, its prompts (one per request), and the responses."""
+
+    doc: Mapping[str, Any]
+    prompts: tuple[str, ...]
+    target: str
+    answers: tuple[str, ...]
+
+
 @dataclass
 class Logged:
     """The samples of one model on one task that the page shows.
 
     Attributes:
-        docs: By document, as lm-eval logged it.
-        prompts: By document, one per request.
-        targets: By document, the right answer as text.
-        answers: By document, one per request.
+        samples: By document.
         scores: By metric, then by document.
     """
 
-    docs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    prompts: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    targets: dict[str, str] = field(default_factory=dict)
-    answers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    samples: dict[str, Sample] = field(default_factory=dict)
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
@@ -113,10 +115,12 @@ class Reader:
                 count += 1
                 if count % step:
                     continue
-                logged.answers[key] = tuple(_text(answer) for answer in row["filtered_resps"])
-                logged.prompts[key] = tuple(_prompt(one) for one in row["arguments"].values())
-                logged.docs[key] = row["doc"] if isinstance(row["doc"], dict) else {}
-                logged.targets[key] = _text(row["target"])
+                logged.samples[key] = Sample(
+                    row["doc"] if isinstance(row["doc"], dict) else {},
+                    tuple(_prompt(one) for one in row["arguments"].values()),
+                    _text(row["target"]),
+                    tuple(_text(answer) for answer in row["filtered_resps"]),
+                )
             except (KeyError, TypeError, AttributeError) as error:
                 problem = one_line(f"{type(error).__name__}: {error}", limit=200)
                 raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
@@ -149,7 +153,7 @@ class Score:
             where less or more than 0 is wrong.
     """
 
-    metrics: tuple[str, ...]
+    metrics: list[str]
     title: str
     kind: str
 
@@ -157,22 +161,19 @@ class Score:
 def scores_of(run: ResultsFile, task: str) -> list[Score]:
     """A task's scores; metrics that say the same of a sample share one."""
     card = run.card(task) if run.is_current(task) else None
-    found: dict[Any, list[str]] = {}
-    questions: dict[str, Question] = {}
+    found: dict[Any, Score] = {}
     for metric in run.scores(task):
-        own = questions[metric] = question_of(run, task, metric)
-        key = (own.measure.value, str(own.filter), str(own.measure.weights))
-        found.setdefault(key, []).append(metric)
-    made = []
-    for metrics in found.values():
-        measure = questions[metrics[0]].measure
-        lower = measure.lower_is_better
+        own = question_of(run, task, metric)
+        measure = own.measure
+        key = (measure.value, str(own.filter), str(measure.weights))
+        if key in found:
+            found[key].metrics.append(metric)
+            continue
+        kind = "less" if measure.lower_is_better else "more"
         if any(weight < 0 for weight in measure.weights.values()):
-            kind = "loss" if lower else "gain"
-        else:
-            kind = "less" if lower else "more"
-        made.append(Score(tuple(metrics), _title(card, metrics[0], measure), kind))
-    return made
+            kind = "loss" if measure.lower_is_better else "gain"
+        found[key] = Score([metric], _title(card, metric, measure), kind)
+    return list(found.values())
 
 
 def _title(card: Card | None, metric: str, measure: Any) -> str:
@@ -190,78 +191,73 @@ def _title(card: Card | None, metric: str, measure: Any) -> str:
     return title
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """What all models were asked, as the benchmark shows it."""
-
-    first: Logged
-    views: Views | None
-    documents: Sequence[DocumentView]
-
-
 def pack(card: Card | None, task: str, own: Sequence[Score], logged: Mapping[str, Logged]) -> str:
     """The samples of a task, by model, in base64; the first model's have the documents."""
-    first = next(iter(logged.values()))
-    shown = _shown(_views(card.name if card else ""), first, task)
+    first = next(iter(logged.values())).samples
+    views, documents = _documents(_views(card.name if card else ""), [*first.values()], task)
+    golds = dict(zip(first, (_cut(one.gold) for one in documents), strict=True))
     content = {
         "documents": [
             [
-                one_line(one.title, limit=_TITLE), str(doc.get("id", "")), _cut(one.gold),
-                list(map(_part, one.parts)), [_cut(prompt) for prompt in dict.fromkeys(asked)],
+                one_line(one.title, limit=_TITLE), str(sample.doc.get("id", "")), _cut(one.gold),
+                list(map(_part, one.parts)),
+                [_cut(prompt) for prompt in dict.fromkeys(sample.prompts)],
             ]
-            for one, doc, asked in zip(
-                shown.documents, first.docs.values(), first.prompts.values(), strict=True
-            )
+            for one, sample in zip(documents, first.values(), strict=True)
         ],
-        "models": {label: _model(one, shown, own) for label, one in logged.items()},
+        "models": {label: _model(one, first, golds, views, own) for label, one in logged.items()},
     }  # fmt: skip
     encoded = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(encoded, 6)).decode()
 
 
-def _shown(views: Views | None, first: Logged, task: str) -> _Shown:
+def _documents(
+    views: Views | None, first: Sequence[Sample], task: str
+) -> tuple[Views | None, Sequence[DocumentView]]:
     """By the benchmark's own view; as plain text if it has none, or cannot read these samples."""
-    prompts = list(first.prompts.values())
     if views is not None:
         try:
-            return _Shown(first, views, views.documents(list(first.docs.values()), prompts))
+            return views, views.documents(
+                [one.doc for one in first], [one.prompts for one in first]
+            )
         except (KeyError, IndexError, TypeError, ValueError) as error:
             problem = one_line(f"{type(error).__name__}: {error}", limit=100)
             _log.warning(
                 "%s: documents of another version? Shown as plain text (%s)", task, problem
             )
-    targets = zip(prompts, first.targets.values(), strict=True)
-    plain = [DocumentView("".join(asked[:1])[-_TITLE:], target) for asked, target in targets]
-    return _Shown(first, None, plain)
+    return None, [DocumentView("".join(one.prompts[:1])[-_TITLE:], one.target) for one in first]
 
 
-def _model(one: Logged, shown: _Shown, own: Sequence[Score]) -> dict[str, Any]:
-    first = shown.first
-    keys = list(first.docs)
-    there = [place for place, key in enumerate(keys) if key in one.answers]
-    given = [one.answers[keys[place]] for place in there]
-    docs = [first.docs[keys[place]] for place in there]
+def _model(
+    one: Logged,
+    first: Mapping[str, Sample],
+    golds: Mapping[str, str],
+    views: Views | None,
+    own: Sequence[Score],
+) -> dict[str, Any]:
+    there = {key: one.samples[key] for key in first if key in one.samples}
+    given = [sample.answers for sample in there.values()]
     answered = (
-        shown.views.answers(docs, given)
-        if shown.views
+        views.answers([first[key].doc for key in there], given)
+        if views
         else [AnswerView("\n".join(answers)) for answers in given]
     )
-    answers: list[Any] = [None] * len(keys)
+    places = {key: place for place, key in enumerate(first)}
+    answers: dict[str, Any] = dict.fromkeys(first)
     parts = {}
-    for place, view in zip(there, answered, strict=True):
-        text, prompts = _cut(view.answer), one.prompts[keys[place]]
-        right = text == _cut(shown.documents[place].gold)
-        answers[place] = 0 if right else text
+    for (key, sample), view in zip(there.items(), answered, strict=True):
+        text = _cut(view.answer)
+        answers[key] = 0 if text == golds[key] else text
         found = list(view.parts)
-        if prompts != first.prompts[keys[place]]:
-            found += [Part("Prompt of this model", prompt) for prompt in dict.fromkeys(prompts)]
+        if sample.prompts != first[key].prompts:
+            found += [Part("Prompt of this model", one) for one in dict.fromkeys(sample.prompts)]
         if found:
-            parts[place] = list(map(_part, found))
+            parts[places[key]] = list(map(_part, found))
     scores = [one.scores.get(score.metrics[0], {}) for score in own]
     return {
-        "answers": answers,
+        "answers": list(answers.values()),
         "parts": parts,
-        "scores": [[found.get(key) for key in keys] for found in scores],
+        "scores": [[found.get(key) for key in first] for found in scores],
     }
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.cards import Card, cards
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import OptionError, writing
 from lm_eval_ext.leaderboard.samples import Reader, Score, pack, scores_of
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.figures import Figure, figures
@@ -20,7 +20,7 @@ from lm_eval_ext.results.about import About, about
 from lm_eval_ext.results.align import usual
 from lm_eval_ext.results.ask import question_of
 from lm_eval_ext.results.files import ResultsFile, Tokens, model_file
-from lm_eval_ext.results.models import Model, choose_tasks, read_models
+from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.results.overview import overview, representatives
 from lm_eval_ext.results.show import reason_for
 from lm_eval_ext.stats.measures import Measure
@@ -35,6 +35,9 @@ _log = get_logger(__name__)
 OTHERS = "Other tasks"
 SAMPLES = 300
 """Of each task, in the page."""
+
+Best = Collection[tuple[str, str, str]]
+"""Model, task and metric, where no other model is significantly better."""
 
 _UNITS = {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}
 _DESK, _PHONE = 936, 360
@@ -145,21 +148,17 @@ def build(
         OptionError: If there are no results, or ``site`` cannot be written.
         DataError: If a file cannot be read.
     """
-    if samples < 0:
-        raise OptionError(f"--samples is {samples}; use 0 or more")
     models = sorted(read_models(paths), key=lambda model: model.label.casefold())
     tasks = _ordered(choose_tasks(models, (), least=1))
     found, shown = _read(models, tasks, samples)
     content = _render(title, models, tasks, found, shown)
     page = site / "index.html"
-    try:
+    with writing(site):
         site.mkdir(parents=True, exist_ok=True)
-        with atomic_text(site / "leaderboard.csv") as out:
-            out.write(found.map(_plain).to_csv(index=False, lineterminator="\n"))
-        with atomic_text(page) as out:
-            out.write(content)
-    except OSError as error:
-        raise OptionError(f"cannot write {error.filename or site}: {error.strerror}") from None
+    with atomic_text(site / "leaderboard.csv") as out:
+        out.write(found.map(_plain).to_csv(index=False, lineterminator="\n"))
+    with atomic_text(page) as out:
+        out.write(content)
     return page
 
 
@@ -187,21 +186,17 @@ def _read(
     for task in tqdm(tasks, desc="leaderboard", unit="task", disable=None):
         reader = Reader(most)
         found.append(overview(models, tasks=[task], read=reader))
-        runs = _runs(models, task)
+        runs = having(models, task)
         some = next(iter(runs.values()))
         alike = usual(task, runs)
         kept = {label: reader.of(run, task) for label, run in runs.items() if label in alike}
-        logged = {label: one for label, one in kept.items() if one and one.docs}
+        logged = {label: one for label, one in kept.items() if one and one.samples}
         if logged:
             card, scores = some.card(task), scores_of(runs[next(iter(logged))], task)
             title = f"{card.short_title} · {card.title_of_task(task)}" if card else task
             content, total = pack(card, task, scores, logged), some.documents(task)[0]
             shown.append(Samples(task, title, list(logged), scores, total, content))
     return pd.concat([one for one in found if len(one)] or found, ignore_index=True), shown
-
-
-def _runs(models: Sequence[Model], task: str) -> dict[str, ResultsFile]:
-    return {model.label: model.runs[task] for model in models if task in model.runs}
 
 
 def _asset(name: str) -> str:
@@ -229,9 +224,22 @@ def _render(
     )  # fmt: skip
     known = [_row(model) for model in models]
     content = [{**asdict(one), "content": ""} for one in shown]
-    heads = _heads(models, representatives(models).values(), found, benchmark=True)
-    matrix = _of_columns("overview", "Models by benchmarks", heads, models, found)
-    sections = list(_sections(models, tasks, found))
+    best = {(one.model, one.task, one.metric) for one in found[found["best"]].itertuples()}
+    metrics = dict(zip(found["task"], found["metric"], strict=True))
+
+    def heads(some: Iterable[str], *, benchmark: bool = False) -> Iterator[Column]:
+        """The headlines of tasks, as most models have them."""
+        for task in some:
+            for run in having(models, task).values():
+                if run.headline(task) == metrics.get(task):
+                    yield _column(run, task, metrics[task], benchmark=benchmark)
+                    break
+
+    matrix = _of_headlines(
+        "overview", "Models by benchmarks",
+        [*heads(representatives(models).values(), benchmark=True)], models, best,
+    )  # fmt: skip
+    sections = list(_sections(models, tasks, heads, best))
     return environment.get_template("page.html").render(
         title=title,
         models=known,
@@ -239,7 +247,7 @@ def _render(
         matrix=matrix,
         sections=sections,
         samples=shown,
-        signatures={task: _signatures(_runs(models, task), task) for task in tasks},
+        signatures={task: _signatures(having(models, task), task) for task in tasks},
         content=Markup(json.dumps(content, ensure_ascii=True).replace("<", "\\u003c")),
         style=Markup(_asset("page.css") + css()),
         widget=Markup(_asset("dataTables.min.js")),
@@ -273,47 +281,14 @@ def _size_text(parameters: float) -> str:
     return f"{parameters:.3g}"
 
 
-def _heads(
-    models: Sequence[Model], tasks: Iterable[str], found: "DataFrame", *, benchmark: bool
-) -> list[Column]:
-    """The headlines of tasks, as most models have them."""
-    made = []
-    for task in tasks:
-        for metric in found[found["task"] == task]["metric"].iloc[:1]:
-            runs = _runs(models, task).values()
-            run = next(one for one in runs if one.headline(task) == metric)
-            made.append(_column(run, task, metric, benchmark=benchmark))
-    return made
-
-
-def _of_columns(
-    name: str, title: str, columns: Sequence[Column], models: Sequence[Model], found: "DataFrame"
+def _of_headlines(
+    name: str, title: str, columns: Sequence[Column], models: Sequence[Model], best: Best
 ) -> Table:
     """Models by the headlines of tasks, those that miss none and are best most often first."""
-    leading = {(one.model, one.task) for one in found[found["best"]].itertuples()}
-    alike = {column.task: usual(column.task, _runs(models, column.task)) for column in columns}
-    rows = []
-    for model in models:
-        own = [
-            _headline_cell(model, one, leading, same=model.label in alike[one.task])
-            for one in columns
-        ]
-        if any(cell != Cell() for cell in own):
-            rows.append((model.label, own))
-    return Table(name, title, columns, sorted(rows, key=lambda row: _place(row[1], columns)))
-
-
-def _headline_cell(
-    model: Model, column: Column, leading: Collection[tuple[str, str]], *, same: bool
-) -> Cell:
-    run = model.runs.get(column.task)
-    if run is None:
-        return Cell()
-    cell = _cell(run, column, best=(model.label, column.task) in leading)
-    scored, total = run.documents(column.task)
-    badge = f"{scored:,}/{total:,}" if scored < total else ""
-    note = cell.note if same else "measured differently from most; see the signatures under Method"
-    return replace(cell, badge=badge, note=note)
+    alike = {column.task: usual(column.task, having(models, column.task)) for column in columns}
+    rows = [(one.label, [_cell(one, column, best, alike) for column in columns]) for one in models]
+    kept = [(label, cells) for label, cells in rows if any(cell != Cell() for cell in cells)]
+    return Table(name, title, columns, sorted(kept, key=lambda row: _place(row[1], columns)))
 
 
 def _place(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...]:
@@ -331,18 +306,18 @@ def _finite(value: float | None) -> float | None:
 def _column(run: ResultsFile, task: str, metric: str, *, benchmark: bool = False) -> Column:
     """Headed by the benchmark, or within its tab by the task."""
     card = run.card(task)
-    measure = question_of(run, task, metric).measure
+    head = card.title_of_task(task) if card else task
     title = card.title_of(metric) if card and run.is_current(task) else metric
-    if card is None:
-        return Column(task, metric, task, title, measure)
-    own = card.title_of_task(task)
-    if benchmark:
-        return Column(task, metric, card.short_title, f"{own} · {title}", measure)
-    return Column(task, metric, own, title, measure)
+    if card and benchmark:
+        head, title = card.short_title, f"{head} · {title}"
+    return Column(task, metric, head, title, question_of(run, task, metric).measure)
 
 
 def _sections(
-    models: Sequence[Model], tasks: Sequence[str], found: "DataFrame"
+    models: Sequence[Model],
+    tasks: Sequence[str],
+    heads: Callable[[Iterable[str]], Iterable[Column]],
+    best: Best,
 ) -> Iterator[Section]:
     drawn: dict[str, list[tuple[str, ...]]] = {}
     try:
@@ -352,21 +327,19 @@ def _sections(
             drawn.setdefault(one.name.partition("-")[0], []).append(about_it)
     except OptionError as error:
         _log.warning("%s; the page has no figures", error)
-    groups: dict[str, list[str]] = {}
+    of_card: dict[str, tuple[Card | None, list[str]]] = {}
     for task in tasks:
-        card = next(iter(_runs(models, task).values())).card(task)
-        groups.setdefault(card.name if card else "", []).append(task)
-    for name, own in groups.items():
-        card = next(iter(_runs(models, own[0]).values())).card(own[0])
-        made = [_of_task(task, _runs(models, task), found) for task in own]
+        card = next(iter(having(models, task).values())).card(task)
+        of_card.setdefault(card.name if card else "others", (card, []))[1].append(task)
+    for name, (card, own) in of_card.items():
+        made = [_of_task(task, card, models, best) for task in own]
         if card is None:  # the overview has the headline of each
             made = [one for one in made if len(one.columns) > 1]
         elif len(own) > 1:
-            heads = _heads(models, own, found, benchmark=False)
-            made.insert(0, _of_columns(f"tasks-{name}", "all tasks", heads, models, found))
-        title = card.short_title if card else OTHERS
+            made.insert(0, _of_headlines(f"tasks-{name}", "all tasks", [*heads(own)], models, best))
         if made:
-            yield Section(name or "others", title, card, drawn.get(name, ()), made)
+            title = card.short_title if card else OTHERS
+            yield Section(name, title, card, drawn.get(name, ()), made)
 
 
 def _drawn(one: Figure) -> Iterator[str]:
@@ -375,36 +348,47 @@ def _drawn(one: Figure) -> Iterator[str]:
         yield re.sub(r"(\.\d\d)\d{4,}", r"\1", svg)
 
 
-def _of_task(task: str, runs: Mapping[str, ResultsFile], found: "DataFrame") -> Table:
+def _of_task(task: str, card: Card | None, models: Sequence[Model], best: Best) -> Table:
     """A task's models on all its metrics, with published values."""
+    asked = [one for one in models if task in one.runs]
     owner: dict[str, ResultsFile] = {}
-    for run in runs.values():
-        owner.update({metric: run for metric in run.scores(task) if metric not in owner})
-    columns = [
-        Column(task, metric, one.title, "", one.measure)
-        for metric, run in owner.items()
-        for one in [_column(run, task, metric)]
-    ]
-    leading = found[(found["task"] == task) & found["best"]]
-    best = {(one.model, one.metric) for one in leading.itertuples()}
-    rows = [
-        (label, [_cell(run, one, best=(label, one.metric) in best) for one in columns])
-        for label, run in runs.items()
-    ]
-    card = next(iter(runs.values())).card(task)
+    for one in asked:
+        for metric in one.runs[task].scores(task):
+            owner.setdefault(metric, one.runs[task])
+    named = [_column(run, task, metric) for metric, run in owner.items()]
+    columns = [replace(column, head=column.title, title="") for column in named]
+    rows = [(one.label, [_cell(one, column, best) for column in columns]) for one in asked]
     published: dict[str, list[Cell]] = {}
-    for place, one in enumerate(columns):
-        if card and one.metric in card.metrics:
-            for label, value in card.published(task, card.question_of(one.metric)).items():
+    for place, column in enumerate(columns):
+        if card and column.metric in card.metrics:
+            for label, value in card.published(task, card.question_of(column.metric)).items():
                 published.setdefault(label, [Cell()] * len(columns))[place] = Cell(value)
     title = card.title_of_task(task) if card else task
     return Table(f"task-{task}", title, columns, rows, list(published.items()))
 
 
-def _cell(run: ResultsFile, column: Column, *, best: bool) -> Cell:
-    one = run.scores(column.task).get(column.metric)
-    if one is None:
+def _cell(
+    model: Model, column: Column, best: Best, alike: Mapping[str, Collection[str]] | None = None
+) -> Cell:
+    """A model's value of a metric.
+
+    In a table of headlines it also says what holds for all of the task; ``alike`` then has, by
+    task, the models that were asked what most were.
+    """
+    run = model.runs.get(column.task)
+    if run is None:
         return Cell()
-    value, why = _finite(one.value), reason_for(run, column.task, column.measure, one)
-    note, hint = ("", why) if value is not None else (why, "")
-    return Cell(value, _finite(one.low), _finite(one.high), best, note=note, hint=hint)
+    cell, one = Cell(), run.scores(column.task).get(column.metric)
+    if one is not None:
+        value, why = _finite(one.value), reason_for(run, column.task, column.measure, one)
+        leads = (model.label, column.task, column.metric) in best
+        note, hint = ("", why) if value is not None else (why, "")
+        cell = Cell(value, _finite(one.low), _finite(one.high), leads, note=note, hint=hint)
+    if alike is None:
+        return cell
+    scored, total = run.documents(column.task)
+    badge = f"{scored:,}/{total:,}" if scored < total else ""
+    if model.label not in alike[column.task]:
+        note = "measured differently from most; see the signatures under Method"
+        return replace(cell, badge=badge, note=note)
+    return replace(cell, badge=badge)

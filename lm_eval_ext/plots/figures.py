@@ -25,11 +25,10 @@ from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.ask import question_of
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model
-from lm_eval_ext.stats.measures import LIMITS, Measure, Question
+from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, number
 
 if TYPE_CHECKING:
-    from altair import TopLevelMixin
     from pandas import DataFrame
 
 Dimension = Literal["model", "task", "line", "metric", "part"]
@@ -40,7 +39,7 @@ PUBLISHED = " (published)"
 _PLACES = ["task", "line", "metric", "part"]
 COLUMNS = ("model", "task", "line", "metric", "part", "value", "low", "high", "published")
 
-FORMATS = ("svg", "pdf", "png", "html", "json")
+FORMATS = ("svg", "pdf", "png", "json")
 
 _VERSION = "6.4"
 """Of Vega-Lite."""
@@ -122,20 +121,14 @@ class Figure:
     Attributes:
         declared: Which it is.
         values: A row for each mark, with the columns ``COLUMNS``.
-        unit: Of all values.
-        axis: Title of their axis.
+        measure: What all values are of.
         caption: How to read it.
-        chance: What guessing reaches, if it has a line.
-        lower: Lower is better.
     """
 
     declared: Declared
     values: "DataFrame"
-    unit: str
-    axis: str
+    measure: Measure
     caption: str
-    chance: float | None = None
-    lower: bool = False
 
     @property
     def name(self) -> str:
@@ -148,10 +141,15 @@ class Figure:
         return self.declared.title
 
     @property
+    def axis(self) -> str:
+        """The title of the axis of values."""
+        return self.declared.axis or self.measure.title
+
+    @property
     def ends(self) -> tuple[float, float]:
         """Of the axis: those of the unit, or around the values where it has none."""
-        if self.unit in ("share", "percent"):
-            return LIMITS[self.unit]  # type: ignore[return-value]
+        if self.measure.unit in ("share", "percent"):
+            return self.measure.limits  # type: ignore[return-value]
         numbers = self.values[["value", "low", "high"]].stack()
         return min(0.0, float(numbers.min())), max(0.0, float(numbers.max()))
 
@@ -162,7 +160,7 @@ class Figure:
         """
         own = self.values[~self.values["published"]]
         means = own.pivot_table("value", "model", _PLACES).dropna(axis=1).mean(axis=1)
-        best = means.sort_values(ascending=self.lower, kind="stable")
+        best = means.sort_values(ascending=self.measure.lower_is_better, kind="stable")
         return list(dict.fromkeys([*best.index, *self.values["model"]]))
 
     @property
@@ -173,13 +171,12 @@ class Figure:
             heading = ", ".join(filter(None, place))
             said = ", ".join(self._told(one) for one in own.itertuples())
             told.append(f"{heading}: {said}." if heading else f"{said}.")
-        return " ".join([*told, f"Chance is {self.chance:g}."] if self.chance else told)
+        chance = self.measure.chance
+        return " ".join([*told, f"Chance is {chance:g}."] if chance else told)
 
     def _told(self, one: Any) -> str:
-        text = f"{one.model} {number(one.value, self.unit)}"
-        if math.isnan(one.low):
-            return text
-        return f"{text} [{number(one.low, self.unit)}, {number(one.high, self.unit)}]"
+        value, low, high = (number(x, self.measure.unit) for x in (one.value, one.low, one.high))
+        return f"{one.model} {value}" + f" [{low}, {high}]" * (not math.isnan(one.low))
 
     def spec(self, theme: str = "light", width: float = _WIDTH) -> dict[str, Any]:
         """The figure as Vega-Lite that fits the width: panels are measured with their labels.
@@ -192,7 +189,7 @@ class Figure:
         require_extra("plot", "drawing", "altair", "vl_convert")
         import vl_convert
 
-        chart: Any = self.chart(THEMES[theme], width)
+        chart = self.chart(THEMES[theme], width)
         svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=_VERSION)
         inner = 2 * width - float(_MEASURED.findall(svg)[0])
         chart = self.chart(THEMES[theme], max(inner, 3 * _FONT))
@@ -204,7 +201,7 @@ class Figure:
         """Draws the figure with vl-convert: Vega-Lite without a browser or a network.
 
         Args:
-            format_: One of :data:`FORMATS`; ``html`` is interactive, ``json`` Vega-Lite.
+            format_: One of :data:`FORMATS`; ``json`` is Vega-Lite.
             theme: ``light``, ``dark``, or ``page`` (SVG only), with the colours of
                 :func:`~lm_eval_ext.plots.theme.css` and without a title.
             width: Of the whole, in points.
@@ -214,8 +211,6 @@ class Figure:
 
         if format_ == "json":
             return json.dumps(spec, ensure_ascii=False, indent=1).encode()
-        if format_ == "html":
-            return str(vl_convert.vegalite_to_html(spec, vl_version=_VERSION, bundle=True)).encode()
         label = escape(self.alt, quote=True)
         drawn: str = vl_convert.vegalite_to_svg(spec, vl_version=_VERSION)
         drawn = _ROLES.sub("", drawn).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
@@ -224,7 +219,7 @@ class Figure:
         return bytes(vl_convert.svg_to_png(drawn, scale=2)) if format_ == "png" else drawn.encode()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Draws into a file: .svg, .pdf, .png, .html (interactive) or .json (Vega-Lite).
+        """Draws into a file: .svg, .pdf, .png or .json (Vega-Lite).
 
         Raises:
             OptionError: The suffix is none of these, the file cannot be written, or the extra
@@ -244,7 +239,7 @@ class Figure:
     def _repr_svg_(self) -> str:
         return self.draw("svg").decode()
 
-    def chart(self, theme: Theme, width: float) -> "TopLevelMixin":
+    def chart(self, theme: Theme, width: float) -> Any:
         """The figure as an Altair chart; ``width`` is that of all panels, in points."""
         import altair as alt
 
@@ -258,7 +253,10 @@ class Figure:
         height = self.values[about.lines].nunique() * font * (0.8 + 0.9 * colours)
         # Vega reads dots and brackets in names of fields only: data may have any text.
         tall = rows > 2 or height > _TALL * font  # noqa: PLR2004
-        data, drawn = self.values.assign(chance=self.chance), self._layers(theme, width, tall=tall)
+        data, drawn = (
+            self.values.assign(chance=self.measure.chance),
+            self._layers(theme, width, tall=tall),
+        )
         found: Any = alt.layer(*drawn, data=data).properties(width=each, height=round(height, 2))
         if panels != [""]:
             # What is compared stands on two lines.
@@ -266,7 +264,7 @@ class Figure:
             header = alt.Header(title=None, labelLimit=each, labelExpr=lines)
             facet = alt.Facet(f"{about.panels}:N", sort=panels, header=header)
             found = found.facet(facet=facet, columns=columns)
-        return found.configure(**theme.config(font))  # type: ignore[no-any-return]
+        return found.configure(**theme.config(font))
 
     def _layers(self, theme: Theme, width: float, *, tall: bool) -> Iterator[Any]:
         import altair as alt
@@ -278,7 +276,7 @@ class Figure:
         sort = self.order() if about.lines == "model" else names
         axis = alt.Axis(labelLimit=int(font * 18), title=None, ticks=False)
         base = alt.Chart().encode(y=alt.Y(f"{about.lines}:N", sort=sort, axis=axis))
-        if self.chance is not None:
+        if self.measure.chance is not None:
             dotted = alt.Chart().mark_rule(strokeDash=[2, 3], color=theme.muted)
             yield dotted.encode(x="chance:Q")
         if self.ends[0] < 0:
@@ -321,9 +319,7 @@ def attempts(models: Sequence[Model]) -> Iterator[tuple[Declared, Figure | None,
 
 def listed(models: Sequence[Model]) -> list[tuple[str, str]]:
     """Each figure's name and title, with what is missing in the results of these models."""
-    return [
-        (one.name, one.title + (f" ({why})" if why else "")) for one, _, why in attempts(models)
-    ]
+    return [(one.name, one.title + f" ({why})" * bool(why)) for one, _, why in attempts(models)]
 
 
 def write(models: Sequence[Model], names: Sequence[str], output: Path | None) -> Iterator[Path]:
@@ -391,11 +387,9 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
                      if row["part"] in parts]  # fmt: skip
     if not rows:
         raise OptionError(f"{name}: nothing to draw; {'; '.join(dict.fromkeys(missing))}")
-    measure = measures[0]
     return Figure(
-        about, frame_of(rows), measure.unit, about.axis or measure.title,
-        _caption(about, rows, card, measure.chance), measure.chance, measure.lower_is_better,
-    )  # fmt: skip
+        about, frame_of(rows), measures[0], _caption(about, rows, card, measures[0].chance)
+    )
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> "DataFrame":

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.leaderboard.site import build
-
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.xdist_group("browser")]
 
 HOSTILE = "<script>window.hurt = 1</script>"
@@ -104,14 +102,6 @@ def test_every_tab_is_one_screen(page: Any) -> None:
     for tab in tabs(page):
         assert page.evaluate("document.documentElement.scrollHeight") <= 900, tab
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280, tab
-
-
-def test_numbers_without_samples_say_so(browser: Any, results: Path, tmp_path: Path) -> None:
-    opened = browser.new_page()
-    opened.goto(build([results], tmp_path, samples=0).as_uri())
-    assert "has no samples in this page" in opened.locator("#overview").inner_text()
-    assert not opened.locator("td > a[href]").count()
-    opened.close()
 
 
 def test_on_a_phone_a_model_is_a_card_and_a_number_opens_its_sample(page: Any) -> None:

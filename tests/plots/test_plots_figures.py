@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -21,6 +22,7 @@ from lm_eval_ext.plots.figures import (
 from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.models import Model, read_models
+from lm_eval_ext.stats.measures import Measure
 
 
 @pytest.mark.parametrize("figure", declared().values(), ids=declared())
@@ -49,7 +51,7 @@ def test_values_are_answers_to_the_question(models: list[Model]) -> None:
             found = expected.loc[key, ["value", "low", "high"]]
             assert list(row[["value", "low", "high"]]) == list(found)
     assert next(iter(figure.values["part"])) == "existence", "as declared"
-    assert figure.chance == 0.5 and figure.ends == (0.0, 1.0)
+    assert figure.measure.chance == 0.5 and figure.ends == (0.0, 1.0)
 
 
 def test_a_missing_panel_flatters_no_model() -> None:
@@ -63,20 +65,24 @@ def test_a_missing_panel_flatters_no_model() -> None:
          "metric": ""}
         for model, part, value in rows
     ])  # fmt: skip
-    figure = Figure(about, values, "share", "a", "")
+    measure = Measure(title="", value=("v",))
+    lower = measure.model_copy(update={"lower_is_better": True})
     assert values.groupby("model")["value"].mean()["weak"] > 0.55, "the mean of what each has"
-    assert figure.order() == ["strong", "weak"]
-    assert Figure(about, values, "share", "a", "", lower=True).order() == ["weak", "strong"]
+    assert Figure(about, values, measure, "").order() == ["strong", "weak"]
+    assert Figure(about, values, lower, "").order() == ["weak", "strong"]
 
 
 def test_the_axis_goes_by_the_unit_not_by_the_values() -> None:
     """A relative performance of 0.8 % lies at the left of an axis to 100."""
     about = Declared(name="x-1", title="t", tasks={})
     values = pd.DataFrame([{"model": "m", "value": 0.8, "low": None, "high": None}])
-    assert Figure(about, values, "percent", "a", "").ends == (0.0, 100.0)
-    assert Figure(about, values, "share", "a", "").ends == (0.0, 1.0)
-    gain = values.assign(value=-0.2)
-    assert Figure(about, gain, "points", "a", "").ends == (-0.2, 0.0)
+
+    def ends(unit: Any, values: pd.DataFrame) -> tuple[float, float]:
+        return Figure(about, values, Measure(title="", value=("v",), unit=unit), "").ends
+
+    assert ends("percent", values) == (0.0, 100.0)
+    assert ends("share", values) == (0.0, 1.0)
+    assert ends("points", values.assign(value=-0.2)) == (-0.2, 0.0)
 
 
 def test_what_is_missing_is_said(models: list[Model], folder: Path, tmp_path: Path) -> None:
@@ -121,5 +127,5 @@ def test_names_are_data_not_fields(models: list[Model]) -> None:
     """Dots and brackets in a model's name would be paths in names of fields."""
     figure = figure_of("magnifico-6", models)
     odd = figure.values.replace({"alpha": "a.b[0] (x: y)"})
-    spec = Figure(figure.declared, odd, figure.unit, figure.axis, figure.caption).spec()
+    spec = Figure(figure.declared, odd, figure.measure, figure.caption).spec()
     assert re.search(r"a\.b\[0\] \(x: y\)", json.dumps(spec))

@@ -175,9 +175,3 @@ def test_a_text_ends_before_its_stop_string(
     model._create_payload([], generate=True, gen_kwargs={"until": until}, seed=1, eos=None)
     said = {"choices": [{"index": 0, "message": {"content": sent}}]}
     assert model.parse_generations(outputs=said) == [kept]
-
-
-def test_what_the_page_says_of_lm_eval_alone() -> None:
-    """Without the prompt's tokens all continuations are alike."""
-    one = {"index": 0, "logprobs": {"token_logprobs": [-1.0], "top_logprobs": [{"a": -1.0}]}}
-    assert LocalCompletionsAPI.parse_logprobs({"choices": [one]}, ctxlens=[3]) == [(0, True)]
