@@ -104,8 +104,8 @@ def own_openbookqa(folder: Path) -> dict[str, str]:
     archive = copy / "conceptual/own.zip"
     archive.parent.mkdir(parents=True)
     with zipfile.ZipFile(archive, "w") as content:
-        for part, rows in zip(openbookqa.PARTS, (lines[:20], lines[20:]), strict=True):
-            content.writestr(openbookqa.IN_ARCHIVE.format(part=part), "\n".join(rows))
+        for name, rows in zip(openbookqa.IN_ARCHIVE, (lines[:20], lines[20:]), strict=True):
+            content.writestr(name, "\n".join(rows))
     entry = {
         "title": "own", "homepage": "https://example.org", "revision": "1",
         "url": "https://example.org/", "licence": "MIT", "citation": "own",

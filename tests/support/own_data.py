@@ -1,6 +1,7 @@
 """What users bring to tasks that ask about their own documents, or whose data cannot be fetched."""
 
 import sqlite3
+import zipfile
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -32,11 +33,11 @@ def brought(task: str, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def write_worldtree(copy: Path) -> None:
-    """An unpacked archive of questions that share a fact."""
-    top = copy / worldtree.FOLDER / worldtree.NAME
-    (top / worldtree.TABLES).mkdir(parents=True)
-    (top / "questions").mkdir()
+    """An archive of questions that share a fact."""
+    packed = copy / worldtree.FOLDER / f"{worldtree.NAME}.zip"
+    packed.parent.mkdir(parents=True)
     rows = [f"Q{n}\tA\tf1|CENTRAL\tWhat is {n}? (A) hot (B) cold" for n in range(QUESTIONS)]
     head = "QuestionID\tAnswerKey\texplanation\tquestion"
-    (top / worldtree.QUESTIONS).write_text("\n".join([head, *rows]) + "\n")
-    (top / worldtree.TABLES / "KINDOF.tsv").write_text("NOUN\t[SKIP] UID\nfire\tf1\n")
+    with zipfile.ZipFile(packed, "w") as content:
+        content.writestr(worldtree.QUESTIONS, "\n".join([head, *rows]) + "\n")
+        content.writestr(f"{worldtree.TABLES}KINDOF.tsv", "NOUN\t[SKIP] UID\nfire\tf1\n")

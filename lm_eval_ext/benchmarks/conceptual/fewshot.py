@@ -6,9 +6,9 @@ have the same; the control shows how much of a gain that explains.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from lm_eval_ext.benchmarks.conceptual.load import Options
 from lm_eval_ext.fewshot import (
     Choice,
     Choices,
@@ -21,6 +21,7 @@ from lm_eval_ext.fewshot import (
     overlapping,
     sharing,
 )
+from lm_eval_ext.harness.fewshot import TOO_FEW
 
 RANDOM, CONCEPT = "random", "concept"
 SELECTIONS = (RANDOM, CONCEPT)
@@ -29,34 +30,12 @@ SELECTIONS = (RANDOM, CONCEPT)
 SAME_LABELS = "same_labels"
 """The control; its request follows those of the paper's selections."""
 
-TOO_FEW, TOO_LONG = "too_few_demonstrations", "too_long"
-"""Reasons why a sample is left out, under all selections."""
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How a dataset's demonstrations are chosen.
-
-    Attributes:
-        by_overlap: Whether to choose samples with the most concepts in common (WorldTree),
-            instead of samples with any concept in common.
-        max_words: Maximum number of distinct words of a prompt; 0: no limit.
-        min_overlap: With ``by_overlap``, the least number of concepts in common. 0 makes
-            disjoint clusters of k + 1, as the authors' code does; their members may have
-            nothing in common.
-        separator: Between the parts of a concept that joins several; "" if none does.
-        control: Whether to choose :data:`SAME_LABELS`, too.
-    """
-
-    by_overlap: bool
-    max_words: int
-    min_overlap: int = 1
-    separator: str = ""
-    control: bool = False
+SEPARATOR = ";"
+"""Between the phenomena of GLUE's concepts that join several."""
 
 
 def choose(
-    rows: Sequence[Mapping[str, Any]], rules: Rules, k: int, seed: int
+    rows: Sequence[Mapping[str, Any]], options: Options, k: int, seed: int
 ) -> tuple[dict[str, dict[str, Choice]], dict[str, list[str]]]:
     """Chooses k demonstrations for each sample, under each selection.
 
@@ -69,41 +48,34 @@ def choose(
     """
     items = [Item(row["id"], row["copy_key"], frozenset(row["concepts"])) for row in rows]
     pool = Pool(items)
-    by_concept = _by_concept(pool, items, rules, k, seed).by_sample
+    by_concept = _by_concept(pool, items, options, k, seed).by_sample
     by_chance = at_random(pool, items, k, seed).by_sample
-    complete = by_concept.keys() & by_chance.keys()
-    chosen = {
-        item.id: {RANDOM: by_chance[item.id], CONCEPT: by_concept[item.id]}
-        for item in items
-        if item.id in complete
-    }
-    if rules.control:
-        rule = _control({row["id"]: row["answer"] for row in rows}, by_concept, rules.separator)
-        asked = [item for item in items if item.id in complete]
+    asked = [item for item in items if item.id in by_concept and item.id in by_chance]
+    chosen = {item.id: {RANDOM: by_chance[item.id], CONCEPT: by_concept[item.id]} for item in asked}
+    if options.control == "labels":
+        rule = _control({row["id"]: row["answer"] for row in rows}, by_concept)
         for name, choice in fitting(pool, asked, k, seed, rule).by_sample.items():
             chosen[name][SAME_LABELS] = choice
-    short = sorted(item.id for item in items if item.id not in complete)
+    short = sorted({item.id for item in items} - chosen.keys())
     return chosen, {TOO_FEW: short} if short else {}
 
 
-def _by_concept(pool: Pool, items: Sequence[Item], rules: Rules, k: int, seed: int) -> Choices:
-    if not rules.by_overlap:
+def _by_concept(pool: Pool, items: Sequence[Item], options: Options, k: int, seed: int) -> Choices:
+    if options.dataset != "worldtree":
         return sharing(pool, items, k, seed)
-    if rules.min_overlap == 0:
+    if options.min_overlap == 0:
         return clustered(pool, k, seed)
-    return overlapping(pool, items, k, seed, rules.min_overlap)
+    return overlapping(pool, items, k, seed, options.min_overlap)
 
 
-def _control(answers: Mapping[str, str], by_concept: Mapping[str, Choice], separator: str) -> Rule:
+def _control(answers: Mapping[str, str], by_concept: Mapping[str, Choice]) -> Rule:
     """At every place, the answer of the concept-sharing demonstration there; another concept.
 
     Another one has no part in common, where a concept joins several.
     """
 
     def parts(item: Item) -> set[str]:
-        if not separator:
-            return set(item.features)
-        return {part for concept in item.features for part in concept.split(separator)}
+        return {part for concept in item.features for part in concept.split(SEPARATOR)}
 
     def rule(sample: Item, place: int, item: Item) -> str | None:
         answer = answers[by_concept[sample.id].ids[place]]
@@ -119,17 +91,9 @@ def columns(choices: Mapping[str, Choice], selections: Sequence[str]) -> dict[st
 
     They are empty under a selection that the sample lacks.
     """
-    return {
-        f"{selection}_{what}": values
-        for selection in selections
-        for choice in [choices.get(selection)]
-        for what, values in (
-            ("demonstrations", list(choice.ids) if choice else []),
-            ("why", [one.why for one in choice.picked] if choice else []),
-        )
-    }
-
-
-def distinct_words(*texts: str) -> int:
-    """The number of different words of all texts together, as the paper's limit counts."""
-    return len({word for text in texts for word in text.split()})
+    found = {}
+    for name in selections:
+        picked = choices[name].picked if name in choices else ()
+        found[f"{name}_demonstrations"] = [one.id for one in picked]
+        found[f"{name}_why"] = [one.why for one in picked]
+    return found

@@ -24,27 +24,22 @@ def concepts() -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-@cache
-def samples() -> tuple[Sample, ...]:
+def samples() -> list[Sample]:
     """The questions, by concept."""
-    return tuple(
-        _sample(concept, f"{concept}-{number}", **item)
+    return [
+        _sample(item["question"], item["options"], concept, f"{concept}-{number}")
         for concept, items in concepts().items()
         for number, item in enumerate(items, start=1)
-    )
+    ]
 
 
-def _sample(
-    concept: str, name: str, *, question: str, options: list[str], explanation: str
-) -> Sample:
-    del explanation
+def _sample(question: str, options: list[str], concept: str, name: str) -> Sample:
     order = list(shuffled(len(LABELS), question))
-    shown = (options[place] for place in order)
     return Sample(
         id=name,
         question=question,
         answer=options[0],
         concepts=frozenset([concept]),
-        options=tuple(map(Option, LABELS, shown)),
+        options=tuple(map(Option, LABELS, (options[place] for place in order))),
         answer_label=LABELS[order.index(0)],
     )

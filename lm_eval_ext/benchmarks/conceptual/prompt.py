@@ -7,7 +7,6 @@ asks with all of them. Every template is wrapped in the format of the paper's ap
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import TypeAlias
 
 from lm_eval_ext.benchmarks.conceptual.records import DatasetName, Sample
@@ -88,24 +87,15 @@ def _uncapital(question: str) -> str:
     return f"{first.lower()}{space}{rest}" if known else question
 
 
-_CHOICE = {
-    "options": _labelled_text,
-    "choose": _choose_text,
-    "letter": _labelled_letter,
-}
+_CHOICE = {"options": _labelled_text, "choose": _choose_text, "letter": _labelled_letter}
 
-TEMPLATES: Mapping[str, Mapping[str, Template]] = MappingProxyType(
-    {
-        "glue": {"follows": _follows, "true_or_false": _true_or_false, "relation": _relation},
-        "openbookqa": _CHOICE,
-        "hotpotqa": {
-            "text_first": _text_then_question,
-            "question_first": _question_then_text,
-        },
-        "worldtree": _CHOICE,
-        "mini": _CHOICE,
-    }
-)
+TEMPLATES: Mapping[str, Mapping[str, Template]] = {
+    "glue": {"follows": _follows, "true_or_false": _true_or_false, "relation": _relation},
+    "openbookqa": _CHOICE,
+    "hotpotqa": {"text_first": _text_then_question, "question_first": _question_then_text},
+    "worldtree": _CHOICE,
+    "mini": _CHOICE,
+}
 
 
 ALL = "all"
@@ -130,7 +120,7 @@ def templates_of(dataset: DatasetName, name: str | None) -> Mapping[str, Templat
     if name == ALL:
         return found
     name = next(iter(found)) if name is None else name
-    if name not in tuple(found):  # a list from --metadata is not hashable
+    if name not in found:
         raise OptionError(
             f"no template {name!r} for {dataset}; use {', '.join(found)} or {ALL} "
             "(--metadata conceptual_template=NAME)"

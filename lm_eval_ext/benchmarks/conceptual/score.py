@@ -1,5 +1,10 @@
-"""Rows of scores: of an answer after the demonstrations of each selection, by each template."""
+"""Rows of scores: of an answer after the demonstrations of each selection, by each template.
 
+Beside them what copying scores: stand-ins for a model that answer with what the demonstrations
+show. They need no model; a gain that is no larger than theirs may be copying.
+"""
+
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,12 +25,11 @@ def selections_of(doc: Mapping[str, Any]) -> list[str]:
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> list[Row]:
     """Scores a document: a row for each template and selection, in the order of the prompts."""
-    asked = selections_of(doc)
     options = [Option(**option) for option in doc["options"]]
     which = [
         (template, gold, selection)
         for template, gold in zip(doc["templates"], doc["answers"], strict=True)
-        for selection in asked
+        for selection in selections_of(doc)
     ]
     return [
         {
@@ -38,3 +42,31 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> list[Row]
         }
         for (template, gold, selection), answer in zip(which, results, strict=True)
     ]
+
+
+def stand_ins(shown: Sequence[str]) -> dict[str, str]:
+    """The stand-ins' answers: the last demonstration's, and the one that most of them have.
+
+    Of several answers that are equally frequent, the majority is the one that comes last.
+    """
+    majority = max(reversed(shown), key=Counter(shown).__getitem__)
+    return {"copy_last": shown[-1], "copy_majority": majority}
+
+
+def copied(gold: str, shown: Sequence[str]) -> dict[str, float]:
+    """The stand-ins' scores, and how far copying can go.
+
+    Args:
+        gold: The right answer.
+        shown: The demonstrations' answers, in the order of the prompt; one or more.
+
+    Returns:
+        ``rouge_l_copy_last`` and the like; ``answer_share``, the share of demonstrations that
+        have the right answer; ``answer_shown``, whether any has it.
+    """
+    found = {"answer_share": shown.count(gold) / len(shown), "answer_shown": float(gold in shown)}
+    for stand_in, answer in stand_ins(shown).items():
+        scores = answers.score(answer, gold)
+        for name in (answers.ROUGE_L, answers.ACCURACY):
+            found[f"{name}_{stand_in}"] = scores[name]
+    return found

@@ -5,10 +5,10 @@ from typing import Any
 
 from datasets import Dataset
 
-from lm_eval_ext.benchmarks.conceptual import copying, fewshot, glue, openbookqa, score
+from lm_eval_ext.benchmarks.conceptual import fewshot, openbookqa, score
 from lm_eval_ext.benchmarks.conceptual.answers import in_chat
-from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS, Rules
-from lm_eval_ext.benchmarks.conceptual.load import DEFAULT_PIPELINE, dataset
+from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS
+from lm_eval_ext.benchmarks.conceptual.load import dataset
 from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, with_facts
 from lm_eval_ext.cards import cards
 from lm_eval_ext.harness import signature
@@ -22,6 +22,9 @@ _log = get_logger(__name__)
 OF_DOCUMENT = ("id", "input", "answer", "concept", "concepts", "answers", "options", "answer_label")
 """Columns of a sample that its document has, too."""
 
+TOO_LONG = "too_long"
+"""Why a sample is left out under all selections."""
+
 
 class ConceptualTask(FewshotTask):
     """Asks each document with random and with concept-sharing demonstrations.
@@ -30,26 +33,17 @@ class ConceptualTask(FewshotTask):
     """
 
     def prepare(self, config: Mapping[str, Any]) -> None:
-        """Finds the templates and the rules for demonstrations."""
-        asked = self.asked = dataset.checked(self.options)
-        self._rules = Rules(
-            by_overlap=asked.dataset == "worldtree",
-            max_words=asked.max_words,
-            min_overlap=asked.min_overlap,
-            separator=glue.SEPARATOR if asked.dataset == "glue" else "",
-            control=asked.control == "labels",
-        )
-        self._selections = (*SELECTIONS, SAME_LABELS) if self._rules.control else SELECTIONS
+        """Finds the templates and the selections."""
+        self.asked = dataset.checked(self.options)
+        self._control = self.asked.control == "labels"
+        self._selections = (*SELECTIONS, SAME_LABELS) if self._control else SELECTIONS
         self._rows = {row["id"]: row for row in self.dataset["test"].to_list()}
-        self._templates = tuple(asked.templates)
+        self._templates = list(self.asked.templates)
 
     def metrics(self) -> list[str]:
         """Those of the control only where it is asked."""
-        return [
-            name
-            for name in cards()["conceptual"].metrics
-            if self._rules.control or name not in score.OF_CONTROL
-        ]
+        every = cards()["conceptual"].metrics
+        return [name for name in every if self._control or name not in score.OF_CONTROL]
 
     def questions(self, found: dict[str, Question]) -> dict[str, Question]:
         """With the draws that the option names."""
@@ -70,7 +64,7 @@ class ConceptualTask(FewshotTask):
         shown = sorted([row["id"], row["inputs"], row["answers"]] for row in self._rows.values())
         own["inputs"] = signature.digest(shown)
         if self.asked.dataset == "openbookqa":
-            own["pipeline"] = openbookqa.find(self.asked.pipeline or DEFAULT_PIPELINE).label
+            own["pipeline"] = openbookqa.label(openbookqa.pipeline(self.asked.spacy))
 
     def dump_config(self) -> dict[str, Any]:
         """What lm-eval writes into the results file; with a digest of who is shown what."""
@@ -85,18 +79,19 @@ class ConceptualTask(FewshotTask):
     def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
         """Makes documents of the samples that have k demonstrations under both selections."""
         rows = samples.to_list()
-        chosen, left_out = fewshot.choose(rows, self._rules, k, seed)
-        made = [
-            {key: row[key] for key in OF_DOCUMENT}
-            | {"templates": list(self._templates)}
-            | fewshot.columns(chosen[row["id"]], self._selections)
-            for row in rows
-            if row["id"] in chosen
-        ]
-        if self._rules.max_words:
-            long = [doc["id"] for doc in made if self._words(doc) > self._rules.max_words]
-            made = [doc for doc in made if doc["id"] not in set(long)]
-            left_out |= {fewshot.TOO_LONG: long} if long else {}
+        chosen, left_out = fewshot.choose(rows, self.asked, k, seed)
+        made: list[dict[str, Any]] = []
+        long: list[str] = []
+        for row in rows:
+            if row["id"] in chosen:
+                doc = {key: row[key] for key in OF_DOCUMENT} | {"templates": self._templates}
+                doc |= fewshot.columns(chosen[row["id"]], self._selections)
+                if 0 < self.asked.max_words < self._words(doc):
+                    long.append(row["id"])
+                else:
+                    made.append(doc)
+        if long:
+            left_out[TOO_LONG] = long
         if without := sum(not doc.get(f"{SAME_LABELS}_demonstrations", True) for doc in made):
             _log.warning(
                 "%s: %d samples have no demonstrations of other concepts with the same labels, and "
@@ -105,6 +100,14 @@ class ConceptualTask(FewshotTask):
                 without,
             )
         return Chosen(Dataset.from_list(made), left_out)
+
+    def _words(self, doc: dict[str, Any]) -> int:
+        """Distinct words of the longest of all prompts, as the paper's limit counts."""
+        found = []
+        for prompt in self.prompts(doc):
+            turns = [f"{turn.input} {turn.answer}" for turn in prompt.demonstrations]
+            found.append(len(set(" ".join([*turns, prompt.input]).split())))
+        return max(found)
 
     def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
         """The sample by each template, after the demonstrations of each selection."""
@@ -126,24 +129,12 @@ class ConceptualTask(FewshotTask):
         """One line."""
         return in_chat(answer)
 
-    def _words(self, doc: dict[str, Any]) -> int:
-        """Distinct words of the longest of all prompts."""
-        return max(
-            fewshot.distinct_words(
-                prompt.input,
-                *(text for turn in prompt.demonstrations for text in (turn.input, turn.answer)),
-            )
-            for prompt in self.prompts(doc)
-        )
-
     def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> list[Row]:
         """The model's scores, and those of stand-ins that copy the demonstrations' answers."""
-        rows = score.process_results(doc, answers)
-        return [{**row, **self._copied(doc, row)} for row in rows]
+        return [{**row, **self._copied(doc, row)} for row in score.process_results(doc, answers)]
 
     def _copied(self, doc: Mapping[str, Any], row: Row) -> dict[str, float]:
         number = self._templates.index(str(row["template"]))
         shown = doc[f"{row['demonstrations']}_demonstrations"]
-        return copying.scores(
-            doc["answers"][number], [self._rows[name]["answers"][number] for name in shown]
-        )
+        answers = [self._rows[name]["answers"][number] for name in shown]
+        return score.copied(doc["answers"][number], answers)

@@ -1,28 +1,26 @@
 """Material of in-context training on questions about texts, as of the paper's Tk-QA (section 3.3).
 
-Each prompt has demonstrations before its question: random ones, or some that share its concept,
-which is here its category. The published script that is nearest to the paper's (github
-MIR-MU/CoAT, ``training/``) says how many and how long.
+Each prompt has random demonstrations before its question. The published script that is nearest to
+the paper's (github MIR-MU/CoAT, ``training/``) says how many and how long. The questions are from
+files that the user names, or short ones that are generated.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+import yaml
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.conceptual import reading
 from lm_eval_ext.benchmarks.conceptual.answers import is_right
 from lm_eval_ext.benchmarks.conceptual.prompt import framed
-from lm_eval_ext.benchmarks.conceptual.reading import Question
+from lm_eval_ext.errors import DataError, first_problem
 from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.material import Material, Pair
-
-if TYPE_CHECKING:
-    from lm_eval_ext.benchmarks.conceptual.difficulty import Judge
 
 DEV = "dev"
 """The gate: the share of whole answers that are right, on the development set."""
@@ -32,12 +30,8 @@ class Options(Strict):
     """What a recipe's ``data`` may say.
 
     Attributes:
-        train: A file with questions (:mod:`.reading`); ``dev``: another one, for development.
+        train: A file with questions (:func:`read`); ``dev``: another one, for development.
         generated: Instead of files, so many generated questions, about texts of ``facts``.
-        demonstrations: ``random``; ``category``, random ones of the question's category; or
-            ``hardest``, of ``candidates`` of its category the one with which the model ``judge``
-            gives the right answer the least probability, one after the other.
-        judge: The folder of that model.
         least: Fewest demonstrations of a prompt; ``most``.
         draws: How often each question comes, with other demonstrations.
         longest_context: Questions with a text of so many characters are left out.
@@ -50,9 +44,6 @@ class Options(Strict):
     dev: str | None = None
     generated: int = Field(0, ge=0)
     facts: int = Field(2, ge=1, le=7)
-    demonstrations: Literal["random", "category", "hardest"] = "random"
-    judge: str = ""
-    candidates: int = Field(64, ge=1)
     least: int = Field(2, ge=1)
     most: int = Field(5, ge=1)
     draws: int = Field(1, ge=1)
@@ -65,8 +56,6 @@ class Options(Strict):
     def _fit(self) -> "Options":
         if bool(self.generated) == bool(self.train) or bool(self.train) != bool(self.dev):
             raise ValueError("give train and dev, files with questions, or generated")
-        if (self.demonstrations == "hardest") != bool(self.judge):
-            raise ValueError("judge is for demonstrations: hardest, which need it")
         if self.most < self.least:
             raise ValueError(f"least is {self.least}, and most only {self.most}")
         return self
@@ -82,18 +71,8 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
     options = checked(Options, data, "recipe, data")
     train, dev, facts = _questions(options, seed)
     # Demonstrations of the development set are of the development set, as in the published script.
-    plain = "random" if options.demonstrations == "random" else "category"
-    asked = choose(dev, options.model_copy(update={"draws": 1, "demonstrations": plain}), "dev")
-    held = _pairs(dev, asked[: options.dev_examples], options)
-    if options.demonstrations == "hardest":
-        from lm_eval_ext.benchmarks.conceptual.difficulty import Judge, kept
-
-        key = [options.model_dump(), seed, facts]
-        judge = Path(options.judge)
-        chosen = kept(judge, key, lambda: choose(train, options, seed, Judge(judge)))
-    else:
-        chosen = choose(train, options, seed)
-    pairs = _pairs(train, chosen, options)
+    held = _pairs(dev, options.model_copy(update={"draws": 1}), "dev")[: options.dev_examples]
+    pairs = _pairs(train, options, seed)
     facts["left_out"] = len(train) * options.draws - len(pairs)
     return Material(
         pairs,
@@ -105,79 +84,119 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
     )
 
 
+class Question(NamedTuple):
+    """A question about a text."""
+
+    question: str
+    context: str
+    answer: str
+
+
 def _questions(
     options: Options, seed: int
 ) -> tuple[list[Question], list[Question], dict[str, Any]]:
     """Questions to train on, and those of the development set."""
     if options.train is None or options.dev is None:
-        held = list(islice(reading.generated("dev", options.facts), options.dev_examples))
+        held = list(islice(generated("dev", options.facts), options.dev_examples))
         texts = {one.context for one in held}
-        drawn = (one for one in reading.generated(seed, options.facts) if one.context not in texts)
+        drawn = (one for one in generated(seed, options.facts) if one.context not in texts)
         return list(islice(drawn, options.generated)), held, {}
     files = [Path(name).expanduser() for name in (options.train, options.dev)]
     train, dev = (
-        [one for one in reading.read(file) if len(one.context) < options.longest_context]
-        for file in files
+        [one for one in read(file) if len(one.context) < options.longest_context] for file in files
     )
     return train, dev, dict(zip(("train", "dev"), map(sha256_of, files), strict=True))
 
 
-Choices = list[tuple[int, list[int]]]
-"""Places of questions, each with those of its demonstrations."""
+def _pairs(questions: Sequence[Question], options: Options, seed: object) -> list[Pair]:
+    """Prompts with demonstrations, never a question before itself, and answers.
 
-
-def choose(
-    questions: Sequence[Question], options: Options, seed: object, judge: "Judge | None" = None
-) -> Choices:
-    """Chooses demonstrations, never a question for itself; what has too few of them is left out."""
-    by_category: dict[str, list[int]] = {}
-    for place, one in enumerate(questions):
-        by_category.setdefault(one.category, []).append(place)
-    found: Choices = []
+    A question that has too few demonstrations is left out.
+    """
+    found = []
     for draw in range(options.draws):
         for place, one in enumerate(questions):
             rng = random.Random(f"demonstrations, {seed}, {draw}, {place}")
             count = rng.randint(options.least, options.most)
-            alike = options.demonstrations != "random"
-            pool = by_category[one.category] if alike else range(len(questions))
             shown: list[int] = []
             for _ in range(count):
-                wanted = options.candidates if judge else 1
-                spare = len(shown) + 3  # those that are shown already, the question and its copies
-                drawn = rng.sample(pool, min(len(pool), wanted + spare))
-                fresh = [n for n in drawn if n not in shown and questions[n][:2] != one[:2]]
-                if not fresh:
-                    break
-                fresh = fresh[:wanted]
-                if judge:
-                    tried = ([questions[n] for n in (*shown, new)] for new in fresh)
-                    prompts = [_prompt(one, some, options) for some in tried]
-                    shown.append(fresh[judge.hardest(prompts, one.answer)])
-                else:
-                    shown.append(fresh[0])
-            long = sum(len(_told(questions[n], options)) for n in shown) > options.longest_shown
-            if len(shown) == count and not long:
-                found.append((place, shown))
+                # One, and spares for those that are shown already, the question and its copies.
+                drawn = rng.sample(range(len(questions)), min(len(questions), len(shown) + 4))
+                fresh = (n for n in drawn if n not in shown and questions[n][:2] != one[:2])
+                shown += islice(fresh, 1)
+            told = [f"{_asked(questions[n], options)} {questions[n].answer}" for n in shown]
+            if len(told) == count and sum(map(len, told)) <= options.longest_shown:
+                between = "\n" if options.format == "input" else " "
+                found.append((between.join([*told, _asked(one, options)]), one.answer))
     return found
-
-
-def _pairs(questions: Sequence[Question], chosen: Choices, options: Options) -> list[Pair]:
-    return [
-        (_prompt(questions[place], [questions[n] for n in shown], options), questions[place].answer)
-        for place, shown in chosen
-    ]
-
-
-def _prompt(one: Question, shown: Sequence[Question], options: Options) -> str:
-    between = "\n" if options.format == "input" else " "
-    return between.join([*(_told(other, options) for other in shown), _asked(one, options)])
-
-
-def _told(one: Question, options: Options) -> str:
-    return f"{_asked(one, options)} {one.answer}"
 
 
 def _asked(one: Question, options: Options) -> str:
     if options.format == "input":
         return framed(f"{one.question} {one.context}")
     return f"Question: {one.question} Context: {one.context} Answer:"
+
+
+class _Answer(BaseModel):
+    text: str
+
+
+class _Asked(BaseModel):
+    question: str
+    answers: Annotated[list[_Answer], Field(min_length=1)]
+
+
+class _Paragraph(BaseModel):
+    context: str
+    qas: list[_Asked]
+
+
+class _Article(BaseModel):
+    paragraphs: list[_Paragraph]
+
+
+class _Squad(BaseModel):
+    data: list[_Article]
+
+
+def read(file: Path) -> list[Question]:
+    """The questions of a file in SQuAD's JSON; the first of several answers counts.
+
+    Raises:
+        DataError: It cannot be read, or is in another format; the place is named.
+    """
+    try:
+        content = _Squad.model_validate_json(file.read_bytes())
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read ({error.strerror})") from None
+    except ValidationError as error:
+        raise DataError(f"{file}: not in SQuAD's JSON: {first_problem(error)}") from None
+    return [
+        Question(*(" ".join(text.split()) for text in texts))
+        for article in content.data
+        for paragraph in article.paragraphs
+        for one in paragraph.qas
+        for texts in [(one.question, paragraph.context, one.answers[0].text)]
+    ]
+
+
+@cache
+def _parts() -> Any:
+    text = Path(__file__).with_name("mini_reading.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
+
+
+def generated(seed: object, facts: int) -> Iterator[Question]:
+    """Questions without end about texts of so many facts; no two facts share a word's place."""
+    rng = random.Random(f"generated questions, {seed}")
+    words, kinds = _parts()["words"], _parts()["facts"]
+    while True:
+        drawn = {kind: rng.sample(some, facts) for kind, some in words.items()}
+        filled = [{kind: some[place] for kind, some in drawn.items()} for place in range(facts)]
+        of_fact = [rng.choice(kinds) for _ in range(facts)]
+        stated = (fact["sentence"].format(**own) for fact, own in zip(of_fact, filled, strict=True))
+        context = " ".join(stated)
+        place = rng.randrange(facts)
+        chosen = rng.choice(list(of_fact[place]["questions"].items()))
+        asked, answer = (text.format(**filled[place]) for text in chosen)
+        yield Question(asked, context, answer)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lm_eval_ext.benchmarks.conceptual.score import selections_of
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
 _SELECTIONS = {
@@ -11,8 +12,6 @@ _SELECTIONS = {
     "concept": "sharing a concept",
     "same_labels": "of other concepts with the same labels",
 }
-
-
 _FRAME = re.compile(r"(?:^|\n)Input: ")
 
 
@@ -25,43 +24,32 @@ def documents(
             title=f"{doc['input']} ({doc['concept']})",
             gold=str(doc["answer"]),
             parts=tuple(
-                Part(f"Demonstrations {_SELECTIONS[name]}", table=_demonstrations(doc, name, text))
-                for name, text in zip(_selections(doc), own, strict=False)
+                _shown(doc, name, text) for name, text in zip(selections_of(doc), own, strict=False)
             ),
         )
         for doc, own in zip(docs, prompts, strict=True)
     ]
 
 
-def _selections(doc: Mapping[str, Any]) -> list[str]:
-    return [name for name in _SELECTIONS if doc.get(f"{name}_demonstrations")]
-
-
-def _demonstrations(doc: Mapping[str, Any], name: str, prompt: str) -> tuple[tuple[str, ...], ...]:
+def _shown(doc: Mapping[str, Any], name: str, prompt: str) -> Part:
     """Each demonstration's text, or its id where the prompt has another format, and the reason."""
-    ids, whys = doc[f"{name}_demonstrations"], doc[f"{name}_why"]
-    texts = _FRAME.split(prompt)[1:-1]
-    shown = texts if len(texts) == len(ids) else map(str, ids)
-    return (("demonstration", "why"), *zip(shown, map(str, whys), strict=True))
+    ids, texts = doc[f"{name}_demonstrations"], _FRAME.split(prompt)[1:-1]
+    rows = zip(texts if len(texts) == len(ids) else ids, doc[f"{name}_why"], strict=True)
+    return Part(f"Demonstrations {_SELECTIONS[name]}", table=(("demonstration", "why"), *rows))
 
 
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
     """The answer after each selection, for each template."""
-    return [
-        AnswerView(
-            "\n".join(f"{asked}: {answer}" for asked, answer in zip(_asked(doc), one, strict=False))
+    found = []
+    for doc, own in zip(docs, answers, strict=True):
+        templates = doc["templates"]
+        asked = (
+            f"{f'{template}, ' * (len(templates) > 1)}after demonstrations {_SELECTIONS[name]}"
+            for template in templates
+            for name in selections_of(doc)
         )
-        for doc, one in zip(docs, answers, strict=True)
-    ]
-
-
-def _asked(doc: Mapping[str, Any]) -> list[str]:
-    """What each request asks, in words."""
-    templates = doc.get("templates") or [""]
-    return [
-        f"{f'{template}, ' if len(templates) > 1 else ''}after demonstrations {_SELECTIONS[name]}"
-        for template in templates
-        for name in _selections(doc)
-    ]
+        lines = (f"{what}: {answer}" for what, answer in zip(asked, own, strict=False))
+        found.append(AnswerView("\n".join(lines)))
+    return found

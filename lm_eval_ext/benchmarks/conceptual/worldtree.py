@@ -1,34 +1,30 @@
 """WorldTree 2.1: science questions, each explained by facts from tables; and its archive.
 
 Peculiarities of the format: the questions are quoted CSV, while in the tables quotes are ordinary
-characters; columns with SKIP in their name are not part of a fact; a uid can be in several rows, of
-which the first counts; a question can lack an explanation; keys are A to E or 1 to 4.
+characters; columns with SKIP in their name are not part of a fact; several columns of a table may
+have the same name, or none; a uid can be in several rows, of which the first counts; a question can
+lack an explanation; keys are A to E or 1 to 4.
 
-No checksum is published for the archive. Its size and SHA-256 are recorded beside it at the first
-download, and an archive that differs later is an error. (All other downloads have a declared
-checksum, see :mod:`lm_eval_ext.data`.)
+No checksum is published for the archive. Its SHA-256 is recorded beside it at the first download,
+and another archive is an error later. (All other downloads have a declared checksum, see
+:mod:`lm_eval_ext.data`.)
 """
 
 import csv
-import hashlib
-import json
 import re
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Literal
 
 from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
-from lm_eval_ext.data import cache_dir, local_copy, mirror_url
+from lm_eval_ext.data import DataFile, data_folder, local_copy, mirror_url
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.log import get_logger
-
-if TYPE_CHECKING:
-    from datasets import DatasetInfo
 
 _log = get_logger(__name__)
 
@@ -48,57 +44,86 @@ CITATION = (
 )
 _TIMEOUT_S = 60.0
 
-QUESTIONS = "questions/questions.train.tsv"
-TABLES = "tablestore/v2.1/tables"
+QUESTIONS = f"{NAME}/questions/questions.train.tsv"
+TABLES = f"{NAME}/tablestore/v2.1/tables/"
 UID = "[SKIP] UID"
 
 _OPTION = re.compile(r"\(([A-E1-5])\)\s+")
 
-Folder: TypeAlias = Path | zipfile.Path
-"""A folder on disk, or one in an archive."""
 
-
-def read(folder: Folder) -> list[Sample]:
+def read(archive: Path) -> list[Sample]:
     """Reads the questions that have an explanation, with its facts.
 
-    Args:
-        folder: The unpacked archive, or the archive itself.
-
     Raises:
-        DataError: The format is not that of WorldTree 2.1; the message names file and line.
+        DataError: It is no archive of WorldTree 2.1, or damaged; the message says where.
     """
-    facts = read_facts(folder)
+    with _reading(archive.name), zipfile.ZipFile(archive) as content:
+        facts = read_facts(content)
+        with _reading(QUESTIONS):
+            columns, *rows = _rows(content, QUESTIONS, csv.QUOTE_MINIMAL)
     samples = []
     unknown: set[str] = set()
-    for place, row in _table(folder, QUESTIONS, quoted=True):
-        try:
-            explanation = row["explanation"].split()
-            if not explanation:
-                continue
+    for number, cells in enumerate(rows, start=2):
+        with _reading(f"{QUESTIONS}, row {number}"):
+            row = dict.fromkeys(columns, "") | dict(zip(columns, cells, strict=False))
             # In the order of the explanation, each fact once.
+            explanation = row["explanation"].split()
             uids = tuple(dict.fromkeys(part.partition("|")[0] for part in explanation))
+            if not uids:
+                continue
             unknown |= set(uids) - facts.keys()
             key = row["AnswerKey"].strip()
             question, options = split_options(row["question"], key)
-            (answer,) = [option for option in options if option.label == key]
-        except KeyError as error:
-            raise DataError(f"{place}: the column {error} is missing") from None
-        except ValueError:
-            raise DataError(f"{place}: the key {key!r} names no option of the question") from None
-        samples.append(
-            Sample(
+            (answer,) = (option.text for option in options if option.label == key)
+            sample = Sample(
                 id=row["QuestionID"],
                 question=question,
-                answer=answer.text,
+                answer=answer,
                 concepts=frozenset(uids),
                 options=options,
-                answer_label=answer.label,
+                answer_label=key,
                 facts=tuple(facts[uid] for uid in uids if uid in facts),
             )
-        )
+            samples.append(sample)
     if unknown:
         _log.warning("WorldTree: %d facts of explanations are in no table", len(unknown))
     return samples
+
+
+def read_facts(content: zipfile.ZipFile) -> dict[str, str]:
+    """Reads the tables: the text of every fact, by uid.
+
+    Raises:
+        DataError: A table is damaged, or has no uids.
+    """
+    facts: dict[str, str] = {}
+    for name in sorted(content.namelist()):
+        if name.startswith(TABLES) and name.endswith(".tsv"):
+            with _reading(name):
+                columns, *rows = _rows(content, name, csv.QUOTE_NONE)
+                place = columns.index(UID)
+            for cells in rows:
+                told = zip(columns, map(str.strip, cells), strict=False)
+                text = " ".join(cell for column, cell in told if cell and "SKIP" not in column)
+                if uid := "".join(cells[place : place + 1]).strip():
+                    facts.setdefault(uid, text)
+    return facts
+
+
+def _rows(content: zipfile.ZipFile, name: str, quoting: Literal[0, 3]) -> list[list[str]]:
+    text = content.read(name).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", " ")
+    lines = (line + "\n" for line in text.split("\n"))
+    return list(csv.reader(lines, delimiter="\t", quoting=quoting))
+
+
+@contextmanager
+def _reading(place: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, LookupError, ValueError, csv.Error, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(
+            f"WorldTree's archive: {place}: {error!r}; delete the archive and run again"
+        ) from None
 
 
 def split_options(text: str, key: str) -> tuple[str, tuple[Option, ...]]:
@@ -136,175 +161,55 @@ def _row(starts: list[re.Match[str]], labels: str) -> list[re.Match[str]]:
     return row
 
 
-def read_facts(folder: Folder) -> dict[str, str]:
-    """Reads the tables: the text of every fact, by uid.
-
-    Raises:
-        DataError: The tables are missing, or one has no uids.
-    """
-    facts: dict[str, str] = {}
-    tables = folder.joinpath(TABLES)
-    if not tables.is_dir():
-        raise DataError(f"{tables}: this folder is missing; download the archive again")
-    for name in sorted(table.name for table in tables.iterdir() if table.name.endswith(".tsv")):
-        for place, row in _table(folder, f"{TABLES}/{name}"):
-            if UID not in row:
-                raise DataError(f"{place}: the column {UID!r} is missing")
-            cells = (cell.strip() for column, cell in row.items() if "SKIP" not in column)
-            text = " ".join(cell for cell in cells if cell)
-            if row[UID].strip():
-                facts.setdefault(row[UID].strip(), text)
-    return facts
-
-
-def _table(folder: Folder, name: str, *, quoted: bool = False) -> list[tuple[str, dict[str, str]]]:
-    """The rows of a table by column name, each after its place (for messages)."""
-    file = folder.joinpath(name)
-    if not file.is_file():
-        raise DataError(f"{file}: this file is missing; download the archive again")
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{file}: cannot be read ({error}); download the archive again") from None
-    lines = text.replace("\r\n", "\n").split("\n")
-    split = (
-        _unquoted(lines) if quoted else ((n, line.split("\t")) for n, line in enumerate(lines, 1))
-    )
-    columns = _unique(next(split)[1])
-    rows = []
-    for number, cells in split:
-        if any("\t" in cell for cell in cells):
-            raise DataError(f"{file}:{number}: a quote is not closed; download the archive again")
-        if len(cells) > len(columns) and any(cells[len(columns) :]):
-            raise DataError(f"{file}:{number}: {len(cells)} cells under {len(columns)} columns")
-        if any(cell.strip() for cell in cells):
-            filled = [*cells, *[""] * (len(columns) - len(cells))]
-            rows.append((f"{file}:{number}", dict(zip(columns, filled, strict=False))))
-    return rows
-
-
-def _unquoted(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Numbers and cells of the rows of quoted CSV."""
-    # The reader takes a lone carriage return for the end of a row.
-    reader = csv.reader((line.replace("\r", " ") + "\n" for line in lines), "excel-tab")
-    for cells in reader:
-        yield reader.line_num, cells
-
-
-def _unique(columns: list[str]) -> list[str]:
-    """Makes column names unique: in some tables several are equal or empty."""
-    seen: dict[str, int] = {}
-    named = []
-    for column in columns:
-        seen[column] = seen.get(column, 0) + 1
-        named.append(column if seen[column] == 1 else f"{column} #{seen[column]}")
-    return named
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A local copy of WorldTree.
-
-    Attributes:
-        content: Its top folder.
-        sha256: Of the archive, or over all files of an unpacked folder.
-    """
-
-    content: Folder
-    sha256: str
-
-
-def get() -> Archive:
-    """Finds the archive or its unpacked folder in the local copy or the cache, or downloads it.
+def archive() -> DataFile:
+    """Finds the archive in the local copy or the cache, or downloads it.
 
     Raises:
         DataError: It is unavailable, or differs from the first download.
     """
-    copy = local_copy()
-    place = (copy or cache_dir() / "data") / FOLDER
-    packed, unpacked = place / f"{NAME}.zip", place / NAME
-    note = packed.with_name(f"{packed.name}.first-seen.json")
-    if not packed.is_file():
-        if unpacked.is_dir():
-            return Archive(unpacked, _digest_of_folder(unpacked))
-        if copy is not None:
-            raise DataError(
-                f"{packed}: missing (LM_EVAL_EXT_DATA is {copy}); put the archive from {URL} "
-                "there, or unset LM_EVAL_EXT_DATA to download it"
-            )
+    packed = data_folder() / FOLDER / f"{NAME}.zip"
+    if local_copy() is None:
         _download(packed)
-        note.unlink(missing_ok=True)
-    _compare(packed, note, copied=copy is not None)
-    try:
-        content = zipfile.Path(packed, f"{NAME}/")
-        if not content.exists():
-            raise DataError(f"{packed}: has no folder {NAME}; delete the archive and run again")
-    except (OSError, zipfile.BadZipFile):
-        raise DataError(f"{packed}: not a zip archive; delete it and run again") from None
-    return Archive(content, sha256_of(packed))
-
-
-def describe(found: Archive) -> "DatasetInfo":
-    """Where documents are from."""
-    from datasets import DatasetInfo
-
-    return DatasetInfo(
+    elif not packed.is_file():
+        raise DataError(
+            f"{packed}: missing (LM_EVAL_EXT_DATA is {local_copy()}); put the archive from {URL} "
+            "there, or unset LM_EVAL_EXT_DATA to download it"
+        )
+    return DataFile(
+        path=packed,
+        source="worldtree",
+        name=NAME,
+        revision="V2.1_Feb2020",
+        sha256=sha256_of(packed),
+        size=packed.stat().st_size,
+        licence="non-commercial, no redistribution (AI2 Mercury)",
         citation=CITATION,
         homepage="http://cognitiveai.org/explanationbank/",
-        license="non-commercial, no redistribution (AI2 Mercury)",
-        dataset_name="worldtree",
-        config_name="V2.1_Feb2020",
-        download_checksums={NAME: {"checksum": found.sha256}},
     )
 
 
-def _compare(packed: Path, note: Path, *, copied: bool) -> None:
-    """Compares an archive with its recorded size and checksum.
-
-    Without a record, writes one; but not in a local copy, which is left as it is.
-    """
-    found = {"size": packed.stat().st_size, "sha256": sha256_of(packed)}
-    if not note.is_file():
-        if not copied:
-            with atomic_text(note) as out:
-                json.dump(found, out)
-        return
-    try:
-        seen = json.loads(note.read_text(encoding="utf-8"))
-    except ValueError:
-        raise DataError(
-            f"{note}: not valid JSON; delete it to accept the archive as it is"
-        ) from None
-    if found != seen:
-        raise DataError(
-            f"{packed}: its checksum differs from that of the first download, in {note.name}; "
-            "delete both files to download and accept a new archive"
-        )
-
-
 def _download(packed: Path) -> None:
-    """Downloads the archive, completely or not at all."""
+    """Downloads the archive, unless it is there with the checksum of the first download."""
     import pooch
 
-    sys.stderr.write(f"worldtree: WorldTree 2.1\n{TERMS}")
     mirror = mirror_url()
     url = f"{mirror.rstrip('/')}/{FOLDER}/{packed.name}" if mirror else URL
+    first = packed.with_name(f"{packed.name}.sha256")
+    if not packed.is_file():
+        sys.stderr.write(f"worldtree: WorldTree 2.1\n{TERMS}")
+    # pooch would print URLs, which may hold a password.
+    pooch.get_logger().setLevel("ERROR")
     try:
-        packed.parent.mkdir(parents=True, exist_ok=True)
+        known = first.read_text(encoding="ascii").strip() if first.is_file() else None
         downloader = pooch.HTTPDownloader(timeout=_TIMEOUT_S, progressbar=sys.stderr.isatty())
-        # pooch writes to a temporary file and renames it.
-        pooch.retrieve(
-            url, known_hash=None, fname=packed.name, path=packed.parent, downloader=downloader
-        )
+        # pooch writes to a temporary file, compares it, and renames it.
+        pooch.retrieve(url, known, fname=packed.name, path=packed.parent, downloader=downloader)
+        if known is None:
+            with atomic_text(first) as out:
+                out.write(sha256_of(packed))
     except (OSError, ValueError) as error:
         raise DataError(
-            f"worldtree: {url}: {type(error).__name__}; check the network, or put the archive "
-            f"into {packed.parent}"
+            f"worldtree: {url}: {type(error).__name__}: the archive cannot be downloaded, or its "
+            f"checksum is not that of the first download; check the network, put the archive into "
+            f"{packed.parent}, or delete {first.name} there to accept another archive"
         ) from error
-
-
-def _digest_of_folder(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*.tsv") if path.is_file()):
-        digest.update(f"{sha256_of(path)}  {path.relative_to(folder).as_posix()}\n".encode())
-    return digest.hexdigest()

@@ -1,26 +1,15 @@
-"""Scores of single answers: what must be right, what must be wrong, in any script."""
+"""Scores of single answers: what must be right, what must be wrong, in any script and in chats."""
 
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from lm_eval_ext.benchmarks.conceptual.answers import SCORES, score
+from lm_eval_ext.benchmarks.conceptual.answers import SCORES, in_chat, is_right, score
 from lm_eval_ext.benchmarks.conceptual.records import Option, plain, words
-
-
-def lcs(one: list[str], other: list[str]) -> int:
-    """Lin (2004), section 3.1, as a recurrence."""
-    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
-    for i, a in enumerate(one):
-        for j, b in enumerate(other):
-            table[i + 1][j + 1] = (
-                table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
-            )
-    return table[-1][-1]
-
 
 CASES = [
     # gold, answer, length of the longest common subsequence after stemming
@@ -41,6 +30,7 @@ CASES = [
 
 @pytest.mark.parametrize(("gold", "answer", "common"), CASES)
 def test_rouge_l_is_lins(gold: str, answer: str, common: int) -> None:
+    """Lin (2004), section 3.1."""
     scores = score(answer, gold)
     recall = common / len(plain(gold).split())
     precision = common / len(plain(answer).split()) if answer else 0.0
@@ -49,13 +39,17 @@ def test_rouge_l_is_lins(gold: str, answer: str, common: int) -> None:
     assert scores["rouge_l_f1"] == pytest.approx(f1)
 
 
-WORDS = st.lists(st.sampled_from(["stone", "river", "cloud", "lamp"]), min_size=1, max_size=8)
+NATURAL = st.text(st.characters(codec="ascii"), max_size=40) | st.lists(
+    st.sampled_from(["Rivers", "flowing", "a", "the", "sea's", "sky-blue", "1984", "U.S."]),
+    max_size=8,
+).map(" ".join)
 
 
-@given(gold=WORDS, answer=WORDS)
-def test_rouge_l_is_the_recurrence(gold: list[str], answer: list[str]) -> None:
-    expected = lcs(gold, answer) / len(gold)
-    assert score(" ".join(answer), " ".join(gold))["rouge_l"] == pytest.approx(expected)
+@given(gold=NATURAL, answer=NATURAL)
+def test_in_ascii_rouge_l_is_the_librarys(gold: str, answer: str) -> None:
+    theirs = RougeScorer(["rougeL"], use_stemmer=True).score(gold, answer.strip())["rougeL"]
+    ours = score(answer, gold)
+    assert (ours["rouge_l"], ours["rouge_l_f1"]) == (theirs.recall, theirs.fmeasure)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +84,6 @@ def test_an_answer_is_compared_up_to_a_length() -> None:
     assert score("x " * 10_000 + "y", "y")["rouge_l"] == 0.0
 
 
-NATURAL = st.text(st.characters(codec="ascii"), max_size=40) | st.lists(
-    st.sampled_from(["Rivers", "flowing", "a", "the", "sea's", "sky-blue", "1984", "U.S."]),
-    max_size=8,
-).map(" ".join)
-
-
-@given(gold=NATURAL, answer=NATURAL)
-def test_in_ascii_rouge_l_is_the_librarys(gold: str, answer: str) -> None:
-    theirs = RougeScorer(["rougeL"], use_stemmer=True).score(gold, answer.strip())["rougeL"]
-    ours = score(answer, gold)
-    assert (ours["rouge_l"], ours["rouge_l_f1"]) == (theirs.recall, theirs.fmeasure)
-
-
 FOREIGN = [
     "Beyoncé", "Æthelred Ø. Łukasiewicz", "été à Nîmes", "Москва", "北京大学", "서울", "हिन्दी भाषा",
     "مدينة القاهرة", "Αθήνα", "İstanbul", "Straße",
@@ -111,21 +92,13 @@ FOREIGN = [
 
 @pytest.mark.parametrize("gold", FOREIGN)
 def test_other_letters_count_and_so_do_both_ways_to_write_them(gold: str) -> None:
+    """Why there is a tokenizer: the library's sees no word in Cyrillic, and two in Beyoncé's."""
     perfect = dict.fromkeys(SCORES, 1.0)
-    for form in ("NFC", "NFD"):
-        for other in ("NFC", "NFD"):
-            written = unicodedata.normalize(form, gold)
-            assert score(f" {written}. ", unicodedata.normalize(other, gold)) == perfect
+    forms = [unicodedata.normalize(form, gold) for form in ("NFC", "NFD")]
+    assert all(score(f" {one}. ", other) == perfect for one in forms for other in forms)
     assert score(gold.upper().lower(), gold)["rouge_l"] == 1.0
     for wrong in (name for name in FOREIGN if name != gold):
         assert score(wrong, gold) == dict.fromkeys(SCORES, 0.0)
-
-
-def test_the_library_alone_would_lose_other_letters() -> None:
-    """Why there is a tokenizer: it sees no word in a name in Cyrillic, and two in Beyoncé's."""
-    theirs = RougeScorer(["rougeL"], use_stemmer=True)
-    assert theirs.score("Москва", "Москва")["rougeL"].recall == 0.0
-    assert theirs.score("Beyoncé Knowles", "Beyonc Knowles")["rougeL"].recall == 1.0
     assert score("Beyonc Knowles", "Beyoncé Knowles")["rouge_l"] == 0.5
 
 
@@ -147,17 +120,29 @@ WRONG = [
     "(A) iron (B) ice", "iron and ice", "(D) iron and ice", "not ice", "ice or iron", "icy", "E",
     "(E) ice", "(B) ice (C) a metal", "BB", "ice ice",
 ]  # fmt: skip
+TYPES = (Option("A", "B"), Option("B", "O"), Option("C", "A"))
+SIGNS = (Option("1", "+"), Option("2", "-"))
 
 
-@pytest.mark.parametrize("gold", ["ice", "B"])
-def test_an_option_may_be_named_by_text_by_label_or_by_both(gold: str) -> None:
-    """Under templates that show labels, whichever of both they ask for."""
-
-    def right(answer: str) -> bool:
-        return score(answer, gold, OPTIONS, "B", labels_shown=True)["accuracy"] == 1.0
-
-    assert [answer for answer in RIGHT if not right(answer)] == []
-    assert [answer for answer in WRONG if right(answer)] == []
+@pytest.mark.parametrize(
+    ("asked", "right", "wrong"),
+    [
+        # By text, by label or by both, whichever of both the template asks for.
+        (("ice", OPTIONS, "B"), RIGHT, WRONG),
+        (("B", OPTIONS, "B"), RIGHT, WRONG),
+        # An option's text that is another's label: the text is asked for, or the label.
+        (("A", TYPES, "C"), ["A", "C", "(C) A"], ["B", "O", "(A) B", "B) O", "A) A"]),
+        (("A", TYPES, "A"), ["A", "(A) B"], ["B", "C", "O", "(C) A", "B) O", "A) A"]),
+        # Without letters, as it stands.
+        (("+", SIGNS, "1"), ["+", "(1) +", "1", "(1)."], ["-", "(1) -", "(2) +", "2", ""]),
+        (("1", SIGNS, "1"), ["+", "(1) +", "1", "(1)."], ["-", "(1) -", "(2) +", "2", ""]),
+    ],
+)
+def test_an_option_may_be_named_in_several_ways(
+    asked: tuple[Any, ...], right: list[str], wrong: list[str]
+) -> None:
+    scored = {one: score(one, *asked, labels_shown=True)["accuracy"] for one in (*right, *wrong)}
+    assert scored == {**dict.fromkeys(right, 1.0), **dict.fromkeys(wrong, 0.0)}
 
 
 def test_where_no_labels_are_shown_a_label_alone_names_nothing() -> None:
@@ -165,25 +150,57 @@ def test_where_no_labels_are_shown_a_label_alone_names_nothing() -> None:
     assert score("(B) ice", "ice", OPTIONS, "B")["accuracy"] == 1.0
 
 
-def test_an_options_text_that_is_anothers_label_is_what_the_template_asks_for() -> None:
-    types = (Option("A", "B"), Option("B", "O"), Option("C", "A"))
+WATER = [Option("A", "ice"), Option("B", "warm water"), Option("C", "iron")]
+SAID_RIGHT = {
+    "alone": "{a}",
+    "a capital and a full stop": "{A}.",
+    "an introduction": "Here is the answer:\n{a}",
+    "an opening": "Sure!\n\n{a}",
+    "a label": "Prediction: {a}",
+    "a label in bold": "**Answer:** {a}",
+    "a sentence": "The correct answer is {a}.",
+    "reasons first": "Heat makes it change. So the answer is: {a}",
+    "reasons on lines before": "It is heated.\nIt changes.\n\nFinal answer: {a}",
+    "an explanation behind": "{a}\n\nExplanation: other things stay as they are.",
+    "a fence": "```\n{a}\n```",
+    "bold": "**{a}**",
+    "thinking": "<think>Is it iron? The answer is iron.</think>\n{a}",
+    "another example behind": "{a}\n\nInput: What is hot? Prediction: iron",
+    "a correction": "The answer is iron. No, the answer is {a}.",
+}
+SAID_WRONG = {
+    "another option": "iron",
+    "a correction to another": "The answer is {a}.\nThe correct answer is iron.",
+    "two": "{a} or iron",
+    "negated": "The answer is not {a}",
+    "only thought": "<think>{a}</think>\niron",
+    "a thought without an end": "<think>\n{a}",
+    "within a sentence": "It cannot be {a} since that melts",
+    "another in the fence": "{a}\n```\niron\n```",
+    "of a further question": "iron\n\nInput: What is wet? Prediction: {a}",
+    "named late": "I am not sure.\n{a} is one of the options.",
+    "refused": "I cannot answer that.",
+    "nothing": "",
+}
 
-    def right(answer: str, gold: str, label: str) -> bool:
-        return score(answer, gold, types, label, labels_shown=True)["accuracy"] == 1.0
 
-    answers = ("A", "B", "C", "O", "(C) A", "(A) B", "B) O", "A) A")
-    # The text is asked for; the right one is "A", with the label C.
-    assert [one for one in answers if right(one, "A", "C")] == ["A", "C", "(C) A"]
-    # The label is asked for; the right one is A, with the text "B".
-    assert [one for one in answers if right(one, "A", "A")] == ["A", "(A) B"]
+@pytest.mark.parametrize("right", WATER[:2], ids=["short", "long"])
+@pytest.mark.parametrize("why", [*SAID_RIGHT, *SAID_WRONG])
+def test_each_family_of_a_chat(why: str, right: Option) -> None:
+    answer = {**SAID_RIGHT, **SAID_WRONG}[why].format(a=right.text, A=right.text.capitalize())
+    read = in_chat(answer)
+    found = is_right(read, right.text, WATER, right.label, labels_shown=True)
+    assert found is (why in SAID_RIGHT), read
 
 
-@pytest.mark.parametrize("gold", ["+", "1"])
-def test_an_option_without_letters_is_compared_as_it_stands(gold: str) -> None:
-    signs = (Option("1", "+"), Option("2", "-"))
-    scored = {
-        answer: score(answer, gold, signs, "1", labels_shown=True)["accuracy"]
-        for answer in ("+", "(1) +", "1", "(1).", "-", "(1) -", "(2) +", "2", "")
-    }
-    right = [answer for answer, accuracy in scored.items() if accuracy]
-    assert right == ["+", "(1) +", "1", "(1)."]
+def test_in_a_chat_labels_are_read_like_texts_and_right_answers_stay() -> None:
+    for answer in ("The answer is (B).", "(B) warm water", "Answer: B", "**B**", "B. warm water"):
+        for gold in ("warm water", "B"):
+            assert is_right(in_chat(answer), gold, WATER, "B", labels_shown=True), answer
+    for gold in ("ice", "warm water", "B", "yes", "no", "Chief of Protocol", "3 + 4 = 7", "3-2"):
+        assert in_chat(gold) == gold
+
+
+def test_a_long_answer_costs_little() -> None:
+    for part in ("so the answer ", "answer is ", "```\n", "Sure! ", ". " * 40, "input:\n", "a:\n"):
+        in_chat(part * (1_000_000 // len(part)))

