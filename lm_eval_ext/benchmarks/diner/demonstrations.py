@@ -15,6 +15,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import atomic_folder
@@ -22,8 +23,7 @@ from lm_eval_ext.benchmarks.diner.glossary import Component
 from lm_eval_ext.benchmarks.diner.records import Recipe, Split
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError, require_extra
-from lm_eval_ext.fewshot import Choice, Choices, Item, Pool, ranked, shuffled
-from lm_eval_ext.fewshot.choices import Picking, check_k, collected
+from lm_eval_ext.fewshot import Choices, Item, Pool, Stream, ranked, selected, shuffled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,7 +56,6 @@ def choose(split: Split, samples: Collection[Recipe], how: str, k: int, seed: in
     import numpy as np
     from tqdm import tqdm
 
-    check_k(k)
     pool = Pool(_item(recipe) for recipe in split.train)
     index = index_of([split.by_id[item.id].instruction for item in pool])
     # disable=None: a bar on terminals only.
@@ -64,10 +63,11 @@ def choose(split: Split, samples: Collection[Recipe], how: str, k: int, seed: in
     scored = ((sample, scores(index, sample.instruction)) for sample in bar)
     if how == ORACLE:
         oracle = _Oracle(split, pool)
-        return collected((oracle.choice(*one, k, seed) for one in scored), k)
+        rows = ((_item(sample), oracle.streams(sample, found, seed)) for sample, found in scored)
+        return selected(rows, k)
     places = np.arange(len(pool))
-    rows = ((_item(sample), (places, found)) for sample, found in scored)
-    return ranked(pool, rows, k, seed, lambda _sample, _item, score: f"BM25 {score:.2f}")
+    ranks = ((_item(sample), (places, found)) for sample, found in scored)
+    return ranked(pool, ranks, k, seed, lambda _sample, _item, score: f"BM25 {score:.2f}")
 
 
 class _Oracle:
@@ -82,30 +82,26 @@ class _Oracle:
         for place, item in enumerate(pool):
             self._places[split.by_id[item.id].name].append(place)
 
-    def choice(self, sample: Recipe, scores: "NDArray[np.float64]", k: int, seed: int) -> Choice:
-        """Demonstrations for a sample, of as many dishes, none of them the sample's own dish."""
-        picking = Picking(_item(sample), k)
+    def streams(self, sample: Recipe, scores: "NDArray[np.float64]", seed: int) -> Iterator[Stream]:
+        """For each place the recipes of dishes that are left, none of them the sample's own."""
         gold = frozenset(self._parse(sample.name) or ())
-        left, used = gold, {sample.name}
-        while not picking.full:
-            key = (seed, ORACLE, sample.id, len(picking.picked))
-            # Components that no training name has cannot be covered.
-            wanted = left & self._known or gold
-            for name, f1 in self._alike(wanted, used, key):
-                used.add(name)
+        left, used, last = gold, {sample.name}, ""
+
+        def recipes(wanted: frozenset[Component], key: tuple[object, ...]) -> Stream:
+            nonlocal last
+            for last, f1 in self._alike(wanted, used, key):
+                used.add(last)
                 why = f"F1 {f1:.2f} to {'+'.join(sorted(one.name for one in wanted))}"
-                places = self._places[name]
-                drawn = [places[number] for number in shuffled(len(places), *key, name)]
+                places = self._places[last]
+                drawn = [places[number] for number in shuffled(len(places), *key, last)]
                 # The sort is stable: equal ones stay in the order drawn.
-                if any(
-                    picking.take(self._pool[place], f"{why}, BM25 {scores[place]:.2f}")
-                    for place in sorted(drawn, key=lambda place: -scores[place])
-                ):
-                    left -= self._components[name]
-                    break
-            else:
-                break
-        return picking.choice(one.name for one in left)
+                for place in sorted(drawn, key=lambda place: -scores[place]):
+                    yield self._pool[place], f"{why}, BM25 {scores[place]:.2f}"
+
+        for place in count():
+            # Components that no training name has cannot be covered.
+            yield recipes(left & self._known or gold, (seed, ORACLE, sample.id, place))
+            left -= self._components[last]
 
     def _alike(
         self, wanted: frozenset[Component], used: Collection[str], key: tuple[object, ...]
