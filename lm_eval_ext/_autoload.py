@@ -6,16 +6,16 @@ nothing: only modules that Python has loaded anyway are used, nothing of lm-eval
 imports are inside functions), and nothing happens until lm-eval itself imports one of the modules
 in ``_HOOKS``. Then:
 
-* ``lm_eval.tasks.manager``: our task folder is indexed, before the user's
-  ``--include_path``, which still overrides it;
-* ``lm_eval.tasks._index`` and ``lm_eval.tasks._factory``: a file with a card may hold several
-  tasks (:mod:`lm_eval_ext.harness.declared`);
+* ``lm_eval.tasks._index``: our task folder is indexed after lm-eval's own and before the user's
+  ``--include_path``, which still overrides it; a file with a card may hold several tasks
+  (:mod:`lm_eval_ext.harness.declared`);
+* ``lm_eval.tasks._factory``: a task of such a file is told its name and metadata;
 * ``lm_eval.models``: our model types are registered, by name, unimported;
 * ``lm_eval.config.evaluate_config`` and ``lm_eval._cli.harness``: the data of our tasks are
   checked before the model is loaded, and our errors are one line instead of a traceback.
 
-An lm-eval that reads the entry points ``lm_eval.tasks`` and ``lm_eval.models`` finds us by
-itself, and the first two hooks do nothing. ``LM_EVAL_EXT_AUTOLOAD=0`` switches all of it off.
+An lm-eval that reads our entry points has our folder and our models already; they are not added
+again. ``LM_EVAL_EXT_AUTOLOAD=0`` switches all of it off.
 """
 
 from __future__ import annotations
@@ -135,149 +135,70 @@ def _say(name: str, error: Exception) -> None:
     )
 
 
-def _add_tasks(manager: ModuleType) -> None:
-    """Wraps ``TaskManager.__init__`` so that the default index includes our folder."""
-    original = manager.TaskManager.__init__
-    if getattr(original, "lm_eval_ext", False):
-        return
-    if "include_path" not in original.__code__.co_varnames:
-        raise TypeError("TaskManager takes no include_path")
-    if not os.path.isdir(tasks_folder()):  # noqa: PTH112
-        raise FileNotFoundError(f"no folder {tasks_folder()}: the package lies in an archive")
-    upstream_finds_us = _mentions_entry_points(manager, "lm_eval.tasks")
-
-    def __init__(  # noqa: N807 (it takes the place of one)
-        self: Any,
-        verbosity: str | None = None,
-        include_path: Any = None,
-        include_defaults: bool = True,  # noqa: FBT001, FBT002 (upstream's signature)
-        metadata: Any = None,
-        **others: Any,
-    ) -> None:
-        def build(path: Any) -> None:
-            original(
-                self,
-                verbosity,
-                include_path=path,
-                include_defaults=include_defaults,
-                metadata=metadata,
-                **others,
-            )
-
-        if not include_defaults:
-            build(include_path)
-            return
-        if upstream_finds_us:
-            build(include_path)
-            if any(_is_ours(entry) for entry in self.task_index.values()):
-                return
-            # It reads entry points but not ours (an editable install has no tasks inside the
-            # package): go on as with a release that reads none.
-        users = include_path if isinstance(include_path, (list, tuple)) else [include_path]
-        build([tasks_folder(), *(path for path in users if path)])
-        self.include_path = include_path
-
-    __init__.lm_eval_ext = True  # type: ignore[attr-defined]
-    __init__.__doc__ = original.__doc__
-    __init__.__wrapped__ = original  # type: ignore[attr-defined]
-    manager.TaskManager.__init__ = __init__
-
-
-def _index_several(index: ModuleType) -> None:
-    """Wraps the reading of a task file, so that one with a card may hold several tasks."""
-    original = index.TaskIndex.process_cfg
-    if getattr(original, "lm_eval_ext", False):
+def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
+    """Makes ``owner.name(...)`` call ``around(original, ...)``; a second time does nothing."""
+    original = getattr(owner, name)
+    if hasattr(original, "lm_eval_ext"):
         return
 
-    def process_cfg(cfg: dict[str, Any], path: Any, index_: dict[str, Any]) -> None:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return around(original, *args, **kwargs)
+
+    wrapped.lm_eval_ext = True  # type: ignore[attr-defined]
+    static = isinstance(vars(owner)[name], staticmethod)
+    setattr(owner, name, staticmethod(wrapped) if static else wrapped)
+
+
+def _index_tasks(index: ModuleType) -> None:
+    """Adds our folder to the index, and reads files that hold several tasks."""
+    from pathlib import Path  # as lm-eval has, by now
+
+    ours = Path(tasks_folder())
+    if not ours.is_dir():
+        raise FileNotFoundError(f"no folder {ours}: the package lies in an archive")
+
+    def build(original: Any, paths: Any, **options: Any) -> Any:
+        folders, theirs = [Path(path) for path in paths], Path(index.__file__ or "").parent
+        if theirs in folders and ours not in folders:
+            folders.insert(folders.index(theirs) + 1, ours)
+        return original(folders, **options)
+
+    def process_cfg(original: Any, cfg: dict[str, Any], path: Any, found: Any) -> None:
         if "card" not in cfg:
-            original(cfg, path, index_)
+            original(cfg, path, found)
             return
         from importlib import import_module
 
         for one in import_module("lm_eval_ext.harness.declared").expanded(cfg, path):
             # Of a group, lm-eval would read the whole file again.
-            original(one, None if "group" in one else path, index_)
+            original(one, None if "group" in one else path, found)
 
-    process_cfg.lm_eval_ext = True  # type: ignore[attr-defined]
-    index.TaskIndex.process_cfg = staticmethod(process_cfg)
-
-
-def _build_one_of_several(factory: ModuleType) -> None:
-    """Wraps the reading of a task that is built, for the same files."""
-    original = factory.TaskFactory._load_full_config
-    if getattr(original, "lm_eval_ext", False):
-        return
-
-    def _load_full_config(self: Any, entry: Any, overrides: Any = None) -> dict[str, Any]:
-        path = entry.yaml_path
-        if path is None or "card" not in (entry.cfg or {}):
-            return dict(original(self, entry, overrides))
-        from importlib import import_module
-
-        own = import_module("lm_eval_ext.harness.declared").config_of(path, entry.name)
-        read = type(entry)(entry.name, entry.kind, None, own, entry.tags)
-        found: dict[str, Any] = original(self, read, overrides)
-        found["metadata"]["config_source"] = str(path)
-        return found
-
-    _load_full_config.lm_eval_ext = True  # type: ignore[attr-defined]
-    factory.TaskFactory._load_full_config = _load_full_config
+    _wrap(index.TaskIndex, "process_cfg", process_cfg)
+    _wrap(index.TaskIndex, "build", build)
 
 
-def _is_ours(entry: Any) -> bool:
-    path = str(getattr(entry, "yaml_path", None) or "")
-    return path.startswith((tasks_folder() + os.sep, os.path.realpath(tasks_folder()) + os.sep))
+def _name_tasks(factory: ModuleType) -> None:
+    """Tells a task its name and its metadata, which a file with several has for each."""
+
+    def load(original: Any, self: Any, entry: Any, overrides: Any = None) -> Any:
+        own = entry.cfg if "card" in (entry.cfg or {}) else {}
+        told = {key: own[key] for key in ("task", "metadata") if key in own}
+        return original(self, entry, {**told, **(overrides or {})})
+
+    _wrap(factory.TaskFactory, "_load_full_config", load)
 
 
-def _add_models(models: ModuleType) -> None:
-    """Registers our model types by string, unless lm-eval reads entry points itself."""
-    from lm_eval.api import registry
+def _add_models(_: ModuleType) -> None:
+    """Registers our model types by string, unless lm-eval has found them by itself."""
+    from lm_eval.api.registry import model_registry
 
-    if _mentions_entry_points(registry, "lm_eval.models") or _mentions_entry_points(
-        models, "lm_eval.models"
-    ):
-        return
     for name, target in MODELS.items():
-        if name not in registry.model_registry:
-            registry.model_registry.register(name, target=target)
-
-
-def _mentions_entry_points(module: ModuleType, group: str) -> bool:
-    """Whether the module's folder holds the entry-point group's name as a whole string.
-
-    Reading the source beats comparing versions: the plugin support is merged upstream but in
-    no release yet, so which version brings it is not known.
-    """
-    folder = os.path.dirname(module.__file__ or "")  # noqa: PTH120
-    for name in os.listdir(folder):  # noqa: PTH208
-        if name.endswith(".py"):
-            with open(os.path.join(folder, name), encoding="utf-8") as source:  # noqa: PTH118, PTH123
-                text = source.read()
-            if (f'"{group}"' in text or f"'{group}'" in text) and _reads(text, group):
-                return True
-    return False
-
-
-def _reads(source: str, group: str) -> bool:
-    """Whether code, not a comment, holds the group's name and a call of ``entry_points``."""
-    import ast
-
-    nodes = list(ast.walk(ast.parse(source)))
-    calls = {
-        getattr(node.func, "attr", getattr(node.func, "id", ""))
-        for node in nodes
-        if isinstance(node, ast.Call)
-    }
-    names = {node.value for node in nodes if isinstance(node, ast.Constant)}
-    return "entry_points" in calls and group in names
+        if name not in model_registry:
+            model_registry.register(name, target=target)
 
 
 def _check_before_model(evaluate_config: ModuleType) -> None:
-    """Wraps the command line's task selection: our tasks' keys and data are checked after it."""
-    original = evaluate_config.EvaluatorConfig.process_tasks
-    if getattr(original, "lm_eval_ext", False):
-        return
+    """Checks our tasks' keys and data once the command line has selected tasks."""
 
     def check(function: str, *args: Any) -> None:
         from importlib import import_module
@@ -290,7 +211,7 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
         except Exception as error:  # noqa: BLE001 (a bug in the check must not stop a run)
             _say(evaluate_config.__name__, error)
 
-    def process_tasks(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def process_tasks(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             manager = original(self, *args, **kwargs)
         except ValueError as error:
@@ -299,30 +220,24 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
         check("check_run", manager, self)
         return manager
 
-    process_tasks.lm_eval_ext = True  # type: ignore[attr-defined]
-    evaluate_config.EvaluatorConfig.process_tasks = process_tasks
+    _wrap(evaluate_config.EvaluatorConfig, "process_tasks", process_tasks)
 
 
 def _guard_command_line(harness: ModuleType) -> None:
-    """Wraps the command line itself: one-line errors with exit status 1."""
-    original = harness.HarnessCLI.execute
-    if getattr(original, "lm_eval_ext", False):
-        return
+    """Ends the command line with one line and exit status 1 on our errors."""
 
-    def execute(self: Any, args: Any) -> None:
+    def execute(original: Any, self: Any, args: Any) -> None:
         from importlib import import_module
 
         with import_module("lm_eval_ext.errors").one_line_errors():
             original(self, args)
 
-    execute.lm_eval_ext = True  # type: ignore[attr-defined]
-    harness.HarnessCLI.execute = execute
+    _wrap(harness.HarnessCLI, "execute", execute)
 
 
 _HOOKS: dict[str, tuple[Callable[[ModuleType], None], str]] = {
-    "lm_eval.tasks.manager": (_add_tasks, "add --include_path {tasks} to your command"),
-    "lm_eval.tasks._index": (_index_several, "files with several tasks are not read"),
-    "lm_eval.tasks._factory": (_build_one_of_several, "files with several tasks are not read"),
+    "lm_eval.tasks._index": (_index_tasks, "our tasks are not found"),
+    "lm_eval.tasks._factory": (_name_tasks, "our tasks cannot be loaded"),
     "lm_eval.models": (_add_models, "its own model types still work, ours do not"),
     "lm_eval.config.evaluate_config": (
         _check_before_model,

@@ -1,8 +1,8 @@
 """Every benchmark's card, read and checked.
 
 A card says in one place what users need to know before a run: the paper, tasks with their sizes,
-what can be asked of their scores, human performance. It lies in the benchmark's task file, or in
-``benchmarks/<name>/card.yaml``. Of a benchmark that does not ship, results files have the card.
+what can be asked of their scores, human performance. It lies in the benchmark's task file. Of a
+benchmark that does not ship, results files have the card.
 
 Importing this module or reading a card imports neither lm-eval nor a benchmark.
 """
@@ -321,9 +321,8 @@ def cards() -> Mapping[str, Card]:
     Raises:
         DataError: If a card is malformed; file and key are named.
     """
-    found = [*in_benchmarks("card.yaml", TypeAdapter(Card)).values()]
-    for place in Path(tasks_folder()).glob("*.yaml"):
-        found.append(read_yaml(place, TypeAdapter(Card), _card_and_facts))
+    places = Path(tasks_folder()).glob("*.yaml")
+    found = [read_yaml(place, TypeAdapter(Card), _card_and_facts) for place in places]
     return MappingProxyType({card.name: card for card in sorted(found, key=lambda one: one.name)})
 
 

@@ -283,10 +283,11 @@ def small_lm_eval(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small_index(small_lm_eval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """lm-eval's index has one task of its own."""
-    from lm_eval.tasks import manager
+    from lm_eval.tasks import _index, manager
 
-    file = small_lm_eval / "lm_eval" / "tasks" / "manager.py"
-    monkeypatch.setattr(manager, "__file__", str(file))
+    for module in (_index, manager):
+        file = small_lm_eval / "lm_eval" / "tasks" / f"{module.__name__.rpartition('.')[2]}.py"
+        monkeypatch.setattr(module, "__file__", str(file))
 
 
 def environment_of_commands(small_lm_eval: Path) -> dict[str, str]:

@@ -113,7 +113,7 @@ def test_one_file_may_hold_several_tasks_and_groups(tmp_path: Path) -> None:
     assert prompt.startswith("Count! This is a")
     assert prompt.endswith("three")
     noted = three.dump_config()["metadata"]
-    assert noted["card"]["tasks"] == {"p3": {"title": "Three"}}
+    assert noted["card"]["tasks"] == {"p2": {}, "p3": {"title": "Three"}}
     assert (noted["signature"]["version"], noted["signature"]["number"]) == ("2.0", "three")
 
 

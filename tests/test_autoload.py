@@ -4,14 +4,15 @@ import importlib
 import importlib.machinery
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from lm_eval_ext import _autoload
+from lm_eval_ext.cards import cards
+from lm_eval_ext.cli.task_list import write_plain
 
 
 def python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -69,29 +70,6 @@ def test_installing_twice_is_installing_once() -> None:
     assert sys.meta_path == before
 
 
-class FakeManager:
-    """Stands in for lm-eval's ``TaskManager``; remembers what it was asked to index."""
-
-    plugin_paths: tuple[str, ...] = ()
-
-    def __init__(
-        self,
-        verbosity: str | None = None,
-        include_path: Any = None,
-        include_defaults: bool = True,
-        metadata: Any = None,
-    ) -> None:
-        self.include_path = include_path
-        self.paths = (
-            [str(p) for p in (include_path or [])]
-            if isinstance(include_path, list)
-            else include_path
-        )
-        found = [*self.plugin_paths, *(self.paths or [])] if include_defaults else []
-        self.task_index = {p: SimpleNamespace(yaml_path=Path(p) / "x.yaml") for p in found}
-        self.metadata = metadata
-
-
 def test_a_second_copy_of_the_module_does_not_fight_the_first() -> None:
     code = (
         "import importlib, sys; import lm_eval_ext._autoload as first\n"
@@ -141,104 +119,87 @@ def test_python_m_runs_lm_eval_where_start_up_files_are_not_read() -> None:
 
 
 @pytest.fixture
-def manager_module(tmp_path: Path) -> Iterator[Callable[..., ModuleType]]:
-    """Makes a module like ``lm_eval.tasks.manager``, in a folder with this source."""
+def index_module(tmp_path: Path) -> ModuleType:
+    """Like ``lm_eval.tasks._index``: its index is the list of the folders."""
 
-    def make(source: str = "", plugin_paths: tuple[str, ...] = ()) -> ModuleType:
-        folder = tmp_path / "tasks"
-        folder.mkdir()
-        (folder / "manager.py").write_text(source)
-        module = ModuleType("lm_eval.tasks.manager")
-        module.__file__ = str(folder / "manager.py")
-        module.TaskManager = type(  # type: ignore[attr-defined]
-            "TaskManager",
-            (FakeManager,),
-            {"__init__": FakeManager.__init__, "plugin_paths": plugin_paths},
-        )
-        return module
+    class TaskIndex:
+        @staticmethod
+        def build(paths: list[Path], *, resolve_includes: bool = True) -> list[Path]:
+            return [*paths] * resolve_includes
 
-    yield make
+        @staticmethod
+        def process_cfg(cfg: dict[str, Any], path: Path, index_: dict[str, Any]) -> None:
+            index_[cfg["task"]] = path
+
+    module = ModuleType("lm_eval.tasks._index")
+    module.__file__ = str(tmp_path / "_index.py")
+    module.TaskIndex = TaskIndex  # type: ignore[attr-defined]
+    return module
 
 
-def test_our_folder_comes_before_the_users(manager_module: Callable[..., ModuleType]) -> None:
-    module = manager_module()
-    _autoload._run_hook(module)
-    ours = _autoload.tasks_folder()
+def test_our_folder_comes_after_lm_evals_and_before_the_users(
+    index_module: ModuleType, tmp_path: Path
+) -> None:
+    _autoload._run_hook(index_module)
+    theirs, ours, mine = tmp_path, Path(_autoload.tasks_folder()), Path("mine")
     for given, indexed in (
-        (None, [ours]),
-        ("mine", [ours, "mine"]),
-        (["a", Path("b")], [ours, "a", "b"]),
+        ([theirs], [theirs, ours]),
+        ([theirs, mine], [theirs, ours, mine]),
+        ([str(theirs), "mine"], [theirs, ours, mine]),
+        ([theirs, ours, mine], [theirs, ours, mine]),  # lm-eval has read our entry point
+        ([theirs, mine, ours], [theirs, mine, ours]),  # --include_path
+        ([mine], [mine]),  # include_defaults=False
+        ([], []),
     ):
-        manager = module.TaskManager(include_path=given, metadata={"k": 1})
-        assert manager.paths == indexed
-        assert manager.include_path == given, "what the user gave stays what the user gave"
-        assert manager.metadata == {"k": 1}
-    assert module.TaskManager("INFO", "mine").paths == [ours, "mine"], "positional arguments too"
-    assert module.TaskManager(include_path=["a"], include_defaults=False).paths == ["a"]
-    assert module.TaskManager(include_defaults=False).paths is None
+        assert index_module.TaskIndex().build(given) == indexed
+    assert index_module.TaskIndex.build([theirs], resolve_includes=False) == []
 
 
-def test_wrapping_happens_once(manager_module: Callable[..., ModuleType]) -> None:
-    module = manager_module()
-    _autoload._run_hook(module)
-    wrapped = module.TaskManager.__init__
-    _autoload._run_hook(module)
-    assert module.TaskManager.__init__ is wrapped
+def test_a_file_with_a_card_may_hold_several_tasks(index_module: ModuleType) -> None:
+    _autoload._run_hook(index_module)
+    found: dict[str, Any] = {}
+    index_module.TaskIndex.process_cfg({"task": "plain"}, Path("p"), found)
+    several = {"card": {}, "tasks": {"one": {}, "two": None}}
+    index_module.TaskIndex.process_cfg(several, Path("q"), found)
+    assert found == {"plain": Path("p"), "one": Path("q"), "two": Path("q")}
 
 
-NEXT_RELEASE = (
-    'from importlib.metadata import entry_points\nPLUGINS = entry_points(group="lm_eval.tasks")\n'
-)
+def test_wrapping_happens_once(index_module: ModuleType) -> None:
+    _autoload._run_hook(index_module)
+    wrapped = index_module.TaskIndex.build
+    _autoload._run_hook(index_module)
+    assert index_module.TaskIndex.build is wrapped
 
 
-def test_it_stands_down_where_lm_eval_finds_us(manager_module: Callable[..., ModuleType]) -> None:
-    module = manager_module(NEXT_RELEASE, plugin_paths=(_autoload.tasks_folder(),))
-    _autoload._run_hook(module)
-    assert module.TaskManager().paths is None
-    assert module.TaskManager(include_path=["mine"]).paths == ["mine"]
-
-
-def test_a_comment_about_entry_points_is_no_support_for_them(
-    manager_module: Callable[..., ModuleType],
-) -> None:
-    comment = '# entry_points(group="lm_eval.tasks") is not supported yet\n'
-    module = manager_module(comment + "def entry_points(): ...\n")
-    _autoload._run_hook(module)
-    assert module.TaskManager().paths == [_autoload.tasks_folder()]
-
-
-def test_it_steps_in_where_lm_eval_reads_entry_points_but_not_ours(
-    manager_module: Callable[..., ModuleType],
-) -> None:
-    module = manager_module(NEXT_RELEASE, plugin_paths=("/another/plugin",))
-    _autoload._run_hook(module)
-    assert module.TaskManager(include_path=["mine"]).paths == [_autoload.tasks_folder(), "mine"]
-
-
-def test_an_unknown_lm_eval_gets_one_line_and_goes_on(
-    manager_module: Callable[..., ModuleType], capsys: pytest.CaptureFixture[str]
-) -> None:
-    module = manager_module()
-
-    class Renamed:
-        def __init__(self, folders: Any = None) -> None:
-            self.folders = folders
-
-    module.TaskManager = Renamed  # type: ignore[attr-defined]
-    _autoload._run_hook(module)
-    assert module.TaskManager(["x"]).folders == ["x"]
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("lm-eval-ext: ")
-    assert f"add --include_path {_autoload.tasks_folder()}" in line
+def test_a_file_that_includes_ours_needs_no_hook(tmp_path: Path) -> None:
+    """Plain lm-eval, where the start-up file is not read: one file for each task."""
+    write_plain(tmp_path / "plain")
+    code = (
+        "from lm_eval.tasks import TaskManager\n"
+        f"manager = TaskManager(include_defaults=False, include_path={str(tmp_path / 'plain')!r})\n"
+        "print(len(manager.all_subtasks), len(manager.all_groups))\n"
+        "for name, task in manager.load(['lieder_mini', 'cogs_mini_icl_id'])['tasks'].items():\n"
+        "    signed = task.dump_config()['metadata']['signature']\n"
+        "    print(name, type(task).__name__, signed['prompt'], task.config.num_fewshot)"
+    )
+    done = python(code, LM_EVAL_EXT_AUTOLOAD="0")
+    tasks, groups = (
+        sum(len(getattr(card, key)) for card in cards().values()) for key in ("tasks", "groups")
+    )
+    assert done.stdout.splitlines() == [
+        f"{tasks} {groups}",
+        "lieder_mini GroupedLoglikelihoodTask running-text 0",
+        "cogs_mini_icl_id InContextTask sentence-and-logical-form 14",
+    ], done.stderr[-2000:]
 
 
 def test_every_hook_fails_soft(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in _autoload._HOOKS:
+    for name in _autoload._HOOKS.keys() - {"lm_eval.models"}:
         module = ModuleType(name)
         module.__file__ = "/nowhere/x.py"
         _autoload._run_hook(module)
         (line,) = capsys.readouterr().err.splitlines()
-        assert name in line
+        assert line.startswith("lm-eval-ext: ") and name in line
 
 
 def test_a_loader_keeps_what_else_it_can_do(

@@ -60,16 +60,23 @@ def tasks(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     folder: Annotated[
         bool,
-        typer.Option("--folder", help="Print the folder of the task files, for --include_path."),
+        typer.Option("--folder", help="Print the folder of the task files."),
     ] = False,
+    plain: Annotated[
+        Path | None,
+        typer.Option(help="Write a file per task here, for --include_path without start-up file."),
+    ] = None,
 ) -> None:
     """List groups, or the tasks of one: what they ask, their size, whether data are there."""
     from lm_eval_ext._autoload import is_active, tasks_folder
-    from lm_eval_ext.cli.task_list import lines, matching
+    from lm_eval_ext.cli.task_list import lines, matching, write_plain
     from lm_eval_ext.data import local_copy
 
     if folder:
         typer.echo(tasks_folder())
+        return
+    if plain:
+        write_plain(plain)
         return
     rows = matching(only)
     if as_json:
@@ -86,6 +93,6 @@ def tasks(
             )
     if not is_active():
         typer.echo(
-            "Plain lm_eval does not find them here: run python -m lm_eval_ext instead, or add "
-            f"--include_path {tasks_folder()}"
+            "Plain lm_eval does not find them here: run python -m lm_eval_ext instead, or see "
+            "lm-eval-ext tasks --plain"
         )

@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from textwrap import wrap
 
+from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.cards import Card, TaskFacts, cards
 from lm_eval_ext.errors import OptionError, nearest
 
@@ -75,6 +78,18 @@ def matching(only: str) -> list[TaskRow]:
             + (near or f"; benchmarks are {', '.join(cards())}")
         )
     return found
+
+
+def write_plain(folder: Path) -> None:
+    """Writes a file for each task and group, as lm-eval reads them without the start-up file."""
+    with atomic_folder(folder) as part:
+        for card in cards().values():
+            for task in card.tasks:
+                text = f"include: {tasks_folder()}/{card.name}.yaml\ntask: {task}\n"
+                (part / f"{task}.yaml").write_text(text, encoding="utf-8")
+            for group, members in card.groups.items():
+                text = f"group: {group}\ntask: [{', '.join(members)}]\n"
+                (part / f"{group}.yaml").write_text(text, encoding="utf-8")
 
 
 def lines(rows: Sequence[TaskRow], *, overview: bool = False) -> Iterator[str]:

@@ -12,6 +12,16 @@ from typing import Any
 CARD, TASKS, ABOUT = "card", "tasks", "about"
 
 
+def function_of(config: Mapping[str, Any], key: str) -> Any:
+    """A function or class of a configuration of lm-eval's index, where ours are names."""
+    from lm_eval.tasks._yaml_loader import _import_func_in_yml
+
+    named = config.get(key)
+    if not isinstance(named, str) or not is_ours(config):
+        return named
+    return _import_func_in_yml(Path(named).name, Path(named).parent)
+
+
 def is_ours(config: Mapping[str, Any]) -> bool:
     """Whether a configuration of lm-eval's index, where functions are names, is of our class."""
     return any("lm_eval_ext." in str(config.get(key)) for key in ("class", "custom_dataset"))
@@ -24,35 +34,62 @@ def expanded(config: dict[str, Any], file: Path) -> Iterator[dict[str, Any]]:
         config: The whole file, with functions as names.
         file: Its place.
     """
-    if TASKS not in config or "task" in config:
-        yield _of_task(config, file, config.get("task", ""))
+    if "task" in config:
+        yield of_task(config, written(file, config))
         return
-    for name in config[TASKS]:
-        yield _of_task(config, file, name)
+    for name, own in config[TASKS].items():
+        metadata = {**config.get("metadata", {}), **(own or {}).get("metadata", {})}
+        yield of_task({**config, "task": name, "metadata": metadata}, config)
     for name, members in (config[CARD].get("groups") or {}).items():
         yield {"group": name, "task": list(members), "metadata": {"version": "1.0"}}
 
 
-def config_of(file: Path, task: str, *, resolve: bool = True) -> dict[str, Any]:
-    """The configuration of one task in a file.
+def written(file: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a task's file says itself: with what it includes, unless that holds several tasks."""
+    from lm_eval.tasks._yaml_loader import load_yaml
+
+    found: dict[str, Any] = load_yaml(file, resolve_func=False, recursive=TASKS not in config)
+    return found
+
+
+def of_task(config: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of one task: its own keys replace those of a file with several.
+
+    The keys of a user's file that includes it win. Metadata are merged, and those of ``config``
+    win.
 
     Args:
-        file: A task file, also one that includes a file with several tasks.
-        task: Its name.
-        resolve: Whether functions are imported.
+        config: The file with what it includes, and the task's name.
+        said: As :func:`written`.
     """
-    from lm_eval.tasks._yaml_loader import load_yaml
-
-    return _of_task(load_yaml(file, resolve_func=resolve), file, task)
-
-
-def _of_task(config: dict[str, Any], file: Path, task: str) -> dict[str, Any]:
-    """A task's own keys replace those of the file; those of a user's file that includes it win."""
-    from lm_eval.tasks._yaml_loader import load_yaml
-
     if TASKS not in config:
-        return config
-    written = load_yaml(file, resolve_func=False, recursive=False)
-    users = {} if TASKS in written else {key: config[key] for key in written.keys() & config.keys()}
-    shared = {key: value for key, value in config.items() if key != TASKS}
-    return {**shared, **config[TASKS].get(task, {}), **users, "task": task}
+        return dict(config)
+    own = config[TASKS].get(config["task"]) or {}
+    users = {} if TASKS in said else {key: config[key] for key in said.keys() & config.keys()}
+    merged = {**config, **own, **users}
+    merged["metadata"] = {**own.get("metadata", {}), **config.get("metadata", {})}
+    return merged
+
+
+def opened(
+    index: Mapping[str, Any], asked: Any, changes: Mapping[str, Any] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The configuration of each task that a name stands for; groups and tags are opened.
+
+    Args:
+        index: Of lm-eval's ``TaskManager``.
+        asked: A name, or a configuration that lm-eval takes in its place.
+        changes: What a group changes in its members.
+    """
+    own = dict(asked) if isinstance(asked, Mapping) else {"task": asked}
+    name = own.get("group", own.get("task"))
+    entry = index.get(name) if isinstance(name, str) else None
+    listed = {} if entry is None else entry.cfg or {"task": sorted(entry.tags)}
+    members = own["task"] if isinstance(own.get("task"), list) else listed.get("task", name)
+    changed = {**(changes or {}), **own}
+    if not isinstance(members, list):
+        yield {**listed, **changed, "task": members}
+        return
+    passed = {key: value for key, value in changed.items() if key not in ("group", "task")}
+    for one in members:
+        yield from opened(index, one, passed)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.registry import register_aggregation
 
-from lm_eval_ext.cards import Card
 from lm_eval_ext.harness.names import NONE, RANGE, ROWS, STDERR, UNIT
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import Figure, figure
@@ -132,8 +131,3 @@ def _note(found: Figure) -> dict[str, Any]:
     if found.method is not None:
         noted |= {"low": found.low, "high": found.high, "method": found.method}
     return noted
-
-
-def questions_of(card: Card, names: Iterable[str]) -> dict[str, Question]:
-    """The card's questions behind a task's metrics."""
-    return {name: card.question_of(name) for name in names}

@@ -5,20 +5,17 @@ after the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` c
 :func:`check_run` in between.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lm_eval_ext.cards import TaskFacts, card_of, cards
-from lm_eval_ext.data import local_copy
+from lm_eval_ext.cards import card_of, cards
+from lm_eval_ext.data import available, local_copy
 from lm_eval_ext.errors import DataError, OptionError, nearest
 from lm_eval_ext.harness import keys
-from lm_eval_ext.harness.declared import config_of, is_ours
+from lm_eval_ext.harness.declared import function_of, is_ours, opened
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.task import ExtTask
 from lm_eval_ext.text import one_line
-
-YAML_PATH = "__yaml_path__"
-"""The key under which a configuration of the index has its file; functions are names there."""
 
 _NOT_FOUND = "Tasks not found: "
 """What lm-eval's own error starts with."""
@@ -52,8 +49,8 @@ def check_run(manager: Any, config: Any) -> None:
     Raises:
         LmEvalExtError: As :func:`check`.
     """
-    configs = _leaves(manager.task_index, config.tasks)
-    if not any(is_ours(one) for one in configs):
+    configs = (one for task in config.tasks for one in opened(manager.task_index, task))
+    if not any(map(is_ours, configs)):
         return
     arguments = config.model_args if isinstance(config.model_args, dict) else {}
     given = [
@@ -85,11 +82,10 @@ def check(
         DataError: Data are missing; every task is named that lacks them.
     """
     found: list[tuple[str, Loader, dict[str, Any]]] = []
-    resolved: dict[str, dict[str, Any]] = {}
     others = False
-    for config in _leaves(manager.task_index, tasks):
-        loader, kind = _loader(config, resolved)
-        if loader is None:
+    for config in (one for task in tasks for one in opened(manager.task_index, task)):
+        load, kind = function_of(config, "custom_dataset"), function_of(config, "class")
+        if not isinstance(load, Loader):
             others = True
             continue
         name = str(config.get("task"))
@@ -97,97 +93,57 @@ def check(
             kind.check_num_fewshot(name, num_fewshot)
         own = config.get("metadata")
         metadata = {**(own if isinstance(own, dict) else {}), **(manager.metadata or {})}
-        found.append((name, loader, {**metadata, **(config.get("dataset_kwargs") or {})}))
-    chosen = tuple(dict.fromkeys(loader.prefix for _, loader, _ in found))
-    taken = {key for _, loader, _ in found for key in loader.keys}
+        found.append((name, load, {**metadata, **(config.get("dataset_kwargs") or {})}))
+    chosen = tuple(dict.fromkeys(load.prefix for _, load, _ in found))
+    taken = {key for _, load, _ in found for key in load.keys}
     keys.check_run(given, chosen, others=others, taken=taken)
-    if problems := _load(found):
-        raise DataError(_missing(problems, len(found)))
+    _load(found)
 
 
-def _loader(
-    config: Mapping[str, Any], resolved: dict[str, dict[str, Any]]
-) -> tuple[Loader | None, Any]:
-    """A task's loading function, None if it is not ours, and its class."""
-    function: Any = config.get("custom_dataset")
-    kind: Any = config.get("class")
-    if isinstance(function, str) and is_ours(config) and YAML_PATH in config:
-        task = str(config.get("task"))
-        if task not in resolved:
-            resolved[task] = config_of(config[YAML_PATH], task)
-        function, kind = resolved[task]["custom_dataset"], resolved[task].get("class")
-    return (function if isinstance(function, Loader) else None), kind
+def _load(found: Iterable[tuple[str, Loader, dict[str, Any]]]) -> None:
+    """Loads documents, first of tasks whose files are not all there.
 
-
-def _load(found: Iterable[tuple[str, Loader, dict[str, Any]]]) -> dict[str, DataError]:
-    """Loads documents; returns why tasks have none.
-
-    First those whose files are not all there, so that a problem shows before others take their
-    time; and of a source that cannot be fetched no task tries again.
+    So a problem shows before others take their time. A source that cannot be fetched is tried
+    once.
     """
+    absent = {name: _absent(name) for name, *_ in found}
     problems: dict[str, DataError] = {}
     failed: dict[tuple[str, ...], DataError] = {}
-    for name, loader, metadata in sorted(found, key=lambda one: _complete(one[0])):
-        sources = _sources(name)
+    for name, load, metadata in sorted(found, key=lambda one: not absent[one[0]]):
         try:
-            if sources in failed:
-                raise failed[sources]
-            loader(**metadata)
+            if error := failed.get(absent[name]):
+                raise error
+            load(**metadata)
         except DataError as error:
             problems[name] = error
-            if sources and not _complete(name):
-                failed[sources] = error
-    return problems
+            if absent[name]:
+                failed[absent[name]] = error
+    if problems:
+        raise DataError(_missing(problems, {name: absent[name] for name in problems}, len(absent)))
 
 
-def _facts(task: str) -> TaskFacts | None:
+def _absent(task: str) -> tuple[str, ...]:
+    """The sources of a task of ours whose files are not all there."""
     card = card_of(task)
-    return card.tasks[task] if card else None
+    sources = card.tasks[task].sources if card else ()
+    return tuple(source for source in sources if not available(source))
 
 
-def _sources(task: str) -> tuple[str, ...]:
-    facts = _facts(task)
-    return facts.sources if facts else ()
-
-
-def _complete(task: str) -> bool:
-    facts = _facts(task)
-    return facts is None or facts.available
-
-
-def _missing(problems: Mapping[str, DataError], count: int) -> str:
+def _missing(
+    problems: Mapping[str, DataError], absent: Mapping[str, tuple[str, ...]], count: int
+) -> str:
     """One line: which tasks, why, how to get the data, and what runs without them."""
     names = ", ".join(list(problems)[:_SHOWN])
     if len(problems) > _SHOWN:
         names += f" and {len(problems) - _SHOWN} more"
-    absent = [task for task in problems if not _complete(task)]
-    sources = dict.fromkeys(one for task in absent for one in _sources(task))
-    minis = dict.fromkeys(f"{card.name}_mini" for task in absent if (card := card_of(task)))
+    if count > 1:
+        names = f"{len(problems)} of {count} tasks cannot be loaded ({names})"
+    sources = dict.fromkeys(one for lacking in absent.values() for one in lacking)
+    cards_ = (card_of(task) for task, lacking in absent.items() if lacking)
+    minis = dict.fromkeys(f"{card.name}_mini" for card in cards_ if card)
     remedies = [str(next(iter(problems.values()))).rstrip(".")]
     if sources and local_copy() is None:
         remedies.append(f"fetch them with lm-eval-ext data fetch {' '.join(sources)}")
     if minis:
         remedies.append(f"or use {', '.join(minis)}, which can do without")
-    if count > 1:
-        names = f"{len(problems)} of {count} tasks cannot be loaded ({names})"
     return f"{names}: {'; '.join(remedies)}"
-
-
-def _leaves(index: dict[str, Any], tasks: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Yields each task's configuration; groups and tags are opened."""
-    for task in tasks:
-        config = dict(task) if isinstance(task, dict) else {"task": task}
-        name = config.get("group", config.get("task"))
-        entry = index.get(name) if isinstance(name, str) else None
-        if entry is not None:
-            if entry.tags and entry.cfg is None:  # a tag
-                yield from _leaves(index, sorted(entry.tags))
-                continue
-            config = {**(entry.cfg or {}), **config, YAML_PATH: entry.yaml_path}
-            if not isinstance(task.get("task") if isinstance(task, dict) else None, list):
-                config["task"] = (entry.cfg or {}).get("task", config.get("task"))
-        members = config.get("task")
-        if isinstance(members, list):
-            yield from _leaves(index, members)
-        else:
-            yield config

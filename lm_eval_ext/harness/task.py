@@ -30,9 +30,9 @@ from pydantic import ValidationError
 from lm_eval_ext.cards import Card, card_in, cards
 from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.harness import chat, missing, provenance, signature
-from lm_eval_ext.harness.declared import ABOUT, TASKS, config_of
+from lm_eval_ext.harness.declared import ABOUT, TASKS, of_task, written
 from lm_eval_ext.harness.loading import Loader
-from lm_eval_ext.harness.metrics import Document, Metrics, Row, Scored, entry, questions_of
+from lm_eval_ext.harness.metrics import Document, Metrics, Row, Scored, entry
 from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE, TRIAL
 from lm_eval_ext.harness.trial import Trials
 from lm_eval_ext.stats.measures import Question
@@ -49,9 +49,8 @@ class ExtTask(ConfigurableTask):
     """A task with one request for each document, and the base of all others.
 
     What it adds to lm-eval's: rows of scores in the samples, and metrics that are the card's
-    questions to them; ``metric_list`` may be a function (``!function``; it gets the metadata) that
-    names those of the task; a signature in what it dumps; documents with missing answers, which
-    count in no metric; one policy for chat templates (:mod:`.chat`).
+    questions to them; a signature in what it dumps; documents with missing answers, which count in
+    no metric; one policy for chat templates (:mod:`.chat`).
 
     Attributes:
         options: The loading function's arguments, by name.
@@ -61,26 +60,42 @@ class ExtTask(ConfigurableTask):
     _limit: int | None = None
     _chat = False
 
+    def __new__(cls, config: dict[str, Any] | None = None) -> Any:
+        """An instance of the task's own class, where its file holds several tasks."""
+        if config is None:  # for a copy
+            return super().__new__(cls)
+        file = Path(str((config.get("metadata") or {}).get("config_source", "")))
+        said = written(file, config) if file.is_file() else config
+        own = of_task(config, said)
+        made = super().__new__(own.pop("class", cls))
+        if not isinstance(made, cls):
+            raise DataError(f"{own['task']}: its class must derive from its file's, {cls.__name__}")
+        made._config = own
+        # Without what lm-eval merges into it: --metadata and --model_args overwrite any key, and a
+        # model may well have an argument called version.
+        listed = (config.get(TASKS) or {}).get(own["task"]) or {}
+        both = (said, listed) if TASKS in said else (listed, said)
+        made._metadata = {k: v for one in both for k, v in (one.get("metadata") or {}).items()}
+        return made
+
     def __init__(self, config: dict[str, Any]) -> None:
-        config = {key: value for key, value in config.items() if key != "class"}
+        config = {**DEFAULTS, **self._config}
         metadata = config.get("metadata") or {}
         load = config["custom_dataset"]
-        self.options: dict[str, Any] = load.options(metadata) if isinstance(load, Loader) else {}
+        ours = isinstance(load, Loader)
+        self.options: dict[str, Any] = load.options(metadata) if ours else {}
         # lm-eval would load the documents after it has read the metric list, which may depend
         # on them.
         self.dataset = load(**metadata, **(config.get("dataset_kwargs") or {}))
         self.prepare(config)
-        prefix = load.prefix if isinstance(load, Loader) else ""
+        prefix = load.prefix if ours else ""
         self._card = _card(config, prefix)
-        for name, value in DEFAULTS.items():
-            config.setdefault(name, value)
-        if callable(config.get("metric_list")):
-            config["metric_list"] = config["metric_list"](**metadata)
         every = list(self._card.metrics) if self._card else []
         names = config["metric_list"] = self.metrics() or config.get("metric_list") or every
         self._metrics: Metrics | None = None
         if self._card and names and all(isinstance(name, str) for name in names):
-            self._metrics = Metrics(self.questions(questions_of(self._card, names)))
+            asked = {name: self._card.question_of(name) for name in names}
+            self._metrics = Metrics(self.questions(asked))
             config["metric_list"] = [entry(*named) for named in self._metrics.questions.items()]
         super().__init__(config=config)
         # As the file has them: --predict_only and --gen_kwargs replace them later.
@@ -89,7 +104,7 @@ class ExtTask(ConfigurableTask):
         self._trials = Trials(self._card, config["task"])
         self._signature = signature.of_task(
             config["task"],
-            _as_written(config["task"], metadata),
+            self._metadata,
             provenance.of_dataset(self.dataset),
             {name.removeprefix(prefix): value for name, value in self.options.items()},
         )
@@ -389,26 +404,13 @@ def _card(config: dict[str, Any], prefix: str) -> Card | None:
     own = {key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}
     if not own[CARD]:
         return cards().get(prefix.rstrip("_"))
+    shipped = cards().get(own[CARD].get("name"))
+    if shipped and shipped.title == own[CARD].get("title"):
+        return shipped
     try:
-        found = card_in({**config, **{key: value for key, value in own.items() if value}})
-    except ValidationError as error:
-        raise DataError(f"the card of {config['task']}: {first_problem(error)}") from None
-    shipped = cards().get(found.name, found)
-    if shipped.title != found.title:
-        raise DataError(
-            f"the card of {config['task']}: {found.name} is a benchmark that ships; rename yours"
-        )
-    return shipped
-
-
-def _as_written(task: str, metadata: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of the task's file, without what lm-eval merges into it.
-
-    ``--metadata`` and ``--model_args`` overwrite any key, and a model may well have an argument
-    called ``version``.
-    """
-    file = Path(str(metadata.get("config_source", "")))
-    if not file.is_file():
-        return metadata
-    written = config_of(file, task, resolve=False).get("metadata")
-    return written if isinstance(written, dict) else metadata
+        if shipped:
+            raise DataError(f"{shipped.name} is a benchmark that ships; rename yours")
+        return card_in({**own, "task": config["task"]})
+    except (DataError, ValidationError) as error:
+        problem = first_problem(error) if isinstance(error, ValidationError) else error
+        raise DataError(f"the card of {config['task']}: {problem}") from None

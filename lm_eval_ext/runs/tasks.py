@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext._autoload import install, tasks_folder
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest
 from lm_eval_ext.harness.signature import METADATA_KEY
 from lm_eval_ext.text import one_line
@@ -106,6 +106,7 @@ def select(names: str, include_path: str = "") -> Selection:
 
 def own_manager(include_path: Sequence[str] = (), metadata: Any = None) -> Any:
     """lm-eval's ``TaskManager`` with only our folder and the user's own."""
+    install()  # where the start-up file is not read
     from lm_eval.tasks import TaskManager
 
     return TaskManager(

@@ -9,7 +9,7 @@ from support.made_answers import MadeAnswers
 from support.tasks import load_task
 
 from lm_eval_ext.cards import cards
-from lm_eval_ext.harness.metrics import Document, Metrics, Scored, questions_of
+from lm_eval_ext.harness.metrics import Document, Metrics, Scored
 from lm_eval_ext.harness.names import STDERR
 from lm_eval_ext.runs.tasks import own_manager
 
@@ -60,7 +60,8 @@ def documents() -> list[Document]:
 
 
 def aggregated(given: list[Document]) -> dict[str, Any]:
-    metrics = Metrics(questions_of(cards()["lieder"], ["direct", "direct/existence"]))
+    card = cards()["lieder"]
+    metrics = Metrics({name: card.question_of(name) for name in ("direct", "direct/existence")})
     values = {name: function(given) for name, function in metrics.aggregation().items()}
     return {**values, **metrics.noted(["none"])}
 

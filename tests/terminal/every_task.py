@@ -3,28 +3,26 @@
 import json
 import random
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 from support.results_files import DATE
 
-from lm_eval_ext._autoload import tasks_folder
-from lm_eval_ext.benchmarks.cogs import overestimation
-from lm_eval_ext.benchmarks.cogs import score as cogs
 from lm_eval_ext.benchmarks.conceptual import score as conceptual
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES
 from lm_eval_ext.benchmarks.lieder import score as lieder
 from lm_eval_ext.benchmarks.magnifico import score as magnifico
 from lm_eval_ext.cards import card_of
-from lm_eval_ext.harness.declared import config_of
-from lm_eval_ext.harness.metrics import Document, Metrics, Row, entry, questions_of
-
-ONE_FILE = {path.stem for path in Path(tasks_folder()).glob("*.yaml")} - {"conceptual"}
-"""Benchmarks whose tasks stand in one file, with their metrics."""
+from lm_eval_ext.harness.metrics import Document, Metrics, Row, entry
+from lm_eval_ext.runs.tasks import own_manager
 
 SIZE = 24
 CLUSTERS = 8
+
+
+manager = cache(own_manager)
 
 
 def metadata(task: str) -> Mapping[str, Any]:
@@ -32,10 +30,8 @@ def metadata(task: str) -> Mapping[str, Any]:
 
 
 def config(task: str) -> dict[str, Any]:
-    card = card_of(task)
-    assert card
-    own = [*Path(tasks_folder()).rglob(f"{task}.yaml"), Path(tasks_folder()) / f"{card.name}.yaml"]
-    return config_of(own[0], task, resolve=False)
+    found: dict[str, Any] = manager().task_index[task].cfg
+    return found
 
 
 def forms_of(task: str) -> list[str]:
@@ -44,18 +40,15 @@ def forms_of(task: str) -> list[str]:
 
 
 def metric_list(task: str) -> list[str]:
-    card, options = card_of(task), metadata(task)
+    card = card_of(task)
     assert card
-    own = config(task).get("metric_list", list(card.metrics))
-    if isinstance(own, list) and card.name in ONE_FILE:
-        return own
-    if card.name == "cogs":
-        asked = overestimation if "overestimation" in task else cogs
-        return asked.metric_list(**options)
+    if card.name == "magnifico":
+        return magnifico.metric_list(["base", *forms_of(task)], magnifico.DATABASES)
     if card.name == "conceptual":
         control = task == "conceptual_glue"
         return [one for one in card.metrics if control or one not in conceptual.OF_CONTROL]
-    return magnifico.metric_list(["base", *forms_of(task)], magnifico.DATABASES)
+    own: list[str] = config(task).get("metric_list", list(card.metrics))
+    return own
 
 
 def documents(task: str) -> list[dict[str, Any]]:
@@ -93,7 +86,7 @@ def rows(task: str, doc: Mapping[str, Any], drawn: random.Random, skill: float) 
             for one in lieder.comparisons_of(experiment)
         ]  # fmt: skip
         return [*verdicts, {"undefined": 0.0}]
-    if card.name in ONE_FILE - {"diner"}:
+    if card.name in ("discourse_entities", "slog"):
         asked = [card.question_of(name) for name in metric_list(task)]
         return [
             {
@@ -149,7 +142,7 @@ def _add(
 ) -> None:
     card = card_of(task)
     assert card
-    metrics = Metrics(questions_of(card, metric_list(task)))
+    metrics = Metrics({name: card.question_of(name) for name in metric_list(task)})
     scored = [
         Document(doc["id"], card.cluster.names(doc, own=False), rows(task, doc, drawn, skill))
         for doc in documents(task)

@@ -36,13 +36,3 @@ def process_results(doc: dict[str, Any], results: Sequence[str]) -> list[Row]:
     """Scores a document."""
     (answer,) = results
     return [row(doc, answer, doc["form"])]
-
-
-def metric_list(cogs_split: str = "gen", **_: Any) -> list[str]:
-    """The metrics of a split."""
-    return [EXACT, *parts(cogs_split, EXACT)]
-
-
-def parts(split: str, metric: str) -> list[str]:
-    """A metric over lexical and over structural generalizations, which only Gen has."""
-    return [f"{metric}/lexical", f"{metric}/structural"] if split.startswith("gen") else []

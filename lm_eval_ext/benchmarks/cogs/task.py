@@ -11,33 +11,32 @@ from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
 
-class _ChatTask(ExtTask):
-    """What all COGS tasks do after a chat template."""
+class CogsTask(ExtTask):
+    """A task that asks for the logical form of a sentence."""
+
+    def chat_instruction(self) -> str | None:
+        """None for a prompt with words of its own or the user's, or if the user wants none."""
+        own = self.options["cogs_prefix"] or self.options["cogs_separator"]
+        return INSTRUCTION if self.options["cogs_instruction"] and not own else None
 
     def read_chat_answer(self, answer: str) -> str:
         """The logical form."""
         return form_in(answer)
 
-
-class CogsTask(_ChatTask):
-    """A task that asks for the logical form of a sentence."""
-
-    def chat_instruction(self) -> str | None:
-        """None for a prompt with the user's own words, or if the user wants none."""
-        own = self.options["cogs_prefix"] or self.options["cogs_separator"]
-        return INSTRUCTION if self.options["cogs_instruction"] and not own else None
-
     def sign(self, own: dict[str, str]) -> None:
         """Without the option of the instruction, which is signed where it is used."""
-        own.pop("instruction")
+        own.pop("instruction", None)
 
 
 class OverestimationTask(CogsTask, GroupedGenerationTask):
     """A task that asks for every sentence twice, without and with substitution."""
 
 
-class InContextTask(_ChatTask, FewshotTask):
+class InContextTask(CogsTask, FewshotTask):
     """A task that shows every sample demonstrations from the training set."""
+
+    def chat_instruction(self) -> None:
+        """None: the prompt says what to do."""
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Renders the training examples as demonstrations."""

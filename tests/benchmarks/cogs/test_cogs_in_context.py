@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from lm_eval import simple_evaluate
 from lm_eval.api.model import LM
 from lm_eval.tasks import TaskManager
@@ -16,6 +15,7 @@ from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, SEEDS, replacements
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, kind_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.logical_forms import parse
+from lm_eval_ext.runs.tasks import own_manager
 
 pytestmark = pytest.mark.slow
 
@@ -240,16 +240,14 @@ def test_a_substituted_lexicon_leaves_no_key_word_and_no_choice_changed() -> Non
 
 
 def test_every_lexicon_but_the_tokens_has_three_tasks() -> None:
-    names = {path.stem for path in (Path(tasks_folder()) / "cogs").glob("*_icl_*.yaml")}
+    index = own_manager().task_index
+    names = {name for name in index if name.startswith("cogs_") and "_icl_" in name}
     assert names == {
         *(f"cogs_icl_{lexicon}_{split}" for lexicon in LEXICONS for split in SPLITS),
         *(f"cogs_mini_icl_{split}" for split in SPLITS),
     }
     for name in names - {f"cogs_mini_icl_{split}" for split in SPLITS}:
-        text = (Path(tasks_folder()) / f"cogs/{name}.yaml").read_text(encoding="utf-8")
-        facts = yaml.safe_load(text)
-        metadata = facts["metadata"]
-        assert name == facts["task"]
+        metadata = index[name].cfg["metadata"]
         assert name == f"cogs_icl_{metadata['cogs_lexicon']}_{metadata['cogs_split']}"
 
 
