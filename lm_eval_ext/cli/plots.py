@@ -24,7 +24,7 @@ def plot(
         typer.Option(
             "--output",
             "-o",
-            help="For one figure a file: .svg, .pdf, .png or .json "
+            help="For one figure a file: .svg, .pdf, .png, .html (interactive) or .json "
             "(Vega-Lite). Otherwise a folder, for SVG.",
         ),
     ] = None,

@@ -344,8 +344,7 @@ def _sections(
 
 def _drawn(one: Figure) -> Iterator[str]:
     for width in (_DESK, _PHONE):
-        svg = one.draw("svg", theme="page", width=width).decode()
-        yield re.sub(r"(\.\d\d)\d{4,}", r"\1", svg)
+        yield re.sub(r"(\.\d\d)\d{4,}", r"\1", one.svg(theme="page", width=width))
 
 
 def _of_task(task: str, card: Card | None, models: Sequence[Model], best: Best) -> Table:

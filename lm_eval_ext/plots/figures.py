@@ -3,7 +3,6 @@
 ``plots.yaml`` beside each benchmark's card declares them, so this package knows no benchmark.
 """
 
-import json
 import math
 import os
 import re
@@ -39,7 +38,10 @@ PUBLISHED = " (published)"
 _PLACES = ["task", "line", "metric", "part"]
 COLUMNS = ("model", "task", "line", "metric", "part", "value", "low", "high", "published")
 
-FORMATS = ("svg", "pdf", "png", "json")
+FORMATS: Mapping[str, Mapping[str, Any]] = {
+    "svg": {}, "pdf": {}, "png": {"scale_factor": 2}, "html": {"inline": True}, "json": {},
+}  # fmt: skip
+"""Suffixes of files, with Altair's options; an interactive page needs no network."""
 
 _VERSION = "6.4"
 """Of Vega-Lite."""
@@ -197,29 +199,23 @@ class Figure:
         own = {} if theme == "page" else {"title": title}
         return {**chart.to_dict(), **own, "description": self.alt}
 
-    def draw(self, format_: str, *, theme: str = "light", width: float = _WIDTH) -> bytes:
+    def svg(self, *, theme: str = "light", width: float = _WIDTH) -> str:
         """Draws the figure with vl-convert: Vega-Lite without a browser or a network.
 
         Args:
-            format_: One of :data:`FORMATS`; ``json`` is Vega-Lite.
-            theme: ``light``, ``dark``, or ``page`` (SVG only), with the colours of
+            theme: ``light``, ``dark``, or ``page``, with the colours of
                 :func:`~lm_eval_ext.plots.theme.css` and without a title.
             width: Of the whole, in points.
         """
         spec = self.spec(theme, width)
         import vl_convert
 
-        if format_ == "json":
-            return json.dumps(spec, ensure_ascii=False, indent=1).encode()
         label = escape(self.alt, quote=True)
         drawn: str = vl_convert.vegalite_to_svg(spec, vl_version=_VERSION)
-        drawn = _ROLES.sub("", drawn).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-        if format_ == "pdf":
-            return bytes(vl_convert.svg_to_pdf(drawn))
-        return bytes(vl_convert.svg_to_png(drawn, scale=2)) if format_ == "png" else drawn.encode()
+        return _ROLES.sub("", drawn).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Draws into a file: .svg, .pdf, .png or .json (Vega-Lite).
+        """Draws into a file: .svg, .pdf, .png, .html (interactive) or .json (Vega-Lite).
 
         Raises:
             OptionError: The suffix is none of these, the file cannot be written, or the extra
@@ -229,15 +225,18 @@ class Figure:
         format_ = file.suffix.removeprefix(".").casefold()
         if format_ not in FORMATS:
             raise OptionError(f"{file}: use .{', .'.join(FORMATS)}")
-        drawn = self.draw(format_)
+        spec = self.spec()
+        import altair as alt
+
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             with atomic_path(file) as part:
-                part.write_bytes(drawn)
+                options: Any = {"format": format_, **FORMATS[format_]}
+                alt.Chart.from_dict(spec).save(str(part), **options)
         return file
 
     def _repr_svg_(self) -> str:
-        return self.draw("svg").decode()
+        return self.svg()
 
     def chart(self, theme: Theme, width: float) -> Any:
         """The figure as an Altair chart; ``width`` is that of all panels, in points."""
@@ -333,10 +332,8 @@ def write(models: Sequence[Model], names: Sequence[str], output: Path | None) ->
     Raises:
         OptionError: An option is illegal, results lack a figure, or a file cannot be written.
     """
-    if output is None:
-        raise OptionError("name a file or a folder to draw into with -o, or use --list")
-    if output.suffix and len(names) != 1:
-        raise OptionError(f"-o {output}: name one --figure, or a folder without a suffix")
+    if output is None or (output.suffix and len(names) != 1):
+        raise OptionError("-o takes a folder without a suffix, or for one --figure a file")
     found = [figure_of(name, models) for name in names] or figures(models)
     if not found:
         raise OptionError("these results have no figure; --list says what figures need")

@@ -146,6 +146,8 @@ class Job:
                 return problem or (None if len(names) < len(missing) else "")
         except OSError as error:
             return f"cannot write {self.folder}: {error.strerror}"
+        except LmEvalExtError as error:
+            return str(error)
         except sqlite3.Error as error:
             return f"{cache}: a cache is broken ({error}); remove it"
 

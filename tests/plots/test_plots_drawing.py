@@ -19,12 +19,16 @@ def figure(models: list[Model]) -> Figure:
     return figure_of("lieder-1", models)
 
 
-def test_files_have_their_format_and_the_width(figure: Figure) -> None:
-    (box,) = re.findall(rb"MediaBox ?\[0 0 (\d+) \d+\]", figure.draw("pdf"))
+def test_files_have_their_format_and_the_width(figure: Figure, tmp_path: Path) -> None:
+    pdf, png, html = (
+        figure.save(tmp_path / f"a.{one}").read_bytes() for one in ("pdf", "png", "html")
+    )
+    (box,) = re.findall(rb"MediaBox ?\[0 0 (\d+) \d+\]", pdf)
     assert abs(int(box) - 936) <= 8
-    png = figure.draw("png")
     assert png.startswith(b"\x89PNG")
     assert abs(int.from_bytes(png[16:20], "big") - 2 * 936) <= 16
+    assert figure.title.encode() in html
+    assert not re.findall(rb"<(?:script|link)[^>]* (?:src|href)=", html), "it needs no network"
 
 
 def test_an_exported_figure_has_the_key_of_its_lines(figure: Figure) -> None:
@@ -35,12 +39,12 @@ def test_an_exported_figure_has_the_key_of_its_lines(figure: Figure) -> None:
     )
     subtitle = " ".join(figure.spec()["title"]["subtitle"])
     assert subtitle == figure.caption
-    drawn = figure.draw("svg").decode()
+    drawn = figure._repr_svg_()
     assert "Dotted line: chance" in re.sub('aria-label="[^"]*"', "", drawn)
 
 
 def test_an_svg_for_a_page_takes_its_colours(figure: Figure) -> None:
-    svg = figure.draw("svg", theme="page").decode()
+    svg = figure.svg(theme="page")
     used = set(re.findall(r"var\((--[a-z0-9-]+)\)", svg))
     assert {"--plot-ink", "--plot-paper", "--plot-1"} <= used
     assert all(f"{name}:" in css() for name in used)
@@ -64,9 +68,9 @@ def test_the_command_writes_all_or_one(models: list[Model], tmp_path: Path) -> N
     [
         (["lider-1"], "a.svg", "no figure 'lider-1'; did you mean lieder-1"),
         (["cogs-1"], "a.svg", "cogs-1 needs results of cogs_unmodified_gen"),
-        (["lieder-1"], "a.gif", "a.gif: use .svg, .pdf, .png, .json"),
-        ([], "a.svg", "name one --figure"),
-        (["lieder-1"], None, "name a file or a folder"),
+        (["lieder-1"], "a.gif", "a.gif: use .svg, .pdf, .png, .html, .json"),
+        ([], "a.svg", "for one --figure a file"),
+        (["lieder-1"], None, "-o takes a folder"),
         (["lieder-1"], "file/a.svg", "cannot write"),
     ],
 )

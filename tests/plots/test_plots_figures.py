@@ -93,24 +93,17 @@ def test_what_is_missing_is_said(models: list[Model], folder: Path, tmp_path: Pa
     there = {figure.name for figure in figures(models)}
     told = dict(listed(models))
     assert {name for name, text in told.items() if "needs results" in text} == told.keys() - there
-    copied = tmp_path / "run"
-    copied.mkdir()
     for file in (folder / "alpha").glob("results_*"):
-        (copied / file.name).write_text(file.read_text())
+        (tmp_path / file.name).write_text(file.read_text())
     with pytest.raises(OptionError, match=r"magnifico-7: nothing to draw; alpha: .*no samples_"):
-        figure_of("magnifico-7", read_models([copied]))
-
-
-def test_values_that_are_not_defined_are_said(folder: Path, tmp_path: Path) -> None:
-    """Not "it needs magnifico_mini", which is there."""
-    for file in (folder / "alpha").glob("*magnifico_mini*"):
+        figure_of("magnifico-7", read_models([tmp_path]))
+    # What is not defined: not "it needs magnifico_mini", which is there.
+    for file in (folder / "alpha").glob("samples_magnifico_mini*"):
         lines = [json.loads(line) for line in file.read_text().splitlines()]
         for line in lines:
             for row in line["rows"]:
                 row.update({"correct": 0.0} if "correct" in row else {})
         (tmp_path / file.name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    for file in (folder / "alpha").glob("results_*"):
-        (tmp_path / file.name).write_text(file.read_text())
     said = "magnifico-7: nothing to draw; alpha, magnifico_mini: N/A, since no interpretation"
     with pytest.raises(OptionError, match=said):
         figure_of("magnifico-7", read_models([tmp_path]))

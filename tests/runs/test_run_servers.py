@@ -31,21 +31,19 @@ def ask(server: Failing, monkeypatch: pytest.MonkeyPatch) -> Asked:
     servers.be_patient(api_models)
 
     def ask(what: str, *, together: int = 1, count: int = 5, **given: Any) -> list[Any]:
-        kind = LocalChatCompletion if what == "chat" else LocalCompletionsAPI
-        arguments = {"tokenizer_backend": None, "base_url": server.url, **given}
-        model = kind(model="any", num_concurrent=together, batch_size=1, **arguments)
+        model = LocalCompletionsAPI(
+            model="any", num_concurrent=together, batch_size=1, tokenizer_backend=None,
+            base_url=server.url, **given,
+        )  # fmt: skip
         model.timeout = 1
         if what == "log-probabilities":
             model.tokenizer, model.tokenized_requests = "ours", True
             rows = [(("", ""), [7, n], [n + 1, 9]) for n in range(count)]
             found: list[Any] = model._loglikelihood_tokens(rows)
             return found
-        texts: list[Any] = [f"prompt {number}" for number in range(count)]
-        if what == "chat":
-            texts = [model.apply_chat_template([{"role": "user", "content": p}]) for p in texts]
-        options = {"until": ["\n"]}
         requests = [
-            Instance("generate_until", {}, (one, options), n) for n, one in enumerate(texts)
+            Instance("generate_until", {}, (f"prompt {n}", {"until": ["\n"]}), n)
+            for n in range(count)
         ]
         return list(model.generate_until(requests))
 
@@ -61,14 +59,11 @@ def expected(what: str, count: int) -> list[Any]:
     if what == "log-probabilities":
         values = [answer([7, n, n + 1, 9], 0)["logprobs"]["token_logprobs"] for n in range(count)]
         return [(sum(one[2:-1]), all(value == -0.25 for value in one[2:-1])) for one in values]
-    texts: list[Any] = [f"prompt {number}" for number in range(count)]
-    if what == "chat":
-        texts = [[{"role": "user", "content": text}] for text in texts]
-    return [answer(text, 0)["text"] for text in texts]
+    return [answer(f"prompt {number}", 0)["text"] for number in range(count)]
 
 
 @pytest.mark.parametrize("together", [1, 3])
-@pytest.mark.parametrize("what", ["texts", "chat", "log-probabilities"])
+@pytest.mark.parametrize("what", ["texts", "log-probabilities"])
 def test_what_fails_for_a_while_changes_no_answer(
     server: Failing, ask: Asked, what: str, together: int
 ) -> None:
@@ -92,8 +87,6 @@ LONG = {key: [*value, value[-1]] for key, value in LOGGED["logprobs"].items()}
 OTHERS = {
     "no log-probabilities": {"index": 0, "text": "a"},
     "null": {"index": 0, "logprobs": None},
-    "chat's": {"index": 0, "logprobs": {"content": [{"token": "a", "logprob": -1}]}},
-    "one token": {"index": 0, "logprobs": {"token_logprobs": [-1.0], "top_logprobs": [{}]}},
     "without BOS": {"index": 0, "logprobs": SHORT},
     "with BOS": {"index": 0, "logprobs": LONG},
     "null inside": {

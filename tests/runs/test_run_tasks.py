@@ -10,7 +10,6 @@ import pytest
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
-from lm_eval_ext.results.files import identity
 from lm_eval_ext.runs import run
 from lm_eval_ext.runs.child import KEYS, noting
 from lm_eval_ext.runs.model_files import ModelFile
@@ -72,13 +71,6 @@ def test_members_come_with_their_group() -> None:
     assert checked["cogs_mini"]["cogs_mini_gen"]["task"] == "cogs_mini_gen"
 
 
-def test_data_are_checked_with_a_models_own_metadata() -> None:
-    selection = select("cogs_mini_fresh_gen")
-    selection.check({"cogs_seed": 3})
-    with pytest.raises(OptionError, match="cogs_sed"):
-        selection.check({"cogs_sed": 3})
-
-
 def keys(tasks: str, limit: float | None = None, folder: str = "", **settings: Any) -> Any:
     given = {"model": "dummy", **settings}
     return run.keys(given, select(tasks, folder).check(settings.get("metadata", {})), limit)
@@ -96,7 +88,7 @@ def keys(tasks: str, limit: float | None = None, folder: str = "", **settings: A
         ({"gen_kwargs": {"max_gen_toks": 3}}, {"gen_kwargs": "max_gen_toks=3"}, True),
         ({"gen_kwargs": {"max_gen_toks": 3}}, {}, False),
         ({}, {"batch_size": 8, "device": "cpu", "verbosity": "INFO"}, True),
-        ({}, {"model_args": {"num_concurrent": 3}}, True),
+        ({"model_args": "a=b"}, {"model_args": {"a": "b", "base_url": "c"}}, True),
         ({}, {"model_args": {"pretrained": "other"}}, False),
         ({}, {"model": "hf"}, False),
         ({}, {"apply_chat_template": True}, False),
@@ -164,12 +156,6 @@ def test_another_model_in_the_same_folder_is_refused(tmp_path: Path, held: str) 
     (tmp_path / "model.yaml").write_text("[")
     with pytest.raises(DataError, match="to start again"):
         check({"pretrained": "a"})
-
-
-def test_where_a_model_runs_is_not_which_it_is() -> None:
-    assert identity({"model": "m", "model_args": "base_url=a,model=b"}) == identity(
-        {"model": "m", "model_args": {"model": "b", "base_url": "c"}}
-    )
 
 
 def sample(number: int, arguments: list[Any], answers: list[Any], name: str) -> dict[str, Any]:
