@@ -205,13 +205,13 @@ def _sharing(requests: list[Any], folder: str) -> float:
     """Returns the limit: tokens per token that must be read once prefixes are shared."""
     import transformers
 
-    from lm_eval_ext.models.prefix.plan import grow
+    from lm_eval_ext.models.prefix.tree import grow, ratio
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     read = (tokenizer.encode(_text(args)) for _, args in requests)
     if requests[0][0] == "loglikelihood":
         read = (tokens[:-1] for tokens in read)  # the last one is only predicted
-    return grow((number, tokens, 0) for number, tokens in enumerate(read)).sharing()
+    return ratio(grow((number, tokens, 0) for number, tokens in enumerate(read)))
 
 
 def _text(args: Any) -> str:

@@ -1,344 +1,233 @@
-"""Runs a causal model over packs, one after the other.
+"""Runs a causal model over slots: each token attends to its ancestors in the tree.
 
-:class:`SlotCache` holds keys and values by slot, of which some can be kept while the others are
-dropped; :func:`additive` makes the attention masks for each kind of layer; :class:`Engine` puts
-both to use.
+transformers lets a model's attention be any function that is registered by name
+(``AttentionInterface``). Ours, :func:`attend`, keeps keys and values by slot. New tokens are one
+sequence to the model; the attention takes them in blocks of neighbours, which have most of
+their ancestors in common.
 """
 
-import inspect
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from transformers.cache_utils import Cache, DynamicLayer
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
 
-from lm_eval_ext.models.prefix import parts
-from lm_eval_ext.models.prefix.parts import Branches
-from lm_eval_ext.models.prefix.plan import Array, Pack
+from lm_eval_ext.models.prefix.tree import Array, Pack
 
-SPARE = 256
-"""Slots that a layer's memory grows by at least, so that it does not grow at every token."""
+NAME = "lm_eval_ext_prefix_tree"
+
+Index: TypeAlias = slice | torch.Tensor
 
 
-class SlotLayer(DynamicLayer):
-    """A layer's keys and values in memory that is kept from group to group.
+@dataclass
+class Block:
+    """New tokens that are neighbours, and the slots that any of them attends to.
 
-    transformers' own layer copies all of it for each generated token.
+    Attributes:
+        queries: Which of the new tokens.
+        slots: Theirs among them.
+        mask: Which slots (columns) each query (rows) attends to.
+        rows: The queries' positions.
+        columns: The slots' positions.
     """
 
-    used = 0
-    chosen: torch.Tensor | None = None
+    queries: slice
+    slots: Index
+    mask: torch.Tensor
+    rows: torch.Tensor
+    columns: torch.Tensor
+    _masks: dict[Any, torch.Tensor] = field(default_factory=dict)
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *_args: Any, **_kwargs: Any
+    def additive(self, groups: int, window: int | None, like: torch.Tensor) -> torch.Tensor:
+        """Returns the mask as it is added to scores, for queries of several heads in a row."""
+        key = groups, window, like.device
+        if key not in self._masks:
+            seen = self.mask
+            if window is not None:
+                seen = seen & (self.rows[:, None] - self.columns < window)
+            mask = torch.zeros(seen.shape, dtype=like.dtype).masked_fill_(~seen, -torch.inf)
+            self._masks[key] = mask.repeat(groups, 1).to(like.device)
+        return self._masks[key]
+
+
+class Slots:
+    """Keys and values by slot, in all layers.
+
+    Args:
+        size: How many slots there are.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.layers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def write(
+        self, layer: int, at: Index, *states: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Appends slots; returns the keys and values of the chosen ones, or of all."""
-        end = self.used + key_states.shape[-2]
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-            self.keys = _empty(key_states, end + SPARE)
-            self.values = _empty(value_states, end + SPARE)
-        elif end > self.keys.shape[-2]:
-            size = max(end + SPARE, self.keys.shape[-2] * 5 // 4)
-            self.keys = _grown(self.keys, self.used, size)
-            self.values = _grown(self.values, self.used, size)
-        self.keys[:, :, self.used : end] = key_states
-        self.values[:, :, self.used : end] = value_states
-        self.used = end
-        if self.chosen is not None:
-            index = self.chosen.to(self.keys.device)
-            return self.keys.index_select(2, index), self.values.index_select(2, index)
-        return self.keys[:, :, :end], self.values[:, :, :end]
+        """Puts keys and values (heads x new tokens x size) into slots; returns those of all."""
+        if layer not in self.layers:
+            keys, values = (
+                state.new_zeros((len(state), self.size, state.shape[-1])) for state in states
+            )
+            self.layers[layer] = keys, values
+        for memory, state in zip(self.layers[layer], states, strict=True):
+            memory[:, at] = state
+        return self.layers[layer]
 
-    def get_seq_length(self) -> int:
-        """Returns the number of slots in use."""
-        return self.used
-
-    def keep(self, slots: torch.Tensor, *, in_place: bool) -> None:
-        """Keeps these slots, in this order; ``in_place`` if they are the first ones."""
-        if not self.is_initialized:
-            return  # a layer that uses another one's keys and values
-        self.used = len(slots)
-        if not in_place:
-            index = slots.to(self.keys.device)
-            self.keys[:, :, : self.used] = self.keys.index_select(2, index)
-            self.values[:, :, : self.used] = self.values.index_select(2, index)
-
-
-class SlotCache(Cache):
-    """The cache that the model is given; a mask says which token sees which slot."""
-
-    layers: list[SlotLayer]
-
-    def __init__(self) -> None:
-        super().__init__(layer_class_to_replicate=SlotLayer)
-
-    def show(self, slots: torch.Tensor | None) -> None:
-        """Shows the next forward pass these slots only (its own among them), or all."""
-        for layer in self.layers:
-            layer.chosen = slots
-
-    def keep(self, slots: torch.Tensor) -> None:
-        """Keeps these slots, in this order, and drops all others."""
-        in_place = bool((slots == torch.arange(len(slots))).all())
-        for layer in self.layers:
-            layer.keep(slots, in_place=in_place)
+    def taken(self, index: Array, room: int = 0) -> "Slots":
+        """Returns a copy of some slots, in this order, and as many empty ones as there is room."""
+        found = Slots(len(index) + room)
+        for layer, memory in self.layers.items():
+            keys, values = (_taken(tensor, index, room) for tensor in memory)
+            found.layers[layer] = keys, values
+        return found
 
     @property
     def slot_bytes(self) -> int:
         """Memory of one slot in all layers, in bytes."""
-        return sum(
-            tensor[0, :, 0].numel() * tensor.element_size()
-            for layer in self.layers
-            if layer.is_initialized
-            for tensor in (layer.keys, layer.values)
+        return sum(t[:, 0].nbytes for memory in self.layers.values() for t in memory)
+
+
+def _taken(memory: torch.Tensor, index: Array, room: int) -> torch.Tensor:
+    found = memory.new_zeros((len(memory), len(index) + room, memory.shape[-1]))
+    found[:, : len(index)] = memory[:, torch.from_numpy(index).to(memory.device)]
+    return found
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What attention has to know of a forward pass: where new tokens go, what they attend to."""
+
+    slots: Slots
+    at: Index
+    blocks: Sequence[Block]
+
+
+def attend(  # noqa: PLR0917 (transformers' signature)
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    _mask: None,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    *,
+    prefix_pass: Pass,
+    **_options: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention over slots, as transformers' models call it, for one sequence of new tokens."""
+    keys, values = prefix_pass.slots.write(module.layer_idx, prefix_pass.at, key[0], value[0])
+    groups = query.shape[1] // len(keys)
+    asked = query[0].unflatten(0, (len(keys), groups))
+    found = value.new_empty((*asked.shape[:3], values.shape[-1]))
+    for block in prefix_pass.blocks:
+        answer = scaled_dot_product_attention(
+            asked[:, :, block.queries].flatten(1, 2)[None],
+            keys[:, block.slots][None],
+            values[:, block.slots][None],
+            attn_mask=block.additive(groups, sliding_window, query),
+            scale=scaling,
         )
+        found[:, :, block.queries] = answer[0].unflatten(1, (groups, -1))
+    return found.flatten(0, 1).transpose(0, 1)[None], None
 
 
-def _empty(like: torch.Tensor, size: int) -> torch.Tensor:
-    return like.new_empty((*like.shape[:2], size, like.shape[3]))
-
-
-def _grown(memory: torch.Tensor, used: int, size: int) -> torch.Tensor:
-    larger = _empty(memory, size)
-    larger[:, :, :used] = memory[:, :, :used]
-    return larger
-
-
-class UnknownAttentionError(Exception):
-    """The model has a kind of layer whose mask is not known here."""
-
-
-def windows(config: Any) -> dict[str, int | None]:
-    """Returns the kinds of attention layers of a model, with their sliding window in tokens.
-
-    Raises:
-        UnknownAttentionError: For layers other than full and sliding-window attention.
-    """
-    text = config.get_text_config(decoder=True)
-    window = getattr(text, "sliding_window", None)
-    kinds = set(getattr(text, "layer_types", None) or ())
-    if not kinds:
-        kinds = {"sliding_attention" if window else "full_attention"}
-    unknown = kinds - {"full_attention", "sliding_attention"}
-    # GPT-Neo's own name; its windows go by the order of slots, whatever the mask says.
-    unknown |= set(getattr(text, "attention_layers", ())) - {"global"}
-    if unknown:
-        raise UnknownAttentionError(f"layers of the kind {', '.join(sorted(unknown))}")
-    return {kind: window if kind == "sliding_attention" else None for kind in sorted(kinds)}
-
-
-def additive(
-    visible: torch.Tensor,
-    rows: torch.Tensor,
-    columns: torch.Tensor,
-    kinds: dict[str, int | None],
-    dtype: torch.dtype,
-) -> torch.Tensor | dict[str, torch.Tensor]:
-    """Returns masks as transformers' models take them: a tensor, or one for each kind of layer.
-
-    Args:
-        visible: Which slots (columns) each new token (row) descends from; for several sequences
-            side by side, one such matrix each.
-        rows: The new tokens' positions.
-        columns: The positions of all slots.
-        kinds: See :func:`windows`.
-        dtype: The model's, in which masks are added to the attention scores.
-    """
-    hidden = torch.finfo(dtype).min
-    masks = {}
-    for kind, window in kinds.items():
-        seen = visible
-        if window is not None:
-            seen = visible & (rows[..., :, None] - columns[..., None, :] < window)
-        mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
-        masks[kind] = mask.masked_fill_(~seen, hidden).view(-1, 1, *seen.shape[-2:])
-    return masks if len(masks) > 1 else next(iter(masks.values()))
-
-
-COPY_COST = 16
-"""Copying a slot's keys and values takes as long as about so many tokens looking at it."""
+PASS = 1024
+BLOCK = 128
 
 
 class Engine:
-    """A model, and the keys and values of the slots that it has computed.
+    """A causal model of transformers.
 
     Args:
-        model: A causal model of transformers.
+        model: The model.
         device: Where its inputs go.
         autocast: The mixed-precision dtype, or None.
-        step: New tokens in one forward pass.
-        in_parts: Whether attention may be computed in parts (:mod:`.parts`).
     """
 
-    def __init__(
-        self,
-        model: Any,
-        device: torch.device,
-        autocast: torch.dtype | None,
-        step: int,
-        *,
-        in_parts: bool = False,
-    ) -> None:
+    def __init__(self, model: Any, device: torch.device, autocast: torch.dtype | None) -> None:
         self.model = model
         self.device = device
         self.autocast = autocast
-        self.step = step
-        self.in_parts = in_parts
-        self.kinds = windows(model.config)
-        # A leaf's own slots are not counted from the window's beginning.
-        self.branches = in_parts and not any(self.kinds.values())
-        self.picks_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
-        self.cache = SlotCache()
-        self.positions = torch.empty(0, dtype=torch.long)
 
-    def keep(self, slots: Array) -> None:
-        """Keeps these slots, in this order, and drops all others."""
-        index = torch.from_numpy(slots)
-        self.cache.keep(index)
-        self.positions = self.positions[index]
+    @contextmanager
+    def attention(self) -> Iterator[None]:
+        """Lets the model use our attention."""
+        AttentionInterface.register(NAME, attend)
+        usual = self.model.config._attn_implementation
+        self.model.set_attn_implementation(NAME)
+        try:
+            yield
+        finally:
+            self.model.set_attn_implementation(usual)
 
-    def read(self, pack: Pack, needed: Array) -> Iterator[tuple[int, torch.Tensor]]:
+    def read(self, slots: Slots, pack: Pack, needed: Array) -> Iterator[tuple[int, torch.Tensor]]:
         """Computes a pack's tokens.
 
         Args:
-            pack: Its kept slots are the engine's.
+            slots: Its kept ones are computed.
+            pack: The tokens.
             needed: The slots whose logits are wanted, in ascending order, each once.
 
         Yields:
-            For each part of the needed slots, the number of slots before it, and their logits.
+            For each part of the needed slots, how many came before it, and their logits.
         """
         done = 0
-        ends = pack.kept + len(pack.tokens)
-        for begin in range(pack.kept, ends, self.step):
-            end = min(begin + self.step, ends)
+        for begin in range(pack.kept, len(pack.tokens), PASS):
+            end = min(begin + PASS, len(pack.tokens))
+            blocks = [
+                _block(pack, first, min(first + BLOCK, end), begin)
+                for first in range(begin, end, BLOCK)
+            ]
             inside = needed[(needed >= begin) & (needed < end)]
-            part = slice(begin - pack.kept, end - pack.kept)
+            part = slice(begin, end)
             logits = self.forward(
-                pack.tokens[part], pack.positions[part], pack.visible(begin, end), inside - begin
+                pack.tokens[part], pack.positions[part], Pass(slots, part, blocks), inside - begin
             )
             if len(inside):
                 yield done, logits
                 done += len(inside)
 
     def forward(
-        self, tokens: Array, positions: Array, visible: Array, needed: Array
+        self, tokens: Array, positions: Array, prefix_pass: Pass, needed: Array
     ) -> torch.Tensor:
-        """Appends tokens; returns the logits of some, in the order of ``needed``.
-
-        Args:
-            tokens: The new tokens.
-            positions: Their positions in their sequences.
-            visible: Which slots (columns, the new ones too) each of them sees.
-            needed: Which of the new tokens' logits are wanted.
-        """
-        rows = torch.from_numpy(np.asarray(positions, dtype=np.int64))
-        self.positions = torch.cat([self.positions, rows])
-        columns = self.positions
-        slots = _worth_choosing(visible)
-        if slots is not None:
-            visible, columns = visible[:, slots], columns[slots]
-        self.cache.show(None if slots is None else torch.from_numpy(slots).to(self.device))
-        mask = additive(
-            torch.from_numpy(visible).to(self.device),
-            rows.to(self.device),
-            columns.to(self.device),
-            self.kinds,
-            self.model.dtype,
-        )
-        # The last token's logits where none are wanted: an empty choice means all to some models.
+        """Computes new tokens at these positions; returns the logits of the needed ones."""
+        # Some models take an empty choice for all.
         wanted = needed if len(needed) else np.array([len(tokens) - 1])
-        return self.run(torch.from_numpy(tokens)[None], rows[None], mask, wanted, self.cache)
+        return self._run(
+            torch.from_numpy(tokens)[None].to(self.device),
+            position_ids=torch.from_numpy(positions)[None].to(self.device),
+            logits_to_keep=torch.from_numpy(wanted).to(self.device),
+            prefix_pass=prefix_pass,
+        )
 
-    def side_by_side(self, packs: Sequence[Pack], needed: Array) -> torch.Tensor:
-        """Computes packs that keep nothing of each other, in one forward pass.
+    def plain(self, tokens: Sequence[int]) -> torch.Tensor:
+        """Returns the logits after a text's last two tokens, computed as transformers does."""
+        return self._run(torch.tensor([tokens], device=self.device), logits_to_keep=2)
 
-        Args:
-            packs: Each begins at its first token, ``kept`` is 0.
-            needed: The slots whose logits are wanted, counted with :func:`width_of` slots a pack.
-        """
-        width = width_of(packs)
-        tokens = np.zeros((len(packs), width), dtype=np.int64)
-        positions = np.zeros_like(tokens)
-        visible = np.zeros((len(packs), width, width), dtype=bool)
-        for row, pack in enumerate(packs):
-            size = len(pack.tokens)
-            tokens[row, :size] = pack.tokens
-            positions[row, :size] = pack.positions
-            visible[row, :size, :size] = pack.visible(0, size)
-        rows = torch.from_numpy(positions)
-        mask = additive(torch.from_numpy(visible), rows, rows, self.kinds, self.model.dtype)
-        rows, inputs = rows.view(1, -1), torch.from_numpy(tokens).view(1, -1)
-        with parts.replacing(parts.side_by_side):
-            return self.run(inputs, rows, mask, needed, None)
-
-    def branch(self, branches: Branches, tokens: Array, positions: Array) -> torch.Tensor:
-        """Appends a token to each branch; returns their logits."""
-        mask = branches.mask(self.model.dtype)
-        with parts.replacing(branches.attention):
-            rows = torch.from_numpy(positions)[:, None]
-            inputs = torch.from_numpy(tokens)[:, None]
-            return self.run(inputs, rows, mask, None, branches.cache)
-
-    def run(
-        self,
-        tokens: torch.Tensor,
-        positions: torch.Tensor,
-        mask: Any,
-        wanted: Array | None,
-        cache: Cache | None,
-    ) -> torch.Tensor:
-        """Returns the logits of the wanted tokens of a sequence, or of all of a batch."""
-        picks = wanted is not None and self.picks_logits
-        index = None if wanted is None else torch.from_numpy(wanted).to(self.device)
+    def _run(self, tokens: torch.Tensor, **options: Any) -> torch.Tensor:
         with (
-            grouped_heads(self.device),
             torch.no_grad(),
             torch.autocast(
                 self.device.type, dtype=self.autocast, enabled=self.autocast is not None
             ),
         ):
-            logits: torch.Tensor = self.model(
-                tokens.to(self.device),
-                attention_mask=mask,
-                position_ids=positions.to(self.device),
-                past_key_values=cache,
-                use_cache=cache is not None,
-                **({"logits_to_keep": index} if picks else {}),
-            ).logits
-        if index is None:
-            return logits[:, -1]
-        return logits[0] if picks else logits[0][index]
+            logits: torch.Tensor = self.model(tokens, use_cache=False, **options).logits[0]
+        return logits
 
 
-def width_of(packs: Sequence[Pack]) -> int:
-    """Returns the slots that each of some packs takes side by side."""
-    return max(len(pack.tokens) for pack in packs)
-
-
-@contextmanager
-def grouped_heads(device: torch.device) -> Iterator[None]:
-    """Keeps transformers from copying all keys and values for grouped-query attention.
-
-    With a mask transformers copies them, since GPU kernels are slower on grouped heads; torch's
-    CPU kernel is not. An older transformers does not know the variable and copies.
-    """
-    name = "TRANSFORMERS_SDPA_FORCE_GQA"
-    if device.type != "cpu" or name in os.environ:
-        yield
-        return
-    os.environ[name] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[name]
-
-
-def _worth_choosing(visible: Array) -> Array | None:
-    """Returns the slots that any token sees, where leaving out the others saves time."""
-    slots = np.flatnonzero(visible.any(axis=0))
-    unseen = visible.shape[1] - len(slots)
-    return slots if len(visible) * unseen > COPY_COST * len(slots) else None
+def _block(pack: Pack, begin: int, end: int, offset: int) -> Block:
+    slots = pack.attended(begin, end)
+    queries = np.arange(begin, end)
+    index = slice(int(slots[0]), end) if end - slots[0] == len(slots) else torch.from_numpy(slots)
+    return Block(
+        slice(begin - offset, end - offset),
+        index,
+        torch.from_numpy(pack.mask(queries, slots)),
+        torch.from_numpy(pack.positions[begin:end]),
+        torch.from_numpy(pack.positions[slots]),
+    )

@@ -1,16 +1,12 @@
 """``--model hf-prefix``: HFLM that computes every shared prefix once.
 
-Causal models score and generate over packs; with generation settings that packs cannot honour
-(:func:`settings_obstacle`), ``hf`` generates. Of encoder-decoder models, equal inputs are encoded
-once.
+Causal models score and generate over trees; with generation settings that :mod:`.passes` cannot
+honour (:func:`settings_obstacle`), and for encoder-decoder models, ``hf`` does the work.
 """
 
-import itertools
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable
 from typing import Any
 
-import torch
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from lm_eval.models.utils import (
@@ -20,30 +16,10 @@ from lm_eval.models.utils import (
 )
 from tqdm import tqdm
 
-from lm_eval_ext.models.prefix import sharing
-from lm_eval_ext.models.prefix.batch_tokenize import (
-    Text,
-    TokenPrefetch,
-    can_batch,
-    encode,
-    next_batch,
-    texts_of,
-)
+from lm_eval_ext.models.prefix.engine import Engine
 from lm_eval_ext.models.prefix.passes import Answer, Stops, generate, score
-from lm_eval_ext.models.prefix.plan import grow
-from lm_eval_ext.models.prefix.sharing import Sharing
-
-
-def call_with_shared_encoder(
-    model: Any, inputs: torch.Tensor, mask: torch.Tensor, labels: torch.Tensor
-) -> torch.Tensor:
-    """Returns the decoder's logits for each row, with each distinct row of inputs encoded once."""
-    rows, places = torch.unique(torch.stack([inputs, mask], -1), dim=0, return_inverse=True)
-    encoded = model.get_encoder()(input_ids=rows[..., 0], attention_mask=rows[..., 1])
-    encoded.last_hidden_state = encoded.last_hidden_state.index_select(0, places)
-    logits: torch.Tensor = model(encoder_outputs=encoded, attention_mask=mask, labels=labels).logits
-    return logits
-
+from lm_eval_ext.models.prefix.sharing import Sharing, bound_bytes
+from lm_eval_ext.models.prefix.tree import grow
 
 PLAIN = frozenset({"until", "max_gen_toks", "do_sample", "temperature", "top_p", "top_k"})
 """Settings of a request that plain greedy decoding honours or, as transformers does, ignores."""
@@ -94,13 +70,8 @@ def settings_obstacle(request: dict[str, Any], config: Any) -> str:
     return f"the generation setting {', '.join(other)}" if other else ""
 
 
-def end_tokens(config: Any) -> list[int]:
-    """Returns the token ids after which transformers ends a text."""
-    ids = config.eos_token_id
-    if ids is None:
-        return []
-    return [int(ids)] if isinstance(ids, int) else [int(one) for one in ids]
-
+TEXTS = 256
+"""Texts in a call of the tokenizer, which takes a quarter of the time of single calls."""
 
 TokenRequest = tuple[Any, list[int], list[int]]
 
@@ -118,14 +89,14 @@ class PrefixHFLM(HFLM):
         OptionError: For a bound that isn't a positive number.
     """
 
-    _tokens: TokenPrefetch | None = None
-
     def __init__(
         self, pretrained: Any, *, prefix_cache_mb: float | str | None = None, **others: Any
     ) -> None:
         super().__init__(pretrained, **others)
-        bound = sharing.bound_bytes(prefix_cache_mb, self.device)
-        self.sharing = Sharing(self.model, self.device, self.mixed_precision_dtype, bound)
+        bound = bound_bytes(prefix_cache_mb, self.device)
+        engine = Engine(self.model, self.device, self.mixed_precision_dtype)
+        self.sharing = Sharing(engine, bound)
+        self._tokens: dict[str, list[int]] = {}
 
     def loglikelihood(
         self,
@@ -133,17 +104,9 @@ class PrefixHFLM(HFLM):
         disable_tqdm: bool = False,  # noqa: FBT001, FBT002 (lm-eval's signature)
     ) -> list[Answer]:
         """Returns ``(log-probability, whether greedy)`` for each context and continuation."""
-        if can_batch(self.tokenizer):
-            pairs = (request.args for request in requests)
-            texts = texts_of(pairs, causal=self.backend == "causal")
-            beginning = self.tokenizer.decode(self.prefix_token_id)
-            self._tokens = TokenPrefetch(
-                texts, partial(encode, self.tokenizer, beginning, self.add_bos_token)
-            )
-        try:
-            answers: list[Answer] = super().loglikelihood(requests, disable_tqdm=disable_tqdm)
-        finally:
-            self._tokens = None
+        pairs = [request.args for request in requests]
+        self._encode(text for one, other in pairs for text in (one.rstrip(), one + other))
+        answers: list[Answer] = super().loglikelihood(requests, disable_tqdm=disable_tqdm)
         return answers
 
     def tok_encode(
@@ -154,14 +117,30 @@ class PrefixHFLM(HFLM):
         **others: Any,
     ) -> list[int]:
         """Returns the text's tokens, as HFLM's."""
-        if self._tokens is not None and left_truncate_len is None and not others:
-            found = self._tokens.get((string, add_special_tokens))
-            if found is not None:
-                return found
+        if string in self._tokens and add_special_tokens is None and left_truncate_len is None:
+            return list(self._tokens[string])
         tokens: list[int] = super().tok_encode(
             string, add_special_tokens, left_truncate_len, **others
         )
         return tokens
+
+    def _encode(self, texts: Iterable[str]) -> None:
+        """Encodes texts ahead, many in a call; those with a BOS of their own are left to HFLM."""
+        self._tokens = {}
+        if self.backend != "causal" or not getattr(self.tokenizer, "is_fast", False):
+            return
+        beginnings = {self.tokenizer.decode(self.prefix_token_id), self.tokenizer.bos_token or ""}
+        wanted = [
+            text
+            for text in dict.fromkeys(texts)
+            if text and not text.startswith(tuple(beginnings - {""}))
+        ]
+        special = self.add_bos_token
+        options = {} if special is None else {"add_special_tokens": special}
+        for begin in range(0, len(wanted), TEXTS):
+            part = wanted[begin : begin + TEXTS]
+            found = self.tokenizer(part, **options)["input_ids"]
+            self._tokens.update(zip(part, found, strict=True))
 
     def _loglikelihood_tokens(
         self,
@@ -169,36 +148,30 @@ class PrefixHFLM(HFLM):
         disable_tqdm: bool = False,  # noqa: FBT001, FBT002 (lm-eval's signature)
         override_bs: int | None = None,
     ) -> list[Answer]:
-        self._tokens = None
-        # lm-eval's rolling log-likelihood comes with a batch size of its own: its windows share
-        # nothing.
-        if override_bs is not None or not requests:
-            return self._hf_tokens(requests, disable_tqdm, override_bs)
-        if self.backend != "causal":
-            return self._encoder_shared(requests, disable_tqdm)
+        self._tokens = {}
         inputs = []
         for number, (_, context, continuation) in enumerate(requests):
             # As HFLM: from the left whatever is too long, and the last token is only predicted.
             read = (context + continuation)[-(self.max_length + 1) :][:-1]
             inputs.append((number, read, len(read) - len(continuation)))
-        tree = grow(inputs)
-        if not self.sharing.pays(tree):
-            return self._hf_tokens(requests, disable_tqdm, None)
+        leaves = grow(inputs)
+        # lm-eval's rolling log-likelihood comes with a batch size of its own: its windows share
+        # nothing.
+        rolling = override_bs is not None
+        if not requests or rolling or self.backend != "causal" or not self.sharing.pays(leaves):
+            found: list[Answer] = super()._loglikelihood_tokens(
+                requests, disable_tqdm=disable_tqdm, override_bs=override_bs
+            )
+            return found
         answers: dict[int, Answer] = {}
         continuations = [continuation for _, _, continuation in requests]
-        found = score(
-            self.sharing.engine(),
-            tree,
-            continuations,
-            self.sharing.limits(tree, self.batch_size),
-            self.softmax_dtype,
+        scored = score(
+            self.sharing.engine, leaves, continuations, self.sharing.group, self.softmax_dtype
         )
-        with self._bar(len(requests), "loglikelihood", disable_tqdm) as bar:
-            for number, answer in found:
-                answers[number] = answer
-                if requests[number][0] is not None:
-                    self.cache_hook.add_partial("loglikelihood", requests[number][0], answer)
-                bar.update(1)
+        for number, answer in self._shown(scored, len(requests), "loglikelihood", disable_tqdm):
+            answers[number] = answer
+            if requests[number][0] is not None:
+                self.cache_hook.add_partial("loglikelihood", requests[number][0], answer)
         return [answers[number] for number in range(len(requests))]
 
     def generate_until(
@@ -217,18 +190,23 @@ class PrefixHFLM(HFLM):
             if found is None:
                 left += numbers
             else:
-                texts.update(zip(numbers, found, strict=True))
+                texts.update((numbers[place], text) for place, text in found.items())
         if left:
-            found = super().generate_until(
+            others = super().generate_until(
                 [requests[number] for number in left], disable_tqdm=disable_tqdm
             )
-            texts.update(zip(left, found, strict=True))
+            texts.update(zip(left, others, strict=True))
         return [texts[number] for number in range(len(requests))]
 
-    def _generate_alike(self, requests: list[Instance], disable_tqdm: bool) -> list[str] | None:  # noqa: FBT001
+    def _generate_alike(
+        self,
+        requests: list[Instance],
+        disable_tqdm: bool,  # noqa: FBT001
+    ) -> dict[int, str] | None:
         """The texts of requests with the same settings, or None where ``hf`` is to do it."""
         wanted: dict[str, Any] = dict(normalize_gen_kwargs(requests[0].args[1], self.max_gen_toks))
-        obstacle = settings_obstacle(wanted, self.model.generation_config)
+        config = self.model.generation_config
+        obstacle = settings_obstacle(wanted, config)
         if self.backend != "causal":
             obstacle = "generation with an encoder-decoder"
         elif self.think_end_token is not None:
@@ -239,98 +217,38 @@ class PrefixHFLM(HFLM):
         eos = self.tok_decode(self.eot_token_id, skip_special_tokens=False)
         until = handle_stop_sequences(wanted["until"], eos=eos)
         length = wanted["max_gen_toks"]
-        assert self.max_length > length, (
+        longest = self.max_length - length
+        assert longest > 0, (
             f"max_gen_toks={length} must be less than the model's maximum length {self.max_length}"
         )
-        tree = grow(self._prompts(requests, self.max_length - length))
-        if not self.sharing.pays(tree, length):
+        prompts = [request.args[0] for request in requests]
+        self._encode(() if self.truncation else prompts)
+        tokens = [self._prompt(prompt, longest) for prompt in prompts]
+        self._tokens = {}
+        leaves = grow((number, one, len(one) - 1) for number, one in enumerate(tokens))
+        if not self.sharing.pays(leaves, length):
             return None
-        stops = Stops(self.tokenizer, until, end_tokens(self.model.generation_config))
+        ends = config.eos_token_id
+        ends = [] if ends is None else [ends] if isinstance(ends, int) else ends
+        stops = Stops(self.tokenizer, until, ends)
         texts: dict[int, str] = {}
-        found = generate(
-            self.sharing.engine(), tree, self.sharing.limits(tree, self.batch_size, length), stops
+        found = generate(self.sharing.engine, leaves, self.sharing.group, length, stops)
+        for number, text in self._shown(found, len(requests), "generate_until", disable_tqdm):
+            texts[number] = postprocess_generated_text(self.tok_decode(text), until, None)
+            self.cache_hook.add_partial("generate_until", requests[number].args, texts[number])
+        return texts
+
+    def _prompt(self, text: str, longest: int) -> list[int]:
+        if text in self._tokens:
+            return self._tokens[text][-longest:]
+        ids, _ = self.tok_batch_encode(
+            [text], left_truncate_len=longest, truncation=self.truncation
         )
-        with self._bar(len(requests), "generate_until", disable_tqdm) as bar:
-            for number, tokens in found:
-                text = postprocess_generated_text(self.tok_decode(tokens), until, None)
-                texts[number] = text
-                self.cache_hook.add_partial("generate_until", requests[number].args, text)
-                bar.update(1)
-        return [texts[number] for number in range(len(requests))]
+        tokens: list[int] = ids[0].tolist()
+        return tokens
 
-    def _prompts(
-        self, requests: Sequence[Instance], longest: int
-    ) -> Iterator[tuple[int, list[int], int]]:
-        texts: Iterator[Text] = ((request.args[0], None) for request in requests)
-        numbers = itertools.count()
-        while batch := list(next_batch(texts)):
-            for (text, _), known in zip(batch, self._encoded(batch), strict=True):
-                tokens = known
-                if tokens is None or len(tokens) > longest:
-                    ids, _ = self.tok_batch_encode(
-                        [text], left_truncate_len=longest, truncation=self.truncation
-                    )
-                    tokens = ids[0].tolist()
-                yield next(numbers), tokens, len(tokens) - 1
-
-    def _encoded(self, texts: list[Text]) -> Sequence[list[int] | None]:
-        """The tokens of prompts, or None where only ``tok_batch_encode`` knows them."""
-        if self.truncation or not can_batch(self.tokenizer):
-            return [None] * len(texts)
-        beginning = getattr(self.tokenizer, "bos_token", None)
-        return encode(self.tokenizer, beginning, self.add_bos_token, texts)
-
-    def _model_call(
-        self,
-        inps: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        if attn_mask is None or labels is None:
-            logits: torch.Tensor = super()._model_call(inps, attn_mask, labels)
-            return logits
-        with (
-            torch.no_grad(),
-            torch.autocast(
-                self.device.type,
-                dtype=self.mixed_precision_dtype,
-                enabled=self.mixed_precision_dtype is not None,
-            ),
-        ):
-            return call_with_shared_encoder(self.model, inps, attn_mask, labels)
-
-    def _encoder_shared(
-        self,
-        requests: list[TokenRequest],
-        disable_tqdm: bool,  # noqa: FBT001
-    ) -> list[Answer]:
-        """Puts requests with equal inputs into the same batches, where they are encoded once."""
-        contexts = {tuple(context) for _, context, _ in requests}
-        if len(contexts) == len(requests) or isinstance(self.batch_size, str):
-            return self._hf_tokens(requests, disable_tqdm, None)
-        order = sorted(
-            range(len(requests)),
-            key=lambda number: (-len(requests[number][1]), requests[number][1]),
-        )
-        answers: dict[int, Answer] = {}
-        with self._bar(len(requests), "loglikelihood", disable_tqdm) as bar:
-            for begin in range(0, len(order), self.batch_size):
-                numbers = order[begin : begin + self.batch_size]
-                found = self._hf_tokens([requests[n] for n in numbers], True, len(numbers))  # noqa: FBT003
-                answers.update(zip(numbers, found, strict=True))
-                bar.update(len(numbers))
-        return [answers[number] for number in range(len(requests))]
-
-    def _hf_tokens(
-        self,
-        requests: list[TokenRequest],
-        disable_tqdm: bool,  # noqa: FBT001
-        override_bs: int | None,
-    ) -> list[Answer]:
-        answers: list[Answer] = super()._loglikelihood_tokens(
-            requests, disable_tqdm=disable_tqdm, override_bs=override_bs
-        )
-        return answers
-
-    def _bar(self, total: int, kind: str, disable: bool) -> Any:  # noqa: FBT001
-        return tqdm(total=total, desc=f"Running {kind} requests", disable=disable or self.rank != 0)
+    def _shown(self, found: Any, total: int, kind: str, disable: bool) -> Any:  # noqa: FBT001
+        """Yields what is found, with a progress bar."""
+        off = disable or self.rank != 0
+        with self.sharing.engine.attention():
+            yield from tqdm(found, total=total, desc=f"Running {kind} requests", disable=off)

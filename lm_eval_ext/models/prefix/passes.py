@@ -4,17 +4,14 @@ When generating, the leaves of a group grow together, one token a step. A text i
 lm-eval's ``hf`` would end it in a batch of one (:class:`Stops`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from lm_eval_ext.models.prefix.engine import Engine, width_of
-from lm_eval_ext.models.prefix.parts import Branches, blocks_of, copied
-from lm_eval_ext.models.prefix.plan import Array, Group, Leaf, Limits, Pack, Tree, cut, lay_out
+from lm_eval_ext.models.prefix.engine import Block, Engine, Pass, Slots
+from lm_eval_ext.models.prefix.tree import Array, Leaf, Pack, cut, lay_out
 
 
 class Stops:
@@ -49,157 +46,168 @@ class Stops:
 Answer = tuple[float, bool]
 
 
+def groups(
+    leaves: Sequence[Leaf], most: int, generated: int = 0
+) -> Iterator[tuple[Sequence[Leaf], Pack, Slots]]:
+    """Yields groups of leaves with slots that hold what each shares with the group before."""
+    slots, path = Slots(0), np.arange(0)
+    for group in cut(leaves, most, generated):
+        # The prediction after a kept token is gone with the group before.
+        kept = min(group[0].common, *(leaf.first for leaf in group))
+        pack = lay_out(group, kept)
+        slots = slots.taken(path[:kept], len(pack.tokens) - kept)
+        yield group, pack, slots
+        path = pack.paths[-1]
+
+
 def score(
     engine: Engine,
-    tree: Tree[int],
+    leaves: Sequence[Leaf],
     continuations: Sequence[Sequence[int]],
-    limits: Limits,
+    most: int,
     softmax_dtype: torch.dtype | None,
 ) -> Iterator[tuple[int, Answer]]:
     """Yields ``(key, (log-probability, whether greedy decoding gives the same tokens))``.
 
     Args:
         engine: The model.
-        tree: What the model reads for each request: context and continuation without its last
+        leaves: What the model reads for each request: context and continuation without its last
             token. Keys index ``continuations``.
         continuations: Their tokens.
-        limits: Of the groups.
+        most: New tokens of a group.
         softmax_dtype: As HFLM's argument.
     """
-    if limits.beside:
-        groups = cut(tree, limits)
-        while some := list(islice(groups, limits.beside)):
-            packs = [lay_out(group) for group in some]
-            width = width_of(packs)
-            paths = [path + n * width for n, pack in enumerate(packs) for path in pack.paths]
-            leaves = [leaf for group in some for leaf in group.leaves]
-            read = partial(_at_once, engine, packs)
-            yield from _scores(leaves, paths, read, continuations, softmax_dtype)
-        return
-    for group, pack in _packs(engine, tree, limits):
-        read = partial(engine.read, pack)
-        yield from _scores(group.leaves, pack.paths, read, continuations, softmax_dtype)
-
-
-Read = Callable[[Array], Iterator[tuple[int, torch.Tensor]]]
-"""Computes the logits of slots, see :meth:`Engine.read`."""
-
-
-def _at_once(
-    engine: Engine, packs: Sequence[Pack], needed: Array
-) -> Iterator[tuple[int, torch.Tensor]]:
-    yield 0, engine.side_by_side(packs, needed)
-
-
-def _packs(engine: Engine, tree: Tree[int], limits: Limits) -> Iterator[tuple[Group[int], Pack]]:
-    """Yields each group laid out, the engine keeping what it has of the group before."""
-    path = np.arange(0)
-    for group in cut(tree, limits):
-        engine.keep(path[: group.kept])
-        pack = lay_out(group)
-        yield group, pack
-        path = pack.paths[-1]
-
-
-def _scores(
-    leaves: Sequence[Leaf[int]],
-    paths: Sequence[Array],
-    read: Read,
-    continuations: Sequence[Sequence[int]],
-    softmax_dtype: torch.dtype | None,
-) -> Iterator[tuple[int, Answer]]:
-    """Every continuation token is one (slot before it, token) pair; pairs of all are one batch."""
-    keys = [key for leaf in leaves for key in leaf.keys]
-    lengths = [len(continuations[key]) for key in keys]
-    slots = np.concatenate(
-        [
-            path[len(path) - len(continuations[key]) :]
-            for leaf, path in zip(leaves, paths, strict=True)
+    for group, pack, slots in groups(leaves, most):
+        # Every continuation token is one (slot before it, token) pair; pairs of all are one batch.
+        found = [
+            (key, path[len(path) - len(continuations[key]) :])
+            for leaf, path in zip(group, pack.paths, strict=True)
             for key in leaf.keys
         ]
-    )
-    tokens = np.concatenate([np.asarray(continuations[key]) for key in keys])
-    needed, rows = np.unique(slots, return_inverse=True)
-    logprobs = np.empty(len(tokens))
-    greedy = np.empty(len(tokens), dtype=bool)
-    for done, logits in read(needed):
-        chosen = (rows >= done) & (rows < done + len(logits))
-        row = torch.from_numpy(rows[chosen] - done).to(logits.device)
-        token = torch.from_numpy(tokens[chosen]).to(logits.device)
-        distribution = torch.log_softmax(logits, dim=-1, dtype=softmax_dtype)
-        logprobs[chosen] = distribution[row, token].double().cpu().numpy()
-        greedy[chosen] = (distribution.argmax(-1)[row] == token).cpu().numpy()
-    ends = np.cumsum(lengths)
-    for key, end, length in zip(keys, ends, lengths, strict=True):
-        part = slice(end - length, end)
-        yield key, (float(logprobs[part].sum()), bool(greedy[part].all()))
+        tokens = np.concatenate([np.asarray(continuations[key]) for key, _ in found])
+        needed, rows = np.unique(np.concatenate([slot for _, slot in found]), return_inverse=True)
+        logprobs = np.empty(len(tokens))
+        greedy = np.empty(len(tokens), dtype=bool)
+        for done, logits in engine.read(slots, pack, needed):
+            chosen = (rows >= done) & (rows < done + len(logits))
+            row = torch.from_numpy(rows[chosen] - done).to(logits.device)
+            token = torch.from_numpy(tokens[chosen]).to(logits.device)
+            distribution = torch.log_softmax(logits, dim=-1, dtype=softmax_dtype)
+            logprobs[chosen] = distribution[row, token].double().cpu().numpy()
+            greedy[chosen] = (distribution.argmax(-1)[row] == token).cpu().numpy()
+        end = 0
+        for key, places in found:
+            part = slice(end, end := end + len(places))
+            yield key, (float(logprobs[part].sum()), bool(greedy[part].all()))
 
 
 def generate(
-    engine: Engine, tree: Tree[int], limits: Limits, stops: Stops
+    engine: Engine, leaves: Sequence[Leaf], most: int, length: int, stops: Stops
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yields each key with the tokens generated for it, at most ``limits.generated``."""
-    for group, pack in _packs(engine, tree, limits):
-        texts = _grow(engine, pack, limits, stops)
-        for leaf, text in zip(group.leaves, texts, strict=True):
+    """Yields each key with the tokens generated for it, at most ``length``."""
+    for group, pack, slots in groups(leaves, most, length):
+        texts = _grown(engine, slots, pack, length, stops)
+        for leaf, text in zip(group, texts, strict=True):
             for key in leaf.keys:
                 yield key, text
 
 
-def _grow(engine: Engine, pack: Pack, limits: Limits, stops: Stops) -> list[list[int]]:
+def _grown(engine: Engine, slots: Slots, pack: Pack, length: int, stops: Stops) -> list[list[int]]:
     last = np.array([path[-1] for path in pack.paths])  # ascending: leaves differ
-    texts: list[list[int]] = [[] for _ in last]
-    depths = np.array([len(path) for path in pack.paths])
     tokens = np.concatenate(
-        [logits.argmax(-1).cpu().numpy() for _, logits in engine.read(pack, last)]
+        [logits.argmax(-1).cpu().numpy() for _, logits in engine.read(slots, pack, last)]
     )
-    append = _in_parts(engine, pack, limits) or _in_slots(engine, pack, limits.generated)
-    alive = np.arange(len(last))
-    for step in range(limits.generated):
+    texts: list[list[int]] = [[] for _ in tokens]
+    alive = np.arange(len(tokens))
+    branches = None
+    for step in range(length):
         for row, token in zip(alive, tokens, strict=True):
             texts[row].append(int(token))
         going_on = ~np.array(stops.complete([texts[row] for row in alive]))
         alive, tokens = alive[going_on], tokens[going_on]
-        if not len(alive) or step + 1 == limits.generated:
+        if not len(alive) or step + 1 == length:
             break
-        tokens = append(alive, tokens, depths[alive] + step).argmax(-1).cpu().numpy()
+        branches = branches or Branches(slots, pack, length)
+        tokens = branches.step(engine, step, alive, tokens).argmax(-1).cpu().numpy()
     return texts
 
 
-Append = Callable[[Array, Array, Array], torch.Tensor]
-"""Appends tokens to leaves, at these positions; returns the logits."""
+READ = 16
+"""Leaves that attend to a slot in the time in which it is read at all."""
 
 
-def _in_slots(engine: Engine, pack: Pack, length: int) -> Append:
-    """All leaves grow in the slots after the pack's."""
-    slot = pack.kept + len(pack.tokens)
-    seen = np.zeros((len(pack.paths), slot + len(pack.paths) * length), dtype=bool)
-    for number, path in enumerate(pack.paths):
-        seen[number, path] = True
+class Branches:
+    """The leaves of a pack that grow, in runs of neighbours, each with its slots in a row.
 
-    def append(alive: Array, tokens: Array, positions: Array) -> torch.Tensor:
-        nonlocal slot
-        seen[alive, slot + np.arange(len(alive))] = True
-        slot += len(alive)
-        return engine.forward(tokens, positions, seen[alive, :slot], np.arange(len(alive)))
+    After the slots that the leaves of a run attend to come those for a token of each, step by step.
+    """
 
-    return append
+    def __init__(self, slots: Slots, pack: Pack, length: int) -> None:
+        self.runs: list[tuple[int, int, int, int, torch.Tensor, torch.Tensor]] = []
+        self.depths = np.array([len(path) for path in pack.paths])
+        last = np.array([path[-1] for path in pack.paths])
+        index: list[Array] = []
+        begin = 0
+        for first, end in runs_of(pack, length):
+            seen = pack.attended(pack.starts[first], pack.starts[end])
+            mask = pack.mask(last[first:end], seen)
+            grown = np.tile(np.eye(end - first, dtype=bool), length)
+            positions = (np.arange(length)[:, None] + self.depths[first:end]).ravel()
+            self.runs.append(
+                (
+                    first,
+                    end,
+                    begin,
+                    begin + len(seen),
+                    torch.from_numpy(np.hstack([mask, grown])),
+                    torch.from_numpy(np.concatenate([pack.positions[seen], positions])),
+                )
+            )
+            # Room: any slot will do, as long as it holds numbers.
+            index += [seen, np.zeros(grown.shape[1], dtype=np.int64)]
+            begin += len(seen) + grown.shape[1]
+        self.slots = slots.taken(np.concatenate(index))
+
+    def step(self, engine: Engine, step: int, alive: Array, tokens: Array) -> torch.Tensor:
+        """Appends a token to the leaves that are alive; returns their logits."""
+        positions = self.depths[alive] + step
+        at, blocks = [], []
+        done = 0
+        for first, end, begin, own, mask, columns in self.runs:
+            rows = alive[(alive >= first) & (alive < end)] - first
+            if not len(rows):
+                continue
+            at.append(own + step * (end - first) + rows)
+            used = own - begin + (step + 1) * (end - first)
+            part = slice(done, done := done + len(rows))
+            blocks.append(
+                Block(
+                    part,
+                    slice(begin, begin + used),
+                    mask[torch.from_numpy(rows), :used],
+                    torch.from_numpy(positions[part]),
+                    columns[:used],
+                )
+            )
+        where = torch.from_numpy(np.concatenate(at))
+        return engine.forward(
+            tokens, positions, Pass(self.slots, where, blocks), np.arange(len(alive))
+        )
 
 
-def _in_parts(engine: Engine, pack: Pack, limits: Limits) -> Append | None:
-    """Each leaf grows by itself, or None where that is not possible or takes too much memory."""
-    if not engine.branches:
-        return None
-    blocks = blocks_of(pack.paths)
-    if copied(pack.paths, blocks) > limits.copies:
-        return None
-    branches = Branches(engine.cache.layers, pack, blocks, limits.generated)
-    rows = np.arange(len(pack.paths))
+def runs_of(pack: Pack, length: int) -> Iterator[tuple[int, int]]:
+    """Divides leaves into runs of neighbours; a leaf joins a run if that saves work."""
 
-    def append(alive: Array, tokens: Array, positions: Array) -> torch.Tensor:
-        nonlocal rows
-        branches.keep(torch.from_numpy(np.searchsorted(rows, alive)))
-        rows = alive
-        return engine.branch(branches, tokens, positions)
+    def slots(first: int, end: int) -> int:
+        begin = pack.starts[first]
+        return int(pack.positions[begin]) + pack.starts[end] - begin + (end - first) * length
 
-    return append
+    def cost(first: int, end: int) -> int:
+        return slots(first, end) * (end - first + READ)
+
+    first, count = 0, len(pack.paths)
+    for leaf in range(1, count):
+        if cost(first, leaf + 1) > cost(first, leaf) + cost(leaf, leaf + 1):
+            yield first, leaf
+            first = leaf
+    yield first, count

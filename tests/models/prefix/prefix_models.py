@@ -8,12 +8,13 @@ from support.tiny import make_tokenizer
 
 LENGTH = 1024
 
-SHARING = ("gpt2", "llama", "mistral", "gemma2")
-"""Plain positions; rotary with grouped-query attention; sliding windows in all layers, which are
-shorter than most prompts; sliding windows in every other layer."""
+SHARING = ("gpt2", "llama", "mistral")
+"""Plain positions; rotary with grouped-query attention; sliding windows that are shorter than most
+prompts."""
 
-OTHERS = ("bloom", "gpt_neo", "mamba")
-"""Positions by distance of slots; local attention by slots; a state instead of a cache."""
+OTHERS = ("gemma2", "bloom", "gpt_neo", "mamba")
+"""Attention scores with a cap; positions by distance of slots; local attention by slots; a state
+instead of a cache."""
 
 
 def make(family: str, folder: Path) -> str:

@@ -10,7 +10,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from prefix_models import instances
 
-from lm_eval_ext.models.prefix import parts, sharing
+from lm_eval_ext.models.prefix import engine, sharing
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
 pytestmark = pytest.mark.slow
@@ -195,36 +195,28 @@ def test_a_tight_bound_changes_nothing(models: Models) -> None:
     same_texts((hf, tight), instances("generate_until", *((p, settings) for p in few_shot(4))))
 
 
-@pytest.mark.parametrize(("family", "batch_size"), [("llama", 4), ("mistral", 8), ("gpt2", "auto")])
-def test_short_prompts_side_by_side(
-    family: str, batch_size: Any, models: Models, caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    """More than a pass holds, of unequal length, with a vocabulary that allows one group a pass."""
-    both = models(family, batch_size=batch_size)
-    pairs = [(f"The {n}", f" dog {m}{' is' * (m % 3)}") for n in range(16) for m in range(5)]
-    same_logprobs(both, instances("loglikelihood", *pairs))
-    monkeypatch.setattr(sharing, "LOGITS", 1)
-    same_logprobs(both, instances("loglikelihood", *pairs[:40]))
-    assert shared_for_sure(caplog)
-
-
-def test_a_model_whose_attention_cannot_be_taken_apart_still_shares(
-    models: Models, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("family", prefix_models.SHARING)
+def test_any_sizes_of_groups_passes_and_blocks(
+    family: str, models: Models, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = models("llama", batch_size=8)
-    monkeypatch.setattr(parts, "_look", lambda query, *_: (query, query[..., 0]))
-    settings = {"until": ["\n"], "max_gen_toks": 6}
-    same_texts(both, instances("generate_until", *((p, settings) for p in few_shot(6))))
+    """Short texts, in many small pieces; some begin in the middle of a leaf."""
+    both = models(family, batch_size=4)
+    pairs = [(f"The {n}", f" dog {m}{' is' * (m % 3)}") for n in range(9) for m in range(5)]
+    settings = {"until": [], "max_gen_toks": 5}
+    for group, size, block in ((40, 16, 5), (1000, 64, 64), (300, 7, 3)):
+        monkeypatch.setattr(sharing, "GROUP", group)
+        monkeypatch.setattr(engine, "PASS", size)
+        monkeypatch.setattr(engine, "BLOCK", block)
+        same_logprobs(both, instances("loglikelihood", *pairs))
+        same_texts(both, instances("generate_until", *((p, settings) for p in few_shot(5))))
     assert shared_for_sure(caplog)
-    assert not both[1].sharing.engine().in_parts
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 1)])
-def test_branches_of_unequal_length_from_two_beginnings(
-    dtype: str, size: int, models: Models
+def test_texts_of_unequal_length_from_two_beginnings(
+    dtype: str, size: int, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Two blocks, of which one loses leaves while the other grows."""
+    """Two runs, of which one loses leaves while the other grows."""
     both = models("llama", batch_size=size, dtype=dtype)
     prompts = [f"{'The dog is here. ' * 12}{p}" for p in few_shot(4)] + few_shot(7)
     settings = {"until": ["e", "\n"], "max_gen_toks": 9}
@@ -234,8 +226,31 @@ def test_branches_of_unequal_length_from_two_beginnings(
         )
         for model in both
     ]
-    assert both[1].sharing.engine().branches
+    assert shared_for_sure(caplog)
     assert len({len(text) for text in texts[1]}) > 1
     # In short dtypes the two round differently.
     alike = sum(one == other for one, other in zip(*texts, strict=True))
     assert alike == len(prompts) if dtype == "float32" else alike > 0
+
+
+CONTEXTS = ("The dog is", "The dog is  ", "", "<s>The dog", " \n", "a\n\n", "这道菜", "</s> x")
+CONTINUATIONS = (" a cat", "a cat", " ", "<s> the", " 叫什么", "</s>")
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+@pytest.mark.parametrize("arguments", [{}, {"add_bos_token": True}, {"add_bos_token": False}])
+def test_texts_that_are_encoded_together_have_hfs_tokens(
+    family: str, arguments: dict[str, Any], models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = [(one, other) for one in CONTEXTS for other in CONTINUATIONS]
+    asked: list[Any] = []
+
+    def taken(_self: HFLM, requests: list[Any], **_: Any) -> list[Any]:
+        asked.append([(context, continuation) for _, context, continuation in requests])
+        return [(0.0, False)] * len(requests)
+
+    monkeypatch.setattr(HFLM, "_loglikelihood_tokens", taken)
+    monkeypatch.setattr(PrefixHFLM, "_loglikelihood_tokens", taken)
+    for model in models(family, **arguments):
+        model.loglikelihood(instances("loglikelihood", *pairs), disable_tqdm=True)
+    assert asked[0] == asked[1]

@@ -1,5 +1,6 @@
 """When hf-prefix falls back to hf and says so; how much it computes; partial caching."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,7 @@ from prefix_models import instances
 from test_prefix_answers import few_shot, same_logprobs, same_texts
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.models.prefix import sharing
-from lm_eval_ext.models.prefix.engine import Engine, SlotCache
+from lm_eval_ext.models.prefix.engine import Engine, Slots
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
 pytestmark = pytest.mark.slow
@@ -84,22 +84,12 @@ def test_a_models_own_repetition_penalty_counts(
     assert "repetition_penalty" in said(caplog)[0]
 
 
-def test_encoder_decoder_encodes_equal_inputs_once(tiny_models: Path) -> None:
+def test_an_encoder_decoder_is_left_to_hf(tiny_models: Path) -> None:
     arguments: dict[str, Any] = {"device": "cpu", "dtype": "float32", "batch_size": 4}
-    both = (
-        HFLM(str(tiny_models / "t5"), **arguments),
-        PrefixHFLM(str(tiny_models / "t5"), **arguments),
-    )
-    choices = (" yes", " no", " the cats are here", " it")
-    pairs = [(prompt, choice) for choice in choices for prompt in few_shot(3)]
-    same_logprobs(both, instances("loglikelihood", *pairs))
-    rows = []
-    encoder = both[1].model.get_encoder()
-    encoder.register_forward_pre_hook(
-        lambda _module, _args, kwargs: rows.append(len(kwargs["input_ids"])), with_kwargs=True
-    )
-    both[1].loglikelihood(instances("loglikelihood", *pairs), disable_tqdm=True)
-    assert sum(rows) == len(few_shot(3))
+    folder = str(tiny_models / "t5")
+    both = HFLM(folder, **arguments), PrefixHFLM(folder, **arguments)
+    same_logprobs(both, instances("loglikelihood", *((p, " yes") for p in few_shot(3))))
+    same_texts(both, instances("generate_until", *((p, SETTINGS) for p in few_shot(3))))
 
 
 def test_rolling_log_likelihood_is_hfs(tmp_path: Path) -> None:
@@ -137,22 +127,49 @@ def test_partial_results_are_cached_as_by_hf(tmp_path: Path) -> None:
 def test_every_distinct_token_is_computed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted in the cache: what is appended to it, without the model's check."""
+    """Counted where keys and values are kept; and the usual attention is put back."""
     _, ours = build("llama", tmp_path)
+    usual = ours.model.config._attn_implementation
     pairs = instances("loglikelihood", *((p, " 7") for p in few_shot(8)))
     ours.loglikelihood(pairs, disable_tqdm=True)  # the check is made once
     counts: list[int] = []
-    update = SlotCache.update
+    write = Slots.write
 
-    def counting(self: SlotCache, keys: Any, values: Any, layer: int, *args: Any) -> Any:
-        counts.append(keys.shape[-2] if layer == 0 else 0)
-        return update(self, keys, values, layer, *args)
+    def counting(self: Slots, layer: int, at: Any, *states: torch.Tensor) -> Any:
+        counts.append(states[0].shape[-2] if layer == 0 else 0)
+        return write(self, layer, at, *states)
 
-    monkeypatch.setattr(SlotCache, "update", counting)
+    monkeypatch.setattr(Slots, "write", counting)
     ours.loglikelihood(pairs, disable_tqdm=True)
     tokens = [tuple(ours.tok_encode(prompt + " 7"))[:-1] for prompt in few_shot(8)]
     distinct = {one[:end] for one in tokens for end in range(1, len(one) + 1)}
     assert sum(counts) == len(distinct)
+    assert ours.model.config._attn_implementation == usual
+
+
+@pytest.mark.parametrize("mebibytes", [0.05, 0.2, 1.0])
+def test_a_bound_on_memory_holds(
+    mebibytes: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For all slots that exist at a time; a single prompt may exceed it."""
+    path = prefix_models.make("llama", tmp_path / "llama")
+    ours = PrefixHFLM(path, device="cpu", prefix_cache_mb=mebibytes)
+    requests = instances("generate_until", *((p, SETTINGS | {"until": []}) for p in few_shot(24)))
+    free = ours.generate_until(requests, disable_tqdm=True)
+    sizes: list[int] = []
+    monkeypatch.setattr(Slots, "__init__", _noting(Slots.__init__, sizes))
+    assert ours.generate_until(requests, disable_tqdm=True) == free
+    held = max(map(sum, pairwise(sizes))) * ours.sharing._slot_bytes
+    prompt = max(len(ours.tok_encode(p)) for p in few_shot(24)) + SETTINGS["max_gen_toks"]
+    assert held <= max(mebibytes * (1 << 20), 3 * prompt * ours.sharing._slot_bytes)
+
+
+def _noting(usual: Any, sizes: list[int]) -> Any:
+    def init(self: Slots, size: int) -> None:
+        sizes.append(size)
+        usual(self, size)
+
+    return init
 
 
 @pytest.mark.parametrize("value", ["0", "-3", "much", 0])
@@ -169,52 +186,21 @@ def test_lm_eval_knows_the_name() -> None:
     assert get_model("hf-prefix") is PrefixHFLM
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize("generated", [0, 24])
-def test_the_batch_size_bounds_a_group(device: str, generated: int) -> None:
-    """As it bounds hf's batches, to the next multiple of the unit; more on no kind of device."""
-    for batch_size in (1, 2, 7, 64):
-        for longest in (3, 300, 2000):
-            found = sharing.limits_of(torch.device(device), 10**6, batch_size, longest, generated)
-            most = sharing.limits_of(torch.device(device), 10**6, "auto", longest, generated)
-            bound = batch_size * longest + sharing.UNIT
-            assert found.new_tokens < bound
-            assert found.new_tokens >= min(batch_size * longest, most.new_tokens)
-            assert found.generated_slots <= max(batch_size * generated, 4 * bound)
-            assert found.new_tokens <= most.new_tokens
-            assert found.generated_slots <= most.generated_slots
-
-
-def test_passes_over_short_texts_are_neither_small_nor_without_end() -> None:
-    for tokens in (64, 1024, 4096):
-        for vocabulary in (100, 32_000, 128_256, 10**9):
-            row = sharing.ROW * sharing.beside(tokens, vocabulary)
-            most = min(max(tokens, sharing.BESIDE), sharing.LOGITS // vocabulary)
-            assert most - sharing.ROW < row <= max(most, sharing.ROW)
-
-
 def test_texts_grow_together_whatever_the_batch_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted in steps: each appends a token to all texts of a group."""
-    prompts = few_shot(24)
-    requests = instances("generate_until", *((p, SETTINGS | {"until": []}) for p in prompts))
-    groups: list[int] = []
-    texts = []
-    branch = Engine.branch
-
-    def counting(self: Engine, branches: Any, tokens: Any, positions: Any) -> torch.Tensor:
-        groups[-1] += 1
-        return branch(self, branches, tokens, positions)
-
-    monkeypatch.setattr(Engine, "branch", counting)
+    """Counted in passes: the prompts are read in one, then each appends a token to all texts."""
+    requests = instances("generate_until", *((p, SETTINGS | {"until": []}) for p in few_shot(24)))
     path = prefix_models.make("llama", tmp_path / "llama")
     ours = PrefixHFLM(path, device="cpu", batch_size=1)
-    for most in (sharing.GROWING, sharing.GROWING // 64):
-        monkeypatch.setattr(sharing, "GROWING", most)
-        groups.append(0)
-        ours.generate_until(requests, disable_tqdm=True)  # the check takes steps, too
-        groups[-1] = 0
-        texts.append(ours.generate_until(requests, disable_tqdm=True))
-    assert texts[0] == texts[1]
-    assert groups[0] < SETTINGS["max_gen_toks"] <= groups[1] / 2
+    ours.generate_until(requests, disable_tqdm=True)  # the check is made once
+    passes: list[int] = []
+    forward = Engine.forward
+
+    def counting(self: Engine, tokens: Any, *others: Any) -> torch.Tensor:
+        passes.append(len(tokens))
+        return forward(self, tokens, *others)
+
+    monkeypatch.setattr(Engine, "forward", counting)
+    ours.generate_until(requests, disable_tqdm=True)
+    assert passes[1:] == [len(set(few_shot(24)))] * (SETTINGS["max_gen_toks"] - 1)
