@@ -28,11 +28,8 @@ def build(
         typer.Option("--output", "-o", metavar="DIR", help="New folder for dataset and report."),
     ],
     glossary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="glossary.json: words and their classes.")
+        Path | None, typer.Option(metavar="FILE", help="Words and their classes; the published.")
     ] = None,
-    derive_glossary: Annotated[
-        bool, typer.Option("--derive-glossary", help="Make a glossary from the corpus instead.")
-    ] = False,
     divergence: Annotated[
         float,
         typer.Option(help="Target divergence of the TMCD split; the paper has 0.98, 0.8 and 0.6."),
@@ -50,8 +47,6 @@ def build(
     from lm_eval_ext.benchmarks.diner.build import build as build_dataset
     from lm_eval_ext.errors import OptionError, first_problem
 
-    if (glossary is None) != derive_glossary:
-        raise OptionError("name one of --glossary FILE and --derive-glossary")
     try:
         given = {"divergence": divergence, "compounds": compounds, "seed": seed}
         options = Options.model_validate(given)

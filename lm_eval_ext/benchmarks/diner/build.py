@@ -1,7 +1,7 @@
 """DiNeR's dataset and splits, built from a corpus of recipes (paper, section 3).
 
-The corpus, XiaChuFang (Liu et al. 2022), has one JSON object per line, of which ``name``,
-``recipeInstructions`` and ``recipeIngredient`` are used. It is read twice, line by line; only the
+The corpus, XiaChuFang (Liu et al. 2022), has one JSON object per line, of which ``name`` and
+``recipeInstructions`` are used. It is read twice, line by line; only the
 recipes of dishes are kept in memory. As in the paper, titles are counted before recipes are
 dropped, so a dish may keep fewer recipes than :data:`MIN_OCCURRENCES`.
 """
@@ -12,7 +12,6 @@ import hashlib
 import json
 import re
 import unicodedata
-import warnings
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -20,7 +19,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from lm_eval_ext.atomic import atomic_folder, sha256_of
 from lm_eval_ext.benchmarks.diner.glossary import (
@@ -30,12 +29,14 @@ from lm_eval_ext.benchmarks.diner.glossary import (
     clean_name,
     simplified,
 )
-from lm_eval_ext.benchmarks.diner.load import GLOSSARY
+from lm_eval_ext.benchmarks.diner.load import GLOSSARY, SOURCE
 from lm_eval_ext.benchmarks.diner.records import PARTS, Categories
 from lm_eval_ext.benchmarks.diner.tmcd import Partition, search
+from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError, first_problem
+from lm_eval_ext.reading import Strict
 
-VERSION = 3
+VERSION = 4
 """To be raised when the same corpus and options give another dataset or report."""
 
 REPORT = "report.json"
@@ -56,7 +57,7 @@ Pair = tuple[str, str]
 """Name and instruction of a recipe."""
 
 
-class Options(BaseModel):
+class Options(Strict):
     """What changes the dataset.
 
     Attributes:
@@ -65,8 +66,6 @@ class Options(BaseModel):
             ``subsets``.
         seed: Of both splits.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     divergence: float = Field(0.98, gt=0, le=1)
     compounds: Literal["whole", "subsets"] = "whole"
@@ -77,7 +76,7 @@ def build(corpus: Path, out: Path, glossary: Path | None, options: Options) -> d
     """Builds the dataset in a new folder, which appears only when it is complete.
 
     The same corpus and options give the same files on every machine and in any order of the
-    recipes. Without a glossary file, a glossary is derived from the corpus.
+    recipes. Without a glossary file, the published one is used.
 
     Returns:
         The content of ``report.json``.
@@ -88,7 +87,7 @@ def build(corpus: Path, out: Path, glossary: Path | None, options: Options) -> d
     """
     if out.is_dir() and any(out.iterdir()):
         raise OptionError(f"--output {out} is not empty; name another folder")
-    known = None if glossary is None else Glossary.read(glossary)
+    known = Glossary.read(glossary or require(SOURCE, "glossary").path)
     with atomic_folder(out) as folder:
         contents = _contents(corpus, known, options)
         for file, content in contents.items():
@@ -99,7 +98,7 @@ def build(corpus: Path, out: Path, glossary: Path | None, options: Options) -> d
     return report
 
 
-def _contents(corpus: Path, given: Glossary | None, options: Options) -> dict[str, Any]:
+def _contents(corpus: Path, known: Glossary, options: Options) -> dict[str, Any]:
     """What each file holds."""
     titles = Counter(one.title for one in read(corpus, "Counting titles"))
     named = {name: n for name, n in titles.items() if name and n >= MIN_OCCURRENCES}
@@ -108,13 +107,10 @@ def _contents(corpus: Path, given: Glossary | None, options: Options) -> dict[st
             f"there are no dish names: no title occurs {MIN_OCCURRENCES} times in "
             f"{titles.total():,} recipes; use a larger corpus"
         )
-    copies, ingredients = Counter[Pair](), Counter[str]()
+    copies = Counter[Pair]()
     for one in read(corpus, "Collecting recipes"):
         if (title := one.title) in named:
             copies[title, one.instruction] += 1
-            if given is None:
-                ingredients.update(one.ingredients())
-    known = given or derive(named, [entry for entry, n in ingredients.items() if n > 1])
     parsed = {name: found for name in sorted(named) if (found := known.parse(name))}
     long = [pair for pair in copies if pair[0] in parsed and len(pair[1]) >= MIN_CHARACTERS]
     if not long:
@@ -132,7 +128,7 @@ def _contents(corpus: Path, given: Glossary | None, options: Options) -> dict[st
         "version": VERSION,
         "corpus": {"file": corpus.name, "sha256": sha256_of(corpus)},
         "options": options.model_dump(),
-        "glossary": {"given": given is not None, "digest": known.digest},
+        "glossary": {"digest": known.digest},
         "kept": {
             "recipes": titles.total(),
             "with a title": titles.total() - titles[""],
@@ -164,7 +160,6 @@ class Line(BaseModel):
 
     name: str | None = None
     steps: list[str | None] | None = Field(None, alias="recipeInstructions")
-    entries: list[str | None] | None = Field(None, alias="recipeIngredient")
 
     @property
     def title(self) -> str:
@@ -181,10 +176,6 @@ class Line(BaseModel):
             for step in spaced
             if step
         )
-
-    def ingredients(self) -> list[str]:
-        """Entries without digits and space."""
-        return [re.sub(r"[0-9\s]+", "", entry) for entry in self.entries or () if entry]
 
 
 BATCH = 1_000
@@ -216,15 +207,15 @@ def read(corpus: Path, title: str) -> Iterator[Line]:
                 if text := line.removeprefix(codecs.BOM_UTF8).strip():
                     yield Line.model_validate_json(text)
     except ValidationError as error:
-        raise DataError(
-            f"{corpus}, line {number}: {first_problem(error)}; each line must be a JSON object in "
-            'UTF-8 with "name" (text), "recipeIngredient" and "recipeInstructions" (lists of text)'
-        ) from None
+        problem = f"line {number}: {first_problem(error)}"
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"cannot read the corpus {corpus}: {error}; it must be a file with one JSON object per "
-            "line, with the keys name, recipeIngredient and recipeInstructions"
-        ) from None
+        problem = f"cannot be read: {error}"
+    else:
+        return
+    raise DataError(
+        f"the corpus {corpus}, {problem}; each line must be a JSON object in UTF-8 with "
+        '"name" (text) and "recipeInstructions" (a list of texts)'
+    )
 
 
 def documents(corpus: Path, dishes: Collection[str]) -> list[str]:
@@ -240,69 +231,12 @@ def documents(corpus: Path, dishes: Collection[str]) -> list[str]:
     Raises:
         DataError: The corpus cannot be read.
     """
-    found = {
-        (one.title, one.instruction)
-        for one in read(corpus, "Reading recipes")
-        if one.title and not any(map(dishes.__contains__, _parts(one.title)))
-    }
+    found = set()
+    for one in read(corpus, "Reading recipes"):
+        places = combinations(range(len(one.title) + 1), 2)
+        if one.title and not any(one.title[start:end] in dishes for start, end in places):
+            found.add((one.title, one.instruction))
     return [f"{title}\n{text}" for title, text in sorted(found) if len(text) >= MIN_CHARACTERS]
-
-
-def _parts(name: str) -> set[str]:
-    """All substrings."""
-    return {name[start:end] for start, end in combinations(range(len(name) + 1), 2)}
-
-
-# The glossary.
-
-FEWEST = 5
-"""Number of dish names that a word of a derived glossary must occur in."""
-
-TAGS = {"n": "food", "v": "action", "a": "flavour"}
-"""Kinds of component by the first letter of jieba's part-of-speech tags."""
-
-
-def derive(names: Collection[str], ingredients: Iterable[str]) -> Glossary:
-    """Derives a glossary from dish names and ingredients by the paper's automatic steps.
-
-    Foods are taken from ingredient lists and from the nouns in dish names, actions from the verbs,
-    flavours from the adjectives (section 3.2). A word with several tags gets the kind that is most
-    frequent in names; in a tie, the first of food, action and flavour. The authors' manual steps
-    are missing: every word is a class of its own, and words that consist of several components,
-    such as the name of a whole dish, are kept.
-
-    Raises:
-        OptionError: jieba is not installed.
-        DataError: No word is left.
-    """
-    from lm_eval_ext.benchmarks.diner.demonstrations import check_installed, segmenter
-
-    check_installed()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        words = segmenter()  # before posseg, because it silences jieba's log
-        from jieba import posseg
-    cut = posseg.POSTokenizer(words).cut
-    tagged: dict[str, Counter[str]] = {}
-    for name in sorted(names):
-        for word, tag in cut(name):
-            if kind := TAGS.get(tag[:1]):
-                tagged.setdefault(word, Counter())[kind] += 1
-    for entry in sorted(set(ingredients)):
-        for word, tag in cut(simplified(clean_name(entry))):
-            if tag.startswith("n"):
-                tagged.setdefault(word, Counter())["food"] += 0
-    occurring = Counter(part for name in names for part in _parts(name) & tagged.keys())
-    kinds: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
-    for word, counts in sorted(tagged.items()):
-        if occurring[word] >= FEWEST:
-            kinds[max(KINDS, key=lambda kind: counts.get(kind, -1))][word] = word
-    if not any(kinds.values()):
-        raise DataError(
-            f"no glossary can be derived: no word occurs in {FEWEST} of {len(names):,} dish names; "
-            "use a larger corpus, or --glossary FILE"
-        )
-    return Glossary(kinds)
 
 
 # The splits.

@@ -22,7 +22,7 @@ from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.benchmarks.diner.glossary import Component
 from lm_eval_ext.benchmarks.diner.records import Recipe, Split
 from lm_eval_ext.data import cache_dir
-from lm_eval_ext.errors import DataError, require_extra
+from lm_eval_ext.errors import DataError
 from lm_eval_ext.fewshot import Choices, Item, Pool, Stream, ranked, selected, shuffled
 
 if TYPE_CHECKING:
@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 INSTRUCTION, ORACLE = "instruction", "oracle"
 
 METHOD, K1, B = "robertson", 1.5, 0.75
-
-
-def check_installed() -> None:
-    """Raises OptionError, before any model is loaded, if a library for retrieval is missing."""
-    require_extra("diner", "the choice of demonstrations", "jieba", "bm25s")
 
 
 # Choosing.
@@ -143,30 +138,22 @@ def index_of(texts: Sequence[str]) -> Any:
         with filelock.FileLock(folder.with_name(f".{folder.name}.lock")):
             if not folder.is_dir():
                 bar = tqdm(texts, "Indexing recipes", unit="recipe", disable=None)
-                vocabulary: dict[str, int] = {}
-                ids = [
-                    [vocabulary.setdefault(word, len(vocabulary)) for word in words_of(text)]
-                    for text in bar
-                ]
-                if not vocabulary:
+                words = list(map(words_of, bar))
+                if not any(words):
                     raise DataError(
                         "no training recipe has a word in its instruction; check the field "
                         "instructions"
                     )
                 built = bm25s.BM25(k1=K1, b=B, method=METHOD)
-                built.index((ids, vocabulary), create_empty_token=False, show_progress=False)
+                built.index(words, create_empty_token=False, show_progress=False)
                 with atomic_folder(folder) as part:
                     built.save(part, show_progress=False)
             return bm25s.BM25.load(folder, show_progress=False)
     except OSError as error:
-        raise _unwritable("the recipe index", error) from error
-
-
-def _unwritable(what: str, error: OSError) -> DataError:
-    return DataError(
-        f"cannot write {what} to {error.filename}: {error.strerror}. Set LM_EVAL_EXT_CACHE to a "
-        "writable folder."
-    )
+        raise DataError(
+            f"cannot write the recipe index to {error.filename}: {error.strerror}. Set "
+            "LM_EVAL_EXT_CACHE to a writable folder."
+        ) from error
 
 
 def _key(texts: Sequence[str]) -> str:
@@ -197,9 +184,6 @@ def words_of(text: str) -> list[str]:
     """The words of a text in lower case and in order, without punctuation and white space.
 
     Uses jieba's precise mode, with its model for words that are not in its dictionary.
-
-    Raises:
-        DataError: jieba's dictionary cannot be saved in the cache folder.
     """
     return [word for word in segmenter().cut(text.lower()) if _LETTER_OR_DIGIT.search(word)]
 
@@ -213,10 +197,7 @@ def segmenter() -> Any:
         import jieba
 
     folder = cache_dir() / "jieba"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable("jieba's dictionary", error) from error
+    folder.mkdir(parents=True, exist_ok=True)
     own = jieba.Tokenizer()
     # By default jieba loads a file from the system's temporary folder, where any user may have
     # put one of that name.

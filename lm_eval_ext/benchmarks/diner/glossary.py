@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
 
 from lm_eval_ext.errors import DataError, first_problem
 from lm_eval_ext.reading import read_yaml
@@ -102,10 +102,8 @@ Components = tuple[Component, ...]
 _Word = Annotated[str, StringConstraints(pattern=r"^\S+$")]
 
 
-class _File(BaseModel):
+class _File(BaseModel, extra="forbid", strict=True):
     """Words and their classes, by kind."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     food: dict[_Word, _Word]
     action: dict[_Word, _Word]

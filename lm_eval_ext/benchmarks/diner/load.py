@@ -11,11 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner import mini, prompt
 from lm_eval_ext.benchmarks.diner.component_answers import Given, read_answers
-from lm_eval_ext.benchmarks.diner.demonstrations import check_installed
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.records import Categories, Recipe, Split, read_split
 from lm_eval_ext.data import require_all
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError, OptionError, require_extra
 from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
@@ -153,7 +152,7 @@ def dataset(options: Options) -> provenance.Loaded:
         DataError: A file is unavailable or invalid, or no recipe is left.
     """
     if options.demonstrations:
-        check_installed()
+        require_extra("diner", "the choice of demonstrations", "jieba", "bm25s")
     split, info = options.read()
     parse = split.glossary.parse
     left_out = {UNPARSED: [one.id for one in split.test if not parse(one.name)]}

@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, StringConstraints, ValidationError, model_validator
 
 from lm_eval_ext.benchmarks.diner.glossary import Components, Glossary, simplified
 from lm_eval_ext.errors import DataError, first_problem
@@ -72,9 +72,7 @@ class Split:
 _Texts = list[Annotated[str, StringConstraints(pattern=r"\S")]]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class _Part(BaseModel, extra="forbid", strict=True):
     instructions: _Texts
     names: _Texts
 
@@ -85,9 +83,7 @@ class _Part(BaseModel):
         return self
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class _File(BaseModel, extra="forbid", strict=True):
     train: _Part
     valid: _Part
     test: _Part

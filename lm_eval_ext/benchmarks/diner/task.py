@@ -43,8 +43,7 @@ class NameTask(ExtTask):
                     f"{option} is {self.options[option]!r}, but {config['task']} has {own!r} of "
                     "its own; leave it out"
                 )
-        which = {name: self.options[f"diner_{name}"] for name in load.Recipes.model_fields}
-        self.split = load.Recipes(**which).read()[0]
+        self.split = load.dataset.checked(self.options).read()[0]
 
     def metrics(self) -> list[str] | None:
         """The card's, without the categories that no document has; the YAML's for components."""

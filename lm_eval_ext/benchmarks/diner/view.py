@@ -13,7 +13,14 @@ def documents(
     docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
 ) -> list[DocumentView]:
     """Shows each recipe's dish, instruction and demonstrations."""
-    return [_document(doc) for doc in docs]
+    found = []
+    for doc in docs:
+        parts = [Part("Instruction", text=str(doc["instruction"]))]
+        if whys := tuple(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False)):
+            parts.append(Part("Why each recipe was shown", table=(("recipe", "why"), *whys)))
+        title = f"{doc['answer']} ({doc['category']})"
+        found.append(DocumentView(title, str(doc["answer"]), tuple(parts)))
+    return found
 
 
 def answers(
@@ -21,14 +28,6 @@ def answers(
 ) -> list[AnswerView]:
     """Shows the name in each answer with its components, or the answers about components."""
     return [_answer(str(doc["answer"]), one) for doc, one in zip(docs, answers, strict=True)]
-
-
-def _document(doc: Mapping[str, Any]) -> DocumentView:
-    whys = tuple(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False))
-    parts = [Part("Instruction", text=str(doc["instruction"]))]
-    if whys:
-        parts.append(Part("Why each recipe was shown", table=(("recipe", "why"), *whys)))
-    return DocumentView(f"{doc['answer']} ({doc['category']})", str(doc["answer"]), tuple(parts))
 
 
 def _answer(gold: str, answers: Sequence[str]) -> AnswerView:

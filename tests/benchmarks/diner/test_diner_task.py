@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 from support import diner_own
 from support.old_names import Old
@@ -17,8 +16,6 @@ from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.names import NONE, NOT_SCORABLE, STDERR
-from lm_eval_ext.stats.intervals import mean_estimate
-from lm_eval_ext.stats.sums import f1_of_sums
 
 GLOSSARY = Glossary(diner_own.GLOSSARY)
 
@@ -57,19 +54,17 @@ def test_micro_and_mean_f1_differ_as_arithmetic_says() -> None:
             ("麻辣豆腐", "RecoTwo", "麻辣豆腐"),  # 2 of 2 and 2
         ]
     )
-    assert found["micro_f1"] == pytest.approx(2 * 6 / (6 + 9))
-    assert found["mean_f1"] == pytest.approx((1 + 0.8 + 0 + 1) / 4)
-    assert found["exact_match"] == 1 / 4
-    assert found["exact_match:RecoTwo"] == 1 / 3
-    assert found["exact_match:AddOne"] == 0
-    assert found["micro_f1:AddOne"] == pytest.approx(0.8)
-    assert found["micro_f1:RecoTwo"] == pytest.approx(2 * 4 / (4 + 6))
-    # food: 1 of 1 and 1, 2 of 2 and 3, 0 of 0 and 1, 1 of 1 and 1
-    assert found["micro_f1:food"] == pytest.approx(2 * 4 / (4 + 6))
-    # action: 红烧土豆 and 炒牛肉 alone; flavour: 麻辣豆腐 alone
-    assert found["micro_f1:action"] == pytest.approx(2 * 1 / (1 + 2))
-    assert found["micro_f1:flavour"] == 1
-    assert (found["unparsed"], found["no_answer"]) == (0, 1 / 4)
+    expected = {
+        "micro_f1": 2 * 6 / (6 + 9), "mean_f1": (1 + 0.8 + 0 + 1) / 4, "exact_match": 1 / 4,
+        "exact_match:RecoTwo": 1 / 3, "exact_match:AddOne": 0,
+        "micro_f1:AddOne": 0.8, "micro_f1:RecoTwo": 2 * 4 / (4 + 6),
+        # food: 1 of 1 and 1, 2 of 2 and 3, 0 of 0 and 1, 1 of 1 and 1
+        "micro_f1:food": 2 * 4 / (4 + 6),
+        # action: 红烧土豆 and 炒牛肉 alone; flavour: 麻辣豆腐 alone
+        "micro_f1:action": 2 * 1 / (1 + 2), "micro_f1:flavour": 1,
+        "unparsed": 0, "no_answer": 1 / 4,
+    }  # fmt: skip
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
 def test_a_name_that_does_not_parse_is_estimated() -> None:
@@ -77,27 +72,6 @@ def test_a_name_that_does_not_parse_is_estimated() -> None:
     found = names([("炒牛肉", "RecoTwo", "宫保牛肉"), ("炒牛肉", "RecoTwo", "炒牛肉")])
     assert found["micro_f1"] == pytest.approx(2 * 3 / (8 / 3 + 2 + 4))
     assert found["unparsed"] == 1 / 2
-
-
-def test_errors_are_clustered_by_dish() -> None:
-    one_dish = names([("炒牛肉", "RecoTwo", "炒牛肉"), ("炒牛肉", "RecoTwo", "炒面")])
-    assert one_dish["micro_f1" + STDERR] == one_dish["mean_f1" + STDERR] == NONE
-    # A category or kind that no document has is no facet.
-    assert set(one_dish.table["category"]) == {"RecoTwo"}
-    assert "flavour" not in set(one_dish.table["kind"])
-    answers = [("炒牛肉", "炒牛肉"), ("炒面", "炒面"), ("红烧土豆", "炒面"), ("麻辣面", "")]
-    dishes = [(gold, "RecoTwo", given) for gold, given in answers]
-    alone, tenfold = names(dishes), names(dishes * 10)
-    expected = mean_estimate([(score.counts(*one, GLOSSARY).f1, one[0]) for one in answers])
-    assert expected and alone["mean_f1" + STDERR] == expected.stderr
-    # Ten equal recipes of a dish say no more than one.
-    assert alone["micro_f1" + STDERR] > 0
-    assert alone["micro_f1" + STDERR] == pytest.approx(tenfold["micro_f1" + STDERR], abs=1e-12)
-
-
-def test_resampled_sums_have_the_same_f1() -> None:
-    sums = np.array([[3, 4, 5], [0, 0, 1], [0, 0, 0]], dtype=float)
-    assert f1_of_sums(sums) == pytest.approx([6 / 9, 0, np.nan], nan_ok=True)
 
 
 def components(answers: Sequence[tuple[str, list[str]]]) -> Old:
@@ -113,18 +87,14 @@ def test_component_questions_by_hand() -> None:
             ("麻辣豆腐", ["无", "没有", "豆腐，牛肉"]),  # the flavour is missing, a food too many
         ]
     )
-    assert found["exact_match"] == 1 / 3
-    assert found["exact_match:action"] == 2 / 3
-    assert found["exact_match:flavour"] == 2 / 3
-    assert found["exact_match:food"] == 1 / 3
-    assert found["mean_f1:action"] == pytest.approx((1 + 0 + 1) / 3)
-    assert found["mean_f1:flavour"] == pytest.approx((1 + 1 + 0) / 3)
-    assert found["mean_f1:food"] == pytest.approx((1 + 0.8 + 2 / 3) / 3)
-    assert found["mean_f1"] == pytest.approx(((3 + 1.8 + 5 / 3) / 3) / 3)
-    assert found["micro_f1:action"] == pytest.approx(2 * 1 / (2 + 1))
-    assert found["micro_f1:flavour"] == pytest.approx(0)
-    assert found["micro_f1:food"] == pytest.approx(2 * 4 / (5 + 5))
-    assert found["micro_f1"] == pytest.approx(2 * 5 / (7 + 7))
+    expected = {
+        "exact_match": 1 / 3, "exact_match:action": 2 / 3, "exact_match:flavour": 2 / 3,
+        "exact_match:food": 1 / 3, "mean_f1": ((3 + 1.8 + 5 / 3) / 3) / 3,
+        "mean_f1:action": (1 + 0 + 1) / 3, "mean_f1:flavour": (1 + 1 + 0) / 3,
+        "mean_f1:food": (1 + 0.8 + 2 / 3) / 3, "micro_f1": 2 * 5 / (7 + 7),
+        "micro_f1:action": 2 * 1 / (2 + 1), "micro_f1:flavour": 0, "micro_f1:food": 2 * 4 / (5 + 5),
+    }  # fmt: skip
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
 def test_where_nothing_was_asked_for_nothing_is_right() -> None:
@@ -169,39 +139,19 @@ def test_in_context_prompts_hold_two_recipes_and_the_question() -> None:
             assert f"“{recipe.instruction}” 这个菜谱的菜名是什么？ {recipe.name}\n\n" in text
 
 
-def test_the_number_and_seed_of_demonstrations_are_lm_evals() -> None:
-    loaded = load_task("diner_mini_icl")
-    loaded.set_config("num_fewshot", 3)
-    loaded.set_fewshot_seed(7)
-    assert {len(doc["demonstrations"]) for doc in loaded.test_docs()} == {3}
-    assert loaded.dump_config()["metadata"]["signature"]["seed"] == "7"
-
-
 def test_an_own_folder_signs_its_content_and_not_its_place(tmp_path: Path) -> None:
-    folders = [diner_own.write(tmp_path / name, "random") for name in "ab"]
-    signed = []
-    for folder in folders:
-        loaded = load_task("diner_name_random", diner_dir=str(folder))
-        assert len(loaded.eval_docs) == len(diner_own.TEST)
-        signed.append(loaded.dump_config()["metadata"]["signature"])
-    assert signed[0] == signed[1]
-    assert str(tmp_path) not in json.dumps(signed)
-    changed = diner_own.content()
-    changed["test"]["instructions"][0] += "撒葱花。"
-    other = diner_own.write(tmp_path / "c", "random", changed)
-    own = load_task("diner_name_random", diner_dir=str(other)).dump_config()["metadata"][
-        "signature"
-    ]
-    assert own["sha256"] != signed[0]["sha256"]
-
-
-def test_recipes_that_are_not_asked_are_named_in_the_results(tmp_path: Path) -> None:
+    """And names the recipes that are not asked."""
     changed = diner_own.content()
     changed["test"]["names"][1] = "宫保鸡丁"
-    folder = diner_own.write(tmp_path, changed=changed)
-    for name in ("diner_name_tmcd", "diner_icl"):
-        dumped = load_task(name, diner_dir=str(folder)).dump_config()
-        assert dumped["metadata"][NOT_SCORABLE] == {load.UNPARSED: ["test-1"]}
+    signed = []
+    for name, content in (("a", None), ("b", None), ("c", changed)):
+        folder = diner_own.write(tmp_path / name, "random", content)
+        dumped = load_task("diner_name_random", diner_dir=str(folder)).dump_config()["metadata"]
+        signed.append(dumped["signature"])
+    assert dumped[NOT_SCORABLE] == {load.UNPARSED: ["test-1"]}
+    assert signed[0] == signed[1]
+    assert str(tmp_path) not in json.dumps(signed)
+    assert signed[2]["sha256"] != signed[0]["sha256"]
 
 
 @pytest.mark.parametrize(
@@ -222,3 +172,14 @@ def test_recipes_that_are_not_asked_are_named_in_the_results(tmp_path: Path) -> 
 def test_no_task_is_another_one_under_its_name(name: str, option: str, value: str | None) -> None:
     with pytest.raises(OptionError, match=f"{option} is {value!r}, but {name} has .* leave it out"):
         load_task(name, **{option: value})
+
+
+def test_errors_are_clustered_by_dish() -> None:
+    one_dish = names([("炒牛肉", "RecoTwo", "炒牛肉"), ("炒牛肉", "RecoTwo", "炒面")])
+    assert one_dish["micro_f1" + STDERR] == one_dish["mean_f1" + STDERR] == NONE
+    answers = [("炒牛肉", "炒牛肉"), ("炒面", "炒面"), ("红烧土豆", "炒面"), ("麻辣面", "")]
+    dishes = [(gold, "RecoTwo", given) for gold, given in answers]
+    alone, tenfold = names(dishes), names(dishes * 10)
+    # Ten equal recipes of a dish say no more than one.
+    assert alone["micro_f1" + STDERR] > 0
+    assert alone["micro_f1" + STDERR] == pytest.approx(tenfold["micro_f1" + STDERR], abs=1e-12)

@@ -28,9 +28,9 @@ def test_names_and_component_questions() -> None:
     tested = generated.tested_dishes()
     assert not tested & {generated.components(name) for _, name in (*made.train, *made.dev)}
     assert made.model_file == {"training_share": 1.0}
-    assert made.train[:34] == prepare(MINI, 1).train[:34]
-    assert made.train != prepare(MINI, 1).train
-    assert made.gates == prepare(MINI, 1).gates
+    other = prepare(MINI, 1)
+    assert made.train[:34] == other.train[:34] and made.train != other.train
+    assert made.gates == other.gates
 
     three = prepare(MINI | {"ask": "components"}, 0)
     assert three.model_file["metadata"] == {"diner_wording": "authors"}
@@ -42,9 +42,6 @@ def test_names_and_component_questions() -> None:
         ]
         words = [word for _, answer in asked for word in answer.split(",") if word]
         assert sorted(words) == sorted(mini.glossary().words_in(name) or ())
-    foods = [answer for _, answer in three.train[2::3] if "," in answer]
-    in_order = [a for a in foods if any("".join(a.split(",")) in name for _, name in made.train)]
-    assert 0 < len(in_order) < len(foods), "their order is random"
 
 
 def test_what_a_model_file_has(tmp_path: Path) -> None:
@@ -117,11 +114,8 @@ def test_what_does_not_fit_is_refused(trained: Any, tmp_path: Path) -> None:
             "data.ask 'name', and here an auxiliary model with 'components'",
         ),
         ({"ask": "cp", "auxiliary": less}, "data.share 0.5, and here"),
-        ({"fold": 1}, "unknown key"),
         ({"ask": "text"}, "are for ask: text, which needs them"),
-        ({"recipes": "x"}, "are for ask: text"),
         ({"shar": 0.5}, "did you mean share"),
-        ({"share": 0}, "greater than 0"),
     ):
         with pytest.raises(OptionError, match=re.escape(said)):
             prepare(MINI | data, 0)
