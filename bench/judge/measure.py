@@ -1,39 +1,30 @@
-"""All cases of a gold on every database that judges it, and a look at added values."""
+"""All cases of a database's golds, and what random databases say of those that are missed."""
 
-import re
-import sqlite3
+import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.judge.draw import distinguished
-from bench.judge.query import Facts, Query, normal
-from bench.judge.right import rewrites
-from bench.judge.wrong import borrowed, neighbours
-from lm_eval_ext.sql.compare import Expected
-from lm_eval_ext.sql.mutants import mutants
-from lm_eval_ext.sql.parsing import UnparsedQuery
-from lm_eval_ext.sql.schema import schema_of
-from lm_eval_ext.sql.suite import Judge, Suite
-from lm_eval_ext.sql.suite.checks import Runner, checks
-from lm_eval_ext.sql.values import Value, quoted
+from bench.judge.families import Beside
+from lm_eval_ext.sql.suite import Judge, Original, Suite, build
+from lm_eval_ext.sql.suite.reading import Wish, read_wish
+from lm_eval_ext.sql.values import Value, quoted, quoted_all
 
-ORIGINAL = "original"
+DATABASES, TRIES = 50, 200
+"""Random databases on which a gold may be judged, and how many are drawn for them at most."""
 
-WRONG = ("mutant", "neighbour")
-"""Families of wrong queries; ``rewrite`` are right ones."""
+COPIED, REDRAWN = 0.5, 0.4
+"""How often rows start as the original's, and a value of those is drawn anew."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A query of a family and where it is judged wrong.
+    """A query beside a gold.
 
     Attributes:
-        wrong_on: Names of databases on which its result differs from the gold's.
-        judged_on: Names of databases that judge the gold.
+        wrong_on: Databases on which its result differs from the gold's; "" is the original.
         differs: Whether any database distinguishes it, random ones included.
     """
 
@@ -43,111 +34,110 @@ class Case:
     kind: str
     sql: str
     wrong_on: Sequence[str]
-    judged_on: Sequence[str]
     differs: bool = True
+
+    def misjudged(self, asked: set[str]) -> bool:
+        """Whether databases call a wrong query right, or a right one wrong."""
+        return (self.family == "rewrite") == (not asked.isdisjoint(self.wrong_on))
 
 
 def cases(
-    db_id: str, original: Path, suite: Suite, golds: Sequence[str], chosen: Sequence[str]
+    db_id: str, path: Path, suite: Suite, golds: Sequence[str], chosen: Sequence[str]
 ) -> Iterator[Case]:
     """Yields the cases of chosen golds; neighbours take conditions from all golds."""
-    facts = Facts(original)
-    queries = {gold: query for gold in golds if (query := _readable(gold, facts)) is not None}
-    pool = borrowed(list(queries.values()))
-    with closing(Judge(suite, original)) as judge:
-        for gold in chosen:
-            if gold not in queries:
-                continue
-            query, names = queries[gold], ["", *suite.judging(gold)]
+    original = Original(path, golds)
+    beside = Beside(original)
+    with closing(original.connection), closing(Judge(suite, path)) as judge:
+        for case in [case for case in original.cases() if case.gold in chosen]:
             expected = {
-                name or ORIGINAL: (judge.runners[name], result)
-                for name in names
-                if (result := judge.runners[name].expected(gold, "sets" if name else "reference"))
+                name: judge.runners[name].expected(case.gold, "sets" if name else "reference")
+                for name in ("", *suite.judging(case.gold))
             }
-            own = checks(gold, facts.schema, facts.runner)
-            known = {normal(sql) for sql in own.rewrites} if own else set()
-            texts = [
-                ("mutant", one.kind, one.sql)
-                for one in mutants(gold, facts.schema)
-                if facts.answer(one.sql)
-            ]
-            texts += [("neighbour", *one) for one in neighbours(query, pool)]
-            texts += [("rewrite", *one) for one in rewrites(query) if normal(one.sql) not in known]
-            found = [(*text, _wrong_on(text[2], expected)) for text in texts]
-            missed = [sql for family, _, sql, wrong in found if family in WRONG and not wrong]
-            differing = distinguished(query, missed)
-            for family, kind, sql, wrong in found:
-                if family in WRONG or ORIGINAL not in wrong:
-                    differs = bool(wrong) or sql in differing
-                    yield Case(db_id, gold, family, kind, sql, wrong, [*expected], differs)
+            wrong = build.mutants_of(case.gold, original.schema)
+            texts = [("mutant", m.kind, m.sql) for m in wrong if beside.runs(m.sql)]
+            known = {m.sql for m in wrong}
+            texts += [("neighbour", *one) for one in beside.neighbours(case.gold, known)]
+            texts += [("rewrite", *one) for one in beside.rewrites(case.gold)]
+            found = []
+            for text in texts:
+                agrees = {n: e and judge.runners[n].agrees(e, text[2]) for n, e in expected.items()}
+                found.append(Case(db_id, case.gold, *text, [n for n in agrees if not agrees[n]]))
+            missed = {c.sql for c in found if c.family != "rewrite" and not c.wrong_on}
+            same = missed - distinguished(original, case, missed)
+            for one in found:
+                if one.family != "rewrite" or "" not in one.wrong_on:
+                    yield replace(one, differs=one.sql not in same)
 
 
-def _readable(gold: str, facts: Facts) -> Query | None:
-    try:
-        return Query(gold, facts) if facts.answer(gold) is not None else None
-    except UnparsedQuery:
-        return None
+def distinguished(original: Original, case: build.Case, wrong: set[str]) -> set[str]:
+    """Returns the queries that differ from a gold on a random database that may judge it.
 
-
-def _wrong_on(sql: str, expected: dict[str, tuple[Runner, Expected]]) -> list[str]:
-    return [name for name, (runner, gold) in expected.items() if not runner.agrees(gold, sql)]
-
-
-_FORMATS = (
-    (r"\d{4}-\d{1,2}-\d{1,2}", "%Y-%m-%d"),
-    (r"\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}", "%Y-%m-%d %H:%M:%S"),
-    (r"\d{1,2}/\d{1,2}/\d{4}", "%m/%d/%Y"),
-    (r"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d{1,2}", "%m/%d/%Y %H:%M"),
-    (r"\d{1,2}-[A-Za-z]{3}-\d{2}", "%d-%b-%y"),
-    (r"[A-Za-z]+ \d{1,2}, \d{4}", "%B %d, %Y"),
-    (r"\d{1,2}:\d{2}:\d{2}", "%H:%M:%S"),
-)
-
-_RUN = re.compile(r"([^\W\d_])\1\1", re.IGNORECASE)
-
-
-def flaws(original: Path, made: Sequence[Path]) -> Counter[str]:
-    """Counts cells that made databases have and must not have.
-
-    Keys: ``dates`` (that do not exist), ``runs`` (of three letters), ``first NULLs``, and
-    ``fractions`` (in columns of whole numbers).
+    Like the judge's own it holds what the original promises: constraints, a column's kind of
+    values, constants of these queries and their neighbours. Right rewrites decide nothing here.
     """
-    found: Counter[str] = Counter()
-    with closing(sqlite3.connect(original)) as first:
-        first.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-        schema = schema_of(first)
-        names = [(t.name, c.name) for t in schema.values() if not t.view for c in t.columns]
-        queries = [f"SELECT {quoted(c)}, COUNT(*) FROM {quoted(t)} GROUP BY 1" for t, c in names]
-        before = [{value for value, _ in first.execute(query)} for query in queries]
-    for path in made:
-        with closing(sqlite3.connect(path)) as there:
-            there.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-            for query, known in zip(queries, before, strict=True):
-                after = {v: n for v, n in there.execute(query) if v not in known}
-                for kind, value in _flaws(known, after) if known else ():
-                    found[kind] += after[value]
-    return found
+    left, judged, draws = set(wrong), 0, random.Random(case.gold)
+    case = replace(case, checks=replace(case.checks, void=False, rewrites=[]))
+    known = original.schema, original.source.domains
+    wishes = [read_wish(sql, *known) for sql in (case.gold, *sorted(wrong))]
+    for _ in range(TRIES if left else 0):
+        with closing(original.filled(_drawn(original, wishes, draws))) as connection:
+            runner, judges = original.judges(connection, [case], steps=300_000)
+            for expected in judges.values():
+                judged += 1
+                left = {sql for sql in left if runner.agrees(expected, sql, 10_000)}
+        if not left or judged == DATABASES:
+            break
+    return wrong - left
 
 
-def _flaws(known: set[Value], added: Iterable[Value]) -> Iterator[tuple[str, Value]]:
-    texts = [value for value in known if isinstance(value, str)]
-    formats = [f for f in _FORMATS if any(_parses(text, *f) for text in texts)]
-    dated = 2 * sum(any(_parses(text, *f) for f in formats) for text in texts) > len(known)
-    runs = any(map(_RUN.search, texts))
-    for value in added:
-        if value is None:
-            yield "first NULLs", value
-        elif isinstance(value, str):
-            if dated and not any(_parses(value, *f) for f in formats):
-                yield "dates", value
-            if not runs and _RUN.search(value):
-                yield "runs", value
-        elif isinstance(value, float) and all(isinstance(v, int | None) for v in known):
-            yield "fractions", value
+def _drawn(
+    original: Original, wishes: Sequence[Wish], draws: random.Random
+) -> dict[str, list[tuple[Value, ...]]]:
+    """Rows by table: some of the original's, or new ones, with values drawn anew."""
+    source, found = original.source, dict[str, list[dict[str, Value]]]()
+    read = {table for wish in wishes for table in wish.tables}
+    for table in reversed(source.tables):
+        if table in read:
+            read |= {link.parent.casefold() for link in source.links[table]}
+    for table in [table for table in source.tables if table in read]:
+        names = [c.name.casefold() for c in original.schema[table].columns if not c.generated]
+        query = f"SELECT {quoted_all(names)} FROM {quoted(table)} LIMIT 2000"
+        own = original.connection.execute(query).fetchall() if draws.random() < COPIED else []
+        own, few = draws.sample(own, min(20, len(own))), draws.choice((1, 2, 3, 4, 6, 10))
+        pools: dict[str, list[Value]] = {}
+        for name in names:
+            domain = source.domains[table, name]
+            near = [value for wish in wishes for value in wish.near.get((table, name), ())]
+            values = draws.sample(domain.own, min(few, len(domain.own)))
+            values += draws.sample(near, min(len(near), draws.choice((0, 1, 2, few))))
+            values += [v for value in values[-1:] for v in domain.beside(value)]
+            pools[name] = values + [None] * (domain.nulls or not values)
+        found[table] = []
+        for _ in range(draws.choice((1, 2, 3, 5, 8, 12, 20, 30))):
+            row = dict(zip(names, draws.choice(own), strict=True)) if own else {}
+            for name, pool in pools.items():
+                if name not in row or draws.random() < REDRAWN:
+                    row[name] = draws.choice(pool)
+            for link in source.links[table]:
+                if parents := found.get(link.parent.casefold()):
+                    parent = draws.choice(parents)
+                    pairs = zip(link.columns, link.parent_columns, strict=True)
+                    row |= {c.casefold(): parent[t.casefold()] for c, t in pairs}
+            found[table].append(row)
+    return {table: [tuple(row.values()) for row in rows] for table, rows in found.items()}
 
 
-def _parses(text: str, pattern: str, written: str) -> bool:
-    try:
-        return bool(re.fullmatch(pattern, text) and datetime.strptime(text, written))
-    except ValueError:
-        return False
+def flaws(path: Path, suite: Suite) -> Counter[str]:
+    """Counts added values: days that do not exist, runs of letters of no text, first NULLs."""
+    found, original = Counter[str](), Original(path, [])
+    with closing(original.connection), closing(Judge(suite, path)) as judge:
+        for (table, name), own in original.source.domains.items():
+            query = f"SELECT DISTINCT {quoted(name)} FROM {quoted(table)}"
+            runners = judge.runners.values()
+            known, *made = ({v for (v,) in one.connection.execute(query)} for one in runners)
+            for value in set[Value]().union(*made) - known if known else ():
+                no_day = own.kind == "date" and not own.fits(value)
+                run = isinstance(value, str) and own.kind == "text" and own.odd(value)
+                kind = "first NULLs" if value is None else "days" if no_day else "runs"
+                found[kind] += value is None or no_day or run
+    return +found

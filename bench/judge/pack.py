@@ -7,16 +7,14 @@ writes ``suites.json`` and, for version 2, ``suites-v2.json``. Needs ``LM_EVAL_E
 """
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.data import UnavailableError, originals
-from bench.judge.__main__ import published
+from bench.data import originals
 from lm_eval_ext.atomic import atomic_text, sha256_of
-from lm_eval_ext.benchmarks.magnifico import corpora, mini
+from lm_eval_ext.benchmarks.magnifico import corpora, mini, populating
 from lm_eval_ext.sql.suite import (
     COPY,
     SUITE_VERSION,
@@ -28,23 +26,17 @@ from lm_eval_ext.sql.suite import (
     populate_all,
     read_shipped,
 )
-from lm_eval_ext.sql.suite.store import copied, key_of
+from lm_eval_ext.sql.suite.store import SHORT, copied, key_of
 from lm_eval_ext.sql.values import Rows
-
-SHORT = 16
-"""Digits of a hash that are kept."""
-
-Jobs = dict[str, tuple[Path, list[str]]]
 
 
 def main() -> None:
     """Writes all four files."""
-    try:
-        jobs = {corpora.SHIPPED: published(originals("magnifico").parent)}
-    except UnavailableError as error:
-        sys.exit(str(error))
     own = mini.corpus()
-    jobs[mini.SHIPPED] = {d: (own.databases[d].path, [*q]) for d, q in own.golds().items()}
+    jobs = {
+        corpora.SHIPPED: populating.wanted(originals("spider_databases")),
+        mini.SHIPPED: {d: (own.databases[d].path, tuple(q)) for d, q in own.golds().items()},
+    }
     for home, wanted in jobs.items():
         with TemporaryDirectory() as folder:
             shipped = Shipped(read_shipped(home).rows, {})
@@ -54,7 +46,7 @@ def main() -> None:
                 file.write(pack(suites))
 
 
-def copies(jobs: Jobs, home: Path) -> Iterator[Suite]:
+def copies(jobs: populating.Wanted, home: Path) -> Iterator[Suite]:
     """Suites as version 2 had them: the populated copy alone judges every gold that runs."""
     shipped = read_shipped(home, "-v2").rows
     for db_id, (path, golds) in jobs.items():
@@ -77,9 +69,7 @@ def pack(suites: Iterable[Suite]) -> str:
             "database": suite.db_id,
             "seeds": [list(seed) for seed in suite.seeds],
             "hashes": [content[:SHORT] for content in suite.databases.values()],
-            "golds": {
-                gold: [numbers[name] for name in names] for gold, names in suite.judges.items()
-            },
+            "golds": {g: [numbers[name] for name in names] for g, names in suite.judges.items()},
         }
     text = json.dumps({"version": SUITE_VERSION, "databases": entries}, separators=(",", ":"))
     return text.replace('],"', '],\n"').replace("},", "},\n") + "\n"

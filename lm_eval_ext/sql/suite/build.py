@@ -18,20 +18,20 @@ from lm_eval_ext.sql.mutants import mutants
 from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.schema import ForeignKey, Schema, schema_of
 from lm_eval_ext.sql.suite.checks import Checks, Runner, checks
-from lm_eval_ext.sql.suite.drawing import Draws, draw
+from lm_eval_ext.sql.suite.drawing import draw
 from lm_eval_ext.sql.suite.reading import Source, read_source
 from lm_eval_ext.sql.values import Mutant, Row, quoted, quoted_all
 
 SUITE_VERSION = 3
 """Rises whenever other databases would be built, or judge other golds; part of signatures."""
 
-UNCHOSEN = 10
+UNCHOSEN = 16
 """Small databases that are chosen for nothing."""
 
-CHOSEN = 20
+CHOSEN = 24
 """Most small databases that are chosen."""
 
-TRIES = 16
+TRIES = 32
 """Small databases that are tried for each gold that needs them."""
 
 COVERED = 8
@@ -85,13 +85,10 @@ class Original:
             self.schema: Schema = schema_of(self.connection)
             self.golds = sorted(set(golds))
             self.source: Source = read_source(self.connection, self.schema, self.golds)
-            self.creates = [
-                sql
-                for (sql,) in self.connection.execute(
-                    "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND type <> 'trigger'"
-                    " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type = 'view', rowid"
-                )
-            ]
+            self.creates = self.connection.execute(
+                "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type <> 'trigger'"
+                " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type = 'view', rowid"
+            ).fetchall()
         except sqlite3.Error as error:
             raise DataError(f"cannot read the database {path}: {error}") from None
 
@@ -112,19 +109,24 @@ class Original:
 
     def drawn(self, seed: int, first: Sequence[int]) -> sqlite3.Connection:
         """A small database in memory, drawn from a seed; see :func:`draw`."""
-        connection = self._filled(draw(self.source, f"{SUITE_VERSION}/{seed}", first))
+        return self.filled(draw(self.source, f"{SUITE_VERSION}/{seed}", first))
+
+    def filled(self, rows: Mapping[str, Sequence[Row]]) -> sqlite3.Connection:
+        """A database of rows by table, in memory; those that break a constraint are left out."""
+        connection = self._filled(rows)
         gone = 1
         while gone:  # rows whose parent broke a constraint
             links = [(table, link) for table, own in self.source.links.items() for link in own]
             gone = sum(connection.execute(_orphans(table, link)).rowcount for table, link in links)
         return connection
 
-    def _filled(self, rows: Mapping[str, Sequence[Row]]) -> sqlite3.Connection:
-        """A database in memory; rows that break a constraint are left out."""
+    def _filled(
+        self, rows: Mapping[str, Sequence[Row]], *, keys: bool = True
+    ) -> sqlite3.Connection:
         connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
-        for sql in self.creates:
+        for name, sql in self.creates:
             with suppress(sqlite3.OperationalError):  # such as a module that is not there
-                connection.execute(sql)
+                connection.execute(sql if keys else self._without_keys(name, sql))
         for table, records in rows.items():
             names = self._stored(table)
             marks = ", ".join("?" * len(names))
@@ -137,18 +139,29 @@ class Original:
     def _stored(self, table: str) -> list[str]:
         return [column.name for column in self.schema[table].columns if not column.generated]
 
+    def _without_keys(self, name: str, sql: str) -> str:
+        """A table's statement without keys, by which SQLite would store or find rows."""
+        table = self.schema.get(name)
+        if table is None or table.view or "COLLATE" in sql.upper():
+            return sql
+        columns = [f"{quoted(c.name)} {c.type}" for c in table.columns if not c.generated]
+        return (
+            sql
+            if len(columns) < len(table.columns)
+            else (f"CREATE TABLE {quoted(name)} ({', '.join(columns)})")
+        )
+
     def judges(
-        self, connection: sqlite3.Connection, cases: Sequence[Case], seed: object, *, steps: int
+        self, connection: sqlite3.Connection, cases: Sequence[Case], *, steps: int
     ) -> tuple[Runner, dict[str, Expected]]:
         """The golds that a database may judge, with their results on it."""
-        runner, draws = Runner(connection, steps=steps), Draws(f"order/{seed}")
-        reordered = {}
+        runner, backwards = Runner(connection, steps=steps), {}
         for table in self.source.links:
             query = f"SELECT {quoted_all(self._stored(table))} FROM {quoted(table)}"
-            reordered[table] = draws.shuffled(connection.execute(query).fetchall())
-        with closing(self._filled(reordered)) as other:
-            shuffled = Runner(other, steps=steps)
-            found = {case.gold: case.checks.judged(runner, shuffled) for case in cases}
+            backwards[table] = connection.execute(query).fetchall()[::-1]
+        with closing(self._filled(backwards, keys=False)) as other:
+            reordered = Runner(other, steps=steps)
+            found = {case.gold: case.checks.judged(runner, reordered) for case in cases}
         return runner, {gold: expected for gold, expected in found.items() if expected}
 
     def examined(
@@ -156,7 +169,7 @@ class Original:
     ) -> Small | None:
         """Draws a small database; None if it may judge no gold."""
         connection = self.drawn(seed, first)
-        runner, judges = self.judges(connection, cases, seed, steps=_SMALL_STEPS)
+        runner, judges = self.judges(connection, cases, steps=_SMALL_STEPS)
         if not judges:
             connection.close()
             return None

@@ -47,7 +47,8 @@ class Domain:
         kind: Of most of its values.
         own: Values of the original, in a fixed order; for dates, only days of the calendar.
         constants: Values that golds name, and their neighbours.
-        sample: Texts of the original, more of them than ``own`` has.
+        spellings: Texts of golds that the original has in another case.
+        sample: Texts of the original, more of them than ``own`` has; also those that are no days.
         nulls: Whether the original has a NULL; always so in a table without rows, if allowed.
         unique: Whether no two rows of the original have the same value.
         format: Of dates.
@@ -63,6 +64,7 @@ class Domain:
     lowest: float = 0
     runs: bool = False
     constants: list[Value] = field(default_factory=list)
+    spellings: set[Value] = field(default_factory=set)
     sample: list[str] = field(default_factory=list)
 
     @property
@@ -76,11 +78,11 @@ class Domain:
         return self._add(new)
 
     def _add(self, new: Iterable[Value]) -> list[Value]:
-        # LIKE takes texts that differ by case alone for equal: only the column's own is used.
+        # LIKE takes texts that differ by case alone for equal: no database has both.
         own = {text.casefold(): text for text in self.sample}
-        found = list(
-            dict.fromkeys(own.get(v.casefold(), v) if isinstance(v, str) else v for v in new)
-        )
+        texts = {v: own.get(v.casefold(), v) if isinstance(v, str) else v for v in new}
+        self.spellings |= {v for v, known in texts.items() if v != known}
+        found = list(dict.fromkeys(texts.values()))
         self.constants = list(dict.fromkeys([*self.constants, *found]))
         return found
 
@@ -133,9 +135,10 @@ class Domain:
         yield text if self.padded else re.sub(r"(?<!\d)0(?=\d)", "", text)
 
     def long(self, length: int) -> list[Value]:
-        """Adds texts of about a length."""
-        near = (length, length - 1, length + 1)
-        return self._add(text for text in self.sample if len(text) in near)
+        """Adds texts of about a length: the next ones below it, and those of it or above."""
+        texts = sorted(self.sample, key=len)
+        at = sum(len(text) < length for text in texts)
+        return self._add(texts[max(0, at - 3) : at + 3])
 
     def contain(self, piece: str) -> list[Value]:
         """Adds texts that hold a piece of text somewhere, or are it."""
@@ -201,9 +204,8 @@ def _domain_of(values: list[Value]) -> Domain:
             padded = [t for t in days if _padded(_parsed(t, format_), format_) == t]  # type: ignore[arg-type]
             usual = padded if 2 * len(padded) >= len(days) else days
             return Domain(
-                "date", _spread(usual), format=format_,
-                padded=usual is padded,
-            )  # fmt: skip
+                "date", _spread(usual), format=format_, padded=usual is padded, sample=texts
+            )
     if all(text.isascii() and text.isdecimal() for text in texts):
         return Domain("digits", _spread(texts))
     return Domain("text", _spread(texts), runs=runs, sample=texts)

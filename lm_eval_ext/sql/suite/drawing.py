@@ -19,7 +19,7 @@ T = TypeVar("T")
 SIZES = (8, 14, 20, 30, 40)
 """Most rows of the tables that golds read, of which a database has one."""
 
-FEW = (2, 3, 4, 6, 8, 12, 20)
+FEW = (1, 2, 3, 4, 6, 8, 12, 20)
 """The same of a database that is made for some golds."""
 
 _OTHERS = 6
@@ -79,6 +79,8 @@ class _Drawing:
         self._few = draws.pick((2, 3, 5, 8, 15, 25))
         self._share = draws.pick((0, 0.2, 0.7))
         self._apart = draws.chance(0.75)
+        texts = sorted({str(t) for domain in source.domains.values() for t in domain.spellings})
+        self._spellings = {t.casefold(): t for t in texts if draws.chance(0.4)}
 
     def run(self) -> None:
         """Draws all rows."""
@@ -86,7 +88,7 @@ class _Drawing:
         asked = {table for wish in self._wishes for table in wish.tables}
         most = {t: self._size if t in asked else min(_OTHERS, self._size) for t in self.rows}
         for table in self.rows:
-            for _ in range(max(2, most[table] // 4)):
+            for _ in range(max(min(2, most[table]), most[table] // 4)):
                 self.row(table, {})
         for wish in self._wishes:
             if all(len(self.rows[table]) < most[table] for table in wish.tables):
@@ -94,6 +96,20 @@ class _Drawing:
         for table, rows in self.rows.items():
             for _ in range(most[table] // 2 + draws.below(most[table] // 2 + 1) - len(rows)):
                 self.row(table, self._like_another(table))
+        for name in sorted({name for wish in self._wishes for name in wish.means}):
+            if draws.chance(0.4):
+                self._balance(name)
+
+    def _balance(self, name: Name) -> None:
+        """Gives a column a number, and numbers on both sides of which it is the mean."""
+        table, column = name
+        source, rows = self._source, self.rows[table]
+        used = {c for key in source.keys[table] for c in key}
+        used |= {c.casefold() for link in source.links[table] for c in link.columns}
+        if source.domains[name].kind in ("integer", "decimal") and column not in used and rows:
+            middle = max(1, int(rows[0][column] or 0))
+            for i, row in enumerate(rows):
+                row[column] = middle + ((0, 1, -1)[i % 3] if i < len(rows) // 3 * 3 else 0)
 
     def _like_another(self, table: str) -> Record:
         """A part of an earlier row, so that rows agree in more than chance would give."""
@@ -149,6 +165,7 @@ class _Drawing:
         """
         if depth > _DEPTH:
             return None
+        wanted = {column: self._spelled(value) for column, value in wanted.items()}
         for key in self._source.keys[table]:
             if all(column in wanted for column in key):
                 there = self._taken.get((table, key), {}).get(tuple(wanted[c] for c in key))
@@ -156,20 +173,24 @@ class _Drawing:
                     return there
         linked = {c.casefold() for link in self._source.links[table] for c in link.columns}
         for _ in range(_TRIES):
-            record = dict(wanted)
+            record = {**wanted}
             for column in self.columns(table):
                 if self._is_key((table, column)) and column not in {*record, *linked}:
-                    record[column] = self._fresh((table, column))
+                    record[column] = self._spelled(self._fresh((table, column)))
             self.rows[table].append(record)  # so that it may refer to itself, and its parents to it
             for link in self._source.links[table]:
                 self._link(table, record, link, depth)
             for column in self.columns(table):
                 if column not in record:
-                    record[column] = self._value((table, column))
+                    record[column] = self._spelled(self._value((table, column)))
             if self._is_new(table, record):
                 return record
             self.rows[table] = [row for row in self.rows[table] if row is not record]
         return None
+
+    def _spelled(self, value: Value) -> Value:
+        """A text in the case that this database has for it."""
+        return self._spellings.get(value.casefold(), value) if isinstance(value, str) else value
 
     def columns(self, table: str) -> Iterator[str]:
         """The columns that are stored."""

@@ -43,6 +43,7 @@ class Wish:
         equal: Pairs of columns that it compares.
         grouped: The columns of GROUP BY.
         sizes: Sizes of groups that HAVING compares, and those beside them.
+        means: The columns whose average it compares.
     """
 
     gold: str
@@ -51,6 +52,7 @@ class Wish:
     equal: list[tuple[Name, Name]] = field(default_factory=list)
     grouped: list[Name] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
+    means: list[Name] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def read_source(connection: sqlite3.Connection, schema: Schema, golds: Sequence[
     wishes = []
     for gold in golds:
         with suppress(UnparsedQuery, RecursionError):
-            wishes.append(_read(gold, schema, domains))
+            wishes.append(read_wish(gold, schema, domains))
     keys = {name: _keys(name, table, domains) for name, table in tables.items()}
     links = {
         name: [
@@ -150,7 +152,8 @@ def _keys(name: str, table: Table, domains: Mapping[Name, Domain]) -> list[tuple
     return keys
 
 
-def _read(gold: str, schema: Schema, domains: Mapping[Name, Domain]) -> Wish:
+def read_wish(gold: str, schema: Schema, domains: Mapping[Name, Domain]) -> Wish:
+    """Reads what a query asks of rows; its constants become part of the domains."""
     wish = Wish(gold)
     tree = parse(gold, schema)
 
@@ -174,6 +177,8 @@ def _read(gold: str, schema: Schema, domains: Mapping[Name, Domain]) -> Wish:
             wish.tables.append(table.name.casefold())
     for group in tree.find_all(exp.Group):
         wish.grouped += filter(None, map(name, group.expressions))
+    averages = [node for node in tree.find_all(exp.Avg) if node.find_ancestor(*COMPARISONS)]
+    wish.means += filter(None, (name(node.this) for node in averages))
     for node in tree.find_all(*COMPARISONS, exp.Between, exp.Like, exp.In, exp.SetOperation):
         sides = node.this, node.args.get("expression") or node.args.get("query")
         for one, two in zip(*(map(name, _outputs(side)) for side in sides), strict=False):

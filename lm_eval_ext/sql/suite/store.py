@@ -28,12 +28,12 @@ COPY = "copy"
 """The name of the populated copy among a suite's databases; the small ones are small-0, ..."""
 
 FILE = "suite.json"
-_SHORT = 16
+SHORT = 16
 
 
 def name_of(gold: str) -> str:
     """The name of a gold in files: they hold none of its text."""
-    return hashlib.sha256(gold.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT]
+    return hashlib.sha256(gold.encode("utf-8", "surrogatepass")).hexdigest()[:SHORT]
 
 
 @dataclass(frozen=True)
@@ -182,13 +182,15 @@ def populate(
     golds = sorted(set(golds))
     key = key_of(digest, golds, rows)
     target = folder / db_id
+    noted = shipped.seeds.get(key)
     try:
         suite = read(folder, db_id)
-        if suite.key == key and all(suite.path(name).is_file() for name in suite.databases):
+        hashes = [content[:SHORT] for content in suite.databases.values()]
+        same = suite.key == key and (noted is None or noted["hashes"] == hashes)
+        if same and all(suite.path(name).is_file() for name in suite.databases):
             return suite
     except DataError:
         pass
-    noted = shipped.seeds.get(key)
     source = Original(original, golds)
     with ExitStack() as stack:
         stack.callback(source.connection.close)
@@ -240,7 +242,7 @@ def _searched(
     databases = {}
     if rows is not None:
         databases[COPY] = copied(original, source, rows)
-        _, found = source.judges(databases[COPY], cases, COPY, steps=STEPS)
+        _, found = source.judges(databases[COPY], cases, steps=STEPS)
         for gold in found:
             judges[name_of(gold)].append(COPY)
     seeds = []
@@ -264,7 +266,7 @@ def _rebuilt(
     databases = {} if rows is None else {COPY: copied(original, source, rows)}
     for number, (seed, first) in enumerate(noted["seeds"]):
         databases[f"small-{number}"] = source.drawn(seed, first)
-    hashes = [content_hash(c, tables)[:_SHORT] for c in databases.values()]
+    hashes = [content_hash(c, tables)[:SHORT] for c in databases.values()]
     if hashes != noted["hashes"]:
         for connection in databases.values():
             connection.close()

@@ -3,12 +3,14 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from small_databases import write_database
 
 from lm_eval_ext.sql.schema import schema_of
-from lm_eval_ext.sql.suite.checks import RULES, Checks, Runner, checks
+from lm_eval_ext.sql.suite import Original
+from lm_eval_ext.sql.suite.checks import RULES, STEPS, Checks, Runner, checks
 
 SCRIPT = """
 CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT NOT NULL, people INTEGER, founded DATE);
@@ -75,7 +77,6 @@ def test_what_is_wrong_on_the_original_is_no_right_rewrite() -> None:
         assert rewrite not in checks_of(gold, null).rewrites
 
 
-ROW = "INSERT INTO {};"
 #   gold, rows that are added, whether the database may judge the gold
 JUDGED: list[tuple[str, str, bool]] = [
     ("SELECT name FROM towns ORDER BY people DESC LIMIT 1", "", True),
@@ -102,62 +103,58 @@ JUDGED: list[tuple[str, str, bool]] = [
      False),
     ("SELECT people AS n FROM towns ORDER BY n DESC LIMIT 1 OFFSET 1", "", True),
     ("SELECT COUNT(*) FROM towns WHERE people > 99", "", True),
+    # A column of the row that has the group's extreme, of which there are two.
+    ("SELECT built, MAX(tons) FROM ships GROUP BY town_id", "", True),
+    ("SELECT built, MAX(tons) FROM ships GROUP BY town_id",
+     "ships VALUES (4, 2, 9, '1987-07-01', '1990-03-01')", False),
+    # The key is another table's column of the same name as a result.
+    ("SELECT t.id FROM towns AS t JOIN ships AS s ON t.id = s.town_id ORDER BY s.id LIMIT 1", "",
+     True),
+    ("SELECT s.tons AS people FROM towns AS t JOIN ships AS s ON t.id = s.town_id "
+     "ORDER BY t.people DESC LIMIT 1", "", False),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", JUDGED, ids=lambda case: f"{case[0]} {case[1]}")
-def test_judged(original: Runner, case: tuple[str, str, bool]) -> None:
-    gold, row, may = case
-    runner = run_on(SCRIPT + (ROW.format(row) if row else ""))
-    turned = run_on("")
-    for (sql,) in runner.connection.execute("SELECT sql FROM sqlite_master"):
-        turned.connection.execute(sql)
-    for table in ("towns", "ships"):
-        rows = runner.connection.execute(f"SELECT * FROM {table}").fetchall()
-        marks = ", ".join("?" * len(rows[0]))
-        turned.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows[::-1])
-    with closing(runner.connection), closing(turned.connection):
-        assert (checks_of(gold, original).judged(runner, turned) is not None) is may
+def judged(gold: str, folder: Path, change: str = "", original: str = "") -> bool:
+    """Whether a database with other rows than the original may judge a gold."""
+    write_database(folder / "original.sqlite", SCRIPT + original)
+    home = Original(folder / "original.sqlite", [gold])
+    with closing(home.connection), closing(run_on(SCRIPT + change).connection) as other:
+        return bool(home.judges(other, home.cases(), steps=STEPS)[1])
 
 
-def test_a_tie_on_the_original_excuses_no_tie_elsewhere() -> None:
-    tied = run_on(SCRIPT + "INSERT INTO towns VALUES (4, 'Kiel', 30, '1');")
-    with closing(tied.connection):
-        gold = "SELECT name FROM towns ORDER BY people DESC LIMIT 1"
-        for sql in (gold, f"SELECT id FROM towns WHERE name = ({gold})"):
-            assert checks_of(sql, tied).judged(tied, tied) is None
+@pytest.mark.parametrize(("gold", "row", "may"), JUDGED)
+def test_judged(gold: str, row: str, may: bool, tmp_path: Path) -> None:
+    assert judged(gold, tmp_path, f"INSERT INTO {row};" if row else "") is may
 
 
-def test_a_result_that_is_empty_on_the_original_may_be_so(original: Runner) -> None:
-    for gold in (
-        "SELECT name FROM towns WHERE people > 99",
-        "SELECT MAX(people) FROM towns WHERE people > 99",
-    ):
-        found = checks_of(gold, original)
-        assert found.void
-        assert found.judged(original, original) is not None
-        assert replace(found, void=False).judged(original, original) is None
-    assert checks("SELECT no_such FROM towns", schema_of(original.connection), original) is None
+def test_a_tie_on_the_original_excuses_no_tie_elsewhere(tmp_path: Path) -> None:
+    gold = "SELECT name FROM towns ORDER BY people DESC LIMIT 1"
+    tie = "INSERT INTO towns VALUES (4, 'Kiel', 30, '1');"
+    assert not judged(gold, tmp_path, tie, tie)
 
 
-def test_a_limit_that_is_filled_on_the_original_must_be_filled(original: Runner) -> None:
+@pytest.mark.parametrize("result", ["name", "MAX(people)"])
+def test_a_result_is_empty_only_where_the_originals_is(result: str, tmp_path: Path) -> None:
+    gold = f"SELECT {result} FROM towns WHERE people > 29"
+    assert not judged(gold, tmp_path, "UPDATE towns SET people = 9;")
+    (tmp_path / "original.sqlite").unlink()
+    assert judged(gold, tmp_path, "UPDATE towns SET people = 9;", "DELETE FROM towns WHERE id = 1;")
+
+
+def test_a_limit_that_is_filled_on_the_original_must_be_filled(tmp_path: Path) -> None:
     gold = ("SELECT t.name FROM (SELECT name, people FROM towns ORDER BY people DESC LIMIT {}) "
             "AS t ORDER BY t.people LIMIT 1")  # fmt: skip
-    fewer = run_on(SCRIPT + "DELETE FROM towns WHERE id = 3;")
-    with closing(fewer.connection):
-        for limit, may in ((2, True), (3, False), (4, True)):
-            found = checks_of(gold.format(limit), original)
-            assert (found.judged(fewer, fewer) is not None) is may, limit
-    gold = "SELECT name FROM towns ORDER BY founded LIMIT 4"
-    more = run_on(
-        SCRIPT
-        + "INSERT INTO towns VALUES (4, 'Kiel', 1, '1500-01-01'), (5, 'Ulm', 2, '1600-01-01');"
-    )
-    with closing(more.connection):
-        found = checks_of(gold, original)
-        assert found.judged(more, more) is not None
-        more.connection.execute("UPDATE towns SET founded = '1500-01-01' WHERE id = 5")
-        assert found.judged(more, more) is None, "a tie at a cut that the original does not reach"
+    for limit, may in ((2, True), (3, False), (4, True)):
+        folder = tmp_path / str(limit)
+        folder.mkdir()
+        assert judged(gold.format(limit), folder, "DELETE FROM towns WHERE id = 3;") is may
+    more = "INSERT INTO towns VALUES (4, 'Kiel', 1, '1500-01-01'), (5, 'Ulm', 2, '{}');"
+    for day, may in (("1600-01-01", True), ("1500-01-01", False)):
+        folder = tmp_path / day
+        folder.mkdir()
+        gold = "SELECT name FROM towns ORDER BY founded LIMIT 4"
+        assert judged(gold, folder, more.format(day)) is may, "a cut that the original has not"
 
 
 def test_steps_are_limited() -> None:

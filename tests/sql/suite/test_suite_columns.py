@@ -81,12 +81,14 @@ def test_a_text_has_one_spelling_for_like_takes_all() -> None:
     assert domain.name("bonn")[0] == "Bonn"
     assert domain.contain("ROME")[0] == "Rome"
     assert not {"bonn", "ROME"} & set(domain.constants)
+    assert domain.spellings == {"bonn", "ROME"}
     assert domain.name("Lund") == ["Lund", *domain.beside("Lund")]
 
 
 def test_texts_of_about_a_length() -> None:
-    domain = domain_of("TEXT", ["Bonn", "Hamburg", "Kiel", "Hannover"])
-    assert domain.long(8) == ["Hamburg", "Hannover"] == domain.constants
+    domain = domain_of("TEXT", ["Bonn", "Hamburg", "Kiel", "Hannover", "Rio", "Ulm"])
+    assert domain.long(8) == ["Bonn", "Kiel", "Hamburg", "Hannover"] == domain.constants
+    assert "soon" in domain_of("TEXT", [*DAYS, "soon"]).long(8)
 
 
 def test_only_open_columns_of_several_words_get_new_texts() -> None:

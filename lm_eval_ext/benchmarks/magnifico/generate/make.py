@@ -224,7 +224,7 @@ def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
     original = Original(database, golds)
     cases = original.cases()
     choose(original, cases)
-    _, fair = original.judges(original.connection, cases, "original", steps=STEPS)
+    _, fair = original.judges(original.connection, cases, steps=STEPS)
     lost = dict.fromkeys(golds, "fails or takes too long")
     for case in cases:
         if case.gold not in fair:

@@ -1,0 +1,143 @@
+"""Queries beside a gold that the package never sees: neighbours, which are wrong, and rewrites.
+
+Both change a gold's words, and those count that run on the original. Neighbours are of kinds that
+nobody listed (Zhong et al. 2020, section 4), less those that are mutants of the package, too.
+Rewrites say the same wherever a database keeps what the original promises: keys, no NULL where a
+column has none, values of a column's kind, no tie where a LIMIT cuts.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+
+from lm_eval_ext.sql.parsing import conjuncts, parse, to_sql
+from lm_eval_ext.sql.suite import Original
+from lm_eval_ext.sql.suite.columns import Domain
+from lm_eval_ext.sql.values import Rows
+
+WORD = re.compile(r"""'[^']*'|"[^"]*"|[\w.]+|[<>!=]+|\S""")
+
+QUOTAS = {"column": 6, "span": 5, "join": 3, "string": 3, "number": 4}
+"""Most neighbours of a kind."""
+
+EXCHANGED = (["count", "sum", "avg", "min", "max"], ["=", "<>", "<", "<=", ">", ">="])
+"""Words that stand for each other."""
+
+BOUNDS = {"group", "order", "limit", "intersect", "except", "union", ")", ""}
+"""What a WHERE may stand before; the last one is a gold's end."""
+
+
+def windowed(found: re.Match[str]) -> str:
+    """ORDER BY with LIMIT as the rows of the first ranks."""
+    names = [f"c{i}" for i in range(found[1].count(",") + 1)]
+    items = (f"{one} AS {name}" for one, name in zip(found[1].split(","), names, strict=True))
+    inner = f"SELECT {', '.join(items)}, rank() OVER (ORDER BY {found[3]}) AS place FROM {found[2]}"
+    return f"SELECT {', '.join(names)} FROM ({inner}) WHERE place <= {found[4]} ORDER BY place"
+
+
+RIGHT: dict[str, tuple[str, str | Callable[[re.Match[str]], str], str]] = {
+    "day_by_date": (r"([\w.]+) ([<>]=?) ('[\d-]{10}')", r"date(\1) \2 date(\3)", "date"),
+    "day_before": (r"([\w.]+) < ('[\d-]{10}')", r"date(\1) <= date(\2, '-1 day')", "date"),
+    "equal_as_like": (r"([\w.]+) = (['\"][^'\"%_]*['\"])", r"\1 LIKE \2", "text"),
+    "equal_trimmed": (r"([\w.]+) = ('[^']*')", r"trim(lower(\1)) = trim(lower(\2))", "text"),
+    "next_above": (r"([\w.]+) > (\d+)\b", r"\1 >= \2 + 1", "integer"),
+    "next_below": (r"([\w.]+) <= (\d+)\b", r"\1 < \2 + 1", "integer"),
+    "average_parts": (r"avg \( ([\w.]+) \)", r"(1.0 * SUM(\1) / COUNT(\1))", "integer"),
+    "sign_turned": (r"order by ([\w.]+) desc", r"ORDER BY -\1", "integer"),
+    "greatest_as_first": (
+        r"\( select max \( ([\w.]+) \) ([^()]+) \)", r"(SELECT \1 \2 ORDER BY \1 DESC LIMIT 1)", ""
+    ),
+    "in_as_nested": (r"\bin \( (select [^()]+) \)", r"IN (SELECT * FROM (\1))", ""),
+    "aliases_reversed": (
+        r"\b(from|join) (\w+) as (\w+)", r"\1 (SELECT * FROM \2 ORDER BY rowid DESC) AS \3", ""
+    ),
+    "tables_reversed": (
+        r"\b(from|join) (\w+)\b(?! as)", r"\1 (SELECT * FROM \2 ORDER BY rowid DESC) AS \2", ""
+    ),
+    "top_by_window": (r"^select ([^()]+?) from (.+) order by (.+) limit (\d+)$", windowed, ""),
+}  # fmt: skip
+"""Patterns of words, what replaces them everywhere, and the kind of the column that comes first."""
+
+
+class Beside:
+    """Writes queries beside the golds of one database; all of them run on it."""
+
+    def __init__(self, original: Original) -> None:
+        self.original = original
+        trees = [parse(case.gold, original.schema) for case in original.cases()]
+        wheres = [where for tree in trees for where in tree.find_all(exp.Where)]
+        lent = [part for where in wheres for part in conjuncts(where.this)]
+        self.lent = sorted({to_sql(part) for part in lent if not part.find(exp.Select)})
+
+    def neighbours(self, gold: str, known: set[str]) -> Iterator[tuple[str, str]]:
+        """Yields kinds and wrong queries, the same ones each time, none of them known."""
+        words = [*WORD.findall(gold.rstrip("; ")), ""]
+        seen = {normal(sql) for sql in (*known, gold)}
+        for kind, quota in QUOTAS.items():
+            chance, left = random.Random(gold), quota
+            found = [(i, new) for i in range(len(words)) for new in self._others(kind, words, i)]
+            for i, new in chance.sample(found, len(found)):
+                sql = " ".join([*words[:i], new, *words[i + 1 :]])
+                if left and normal(sql) not in seen and self.runs(sql):
+                    seen.add(normal(sql))
+                    left -= 1
+                    yield kind, sql
+
+    def rewrites(self, gold: str) -> Iterator[tuple[str, str]]:
+        """Yields kinds and right queries."""
+        text = " ".join(WORD.findall(gold.rstrip("; ")))
+        for kind, (pattern, new, needed) in RIGHT.items():
+            found = re.findall(pattern, text, re.IGNORECASE)
+            columns = [one if isinstance(one, str) else one[0] for one in found] if needed else []
+            owners = [domain for column in columns for _, domain in self._columns(column, text)]
+            sql = re.sub(pattern, new, text, flags=re.IGNORECASE)
+            fits = all(domain.kind == needed and not domain.nulls for domain in owners)
+            if fits and sql != text and self.runs(sql):
+                yield kind, sql
+
+    def runs(self, sql: str) -> bool:
+        """Whether a query runs on the original."""
+        return isinstance(self.original.runner.run(sql), Rows)
+
+    def _columns(self, word: str, text: str) -> list[tuple[tuple[str, str], Domain]]:
+        """The columns of a name in the tables that a text names; of no name: all of them."""
+        named, name = {*text.casefold().split()}, word.rpartition(".")[2].casefold()
+        every = self.original.source.domains.items()
+        return [(of, d) for of, d in every if of[0] in named and name in ("", of[1])]
+
+    def _others(self, kind: str, words: list[str], i: int) -> Iterator[str]:
+        """What may stand in a word's place."""
+        word, text, low = words[i], " ".join(words), words[i].casefold()
+        if kind == "column" and word:
+            for of, own in self._columns(word, text):
+                equal = self.original.source.related.get(of, ())
+                for other, domain in self._columns("", text):
+                    if domain.kind == own.kind and other != of and other not in equal:
+                        yield "".join([*word.rpartition(".")[:2], other[1]])
+        elif kind == "span":
+            for one in self.lent if low in BOUNDS else ():
+                yield f"WHERE {one} {word}"
+            for one in self.lent if low == "where" else ():
+                yield f"WHERE {one} AND"
+        elif kind == "join":
+            yield from {"join": ("LEFT JOIN", "CROSS JOIN"), "on": ("ON 1 OR",)}.get(low, ())
+        elif kind == "string" and word[:1] in ("'", '"'):
+            bare = word[1:-1]
+            new = {bare.strip("%"), bare.lstrip("%"), bare.rstrip("%"), bare.upper(), bare.lower()}
+            having = [d for _, d in self._columns("", text) if bare in (*d.own, *d.constants)]
+            if "date" not in {
+                domain.kind for domain in having
+            }:  # a piece of a day orders as it does
+                new |= {bare[:-1], bare[1:], *bare.split(" "), f"{bare} "}
+            new |= {str(value) for domain in having for value in domain.own[:3]}
+            yield from sorted(f"'{one}'" for one in new if "'" not in one)
+        elif kind == "number":
+            yield from (str(int(word) * 10), str(int(word) // 2), "0") if word.isdigit() else ()
+            yield from (new for same in EXCHANGED if low in same for new in same)
+
+
+def normal(sql: str) -> str:
+    """A text without case, spaces and quotes of names."""
+    return re.sub(r'[\s"`]', "", sql.rstrip("; ").casefold())
