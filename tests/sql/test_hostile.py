@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_cases import CASES, LATE_WITHOUT_STOPPING, Case
+from hostile_cases import CASES, Case
 from small_databases import MIB, PATIENT, PEOPLE, TIGHT, state_of, write_database
 
 from lm_eval_ext.sql import Executor, Verdict
@@ -15,14 +15,10 @@ pytestmark = pytest.mark.slow
 GOLD = "SELECT count(*) FROM people"
 
 
-def can_be_late(case: Case) -> bool:
-    return "prediction_timeout" in case.statuses
-
-
 @pytest.fixture
 def fitting(case: Case, executor: Executor, impatient: Executor) -> Executor:
     """With a short limit of time for what is to be late only."""
-    return impatient if can_be_late(case) else executor
+    return impatient if case.can_be_late else executor
 
 
 def peak_bytes(pid: int) -> int:
@@ -56,7 +52,7 @@ def test_hostile_prediction(case: Case, fitting: Executor, databases: Path) -> N
 def test_as_one_stream_they_change_nothing_and_stay_apart(tmp_path: Path) -> None:
     write_database(tmp_path / "people.sqlite", PEOPLE)
     before = state_of(tmp_path)
-    quick = [case for case in CASES if not can_be_late(case)]
+    quick = [case for case in CASES if not case.can_be_late]
     rows = [("people", GOLD, sql) for case in quick for sql in (case.sql, "SELECT 6", "SELECT 5")]
     with Executor(tmp_path, workers=2, limits=PATIENT) as executor:
         verdicts = list(executor.score(rows))
@@ -96,7 +92,8 @@ def test_a_gold_that_kills_its_worker_does_so_once(
             super().__init__(*given)
 
     monkeypatch.setattr("lm_eval_ext.sql.pool.WorkerProcess", Counted)
-    rows = [("people", LATE_WITHOUT_STOPPING, f"SELECT {i}") for i in range(20)]
+    (late,) = (case.sql for case in CASES if case.name == "text search")
+    rows = [("people", late, f"SELECT {i}") for i in range(20)]
     with Executor(databases, workers=1, limits=TIGHT) as executor:
         verdicts = list(executor.score([*rows, ("people", GOLD, "SELECT 6")]))
     assert [v.status for v in verdicts] == ["gold_error"] * 20 + ["correct"]

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine_cases import DUCKDB, PEOPLE, STRICT, Case, check_strict
+from engine_cases import DUCKDB, PEOPLE, STRICT, check_strict
+from hostile_cases import Case
 from own_yard import check_own
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError

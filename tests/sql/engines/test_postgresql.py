@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_cases import PEOPLE, POSTGRESQL, STRICT, Case, check_strict
+from engine_cases import PEOPLE, POSTGRESQL, STRICT, check_strict
+from hostile_cases import Case
 from own_yard import check_own, documents_of, own_task
 from support.asking import pick
 from support.postgres import Server, served
