@@ -18,9 +18,9 @@ from lm_eval_ext.sql import Executor
 
 pytestmark = pytest.mark.slow
 
-CASES = yaml.safe_load(
-    (Path(__file__).parents[2] / "fixtures/magnifico_answers.yaml").read_text(encoding="utf-8")
-)
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CASES = yaml.safe_load((FIXTURES / "magnifico_answers.yaml").read_text(encoding="utf-8"))
+PIECES = yaml.safe_load((FIXTURES / "answer_pieces.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
@@ -37,56 +37,15 @@ INSERT INTO boat VALUES ('Gull', 'Bank', 1), ('Tern', 'a;b', 2), ('Skua', NULL, 
 INSERT INTO crew VALUES ('Ada', 'Gull', 10), ('Bo', 'Tern', 20.5), ('Cy', 'Tern', 5);
 """
 
-HARD_PIECES = [
-    ";", "--", "#", "select", "SELECT name FROM boat", "`", '"', "''", "\n\n", "```", "\n```\n",
-    "\nUser1: ", "</sql>", "<|", "**", "/*", "*/", "it''s", ".\n", "\n2. ", "(", ")", " ", "x", "é",
-]  # fmt: skip
-strings = st.lists(st.sampled_from(HARD_PIECES), max_size=4).map(lambda p: f"'{''.join(p)}'")
+strings = st.lists(st.sampled_from(PIECES["hard"]), max_size=4).map(lambda p: f"'{''.join(p)}'")
 aliases = st.sampled_from(["a", '"a;b"', "`a--b`", "[a#b]", '"select"', "to_port"])
 columns = st.one_of(
-    st.sampled_from(
-        [
-            "name",
-            "*",
-            '"home port"',
-            "boat.name",
-            "`mast`",
-            "[mast]",
-            "count(*)",
-            "COUNT(DISTINCT name)",
-            "-mast + .5 * 2.",
-            "CASE WHEN mast > 1 THEN 'tall' ELSE 'low' END kind",
-            "CAST(mast AS unsigned big int)",
-            "(SELECT MAX(pay) FROM crew)",
-            "EXISTS (SELECT 1 FROM crew)",
-            "row_number() OVER (ORDER BY mast ROWS UNBOUNDED PRECEDING)",
-            "mast IS NOT NULL AND name LIKE 'G%' ESCAPE '!'",
-        ]
-    ),
-    st.builds("{} AS {}".format, strings, aliases),
+    st.sampled_from(PIECES["columns"]), st.builds("{} AS {}".format, strings, aliases)
 )
 conditions = st.one_of(
-    st.sampled_from(
-        [
-            "mast >= 2",
-            "name IN (SELECT boat FROM crew)",
-            "name NOT IN (\nselect boat\nFROM crew\n)",
-            "mast BETWEEN 1 AND 2",
-            '"home port" IS NULL',
-        ]
-    ),
-    st.builds('"home port" != {}'.format, strings),
+    st.sampled_from(PIECES["conditions"]), st.builds('"home port" != {}'.format, strings)
 )
-endings = st.sampled_from(
-    [
-        "",
-        "ORDER BY mast DESC LIMIT 1",
-        "GROUP BY mast HAVING count(*) > 0",
-        "UNION SELECT * FROM (SELECT 1) WHERE 0",
-        "-- done; SELECT 2",
-        "/* done */",
-    ]
-)
+endings = st.sampled_from(PIECES["endings"])
 
 
 @st.composite
@@ -118,45 +77,22 @@ def execute() -> Iterator[Callable[[str], list[Any]]]:
         yield lambda sql: connection.execute(sql).fetchall()
 
 
-def continued(query: str) -> str:
-    assume(query[:6].upper() == "SELECT")
-    return query[6:]
+def wrapped(name: str, query: str) -> str:
+    text: str = {**PIECES["wrappings"], **PIECES["in_prose"]}[name]
+    assume("{q}" in text or query[:6].upper() == "SELECT")
+    rest = query[6:]
+    return text.replace("{bare}", rest.lstrip()).replace("{rest}", rest).replace("{q}", query)
 
 
-WRAPPINGS: dict[str, Callable[[str], str]] = {
-    "as it is": lambda q: q,
-    "semicolon": lambda q: f"{q}\n;\n",
-    "continuation": continued,
-    "continuation, no space": lambda q: continued(q).lstrip(),
-    "continuation, next line": lambda q: f"\n{continued(q)}",
-    "continuation, next question": lambda q: (
-        f"{continued(q)}\n;\n\n-- more?\nSELECT name FROM crew"
-    ),
-    "second query": lambda q: f"{q}\n;\nSELECT name FROM crew;",
-    "explained": lambda q: f"{q}\n\nIt's what you asked for: select, from; done.",
-    "fence": lambda q: f"```sql\n{q}\n;\n```",
-    "fence, no semicolon": lambda q: f"```\n{q}\n```",
-    "fence in prose": lambda q: f"Sure! Let's select from boat:\n```sql\n{q}\n```\nIt's done; bye.",
-    "continuation in a fence": lambda q: f"```sql\n{continued(q)}\n```",
-    "thought": lambda q: f"<think>SELECT 1 FROM boat; no, it's\n</think>\n{q}",
-}
-IN_PROSE: dict[str, Callable[[str], str]] = {
-    "colon": lambda q: f"You can select what you asked for with: {q}",
-    "apostrophe": lambda q: f"Here's the query from me:\n\n{q}\n\nLet's go.",
-    "turn": lambda q: f"User2: {q}\n\nUser1: And the crew?",
-    "list": lambda q: f"1. {q}\n2. SELECT name FROM crew",
-}
-
-
-@pytest.mark.parametrize("name", [*WRAPPINGS, *IN_PROSE])
+@pytest.mark.parametrize("name", [*PIECES["wrappings"], *PIECES["in_prose"]])
 @given(query=queries())
 @example(query="SELECT 'a\n\nb;' FROM boat")
 def test_a_query_survives_what_stands_around_it(
     execute: Callable[[str], list[Any]], name: str, query: str
 ) -> None:
     # Behind prose, a fence is taken for one wherever it stands.
-    assume("```" not in query or name in WRAPPINGS)
-    found = query_of({**WRAPPINGS, **IN_PROSE}[name](query))
+    assume("```" not in query or name in PIECES["wrappings"])
+    found = query_of(wrapped(name, query))
     assert found is not None
     assert execute(found) == execute(query)
     kept = found[6:].strip()
@@ -177,15 +113,8 @@ def test_a_query_survives_marks(execute: Callable[[str], list[Any]], mark: str, 
 
 texts = st.one_of(
     st.text(),
-    st.lists(
-        st.sampled_from(
-            [*HARD_PIECES, "SELECT", "select ", " FROM ", "FROM boat", "name", ",", "'", "WITH ",
-             "WITH t AS (", "UNION ", "\n", "\r\n", "</think>", "<think>", ":", ".", "\ud800",
-             "\0", "\ufeff", "\xa0", "-- c\n", "User2: ", "*", "[", "]", "1."]
-        ),
-        max_size=14,
-    ).map("".join),
-)  # fmt: skip
+    st.lists(st.sampled_from([*PIECES["hard"], *PIECES["words"]]), max_size=14).map("".join),
+)
 
 
 @given(texts)
@@ -198,16 +127,7 @@ def test_any_text_gives_a_part_of_itself_or_nothing(text: str) -> None:
     assert query_of(found) == found
 
 
-@pytest.mark.parametrize(
-    "piece",
-    ["[", "'", '"', "`", "(", "```", "select ", "SELECT(", "SELECT /*", "`SELECT `", '"SELECT "',
-     "SELECT a.", "WITH a AS (", "-", "/*", "a:", "\n1. ", "<think>", "</think>", "\n\n",
-     "((SELECT ", "\n(SELECT a FROM b", ":(SELECT a FROM b)", '\\"', "{", '{"', '{"a":', '["', "[[",
-     '{"sql":"SELECT ', '{"a":"{\\"a\\":\\"', "<think></think>", "SELECT a FROM b This is the ",
-     "<thought>SELECT a FROM b</thought>", "SELECT a FROM b\nthe the the ", ". This is the",
-     ", select a from b", "x, with t as (select ", "a select a from b. It is the ",
-     "SELECT a FROM b. A", '```json\n{"a": "', "The the ", "\\u00"],
-)  # fmt: skip
+@pytest.mark.parametrize("piece", PIECES["hostile"])
 def test_hostile_text_is_read_in_a_moment(piece: str) -> None:
     """One that took quadratic time would need hours here, and meet pytest's own limit."""
     found = query_of(piece * (MAX_CHARS // len(piece)))
