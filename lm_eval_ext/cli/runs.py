@@ -165,7 +165,7 @@ def leaderboard(
     ],
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Leaderboard",
     samples: Annotated[
-        int, typer.Option(help="How many samples of each task are in the page; 0 for none.")
+        int, typer.Option(min=0, help="How many samples of each task are in the page; 0 for none.")
     ] = 300,
 ) -> None:
     """Make an HTML page of many models: plots, tables, published values, samples."""
