@@ -19,7 +19,7 @@ def train(
         Path | None, typer.Option("--output", "-o", help="Folder for the model, or for all.")
     ] = None,
     seeds: Annotated[
-        str, typer.Option(help="Train a model for each: 0-4, or 0,2,7; default: the recipe's.")
+        str, typer.Option(help="Train a model for each, such as 0,1,2; default: the recipe's.")
     ] = "",
     set_: Annotated[
         list[str] | None,
@@ -43,8 +43,8 @@ def train(
         return
     if not recipe:
         raise OptionError("name a recipe; lm-eval-ext train --list shows those that ship")
-    settings = parse_settings(set_ or [])
-    models = planned(recipe, settings, seeds, only)
+    settings = parse_settings([*(set_ or []), *([f"seeds=[{seeds}]"] if seeds else [])])
+    models = planned(recipe, settings, only)
     if out is None:
         raise OptionError("name a folder for the model with -o")
     require_extra("train", "training", "accelerate", "torch", "transformers")
@@ -59,7 +59,7 @@ def train(
             typer.echo(f"{one.name}: {there.summary() if there else 'not trained yet'}")
         return
     with resumable():
-        trained = command.train(recipe, out, seeds=seeds, settings=settings, only=only)
+        trained = command.train(recipe, out, settings=settings, only=only)
     if not processes().is_main_process:  # of a launcher's, one tells
         return
     for done in trained:

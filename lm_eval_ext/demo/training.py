@@ -10,8 +10,8 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from itertools import islice
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +20,6 @@ from pydantic import Field
 
 from lm_eval_ext.benchmarks.cogs import mini as cogs
 from lm_eval_ext.benchmarks.diner import generated
-from lm_eval_ext.benchmarks.diner import mini as diner
 from lm_eval_ext.benchmarks.diner.prompt import (
     ASKED_KINDS,
     NONE,
@@ -29,7 +28,7 @@ from lm_eval_ext.benchmarks.diner.prompt import (
     name_prompt,
 )
 from lm_eval_ext.benchmarks.lieder import items as lieder
-from lm_eval_ext.benchmarks.lieder.records import PLURAL, SINGULAR, Experiment, Group
+from lm_eval_ext.benchmarks.lieder.records import Experiment, Sentence
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico
 from lm_eval_ext.benchmarks.magnifico import prompt
 from lm_eval_ext.lexicon.words import WORDLIKE
@@ -42,21 +41,15 @@ SHARES: Mapping[str, float] = MappingProxyType(
 )
 """How many of the texts are of each kind."""
 
-NAME, OWN = 0.6, 0.2
-"""How often a recipe's name is asked for, and not one kind of its components; and how often the
-recipe is one of diner_mini's own, of those that no split tests."""
+NAME = 0.6
+"""How often a recipe's name is asked for, and not one kind of its components."""
 
 FRESH, REFERS = 0.8, 0.6
 """How often a discourse is of lieder_fresh's grammar and not of lieder_mini's, and a definite
 follows where one is felicitous."""
 
-ONE_CLAUSE, GENERAL = 0.15, 0.4
-"""How often one of lieder_mini's grammar has a single clause, and what is said of the definite fits
-every noun."""
-
-BASE, VALUE, FURTHER = 0.35, 0.4, 0.35
-"""How often a question states its meaning itself, a meaning is a value, and rows have a condition
-that is no meaning."""
+BASE, FURTHER = 0.35, 0.35
+"""How often a question states its meaning itself, and rows have a condition that is no meaning."""
 
 EXPERIMENTS: tuple[Experiment, ...] = ("base", "diff", "two")
 TESTED_ITEMS, DRAWN_ITEMS = 200, 400
@@ -150,66 +143,36 @@ def runs(of: Iterable[str]) -> set[tuple[str, ...]]:
 @cache
 def grammar() -> Any:
     """The content of ``grammar.yaml``."""
-    text = resources.files(__package__).joinpath("grammar.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
+    return yaml.safe_load(Path(__file__).with_name("grammar.yaml").read_text(encoding="utf-8"))
 
 
 def _discourses(seed: str, rng: random.Random) -> Iterator[Pair]:
-    """Contexts with a sentence that is felicitous after them."""
-    asked = [*lieder.mini(), *_fresh(TESTED_ITEMS, "seed 0")]
-    tested = runs(
-        text
-        for group in asked
-        for one in group.sentences
-        for text in (one.context, one.context + one.continuation)
-    )
-    groups = _fresh(DRAWN_ITEMS, f"demonstration {seed}")
+    """Contexts with a sentence that is felicitous after them; in lieder_mini's, of other people."""
+    asked = [one for group in lieder.mini() for one in group.sentences]
+    asked += [one for some in _groups(TESTED_ITEMS, "seed 0") for one in some]
+    tested = runs(text for one in asked for text in (one.context, one.context + one.continuation))
+    groups = _groups(DRAWN_ITEMS, f"demonstration {seed}")
+    items = [*lieder.mini_items(), *(lieder.Item(**one) for one in grammar()["items"])]
+    people = sorted({name for one in items for name in one.owners})
+    families = [*lieder.words("mini")["families"].items()]
     remarks = [lieder.REMARK, *grammar()["remarks"]]
     while True:
-        context, fits = _of_fresh(groups, rng) if rng.random() < FRESH else _of_mini(rng)
+        some = rng.choice(groups)
+        if rng.random() >= FRESH:
+            first, second = rng.sample(people, 2)
+            item = rng.choice(items)._replace(owners=(first, second))
+            some = lieder.group("", item, *rng.choice(families)).sentences
+        context = rng.choice(some).context
+        fits = [one.continuation for one in some if one.context == context and one.felicitous]
         refers = fits and rng.random() < REFERS
         text = context, rng.choice(fits if refers else remarks)
         if not runs([context, "".join(text)]) & tested:
             yield text
 
 
-def _fresh(count: int, seed: str) -> list[Group]:
-    """The groups of all experiments, drawn as lieder_fresh's are."""
-    return [group for one in EXPERIMENTS for group in lieder.drawn(count, seed, one)]
-
-
-def _of_fresh(groups: Sequence[Group], rng: random.Random) -> tuple[str, list[str]]:
-    """A context with the definites that can follow it."""
-    some = rng.choice(groups).sentences
-    context = rng.choice(some).context
-    return context, [one.continuation for one in some if one.context == context and one.felicitous]
-
-
-def _of_mini(rng: random.Random) -> tuple[str, list[str]]:
-    """The same of lieder_mini's grammar, with more nouns, other people and single clauses."""
-    item = rng.choice(items())
-    owners = rng.sample(sorted({name for one in items() for name in one.owners}), 2)
-    families = lieder.words("mini")["families"]
-    if rng.random() < ONE_CLAUSE:
-        template, number = rng.choice(grammar()["one_clause"])
-        context = template.format(item=item, name=owners[0])
-    else:
-        contexts = families[rng.choice(tuple(families))]
-        kind = rng.choice(tuple(contexts))
-        number = {"pos_pos": PLURAL, "neg_neg": ""}.get(kind, SINGULAR)  # (LIEDER, table 2)
-        context = lieder.context(contexts[kind], item, (owners[0], owners[1]))
-    if not number:
-        return context, []
-    if rng.random() >= GENERAL:
-        return context, [lieder.continuations(item)[number]]
-    noun, place = (item.noun, 0) if number == SINGULAR else (item.plural, 1)
-    return context, [f" The {noun} {rng.choice(grammar()['predicates'])[place]}."]
-
-
-@cache
-def items() -> tuple[lieder.Item, ...]:
-    """lieder_mini's items and more."""
-    return (*lieder.mini_items(), *(lieder.Item(**entry) for entry in grammar()["items"]))
+def _groups(count: int, seed: str) -> list[Sequence[Sentence]]:
+    """The sentences of all experiments, drawn as lieder_fresh's are, by item and family."""
+    return [group.sentences for one in EXPERIMENTS for group in lieder.drawn(count, seed, one)]
 
 
 def _forms(rng: random.Random) -> Iterator[Pair]:
@@ -222,12 +185,8 @@ def _forms(rng: random.Random) -> Iterator[Pair]:
 
 def _recipes(rng: random.Random) -> Iterator[Pair]:
     """Recipes with the answer to one of diner_mini's questions about each."""
-    tested = {text for name in diner.SPLITS for text in diner.split(name)["test"]["instructions"]}
-    train = diner.split("tmcd")["train"]
-    own = [pair for pair in zip(train["instructions"], train["names"], strict=True)
-           if pair[0] not in tested]  # fmt: skip
     while True:
-        text, name = rng.choice(own) if rng.random() < OWN else generated.recipe(rng)
+        text, name = generated.recipe(rng)
         if rng.random() < NAME:
             yield name_prompt(text), f" {name}"
             continue
@@ -260,21 +219,14 @@ def _queries(rng: random.Random) -> Iterator[Pair]:
 
 def _question(rng: random.Random) -> tuple[str, str, list[str], str]:
     """The database, the question, a description or none, and the query without its SELECT."""
-    rules = grammar()
-    conditions: list[Sequence[str]] = []
-    if rng.random() < VALUE:
-        text, asks = rng.choice(tuple(rules["values"].items()))
-        base, said, select, tail = rng.choice(asks)
-    else:
-        text, *condition = rng.choice(rules["meanings"])
-        base, select, tail = rng.choice(rules["frames"])
-        said, conditions = base, [condition]
+    rules, novel = grammar(), rng.random() >= BASE
+    kind = rng.choice(rules["kinds"])
+    base, said, select, tail = rng.choice(kind["asks"])
+    conditions = [kind["condition"]] if "condition" in kind else []
     if rng.random() < FURTHER and "{many}" in said and "WHERE" not in tail:
         conditions = [("{too}", "{too}", "{too_sql}"), *conditions]
-    novel = rng.random() >= BASE
-    # Several words stand for a condition that is said behind the noun.
-    several = any("that are" in one[1] for one in conditions)
-    form = " ".join(invent(WORDLIKE, rng) for _ in range(rng.randint(2, 5) if several else 1))
+    count = rng.randint(*kind.get("words", (1, 1)))
+    form = " ".join(invent(WORDLIKE, rng) for _ in range(count))
     while True:
         slots = _slots(rules["slots"] | rng.choice(rules["entities"]), rng)
         slots |= {"rows": slots["many"], "form": form}
@@ -287,7 +239,7 @@ def _question(rng: random.Random) -> tuple[str, str, list[str], str]:
             where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
             query = _filled(f" {select} FROM {{table}}{where}{tail}", slots)
             question = _filled(said if novel else base, slots)
-            described = [prompt.description(form, _filled(text, slots))] if novel else []
+            described = [prompt.description(form, _filled(kind["means"], slots))] if novel else []
         except KeyError:  # this table has no such column
             continue
         if len({one.split()[0] for one in wheres}) == len(wheres):  # each on its own column

@@ -1,7 +1,7 @@
 """From texts to token ids: examples with answers, and blocks of corrupted text."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
@@ -21,9 +21,6 @@ DENSITY, LENGTH = 0.15, 3.0
 """Of span corruption: the share of tokens that is replaced, and the mean length of a span (T5,
 section 3.1.4)."""
 
-_BATCH = 1000
-"""Texts that are encoded at a time; affects memory only."""
-
 
 def encode(
     pairs: Sequence[Pair], tokenizer: Any, training: Training, *, encoder_decoder: bool
@@ -37,33 +34,19 @@ def encode(
     """
     rows, cut = [], 0
     longest, most = training.max_source_length, training.max_target_length
-    ids = _ids(pairs, tokenizer, answers_too=encoder_decoder)
-    for source, target in ids:
-        ended = target[-1:] == [tokenizer.eos_token_id]
-        answer = target if ended else [*target, tokenizer.eos_token_id]
-        cut += len(source) > longest or len(answer) > most
-        answer = answer[:most]
-        # lm-eval cuts from the left, too.
-        prompt = source[-longest:]
+    for source, target in pairs:
+        prompt = tokenizer(source)["input_ids"]
+        answer = tokenizer(target, add_special_tokens=encoder_decoder)["input_ids"]
+        if answer[-1:] != [tokenizer.eos_token_id]:
+            answer.append(tokenizer.eos_token_id)
+        cut += len(prompt) > longest or len(answer) > most
+        prompt, answer = prompt[-longest:], answer[:most]  # lm-eval cuts from the left, too
         if encoder_decoder:
             rows.append({"input_ids": prompt, "labels": answer})
         else:
             labels = [IGNORED] * len(prompt) + answer
             rows.append({"input_ids": prompt + answer, "labels": labels})
     return rows, cut
-
-
-def _ids(
-    pairs: Sequence[Pair], tokenizer: Any, *, answers_too: bool
-) -> Iterator[tuple[list[int], list[int]]]:
-    """Token ids of prompts and answers; special tokens around answers only if asked for."""
-    for place in range(0, len(pairs), _BATCH):
-        sources, targets = zip(*pairs[place : place + _BATCH], strict=True)
-        yield from zip(
-            tokenizer(list(sources))["input_ids"],
-            tokenizer(list(targets), add_special_tokens=answers_too)["input_ids"],
-            strict=True,
-        )
 
 
 def corrupted(
@@ -79,34 +62,33 @@ def corrupted(
         seed: Decides what is corrupted.
 
     Raises:
-        OptionError: There is less text than asked for, or there are too few sentinels.
+        OptionError: There is less text than asked for, or the tokenizer has too few sentinels.
     """
     spans = training.spans
     assert spans is not None
     wanted, end = int(spans.tokens), tokenizer.eos_token_id
     ids: list[int] = []
     for text in texts:
-        if len(ids) >= wanted:
-            break
-        ids += [*tokenizer(text, add_special_tokens=False)["input_ids"], end]
+        if len(ids) < wanted:
+            ids += [*tokenizer(text, add_special_tokens=False)["input_ids"], end]
     if len(ids) < wanted:
         raise OptionError(
             f"training.spans.tokens is {wanted:,}, and the text has {len(ids):,}: ask for fewer, "
             "or name more text"
         )
-    ends = range(0, wanted, spans.block)
-    blocks = [ids[place : min(place + spans.block, wanted)] for place in ends]
-    blocks = [block for block in blocks if len(block) > 1]
+    del ids[wanted:]
+    starts = range(0, wanted - 1, spans.block)  # a block has two tokens or more
+    blocks = [ids[start : start + spans.block] for start in starts]
     held = round(len(blocks) * spans.held_out)
-    known = tokenizer.get_vocab()
-    sentinels = [known[name] for n in range(spans.block) if (name := f"<extra_id_{n}>") in known]
-    if len(sentinels) < (most := round(spans.block * DENSITY / LENGTH)):
+    names = [f"<extra_id_{number}>" for number in range(1 + spans.block // 20)]
+    if not tokenizer.get_vocab().keys() >= set(names):
         raise OptionError(
-            f"a block of {spans.block} tokens needs {most} sentinels (<extra_id_0> ...), and the "
-            f"tokenizer has {len(sentinels)}: choose a smaller training.spans.block"
+            f"a block of {spans.block} tokens needs {len(names)} sentinels (<extra_id_0> ...), "
+            "and the tokenizer has fewer: choose a smaller training.spans.block"
         )
+    sentinels = tokenizer.convert_tokens_to_ids(names)
     kept = blocks[held:]
-    passes = -(-training.batch * (training.max_steps or 0) // len(kept)) if kept else 0
+    passes = -(-training.batch * (training.max_steps or 1) // len(kept)) if kept else 0
     return (
         Corrupted(kept * passes, sentinels, end, seed),
         Corrupted(blocks[:held], sentinels, end, seed),
@@ -149,14 +131,13 @@ def _parts(total: int, count: int, rng: random.Random) -> list[int]:
     return [after - before for before, after in pairwise(cuts)]
 
 
-def problems(tokenizer: Any, pairs: Sequence[Pair]) -> Iterator[str]:
+def problems(tokenizer: Any, pairs: Iterable[Pair]) -> Iterator[str]:
     """What a tokenizer does wrong: answers that do not come back, prompts with unknown tokens."""
-    unknown = tokenizer.unk_token_id
-    checked = unknown is not None and unknown != tokenizer.eos_token_id
-    ids = _ids(pairs, tokenizer, answers_too=False)
-    for (source, target), (asked, answer) in zip(pairs, ids, strict=True):
+    unknown = {tokenizer.unk_token_id} - {tokenizer.eos_token_id}
+    for source, target in pairs:
+        answer = tokenizer(target, add_special_tokens=False)["input_ids"]
         if (back := tokenizer.decode(answer, skip_special_tokens=True)) != target:
             shown = one_line(repr(target), limit=120)
             yield f"the answer {shown} comes back as {one_line(repr(back), limit=120)}"
-        if checked and unknown in asked:
+        if unknown & set(tokenizer(source)["input_ids"]):
             yield f"the prompt {one_line(repr(source), limit=120)} has unknown tokens"

@@ -41,12 +41,7 @@ written."""
 
 
 def train(
-    name: str,
-    out: Path,
-    *,
-    seeds: str = "",
-    settings: Mapping[str, Any] | None = None,
-    only: str = "",
+    name: str, out: Path, *, settings: Mapping[str, Any] | None = None, only: str = ""
 ) -> list[Trained]:
     """Trains a recipe's models, those that are not there yet.
 
@@ -56,7 +51,6 @@ def train(
         name: The recipe: a file, or the name of one that ships.
         out: The model's folder; with seeds or levels, a folder of folders. Model files lie in
             ``models``, and trainings that come first in ``first``, each once for all that need it.
-        seeds: Such as ``0-4``; without any, the recipe's.
         settings: Replaces values of the recipe, by key.
         only: A pattern of models' names.
 
@@ -64,7 +58,7 @@ def train(
         OptionError: Recipe, model or folder are wrong, or the disk is full.
         DataError: Data are missing.
     """
-    models = planned(name, settings, seeds, only)
+    models = planned(name, settings, only)
     out = out.expanduser().absolute()
     for one in models:
         fitting.arguments_of(one.recipe.training, out, one.seed)
@@ -85,9 +79,10 @@ def _train(
     recipe: Recipe, folder: Path, seed: int, shared: Path, known: dict[Path, Trained]
 ) -> Trained:
     """Trains what comes first, then this; ``known`` are those of this call."""
-    folders, first = {"seed": str(seed)}, {}
+    folders: dict[str, str] = {}
+    first = {}
     for name, one in recipe.first.items():
-        before = read_recipe(one.recipe, filled(one.set, folders))
+        before = read_recipe(one.extends, filled(one.model_extra, folders))
         place = shared / f"{name}-{digest(key_of(before, seed))}"
         if place not in known:
             known[place] = _train(before, place, seed, shared, known)
@@ -104,8 +99,7 @@ def _train(
             # Paths in it may be those from before the folder was moved.
             record = {**there.record, "model_file": dict(material.model_file)}
             return replace(there, record=record, reused=True)
-        source = str(filled(recipe.model.start, folders))
-        start = recipe.model.model_copy(update={"start": source})
+        start = recipe.model.model_copy(update={"start": filled(recipe.model.start, folders)})
         with processes().main_process_first():
             begin = start_folder(start, material, work, seed)
         if not (work / FACTS).is_file():
@@ -115,7 +109,7 @@ def _train(
         record = {
             "recipe": recipe.model_dump(),
             "gates": [asdict(gate) for gate in gates],
-            "pretraining_tokens": pretraining_tokens(recipe, source),
+            "pretraining_tokens": pretraining_tokens(recipe, start.start),
             "sources": dict(material.facts),
             "start": weights_of(begin),
             "model_file": dict(material.model_file),
@@ -150,11 +144,12 @@ def _alone(folder: Path, key: Mapping[str, Any]) -> Iterator[Path]:
                 tell(f"{folder}: another process trains here; waiting for it")
                 lock.acquire()
     try:
+        begun = {one.parents[1] / KEY for one in folder.glob(f"{WORK}/*/checkpoints/checkpoint-*")}
+        before = [json.loads(one.read_text(encoding="utf-8")) for one in begun]
         if (done := finished(folder)) is not None:
-            check_same(folder, done.record["key"], key)
-        for one in folder.glob(f"{WORK}/*/checkpoints/checkpoint-*"):
-            before = json.loads((one.parents[1] / KEY).read_text(encoding="utf-8"))
-            check_same(folder, before, key)
+            before.append(done.record["key"])
+        for one in before:
+            check_same(folder, one, key)
         work = folder / WORK / digest(key)
         work.mkdir(exist_ok=True)
         write_json(work / KEY, key)
@@ -183,13 +178,6 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
             batches.encode(pairs, tokenizer, training, encoder_decoder=both)
             for pairs in (material.train, material.dev)
         )
-        positions = getattr(model.config, "max_position_embeddings", None)
-        longest = max(len(ids) for row in (*rows, *dev) for ids in row.values())
-        if positions and longest > positions:
-            raise OptionError(
-                f"{start}: the model has {positions} positions, and an example {longest} tokens; "
-                "lower max_source_length and max_target_length, or take another model"
-            )
         if facts["cut"]:
             tell(
                 f"{facts['cut']:,} of {len(rows):,} examples are longer than max_source_length "
@@ -229,18 +217,15 @@ def _check_tokenizer(material: Material, folder: Path, tokenizer: Any) -> dict[s
 
 def _ask(recipe: Recipe, material: Material, folder: Path, max_length: int | None) -> list[Gate]:
     """Asks the model as it was written, with the arguments of its model file."""
+    from transformers import AutoTokenizer
+
     found: list[Gate] = []
-    if not recipe.gates:
-        return found
-    _, tokenizer = load(folder)
-    if not material.lossy:
-        _check_tokenizer(material, folder, tokenizer)
     for name, bar in recipe.gates.items():
         prompts, targets = zip(*material.gates[name], strict=True)
         # An answer may be longer than every right one, which then shows.
-        most = max(map(len, tokenizer(list(targets))["input_ids"])) + 8
+        ids = AutoTokenizer.from_pretrained(folder)(list(targets))["input_ids"]
         texts = answers_of(
-            folder, prompts, most=most, max_length=max_length,
+            folder, prompts, most=max(map(len, ids)) + 8, max_length=max_length,
             batch_size=recipe.training.per_device_train_batch_size,
         )  # fmt: skip
         own = list(map(material.score, texts, targets))

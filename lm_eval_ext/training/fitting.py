@@ -3,34 +3,31 @@
 import shutil
 import signal
 import sys
-import threading
 import time
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import create_model
+
 from lm_eval_ext.atomic import atomic_path
-from lm_eval_ext.errors import OptionError, nearest
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.reading import checked
 from lm_eval_ext.text import one_line
 from lm_eval_ext.training.answers import processes
 from lm_eval_ext.training.batches import Row
-from lm_eval_ext.training.optimizers import muon
 from lm_eval_ext.training.recipe import MUON, Training
 
 WHOLE = "order.pt"
 """The last file of a checkpoint, so that one without it was cut off. It has torch's random state
-from which the order of the pass was drawn, or None."""
+from which the order of the pass was drawn."""
 
 _KEPT = 2
 """Checkpoints at a time: while one is written, the one before is whole."""
 
 TOLD_S, SAVED_S = 10.0, 30.0
 """Seconds between lines about the progress, and between checkpoints."""
-
-_OWN = {"embedding_learning_rate", "early_stopping_patience", "max_source_length",
-        "max_target_length", "spans"}  # fmt: skip
-"""Keys of a recipe that ``TrainingArguments`` does not have."""
 
 _SAVING = 0.05
 """The largest share of the time that checkpoints take."""
@@ -76,7 +73,7 @@ def fit(
         SystemExit: SIGTERM came; there is a checkpoint of the last step.
     """
     import torch
-    from transformers import DataCollatorForSeq2Seq, EarlyStoppingCallback
+    from transformers import DataCollatorForSeq2Seq, EarlyStoppingCallback, Trainer
     from transformers.trainer_callback import PrinterCallback
     from transformers.trainer_utils import get_last_checkpoint
 
@@ -87,21 +84,22 @@ def fit(
             shutil.rmtree(one)
     newest = get_last_checkpoint(str(folder))
     _check_space(folder, model)
-    stop, patience = threading.Event(), training.early_stopping_patience
-    trainer = _trainer_class(newest, stop)(
+    watch, patience = _watch(newest), training.early_stopping_patience
+    own = {"arguments": arguments, "rate": training.embedding_learning_rate}
+    trainer = Trainer(
         model=model,
         args=arguments,
         train_dataset=rows,
         eval_dataset=dev or None,
         data_collator=DataCollatorForSeq2Seq(tokenizer),
-        callbacks=[] if patience is None else [EarlyStoppingCallback(patience)],
-        optimizer_cls_and_kwargs=_optimizer(training, arguments),
+        callbacks=[watch] if patience is None else [watch, EarlyStoppingCallback(patience)],
+        optimizer_cls_and_kwargs=((lambda: muon), own) if training.optim == MUON else None,
     )
     # T5 takes the number of tokens that a loss is to be divided by, and does not divide by it:
     # the Trainer would leave accumulated batches and processes added up.
     trainer.model_accepts_loss_kwargs = False
     trainer.remove_callback(PrinterCallback)
-    before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    before = signal.signal(signal.SIGTERM, watch.stop)
     try:
         trainer.train(resume_from_checkpoint=newest)
     except torch.OutOfMemoryError:
@@ -115,7 +113,7 @@ def fit(
     finally:
         signal.signal(signal.SIGTERM, before)
     state = trainer.state
-    if stop.is_set() and state.global_step < state.max_steps:
+    if watch.stopped and state.global_step < state.max_steps:
         tell(f"stopped at step {state.global_step:,}; the same command continues there")
         raise SystemExit(128 + signal.SIGTERM)
     curve = [dict(point) for point in state.log_history if "train_runtime" not in point]
@@ -130,28 +128,17 @@ def arguments_of(training: Training, folder: Path, seed: int, *, evaluates: bool
             is no development set for what needs one.
     """
     import torch
-    from pydantic import TypeAdapter, ValidationError
     from transformers import TrainingArguments
 
-    given = training.model_dump(exclude=_OWN, exclude_none=True)
+    types, own = typing.get_type_hints(TrainingArguments), Training.model_fields
+    known: Any = {name: (kind, None) for name, kind in types.items() if name not in own}
+    checked(create_model("Known", __base__=_Closed, **known), dict(training), "training")
+    given = {key: value for key, value in training if key in types and value is not None}
     if given["optim"] == MUON:
         del given["optim"]
-    known = typing.get_type_hints(TrainingArguments)
-    for key, value in given.items():
-        if key not in known:
-            near = nearest(key, [*known, *Training.model_fields])
-            raise OptionError(f"training.{key}: unknown key{near}")
-        try:
-            TypeAdapter(known[key]).validate_python(value)
-        except ValidationError as error:
-            problem = error.errors()[0]["msg"]
-            raise OptionError(f"training.{key}: {problem}, got {value!r}") from None
     stops = training.early_stopping_patience is not None
-    if not evaluates and (stops or given.get("load_best_model_at_end")):
-        raise OptionError(
-            "early_stopping_patience and load_best_model_at_end need a development set, and there "
-            "is none"
-        )
+    if stops and not evaluates:
+        raise OptionError("early_stopping_patience needs a development set, and there is none")
     count = processes().num_processes
     shared = ("gradient_accumulation_steps", "per_device_train_batch_size")
     key = next((key for key in shared if given[key] % count == 0), "")
@@ -165,97 +152,102 @@ def arguments_of(training: Training, folder: Path, seed: int, *, evaluates: bool
         "save_steps": training.eval_steps,
         "save_total_limit": _KEPT,
         "logging_steps": max(1, training.eval_steps // 5),
-        "metric_for_best_model": "eval_loss" if evaluates else None,
-        "greater_is_better": False,
+        "metric_for_best_model": "loss",
         "restore_callback_states_from_checkpoint": stops,
-        "remove_unused_columns": False,
-        "report_to": [],
         "disable_tqdm": not sys.stderr.isatty(),
         "seed": seed,
         "data_seed": seed,
         "use_cpu": not torch.accelerator.is_available(),
     }
     try:
-        found = TrainingArguments(**{**usual, **given})
-    except (TypeError, ValueError, ImportError) as error:
+        found = TrainingArguments(**usual | given)
+    except (ValueError, ImportError) as error:
         raise OptionError(f"training: {one_line(str(error), limit=300)}") from None
     # Several GPUs are for accelerate launch: DataParallel would multiply the batch in silence.
     found._n_gpu = min(1, found.n_gpu)
     return found
 
 
-def _optimizer(training: Training, arguments: Any) -> Any:
-    """What makes Muon, as the Trainer takes it; None for an optimizer of transformers."""
-    if training.optim != "muon":
-        return None
-
-    def make(model: Any) -> Any:
-        from transformers import Trainer
-
-        _, others = Trainer.get_optimizer_cls_and_kwargs(arguments, model)
-        rate = arguments.learning_rate
-        others["lr"] = training.embedding_learning_rate or rate
-        return muon(model, rate=rate, others=others, weight_decay=arguments.weight_decay)
-
-    return (lambda: make), {}
+class _Closed(Training, extra="forbid", frozen=True):
+    """Refuses keys that it does not declare."""
 
 
-class _Order:
-    """The orders that transformers' sampler draws, and torch's random state before the last.
+def muon(model: Any, *, arguments: Any, rate: float | None = None) -> Any:
+    """Muon for the hidden matrices, and AdamW for all other weights, which do not decay.
 
-    The Trainer restores the random state of the checkpoint only when the order of the pass has
-    been drawn again, which is right for orders that depend on the seed alone.
+    Hidden matrices are neither embeddings nor the output.
+
+    Args:
+        model: Whose weights these are.
+        arguments: Its ``TrainingArguments``. Rate and decay are Muon's; a step of it moves a
+            matrix further than one of AdamW.
+        rate: AdamW's; None is Muon's.
+
+    Returns:
+        One optimizer that steps both, so that a schedule and a checkpoint reach all weights.
     """
+    import torch
 
-    def __init__(self, sampler: Any, state: Any) -> None:
-        self.sampler, self.resumed, self.state = sampler, state, None
+    outer = [one for one in model.modules() if isinstance(one, torch.nn.Embedding)]
+    taken = {id(one.weight) for one in (*outer, model.get_output_embeddings())}
+    parts: dict[bool, list[Any]] = {True: [], False: []}
+    for one in model.parameters():
+        parts[one.dim() == 2 and id(one) not in taken].append(one)  # noqa: PLR2004
+    speed = arguments.learning_rate
+    first = torch.optim.Muon(parts[True], speed, weight_decay=arguments.weight_decay)
+    betas = (arguments.adam_beta1, arguments.adam_beta2)
+    epsilon = arguments.adam_epsilon
+    second = torch.optim.AdamW(parts[False], rate or speed, betas, epsilon, 0.0, fused=True)
 
-    def __len__(self) -> int:
-        return len(self.sampler)
+    class Both(torch.optim.Optimizer):  # type: ignore[misc]
+        def step(self, closure: Any = None) -> None:
+            for part, group in zip((first, second), self.param_groups, strict=True):
+                part.param_groups, part.state = [group], self.state
+                part.step()
 
-    def __iter__(self) -> Iterator[int]:
-        import torch
-
-        if self.resumed is not None:
-            torch.set_rng_state(self.resumed)
-        self.resumed, self.state = None, torch.get_rng_state()
-        return iter(self.sampler)
+    return Both([*first.param_groups, *second.param_groups], {})
 
 
-def _trainer_class(resumed: str | None, stop: threading.Event) -> Any:
-    """A Trainer that says how far it is, and saves by time and when ``stop`` is set."""
+def _watch(resumed: str | None) -> Any:
+    """A callback that says how far it is, and saves by time and when it is told to stop.
+
+    transformers' sampler draws the order of each pass from torch's random state, but the Trainer
+    restores a checkpoint's state only when the order of the pass has been drawn again. So
+    the state at the start of the pass is kept with each checkpoint.
+    """
     import torch
     from accelerate.utils import broadcast_object_list
-    from transformers import Trainer
+    from transformers import TrainerCallback
 
-    class Own(Trainer):  # type: ignore[misc]
+    class Watch(TrainerCallback):  # type: ignore[misc]
         order: Any = None
         first = int(resumed.rpartition("-")[2]) if resumed else 0
-        started = saved = time.monotonic()
+        started = saved = since = time.monotonic()
         told = saving = 0.0
+        stopped = False
 
-        def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
-            found = super()._get_train_sampler(*args, **kwargs)
-            if self.args.train_sampling_strategy == "group_by_length":
-                state = torch.load(Path(resumed, WHOLE), weights_only=True) if resumed else None
-                found = self.order = _Order(found, state)
-            return found
+        def stop(self, *_: Any) -> None:
+            self.stopped = True
 
-        def _maybe_log_save_evaluate(self, *args: Any, **kwargs: Any) -> None:
-            now, control = time.monotonic(), self.control
-            asked = [stop.is_set(), now - self.saved > max(SAVED_S, self.saving / _SAVING)]
-            if processes().num_processes > 1:  # all must do the same
-                broadcast_object_list(asked)
-            if asked[0] and not control.should_training_stop:
-                stop.set()
-                control.should_save = control.should_training_stop = True
-            control.should_save |= asked[1]
+        def on_train_begin(self, *_: Any, **_more: Any) -> None:
+            if resumed:
+                torch.set_rng_state(torch.load(Path(resumed, WHOLE), weights_only=True))
+
+        def on_epoch_begin(self, *_: Any, **_more: Any) -> None:
+            self.order = torch.get_rng_state()
+
+        def on_step_end(self, _: Any, state: Any, control: Any, **_more: Any) -> None:
+            now = self.since = time.monotonic()
+            late = now - self.saved > max(SAVED_S, self.saving / _SAVING)
+            # All processes must do the same.
+            self.stopped, late = broadcast_object_list([self.stopped, late])
+            control.should_save |= self.stopped or late
+            control.should_training_stop |= self.stopped
             control.should_log |= now - self.told > TOLD_S
-            super()._maybe_log_save_evaluate(*args, **kwargs)
 
-        def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
-            super().log(logs, *args, **kwargs)
-            now, step, steps = time.monotonic(), self.state.global_step, self.state.max_steps
+        def on_log(self, _: Any, state: Any, control: Any, logs: Any, **_more: Any) -> None:
+            now, step, steps = time.monotonic(), state.global_step, state.max_steps
+            self.since = now
             if "eval_loss" in logs:
                 tell(f"step {step:,}: development loss {logs['eval_loss']:.3f}")
             elif "loss" in logs and now - self.told > TOLD_S:
@@ -264,19 +256,17 @@ def _trainer_class(resumed: str | None, stop: threading.Event) -> Any:
                 loss = f"{logs['loss']:.3f}"
                 tell(f"step {step:,} of {steps:,}, loss {loss}, {left:,.1f} minutes left")
 
-        def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
-            started = time.monotonic()
-            super()._save_checkpoint(*args, **kwargs)
-            self.accelerator.wait_for_everyone()
-            if self.args.should_save:
+        def on_save(self, arguments: Any, state: Any, *_: Any, **_more: Any) -> None:
+            processes().wait_for_everyone()
+            if state.is_world_process_zero:
+                checkpoint = Path(arguments.output_dir, f"checkpoint-{state.global_step}")
                 # At the end of a pass the next order is drawn from the checkpoint's own state.
-                inside = self.order and not float(self.state.epoch).is_integer()
-                checkpoint = Path(self.args.output_dir, f"checkpoint-{self.state.global_step}")
-                mark_whole(checkpoint, self.order.state if inside else None)
+                ended = float(state.epoch).is_integer()
+                mark_whole(checkpoint, torch.get_rng_state() if ended else self.order)
             self.saved = time.monotonic()
-            self.saving = self.saved - started
+            self.saving = self.saved - self.since
 
-    return Own
+    return Watch()
 
 
 def mark_whole(checkpoint: Path, order: Any) -> None:

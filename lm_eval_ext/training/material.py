@@ -2,22 +2,17 @@
 
 import hashlib
 import json
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.reading import Strict, checked
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.training.recipe import PACKAGE
 
 Pair = tuple[str, str]
 """A prompt, exactly as the task asks it, and its answer."""
-
-TEXT = "text"
-"""The source that is no benchmark: a folder of text files."""
 
 
 def exact(answer: str, target: str) -> float:
@@ -79,42 +74,12 @@ def prepare(source: str, data: Mapping[str, Any], seed: int) -> Material:
     known = sources()
     if source not in known:
         raise OptionError(f"no source {source!r}; use {', '.join(known)}")
-    module = import_module(known[source]) if known[source] else None
-    found: Material = (module.prepare if module else _prepare_text)(data, seed)
+    found: Material = import_module(known[source]).prepare(data, seed)
     return found
 
 
 def sources() -> dict[str, str]:
-    """What prepares examples, with its module."""
+    """What prepares examples, with its module; all but ``text`` are benchmarks."""
     files = [file.relative_to(PACKAGE.parent) for file in PACKAGE.glob("**/training.py")]
     found = {one.parent.name: ".".join(one.with_suffix("").parts) for one in sorted(files)}
-    return {**found, TEXT: ""}
-
-
-class TextOptions(Strict):
-    """Options of running text.
-
-    Attributes:
-        folder: Of UTF-8 text files (``*.txt``), at any depth; an empty line ends a document.
-    """
-
-    folder: str
-
-
-def _prepare_text(data: Mapping[str, Any], seed: int) -> Material:
-    """Running text: its documents, in an order that the seed decides.
-
-    Raises:
-        OptionError: An option is wrong.
-        DataError: There is no text.
-    """
-    folder = Path(checked(TextOptions, data, "recipe, data").folder).expanduser()
-    try:
-        texts = [file.read_text(encoding="utf-8") for file in sorted(folder.rglob("*.txt"))]
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{folder}: a file cannot be read ({error})") from None
-    found = [part for text in texts for one in text.split("\n\n") if (part := one.strip())]
-    if not found:
-        raise DataError(f"{folder}: no text; name a folder with UTF-8 files that end in .txt")
-    random.Random(f"documents {seed}").shuffle(found)
-    return Material([("", text) for text in found], facts={"documents": len(found)})
+    return {**found, "text": "lm_eval_ext.training.text"}

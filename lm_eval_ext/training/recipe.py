@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, model_validator
 
 from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.reading import Strict, checked, read_yaml
@@ -16,6 +16,7 @@ from lm_eval_ext.text import quantity
 
 PACKAGE = Path(__file__).parents[1]
 MUON = "muon"
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class NewTokenizer(Strict):
@@ -26,12 +27,12 @@ class NewTokenizer(Strict):
             kind; or ``bpe``, GPT-2's.
         size: Most tokens of all kinds but ``words``; bytes are further ones.
         pattern: A regular expression that matches one token of ``words``, or what may become one
-            piece of the others; "" is GPT-2's, for ``bpe``, and otherwise what has no spaces.
+            piece of the others.
     """
 
     kind: Literal["words", "unigram", "bpe"] = "words"
     size: int = Field(1000, ge=100)
-    pattern: str = ""
+    pattern: str = r"\S+"
 
 
 class Start(Strict):
@@ -39,15 +40,13 @@ class Start(Strict):
 
     Attributes:
         start: A name on the Hugging Face hub, or a folder. A name of ``first`` in braces stands
-            for the folder of that training, ``{seed}`` for the seed.
-        revision: Of a name on the hub.
+            for the folder of that training.
         weights: ``pretrained``, or ``new``: only sizes and tokenizer are those of ``start``.
         config: Without ``start``, ``model_type`` and settings of transformers' configuration.
         tokenizer: With ``config``, how its tokenizer is made.
     """
 
     start: str = ""
-    revision: str = ""
     weights: Literal["pretrained", "new"] = "pretrained"
     config: dict[str, Any] = {}
     tokenizer: NewTokenizer | None = None
@@ -68,19 +67,12 @@ class Spans(Strict):
         block: Tokens of a block, before corruption.
     """
 
-    tokens: float
+    tokens: Annotated[float, Field(ge=0), BeforeValidator(quantity)]
     held_out: float = Field(0.1, ge=0, lt=0.5)
     block: int = Field(512, ge=16)
 
-    @field_validator("tokens", mode="before")
-    @classmethod
-    def _number(cls, value: Any) -> float:
-        if (found := quantity(value)) is None or found < 0:
-            raise ValueError("must be a number of tokens such as 300K or 1M")
-        return found
 
-
-class Training(BaseModel):
+class Training(BaseModel, extra="allow", frozen=True):
     """How the weights are trained: keys of transformers' ``TrainingArguments``, and these.
 
     Attributes:
@@ -92,10 +84,9 @@ class Training(BaseModel):
         max_target_length: Most tokens of an answer.
         eval_steps: Steps between evaluations, each with a checkpoint.
         max_steps: Optimizer steps, instead of transformers' ``num_train_epochs``.
-        spans: For pretraining, instead of examples with answers.
+        spans: For pretraining, instead of examples with answers; without ``max_steps``, the
+            passes are corrupted alike.
     """
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     optim: str = "adamw_torch_fused"
     embedding_learning_rate: float | None = Field(None, gt=0)
@@ -109,28 +100,16 @@ class Training(BaseModel):
     gradient_accumulation_steps: int = Field(1, ge=1)
     spans: Spans | None = None
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "Training":
-        if self.spans and self.max_steps is None:
-            raise ValueError("with spans, give max_steps: corrupted text has no epochs")
-        return self
-
     @property
     def batch(self) -> int:
         """Examples of an optimizer step, over all processes."""
         return self.per_device_train_batch_size * self.gradient_accumulation_steps
 
 
-class First(Strict):
-    """Another training that comes first.
+class First(BaseModel, extra="allow", frozen=True):
+    """Another training that comes first: keys that replace those of the recipe it extends."""
 
-    Attributes:
-        recipe: Its recipe: a file, or the name of one that ships.
-        set: Keys and values, as ``--set`` takes them.
-    """
-
-    recipe: str
-    set: dict[str, Any] = {}
+    extends: str
 
 
 class Recipe(Strict):
@@ -150,7 +129,7 @@ class Recipe(Strict):
         model_file: More keys of the model file.
         vary: By factor, its levels with their settings, as ``--set`` takes them. There is a
             training for every combination of levels.
-        seeds: As ``--seeds`` takes them, if that is not given.
+        seeds: There is a training for each.
         seed: Of weights, order of examples and dropout, if there are no seeds.
     """
 
@@ -166,8 +145,8 @@ class Recipe(Strict):
     tasks: str = ""
     model_file: dict[str, Any] = {}
     vary: dict[str, Annotated[dict[str, dict[str, Any]], Field(min_length=1)]] = {}
-    seeds: str = ""
-    seed: int = Field(0, ge=0, lt=2**32)
+    seeds: list[Seed] = []
+    seed: Seed = 0
 
 
 @dataclass(frozen=True)
@@ -189,28 +168,24 @@ class Planned:
     folder: str
 
 
-def planned(
-    name: str, settings: Mapping[str, Any] | None = None, seeds: str = "", only: str = ""
-) -> list[Planned]:
+def planned(name: str, settings: Mapping[str, Any] | None = None, only: str = "") -> list[Planned]:
     """The models of a recipe, all of a seed first.
 
     Args:
         name: As :func:`read_recipe`.
         settings: As :func:`read_recipe`; they replace those of levels, too.
-        seeds: ``0-4`` or ``0,2,7``; without any, the recipe's.
         only: A pattern of names, such as ``*-seed-0``.
 
     Raises:
-        OptionError: As :func:`read_recipe`; or two levels have one name, or no name fits.
+        OptionError: As :func:`read_recipe`; or two models have one name, or no name fits.
     """
     whole = read_recipe(name, settings)
-    several = _seeds(seeds or whole.seeds)
     found: dict[str, Planned] = {}
-    for seed in several or [whole.seed]:
+    for seed in whole.seeds or [whole.seed]:
         for levels in product(*(factor.items() for factor in whole.vary.values())):
             own = {key: value for _, level in levels for key, value in level.items()}
             recipe = read_recipe(name, own | dict(settings or {}))
-            parts = [level for level, _ in levels] + [f"seed {seed}"] * bool(several)
+            parts = [level for level, _ in levels] + [f"seed {seed}"] * bool(whole.seeds)
             slug = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-.")
             if slug in found:
                 raise OptionError(f"recipe {name}: two of its models would both be {slug!r}")
@@ -224,17 +199,6 @@ def planned(
     return fitting
 
 
-def _seeds(text: str) -> list[int]:
-    try:
-        ends = [[int(end) for end in part.split("-")] for part in text.split(",") if text]
-        found = [seed for first, *last in ends for seed in range(first, [first, *last][-1] + 1)]
-    except ValueError:
-        found = []
-    if text and not found:
-        raise OptionError(f"--seeds {text}: write numbers and ranges, such as 0-4 or 0,2,7")
-    return list(dict.fromkeys(found))
-
-
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
     """``key=value`` texts as keys and values; values are YAML.
 
@@ -243,16 +207,15 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
     """
     import yaml
 
-    found = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        try:
-            found[key.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            equals = ""
-        if not equals or not key:
-            raise OptionError(f"--set {pair}: write key=value, such as training.max_steps=100")
-    return found
+    try:
+        return {
+            key: yaml.safe_load(value)
+            for key, value in (pair.split("=", maxsplit=1) for pair in pairs)
+        }
+    except (ValueError, yaml.YAMLError):
+        raise OptionError(
+            f"--set {' '.join(pairs)}: write key=value, such as training.max_steps=100"
+        ) from None
 
 
 def shipped() -> dict[str, Path]:
@@ -272,15 +235,9 @@ def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:
     """
     content = _content(name)
     for key, value in (settings or {}).items():
-        # What follows "set." is one key there: it is taken apart when that recipe is read.
-        head, nested, rest = key.partition(".set.")
-        *path, last = [*head.split("."), "set", rest] if nested else head.split(".")
-        place: Any = content
-        for part in path:
-            old = place.get(part)
-            place[part] = dict(old) if isinstance(old, dict) else {}
-            place = place[part]
-        place[last] = value
+        for part in reversed(key.split(".")):
+            value = {part: value}  # noqa: PLW2901
+        content = _merged(content, value)
     return checked(Recipe, content, f"recipe {name}")
 
 
@@ -294,19 +251,22 @@ def filled(value: Any, names: Mapping[str, Any]) -> Any:
     return value
 
 
-def _content(name: str) -> dict[str, Any]:
+def _content(name: str) -> Any:
     """A recipe's keys, with those of the recipe that it extends."""
     file = Path(name) if Path(name).is_file() else shipped().get(name)
     if file is None:
         told = nearest(name, shipped())
         raise OptionError(f"no recipe {name} (lm-eval-ext train --list has all){told}")
     own = read_yaml(file, TypeAdapter(dict[str, Any]))
-    if "extends" not in own:
+    if not (base := str(own.pop("extends", ""))):
         return own
-    base = str(own.pop("extends"))
-    found = _content(str(file.parent / base) if (file.parent / base).is_file() else base)
-    for key, value in own.items():
-        # Values of a mapping are replaced one by one, but an empty one or a model as a whole.
-        merged = key != "model" and value and isinstance(value, dict) and key in found
-        found[key] = {**found[key], **value} if merged else value
-    return found
+    beside = file.parent / base
+    return _merged(_content(str(beside) if beside.is_file() else base), own)
+
+
+def _merged(old: Any, new: Any) -> Any:
+    """Mappings are merged; what is empty or names a model replaces what there was."""
+    both = isinstance(old, dict) and isinstance(new, dict) and new
+    if not both or any(isinstance(new.get(key), str) for key in ("start", "model_type")):
+        return new
+    return old | {key: _merged(old.get(key), value) for key, value in new.items()}

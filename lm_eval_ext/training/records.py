@@ -9,8 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
+from pydantic import TypeAdapter
+
 from lm_eval_ext.atomic import atomic_text, sha256_of
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.results.files import UNLEARNED
 from lm_eval_ext.text import one_line
 from lm_eval_ext.training.answers import processes
@@ -102,17 +105,15 @@ def digest(key: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def check_same(folder: Path, before: Any, now: Any, path: str = "") -> None:
-    """Refuses to take for done what another recipe trained, and names what differs."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in dict.fromkeys([*before, *now]):
-            check_same(folder, before.get(key), now.get(key), f"{path}.{key}".lstrip("."))
-    elif before != now:
-        was, is_ = (one_line(repr(one), limit=60) for one in (before, now))
-        raise OptionError(
-            f"{folder}: another training lies here, with {path} {was} instead of {is_}; name "
-            "another folder, or remove this one"
-        )
+def check_same(folder: Path, *keys: Mapping[str, Any]) -> None:
+    """Refuses to take for done what another recipe trained, and says what differs first."""
+    lines = (json.dumps(key, indent=0, ensure_ascii=False).splitlines() for key in keys)
+    for was, is_ in zip(*lines, strict=False):
+        if was != is_:
+            raise OptionError(
+                f"{folder}: another training lies here, with {one_line(was, limit=80)} instead of "
+                f"{one_line(is_, limit=80)}; name another folder, or remove this one"
+            )
 
 
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
@@ -123,12 +124,12 @@ def write_json(file: Path, content: Mapping[str, Any]) -> None:
     processes().wait_for_everyone()
 
 
-def pretraining_tokens(recipe: Recipe, source: str) -> float | None:
+def pretraining_tokens(recipe: Recipe, source: str) -> int | None:
     """How many tokens of running text came before, where that is known."""
     if recipe.training.spans:
-        return recipe.training.spans.tokens
+        return int(recipe.training.spans.tokens)
     if recipe.model.config or recipe.model.weights == "new":
-        return 0.0
+        return 0
     before = finished(Path(source))
     return before.record["pretraining_tokens"] if before else None
 
@@ -163,32 +164,28 @@ def finished(folder: Path) -> Trained | None:
     """
     if not (file := folder / RECORD).is_file():
         return None
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-        record["key"], record["recipe"]
-        return Trained(folder, [Gate(**one) for one in record["gates"]], record)
-    except (OSError, ValueError, KeyError, TypeError):
-        raise DataError(f"{file}: not a record of a training; remove it") from None
+    record = read_yaml(file, TypeAdapter(dict[str, Any]))
+    return Trained(folder, [Gate(**one) for one in record["gates"]], record)
 
 
 def write_model_file(file: Path, planned: Planned, trained: Trained) -> None:
     """A model file for ``lm-eval-ext run``."""
     import yaml
 
+    record = trained.record
+    arguments = {"pretrained": str(trained.folder), "max_length": record["max_length"]}
     content: dict[str, Any] = {
         "model": "hf",
-        "model_args": {"pretrained": str(trained.folder)},
+        "model_args": {key: value for key, value in arguments.items() if value is not None},
         "display_name": planned.title,
-        "size": trained.record["parameters"],
+        "size": record["parameters"],
         "batch_size": planned.recipe.training.per_device_train_batch_size,
+        "pretraining_tokens": record["pretraining_tokens"],
+        **record["model_file"],
+        **planned.recipe.model_file,
+        UNLEARNED: None if trained.learned else trained.told(),
     }
-    if (longest := trained.record["max_length"]) is not None:
-        content["model_args"]["max_length"] = longest
-    if (tokens := trained.record["pretraining_tokens"]) is not None:
-        content["pretraining_tokens"] = int(tokens)
-    content |= {**trained.record["model_file"], **planned.recipe.model_file}
-    if not trained.learned:
-        content[UNLEARNED] = trained.told()
+    known = {key: value for key, value in content.items() if value is not None}
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_text(file) as out:
-        yaml.safe_dump(content, out, allow_unicode=True, sort_keys=False)
+        yaml.safe_dump(known, out, allow_unicode=True, sort_keys=False)

@@ -60,11 +60,8 @@ def _fetched(start: Start) -> Path:
 
     with _told(f"model.start {start.start}: no such folder, and not fetched from the hub"):
         for weights in ("*.safetensors", OLD_WEIGHTS):
-            patterns = ("*.json", "*.txt", "*.model", "*.jinja", weights)
-            revision = start.revision or None
-            folder = Path(
-                snapshot_download(start.start, revision=revision, allow_patterns=patterns)
-            )
+            patterns = ["*.json", "*.txt", "*.model", "*.jinja", weights]
+            folder = Path(snapshot_download(start.start, allow_patterns=patterns))
             if any(folder.glob(weights)):
                 break
     return folder
@@ -91,23 +88,15 @@ def load(folder: Path) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoTokenizer
 
     with _told(f"{folder}: no language model to train"):
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = AutoConfig.from_pretrained(folder)
         model, found = _kind(config).from_pretrained(
-            folder, dtype="float32", local_files_only=True, output_loading_info=True
+            folder, dtype="float32", output_loading_info=True
         )
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
     if lacking := sorted(map(str, (*found["missing_keys"], *found["mismatched_keys"]))):
         raise OptionError(f"{folder}: the weights lack {lacking[0]}, or it does not fit")
-    if tokenizer.eos_token_id is None:
-        raise OptionError(f"{folder}: the tokenizer has no token for the end of an answer (EOS)")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token  # as lm-eval does
-    rows = len(model.get_input_embeddings().weight)
-    if (highest := max(tokenizer.get_vocab().values())) >= rows:
-        raise OptionError(
-            f"{folder}: the tokenizer has an id {highest} and the model {rows} embeddings; they "
-            "do not belong together"
-        )
     return model, tokenizer
 
 
@@ -136,7 +125,7 @@ def _make(start: Start, source: Path, material: Material, out: Path, seed: int) 
         config, tokenizer = _new(start, material)
         tokenizer.save_pretrained(out)
     else:
-        config = AutoConfig.from_pretrained(source, local_files_only=True)
+        config = AutoConfig.from_pretrained(source)
         copy_tokenizer(source, out)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -183,21 +172,20 @@ def new_tokenizer(
     from transformers import PreTrainedTokenizerFast
 
     special, bpe = [PAD, EOS, UNKNOWN], wanted.kind == "bpe"
-    words = cuts.Split(Regex(wanted.pattern or r"\S+"), "removed", invert=True)
+    pattern = Regex(wanted.pattern)
+    words = cuts.Split(pattern, "removed", invert=True)
     trainer = trainers.BpeTrainer(
         vocab_size=wanted.size, special_tokens=special, show_progress=False,
         initial_alphabet=sorted(cuts.ByteLevel.alphabet()) if bpe else [],
     )  # fmt: skip
-    spaces: dict[str, Any] = {"replacement": "▁", "prepend_scheme": "always"}
     core = Tokenizer(models.BPE())
     if bpe:
-        level = cuts.ByteLevel(add_prefix_space=False, use_regex=not wanted.pattern)
-        split = [cuts.Split(Regex(wanted.pattern), "isolated")] if wanted.pattern else []
-        core.pre_tokenizer = cuts.Sequence([*split, level])
+        level = cuts.ByteLevel(add_prefix_space=False, use_regex=False)
+        core.pre_tokenizer = cuts.Sequence([cuts.Split(pattern, "isolated"), level])
         core.decoder = decoders.ByteLevel()
         core.train_from_iterator(texts, trainer)
     elif wanted.kind == "unigram":
-        core.pre_tokenizer = cuts.Sequence([words, cuts.Metaspace(split=False, **spaces)])
+        core.pre_tokenizer = cuts.Sequence([words, cuts.Metaspace(split=False)])
         core.train_from_iterator(texts, trainer)
         found = (token for one in core.encode_batch_fast(list(texts)) for token in one.tokens)
         counts = Counter(found)
@@ -205,7 +193,7 @@ def new_tokenizer(
         total = sum(counts.values()) + len(pieces)
         scored = [(piece, log((counts[piece] + 1) / total)) for piece in pieces]
         core.model = models.Unigram(scored, unk_id=special.index(UNKNOWN))
-        core.decoder = decoders.Metaspace(**spaces)
+        core.decoder = decoders.Metaspace()
     else:
         core.pre_tokenizer = words
         known = {piece for text in texts for piece, _ in words.pre_tokenize_str(text)}

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from lm_eval import simple_evaluate
 from lm_eval.models.huggingface import HFLM
-from lm_eval.tasks import TaskManager
 from support import families
+from support.tasks import load_task
 
-from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.cogs import mini as cogs_mini
 from lm_eval_ext.benchmarks.cogs.tokens import add_tokens
 from lm_eval_ext.benchmarks.diner import mini as diner_mini
@@ -20,13 +19,12 @@ from lm_eval_ext.runs.model_files import read_model_files
 
 AUTHORS = Path(__file__).resolve().parents[2] / "examples" / "authors"
 FILES = {one.name: one for one in read_model_files([AUTHORS])}
-
-Asked = list[tuple[list[int], str]]
+Asked = list[tuple[str, list[int]]]
 
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asked]:
-    """Asks the model of a file, with a folder for what it names; returns token ids and text."""
+    """Asks the model of a file, with a folder for what it names; returns text and token ids."""
 
     def ask(name: str, folder: Path, task: str, limit: int | None, **metadata: Any) -> Asked:
         import torch
@@ -40,34 +38,23 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asked]:
         def generate(context: Any, attention_mask: Any = None, **_: Any) -> Any:
             for row, mask in zip(context.tolist(), attention_mask.tolist(), strict=True):
                 ids = [one for one, shown in zip(row, mask, strict=True) if shown]
-                found.append((ids, model.tok_decode(ids)))
+                found.append((model.tok_decode(ids), ids))
+                assert ids[-1] == 1, "EOS, as in their training"
             return torch.ones((len(context), 1), dtype=torch.long)
 
         monkeypatch.setattr(model, "_model_generate", generate)
-        given = {**settings.get("metadata", {}), **metadata}
-        manager = TaskManager(
-            include_defaults=False, include_path=tasks_folder(), metadata=given or None
-        )
-        simple_evaluate(
-            model=model, tasks=[task], task_manager=manager, limit=limit, bootstrap_iters=0
-        )
+        asked = load_task(task, **{**settings.get("metadata", {}), **metadata})
+        simple_evaluate(model=model, tasks=[asked], limit=limit, bootstrap_iters=0)
         return found
 
     return ask
 
 
-def tokens(folder: Path, texts: list[str]) -> list[list[int]]:
+def same(asked: Asked, texts: list[str], folder: Path) -> None:
     from transformers import AutoTokenizer
 
-    found: list[list[int]] = AutoTokenizer.from_pretrained(folder)(texts)["input_ids"]
-    return sorted(found)
-
-
-def test_every_file_is_a_model_file() -> None:
-    assert set(FILES) == {
-        "cogs", "cogs-tokens", "diner", "diner-components", "diner-cp", "tk-coat-1b",
-        "tk-random-1b",
-    }  # fmt: skip
+    expected = AutoTokenizer.from_pretrained(folder)(texts)["input_ids"]
+    assert sorted(ids for _, ids in asked) == sorted(expected)
 
 
 def test_cogs_with_the_prefix_and_with_the_space_before_a_novel_token(
@@ -78,53 +65,29 @@ def test_cogs_with_the_prefix_and_with_the_space_before_a_novel_token(
     sentences = [one.sentence for one in cogs_mini.examples("testlex")]
     prefix = "translate English to English: "
     asked = ask("cogs", tmp_path / "t5", "cogs_mini_testlex", None)
-    expected = tokens(tmp_path / "t5", [prefix + one for one in sentences])
-    assert sorted(ids for ids, _ in asked) == expected
+    same(asked, [prefix + one for one in sentences], tmp_path / "t5")
 
     words = dict(zip(cogs_mini.items(), (f"[w_{n}]" for n in range(21)), strict=False))
     novel = [[words.get(word, word) for word in one.split()] for one in sentences]
     spaced = [" " * (one[0] in words.values()) + " ".join(one) for one in novel]
     assert any(one.startswith(" [w_") for one in spaced)
     asked = ask("cogs-tokens", tmp_path / "novel", "cogs_mini_testlex", None, cogs_lexicon="tokens")
-    assert sorted(ids for ids, _ in asked) == tokens(
-        tmp_path / "novel", [prefix + one for one in spaced]
-    )
+    same(asked, [prefix + one for one in spaced], tmp_path / "novel")
 
 
-def test_diner_from_the_weights_that_the_script_writes(
-    ask: Any, tmp_path: Path, kept_cache: Path
-) -> None:
-    """As docs/training.md says, from weights alone to a folder, with ``<title>``."""
-    import torch
-    from transformers import AutoTokenizer, T5ForConditionalGeneration
-
+def test_diner_with_the_questions_of_the_script(ask: Any, tmp_path: Path, kept_cache: Path) -> None:
     instructions = diner_mini.split("tmcd")["test"]["instructions"]
     asked_for = ("菜名", "主要操作", "主要风味", "主要食材")
     questions = [f"这个菜谱的{one}是什么？" for one in asked_for]
     letters = "".join(sorted({*"".join([*instructions, *questions]), *"“”"}))
-    families.make("unigram", tmp_path / "mengzi", letters=letters)
-
-    def started() -> tuple[Any, Any]:
-        model = T5ForConditionalGeneration.from_pretrained(tmp_path / "mengzi")
-        tokenizer = AutoTokenizer.from_pretrained(tmp_path / "mengzi")
-        tokenizer.add_tokens(["<title>"], special_tokens=True)
-        model.resize_token_embeddings(len(tokenizer))
-        return model, tokenizer
-
-    torch.save(started()[0].state_dict(), tmp_path / "model.pt")
-    model, tokenizer = started()
-    model.load_state_dict(torch.load(tmp_path / "model.pt"))
-    for one in (model, tokenizer):
-        one.save_pretrained(tmp_path / "diner")
-    assert len(tokenizer("<title>")["input_ids"]) == 2
+    families.make("unigram", tmp_path / "diner", letters=letters)
     asked = ask("diner", tmp_path / "diner", "diner_mini_name", 8)
-    prompts = {f"“{one}” {questions[0]}" for one in instructions}
-    assert {text for _, text in asked} <= prompts
-    assert sorted(ids for ids, _ in asked) == tokens(tmp_path / "diner", [t for _, t in asked])
+    assert dict(asked).keys() <= {f"“{one}” {questions[0]}" for one in instructions}
     asked = ask("diner-components", tmp_path / "diner", "diner_mini_components", 4)
-    prompts = {f"“{one}” {question}" for one in instructions for question in questions[1:]}
-    assert {text for _, text in asked} <= prompts
     assert len(asked) == 12, "three questions about each"
+    assert dict(asked).keys() <= {
+        f"“{one}” {each}" for one in instructions for each in questions[1:]
+    }
 
 
 def test_in_context_learners_get_all_four_examples(ask: Any, tmp_path: Path) -> None:
@@ -136,7 +99,12 @@ def test_in_context_learners_get_all_four_examples(ask: Any, tmp_path: Path) -> 
     config = MT5Config(vocab_size=size, decoder_start_token_id=0, **sizes)
     MT5ForConditionalGeneration(config).save_pretrained(tmp_path / "mt5")
     for name in ("tk-random-1b", "tk-coat-1b"):
-        asked = ask(name, tmp_path / "mt5", "conceptual_mini", 3)
-        for ids, text in asked:
+        for text, _ in ask(name, tmp_path / "mt5", "conceptual_mini", 3):
             assert text.count("Input:") == text.count("Prediction:") == 4
-            assert ids[-1] == 1, "EOS, as in their training"
+
+
+def test_every_file_is_asked_here() -> None:
+    assert FILES.keys() == {
+        "cogs", "cogs-tokens", "diner", "diner-components", "diner-cp", "tk-coat-1b",
+        "tk-random-1b",
+    }, "diner-cp asks as diner_tiny_cpft does"  # fmt: skip
