@@ -18,16 +18,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.log import get_logger
 
 _log = get_logger(__name__)
 
 POLICY = "chat-1"
 """In the signature of what a chat model generated; changes when any of the above does."""
-
-SIGNED = ("answers", "instruction", "stops")
-"""What :func:`signed` may name."""
 
 _TAG = re.compile(
     r"""(?<!['"])(?:(?<!`)|(?<=```))
@@ -48,18 +44,6 @@ _FENCE = re.compile(r"^[ \t]*`{3,}[^\n`]*\n(.*?)(?:^[ \t]*`{3,}|\Z)", re.DOTALL 
 
 MOST_CHARACTERS = 100_000
 """Of an answer that is read."""
-
-
-def signed(instruction: str | None, *, repeated: bool) -> dict[str, str | None]:
-    """The part of a signature that a template adds to what a model generates.
-
-    ``repeated``: whether the user's stop strings are the task's own, which would have been dropped.
-    """
-    return {
-        "answers": POLICY,
-        "instruction": digest(instruction) if instruction else None,
-        "stops": "given" if repeated else None,
-    }
 
 
 def without_thinking(text: str) -> list[tuple[int, int]]:

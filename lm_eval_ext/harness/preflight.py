@@ -14,7 +14,6 @@ from lm_eval_ext.errors import DataError, OptionError, nearest
 from lm_eval_ext.harness import keys
 from lm_eval_ext.harness.declared import function_of, is_ours, opened
 from lm_eval_ext.harness.loading import Loader
-from lm_eval_ext.harness.task import ExtTask
 from lm_eval_ext.text import one_line
 
 _NOT_FOUND = "Tasks not found: "
@@ -89,7 +88,7 @@ def check(
             others = True
             continue
         name = str(config.get("task"))
-        if num_fewshot is not None and isinstance(kind, type) and issubclass(kind, ExtTask):
+        if num_fewshot is not None and hasattr(kind, "check_num_fewshot"):
             kind.check_num_fewshot(name, num_fewshot)
         own = config.get("metadata")
         metadata = {**(own if isinstance(own, dict) else {}), **(manager.metadata or {})}

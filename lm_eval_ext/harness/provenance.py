@@ -8,7 +8,7 @@ functions, since it takes a second and ``lm-eval-ext data`` does without.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -22,24 +22,13 @@ _DIGITS = 9
 
 def describe(files: Iterable["DataFile"]) -> "DatasetInfo":
     """Describes documents that were read from these files of one source."""
-    from datasets import DatasetInfo
-
     files = list(files)
-    first = files[0]
-    return DatasetInfo(
-        citation=first.citation,
-        homepage=first.homepage,
-        license=first.licence,
-        dataset_name=first.source,
-        config_name=first.revision,
-        download_checksums={
-            file.name: {"num_bytes": file.size, "checksum": file.sha256} for file in files
-        },
-    )
+    checksums = {file.name: file.sha256 for file in files}
+    return _info(files[0].source, files[0].revision, checksums)
 
 
 def describe_many(
-    folders: Iterable["DataFolder"], own: Mapping[str, str] | None = None
+    folders: Collection["DataFolder"], own: Mapping[str, str] | None = None
 ) -> "DatasetInfo":
     """Describes documents that were read from several sources, such as texts and databases.
 
@@ -50,37 +39,29 @@ def describe_many(
         folders: Declared sources.
         own: The user's own files: what they are, and the SHA-256 of them.
     """
+    checksums = {folder.files[0].source: folder.sha256 for folder in folders}
+    revisions = [folder.files[0].revision for folder in folders]
+    if len(revisions) > 1:
+        revisions = [one[:_DIGITS] if _COMMIT.fullmatch(one) else one for one in revisions]
+    for what, checksum in (own or {}).items():
+        checksums[f"own {what}"] = checksum
+        revisions.append("own")
+    return _info("+".join(checksums), "+".join(revisions), checksums)
+
+
+def describe_embedded(name: str, digest: str) -> "DatasetInfo":
+    """Describes documents that ship in the package; ``digest`` is the SHA-256 of them."""
+    return _info(name, "embedded", {name: digest})
+
+
+def _info(source: str, revision: str, checksums: Mapping[str, str]) -> "DatasetInfo":
     from datasets import DatasetInfo
 
-    folders, own = list(folders), dict(own or {})
-    first = [folder.files[0] for folder in folders]
     return DatasetInfo(
-        citation="\n".join(dict.fromkeys(file.citation for file in first)),
-        homepage=" ".join(dict.fromkeys(file.homepage for file in first)),
-        license="; ".join(f"{file.source}: {file.licence}" for file in first),
-        dataset_name="+".join([*(file.source for file in first), *(f"own {what}" for what in own)]),
-        config_name="+".join(
-            [
-                *(
-                    _abbreviated(file.revision) if len(first) > 1 else file.revision
-                    for file in first
-                ),
-                *("own" for _ in own),
-            ]
-        ),
-        download_checksums={
-            folder.files[0].source: {
-                "num_bytes": sum(file.size for file in folder.files),
-                "checksum": folder.sha256,
-            }
-            for folder in folders
-        }
-        | {f"own {what}": {"checksum": checksum} for what, checksum in own.items()},
+        dataset_name=source,
+        config_name=revision,
+        download_checksums={name: {"checksum": one} for name, one in checksums.items()},
     )
-
-
-def _abbreviated(revision: str) -> str:
-    return revision[:_DIGITS] if _COMMIT.fullmatch(revision) else revision
 
 
 class Loaded(NamedTuple):
@@ -100,17 +81,6 @@ def of_documents(found: "Loaded | Iterable[Mapping[str, Any]]", name: str) -> "D
         text = "\n".join(json.dumps(row, sort_keys=True, ensure_ascii=False) for row in rows)
         info = describe_embedded(name, hashlib.sha256(text.encode()).hexdigest())
     return DatasetDict({"test": Dataset.from_list(rows, info=info)})
-
-
-def describe_embedded(name: str, digest: str) -> "DatasetInfo":
-    """Describes documents that ship in the package; ``digest`` is the SHA-256 of them."""
-    from datasets import DatasetInfo
-
-    return DatasetInfo(
-        dataset_name=name,
-        config_name="embedded",
-        download_checksums={name: {"checksum": digest}},
-    )
 
 
 def with_left_out(info: "DatasetInfo", ids: Mapping[str, list[str]]) -> "DatasetInfo":

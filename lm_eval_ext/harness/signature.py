@@ -50,13 +50,9 @@ def of_task(
         "prompt": str(fixed.get("prompt", "?")),
         "scoring": str(fixed.get("scoring", "?")),
         "seed": "none",
-        **{name: _option(value) for name, value in options.items()},
+        **{name: "none" if value is None else str(value) for name, value in options.items()},
         "lm-eval-ext": __version__,
     }
-
-
-def _option(value: Any) -> str:
-    return "none" if value is None else str(value)
 
 
 def of_config(config: Mapping[str, Any], functions: Mapping[str, Any] | None = None) -> str:

@@ -21,6 +21,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from lm_eval.api.instance import Instance
@@ -58,6 +59,7 @@ class ExtTask(ConfigurableTask):
 
     _given_stops: Any = None
     _limit: int | None = None
+    _noted: Mapping[str, str] = MappingProxyType({})
     _chat = False
 
     def __new__(cls, config: dict[str, Any] | None = None) -> Any:
@@ -100,7 +102,6 @@ class ExtTask(ConfigurableTask):
         super().__init__(config=config)
         # As the file has them: --predict_only and --gen_kwargs replace them later.
         self._functions = {key: config.get(key) for key in FUNCTIONS}
-        self._own_stops = (self.config.generation_kwargs or {}).get("until")
         self._trials = Trials(self._card, config["task"])
         self._signature = signature.of_task(
             config["task"],
@@ -162,10 +163,6 @@ class ExtTask(ConfigurableTask):
         """Hook: the answer in what a chat model wrote; here all of it, for the filters to read."""
         return answer
 
-    @classmethod
-    def check_num_fewshot(cls, name: str, number: int) -> None:
-        """Hook: raises an OptionError if the task cannot have so many demonstrations."""
-
     def set_config(self, key: str, value: Any, update: bool = False) -> None:  # noqa: FBT001, FBT002 (lm-eval's signature)
         """Notes that a user gave stop strings: this is how lm-eval merges ``--gen_kwargs``."""
         if key == "generation_kwargs" and isinstance(value, Mapping) and "until" in value:
@@ -183,8 +180,8 @@ class ExtTask(ConfigurableTask):
         """Builds the requests, and adds to the signature what lm-eval's configuration lacks.
 
         That is a choice of documents (``--limit``, ``--samples``), and after a chat template how
-        answers are read, the instruction, and a user's stop strings where they are the task's own,
-        which would have been dropped.
+        answers are read, the instruction, and whether the user gave stop strings: the task's own
+        would have been dropped.
 
         lm-eval's key for requests that it keeps (``--cache_requests``) knows the task's name
         and the number of demonstrations, but neither seed, data nor options; so the signature
@@ -203,17 +200,15 @@ class ExtTask(ConfigurableTask):
         given = self._given_stops is not None
         self._limit = None if samples else limit
         chosen = sorted(samples) if samples else self._trials.chosen(self.eval_docs, limit)
-        noted = {
-            "samples": None if chosen is None else signature.digest(chosen),
-            **dict.fromkeys(chat.SIGNED),
-        }
+        noted = {"samples": None if chosen is None else signature.digest(chosen)}
         if self._generates_chat:
-            repeated = given and self._given_stops == self._own_stops
-            noted |= chat.signed(self.chat_instruction(), repeated=repeated)
-        for name, value in noted.items():
-            self._signature.pop(name, None)
-            if value is not None:
-                self._signature[name] = value
+            told = self.chat_instruction()
+            noted |= {
+                "answers": chat.POLICY,
+                "instruction": signature.digest(told) if told else None,
+                "stops": "given" if given else None,
+            }
+        self._noted = {name: value for name, value in noted.items() if value is not None}
         if kwargs.get("cache_requests"):
             signed = self.dump_config()["metadata"][signature.METADATA_KEY]
             kwargs["tokenizer_name"] = (
@@ -265,7 +260,8 @@ class ExtTask(ConfigurableTask):
     def dump_config(self) -> dict[str, Any]:
         """What lm-eval writes into the results file: the configuration, signed."""
         dumped: dict[str, Any] = super().dump_config()
-        signed = {**self._signature, "config": signature.of_config(dumped, self._functions)}
+        config = signature.of_config(dumped, self._functions)
+        signed = {**self._signature, **self._noted, "config": config}
         if self._generates_chat and self._given_stops is None:
             # As it was used; the signature has the task's own, and that there was a template.
             dumped["generation_kwargs"] = {**dumped["generation_kwargs"], "until": []}

@@ -127,19 +127,17 @@ def _in_turn(kinds: Sequence[tuple[str, tuple[str, ...]]]) -> list[int]:
     taken: Counter[tuple[str, ...]] = Counter()
     found: list[int] = []
     while waiting:
-        clusters: dict[tuple[str, ...], dict[str, None]] = {}
-        for cluster, of_cluster in waiting.items():
-            for kind in of_cluster:
-                clusters.setdefault(kind, {})[cluster] = None
-        for _ in range(len(waiting)):
-            kind = min((one for one in clusters if clusters[one]), key=taken.__getitem__)
-            cluster = next(iter(clusters[kind]))
-            for other in waiting[cluster]:
-                del clusters[other][cluster]
+        in_order = dict.fromkeys(kind for of_cluster in waiting.values() for kind in of_cluster)
+        of_round = dict(waiting)
+        while of_round:
+            there = [kind for kind in in_order if any(kind in one for one in of_round.values())]
+            kind = min(there, key=taken.__getitem__)
+            cluster = next(name for name, one in of_round.items() if kind in one)
+            numbers = of_round.pop(cluster)
+            found.append(numbers[kind].pop())
             taken[kind] += 1
-            found.append(waiting[cluster][kind].pop())
-            if not waiting[cluster][kind]:
-                del waiting[cluster][kind]
-            if not waiting[cluster]:
+            if not numbers[kind]:
+                del numbers[kind]
+            if not numbers:
                 del waiting[cluster]
     return found

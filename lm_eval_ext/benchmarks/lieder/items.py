@@ -49,7 +49,6 @@ class Item(NamedTuple):
         attempt: The base form that follows "was able to" or "managed to".
         predicate_singular: Predicate of "The <noun>".
         predicate_plural: Predicate of "The <plural>".
-        shareable: Whether both clauses can be about the same individual.
     """
 
     article: str
@@ -62,7 +61,6 @@ class Item(NamedTuple):
     attempt: str
     predicate_singular: str
     predicate_plural: str
-    shareable: bool = False
 
     @property
     def indefinite(self) -> str:

@@ -8,14 +8,13 @@ and appendix E).
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from lm_eval_ext.benchmarks.lieder.records import NONREFERENTIAL
 from lm_eval_ext.harness.metrics import Row
 
 DIRECT, RELATIVE = "direct", "relative"
-UNDEFINED = "undefined"
-"""The share of a group's log-probabilities that are not finite; 0 in a sound run."""
 
 EXISTENCE = "existence"
 UNIQUENESS_NOVELTY = "uniqueness+novelty"
@@ -44,44 +43,44 @@ class Comparison:
         return f"{self.better}>{self.worse}"
 
 
-def _comparisons(requirement: str, *names: str) -> tuple[Comparison, ...]:
-    pairs = (name.split(">") for name in names)
-    return tuple(Comparison(better, worse, requirement) for better, worse in pairs)
+def _comparisons(by_name: Mapping[str, str]) -> tuple[Comparison, ...]:
+    fields = ([*name.split(">"), requirement] for name, requirement in by_name.items())
+    return tuple(Comparison(*one) for one in fields)
 
 
-FIFTEEN = (
-    *_comparisons(UNIQUENESS_NOVELTY, "pos_neg_s>pos_pos_s", "neg_pos_s>pos_pos_s"),
-    *_comparisons(EXISTENCE, "pos_neg_s>neg_neg_s", "neg_pos_s>neg_neg_s"),
-    *_comparisons(PLURALITY, "pos_pos_p>pos_neg_p", "pos_pos_p>neg_pos_p"),
-    *_comparisons(EXISTENCE_PLURALITY, "pos_pos_p>neg_neg_p"),
-    *_comparisons(PLURALITY, "pos_neg_s>pos_neg_p", "pos_neg_s>neg_pos_p"),
-    *_comparisons(EXISTENCE_PLURALITY, "pos_neg_s>neg_neg_p"),
-    *_comparisons(PLURALITY, "neg_pos_s>pos_neg_p", "neg_pos_s>neg_pos_p"),
-    *_comparisons(EXISTENCE_PLURALITY, "neg_pos_s>neg_neg_p"),
-    *_comparisons(UNIQUENESS_NOVELTY, "pos_pos_p>pos_pos_s"),
-    *_comparisons(EXISTENCE, "pos_pos_p>neg_neg_s"),
+FIFTEEN = _comparisons(
+    {
+        "pos_neg_s>pos_pos_s": UNIQUENESS_NOVELTY,
+        "neg_pos_s>pos_pos_s": UNIQUENESS_NOVELTY,
+        "pos_neg_s>neg_neg_s": EXISTENCE,
+        "neg_pos_s>neg_neg_s": EXISTENCE,
+        "pos_pos_p>pos_neg_p": PLURALITY,
+        "pos_pos_p>neg_pos_p": PLURALITY,
+        "pos_pos_p>neg_neg_p": EXISTENCE_PLURALITY,
+        "pos_neg_s>pos_neg_p": PLURALITY,
+        "pos_neg_s>neg_pos_p": PLURALITY,
+        "pos_neg_s>neg_neg_p": EXISTENCE_PLURALITY,
+        "neg_pos_s>pos_neg_p": PLURALITY,
+        "neg_pos_s>neg_pos_p": PLURALITY,
+        "neg_pos_s>neg_neg_p": EXISTENCE_PLURALITY,
+        "pos_pos_p>pos_pos_s": UNIQUENESS_NOVELTY,
+        "pos_pos_p>neg_neg_s": EXISTENCE,
+    }
 )
 """The informative comparisons, in the order of the paper's table 3."""
 
-SEVENTEEN = (*FIFTEEN, *_comparisons(DISTANCE, "neg_pos_s>pos_neg_s", "neg_pos_p>pos_neg_p"))
-
-THIRTY_THREE = (
-    *SEVENTEEN,
-    *_comparisons(
-        NUMERAL,
-        *(
-            f"{one}>{two}"
-            for one in ("pos_neg_s", "neg_pos_s")
-            for two in ("two_neg_s", "neg_two_s")
-        ),
-        *(
-            f"{two}>{worse}"
-            for two in ("two_neg_p", "neg_two_p")
-            for worse in ("pos_neg_p", "neg_pos_p", "two_neg_s", "neg_two_s", "pos_pos_s")
-        ),
-        *(f"pos_pos_p>{two}" for two in ("two_neg_s", "neg_two_s")),
-    ),
+SEVENTEEN = (
+    *FIFTEEN,
+    *_comparisons(dict.fromkeys(("neg_pos_s>pos_neg_s", "neg_pos_p>pos_neg_p"), DISTANCE)),
 )
+
+_SINGULAR, _TWO = ("two_neg_s", "neg_two_s"), ("two_neg_p", "neg_two_p")
+_NUMERAL = (
+    *product(("pos_neg_s", "neg_pos_s"), _SINGULAR),
+    *product(_TWO, ("pos_neg_p", "neg_pos_p", *_SINGULAR, "pos_pos_s")),
+    *product(("pos_pos_p",), _SINGULAR),
+)
+THIRTY_THREE = (*SEVENTEEN, *(Comparison(*pair, NUMERAL) for pair in _NUMERAL))
 """Experiment ``two`` (appendix D): 16 more, with contexts in which one clause says "two dogs"."""
 
 
