@@ -36,19 +36,15 @@ def test_a_loader_takes_its_own_keys_and_loads_once() -> None:
     assert dataset.__doc__ == "Loads toys."
 
 
-def test_a_loader_loads_again_when_the_data_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    dataset, calls = a_loader()
-    dataset()
-    monkeypatch.setenv("LM_EVAL_EXT_DATA", "/elsewhere")
-    dataset()
-    assert len(calls) == 2
-
-
 def test_a_loader_names_unknown_keys_and_takes_any_value() -> None:
     dataset, _ = a_loader()
     with pytest.raises(OptionError, match=r"key toy_sed .nearest: toy_seed.; .*toy_size, toy_seed"):
         dataset(toy_sed=1)
     assert len(dataset(toy_seed=[1, {"a": 2}])["test"]) == 2, "unhashable values are no problem"
+    with pytest.raises(OptionError, match="toy_size must be at least 1"):
+        preflight.check(
+            manager({"task": "a", "custom_dataset": dataset}, metadata={"toy_size": 0}), ["a"]
+        )
 
 
 def manager(*configs: dict[str, Any], metadata: dict[str, Any] | None = None) -> Any:
@@ -66,7 +62,7 @@ def test_the_check_opens_groups_tags_and_overrides() -> None:
     index = manager(
         {"task": "a", "custom_dataset": dataset, "metadata": {"toy_size": 4}},
         {"task": "b", "custom_dataset": dataset, "metadata": {"toy_size": 5}},
-        {"task": "stock", "dataset_path": "somebody/else"},
+        {"task": "stock", "custom_dataset": lambda **_: pytest.fail("called")},
         {"group": "inner", "task": ["b"]},
         {"group": "outer", "task": ["a", {"group": "inner"}, "stock",
                                     {"task": "b", "metadata": {"toy_size": 6}}]},
@@ -90,21 +86,6 @@ def test_the_check_takes_the_users_members_and_odd_metadata() -> None:
     )
     preflight.check(index, [{"group": "ours", "task": ["b"]}])
     assert [call["toy_size"] for call in calls] == [2], "the user's group, not the index's"
-
-
-def test_the_check_reports_what_loading_would() -> None:
-    dataset, _ = a_loader()
-    index = manager({"task": "a", "custom_dataset": dataset}, metadata={"toy_size": 0})
-    with pytest.raises(OptionError, match="toy_size must be at least 1"):
-        preflight.check(index, ["a"])
-
-
-def test_the_check_calls_only_our_loaders() -> None:
-    def theirs(**_: Any) -> None:
-        raise AssertionError("called")
-
-    index = manager({"task": "a", "custom_dataset": theirs})
-    preflight.check(index, ["a"])
 
 
 def test_the_guard_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:

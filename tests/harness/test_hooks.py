@@ -95,11 +95,6 @@ def test_a_users_own_scoring_function_gets_what_it_declares() -> None:
     assert task.process_results(ROWS[1], ["1"]) == {"right": 1.0}
 
 
-def test_a_scoring_function_without_its_class_says_what_it_lacks() -> None:
-    with pytest.raises(TypeError, match="kinds"):
-        make(process_results=by_kind).process_results(ROWS[0], ["0"])
-
-
 def test_nothing_is_scored_under_predict_only() -> None:
     task = make(ByKind, process_results=by_kind)
     task.override_metric("bypass")
@@ -110,15 +105,6 @@ def test_examples_that_count_nowhere_are_named() -> None:
     assert "not_scorable" not in make().dump_config()["metadata"]
     dumped = make(metadata={"version": "1.0", "toy_named": True}).dump_config()
     assert dumped["metadata"]["not_scorable"] == {"broken": ["9"]}
-
-
-def test_a_dataset_of_the_users_may_have_a_description() -> None:
-    for text in ("Toys.", "[1]", '"toys"'):
-        described = provenance.describe_embedded("toys", "0" * 64)
-        described.description = text
-        other = DatasetDict({"test": Dataset.from_list(ROWS, info=described)})
-        task = make(custom_dataset=lambda other=other, **_: other)
-        assert "not_scorable" not in task.dump_config()["metadata"]
 
 
 def test_the_check_before_the_model_asks_the_class() -> None:

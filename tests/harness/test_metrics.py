@@ -1,6 +1,5 @@
 """From rows to lm-eval's metrics: at most twelve, the headline first, in any order of documents."""
 
-import pickle
 import random
 from typing import Any
 
@@ -76,11 +75,6 @@ def test_the_order_of_ranks_changes_no_digit() -> None:
         shuffled = given[:]
         random.Random(seed).shuffle(shuffled)
         assert aggregated(shuffled) == first
-
-
-def test_ranks_can_send_scored_documents() -> None:
-    sent = pickle.loads(pickle.dumps(documents()))
-    assert aggregated(sent) == aggregated(documents())
 
 
 def test_rows_are_logged_and_metrics_are_not() -> None:

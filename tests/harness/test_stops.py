@@ -13,12 +13,8 @@ from lm_eval_ext._autoload import tasks_folder
 TASKS = {
     "magnifico_mini": [";", "\n\n", "--", "#"],
     "cogs_mini_id": ["\n"],
-    "cogs_mini_icl_id": ["\n"],
-    "cogs_mini_overestimation": ["\n"],
     "conceptual_mini": ["\n"],
     "diner_mini_name": ["\n\n"],
-    "diner_mini_components": ["\n\n"],
-    "diner_mini_cp": ["\n\n"],
     "diner_mini_icl": ["\n"],
 }
 """With the stop strings of their files."""
@@ -65,32 +61,22 @@ def give(task: Any, **generation: Any) -> None:
     task.set_config(key="generation_kwargs", value=generation, update=True)
 
 
-def test_a_chat_template_switches_the_tasks_own_stops_off(task: Any) -> None:
-    assert stops(task) == TASKS[task.task_name]
-    assert stops(task, **CHAT) == logged(task) == []
-    assert stops(task) == logged(task) == TASKS[task.task_name], "the next run has the task's again"
-    give(task, max_gen_toks=5)
-    assert stops(task, **CHAT) == []
-    assert task.instances[0].args[1]["max_gen_toks"] == 5
-
-
-@pytest.mark.parametrize("given", ["!", ["!", "?"]])
-def test_the_users_stops_win(task: Any, given: str | list[str]) -> None:
-    give(task, until=given)
-    assert stops(task) == given
-    assert stops(task, **CHAT) == logged(task) == given
-
-
-def test_the_users_stops_win_even_if_they_are_the_tasks(task: Any) -> None:
+def test_stops_are_the_tasks_or_none_in_a_chat_or_the_users(task: Any) -> None:
     own = TASKS[task.task_name]
     signatures = []
-    for given in (False, True):
+    for given in (None, own, "!", ["!", "?"]):
         if given:
-            give(task, until=list(own))
-        for options, expected in (({}, own), (CHAT, own if given else [])):
+            give(task, until=given)
+        for options, expected in (({}, given or own), (CHAT, given or [])):
             assert stops(task, **options) == logged(task) == expected
             signatures.append(task.dump_config()["metadata"]["signature"])
-    plain, chat, plain_given, chat_given = signatures
+    plain, chat, plain_given, chat_given, *_ = signatures
     assert plain == plain_given
     assert chat["answers"] == "chat-1" and chat == {**chat, **plain}
     assert chat_given == {**chat, "stops": "given"}, "its requests are others than chat's"
+
+
+def test_other_settings_leave_the_stops(task: Any) -> None:
+    give(task, max_gen_toks=5)
+    assert stops(task, **CHAT) == []
+    assert task.instances[0].args[1]["max_gen_toks"] == 5

@@ -43,22 +43,6 @@ def test_a_word_tells_its_seed(name: str, seed: int) -> None:
     assert words == drawn(name, seed)
 
 
-def test_many_seeds_share_no_word() -> None:
-    owner: dict[str, int] = {}
-    for seed in (*range(60), 999_999, *random.Random(0).sample(range(60, 999_999), 60)):
-        for name in ALL:
-            for word in drawn(name, seed):
-                assert owner.setdefault(word, seed) == seed
-    assert len(owner) > 12_000
-
-
-def test_words_of_a_seed_look_drawn() -> None:
-    """Not alike within a seed, nor the next seed's neighbours."""
-    first, second = (drawn("cvcv_short", seed) for seed in (7, 8))
-    assert len({word[:3] for word in first}) > 15
-    assert len({word[-2:] for word in (*first, *second)}) > 20
-
-
 def test_letters_leave_words_of_syllables_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a space so small that all words come: 26² less 105, and none twice over 7 seeds."""
     monkeypatch.setattr(fresh, "CELLS", 7)

@@ -84,6 +84,7 @@ def test_mini_has_the_design_of_experiment_1() -> None:
     names = list(dict.fromkeys(group.item for group in groups))
     families = list(items.words("mini")["families"])
     assert len(names) >= 16
+    assert "|" not in str(items.classes())
     assert [(g.item, g.family) for g in groups] == [(i, f) for i in names for f in families]
     ends = ("s", "p", NONREFERENTIAL)
     for group in groups:
@@ -156,15 +157,6 @@ def test_nothing_is_taken_from_lieder(shared_data: Path) -> None:
     assert not nouns & set(" ".join(ours).split())
 
 
-def test_the_lexicon_is_as_large_as_the_page_says() -> None:
-    names, classes = items.words("lexicon")["names"], items.classes().values()
-    assert len(names) == len(set(names)) == 102
-    assert [sum(map(len, kind)) for kind in zip(*classes, strict=True)] == [240, 76, 190]
-    nouns = [noun.noun for found, _, _ in classes for noun in found]
-    assert len(set(nouns)) == len(nouns)
-    assert "|" not in str(items.classes())
-
-
 AGREEMENT = {"is": "are", "was": "were", "has": "have", "it": "they", "its": "their"}
 
 
@@ -234,14 +226,10 @@ def test_a_perfect_reader_is_right_everywhere(experiment: Experiment) -> None:
     ("options", "message"),
     [
         ({"lieder_items": 0}, "lieder_items: Input should be greater than or equal to 1, got 0"),
-        ({"lieder_items": "40"}, "lieder_items: Input should be a valid integer, got '40'"),
         ({"lieder_items": 9597}, "lieder_items is 9597; use 1 to 9596"),
         ({"lieder_seed": "x"}, "lieder_seed: Input should be a valid integer"),
-        ({"lieder_seed": 1.5}, "lieder_seed: Input should be a valid integer"),
         ({"lieder_experiment": "mini"}, "lieder_experiment: Input should be 'base', 'diff' or"),
         ({"fresh": "7"}, "fresh is '7'; use a whole number from 0 to 999999"),
-        ({"fresh": -1}, "fresh is -1; use"),
-        ({"fresh": True}, "fresh is True; use"),
         ({"fresh": 7, "lieder_seed": 2}, "fresh and lieder_seed are both given"),
     ],
 )

@@ -15,27 +15,22 @@ from lm_eval_ext.benchmarks.lieder.records import (
 )
 from lm_eval_ext.errors import DataError, OptionError
 
+STIMULI = {
+    "Ann has a kite. The kite is red.": ("Ann has a kite.", " The kite is red."),
+    "Ann didn't ask. It's fine.": ("Ann didn't ask.", " It's fine."),
+    "One sentence.": None, "One. Two. Three.": None, "One. Two": None, "": None, ". x.": None,
+}  # fmt: skip
+
 EXPERIMENTS: tuple[Experiment, ...] = ("base", "diff", "two")
 
 
-@pytest.mark.parametrize(
-    ("stimulus", "context", "continuation"),
-    [
-        ("Ann has a kite. The kite is red.", "Ann has a kite.", " The kite is red."),
-        ("Ann didn't ask. It's fine.", "Ann didn't ask.", " It's fine."),
-    ],
-)
-def test_a_stimulus_splits_at_the_first_sentence(
-    stimulus: str, context: str, continuation: str
-) -> None:
-    assert load.split(stimulus) == (context, continuation)
-    assert context + continuation == stimulus
-
-
-@pytest.mark.parametrize("text", ["One sentence.", "One. Two. Three.", "One. Two", "", ". x."])
-def test_what_is_not_two_sentences_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="not two sentences"):
-        load.split(text)
+@pytest.mark.parametrize("stimulus", STIMULI)
+def test_a_stimulus_is_two_sentences(stimulus: str) -> None:
+    if parts := STIMULI[stimulus]:
+        assert load.split(stimulus) == parts
+    else:
+        with pytest.raises(ValueError, match="not two sentences"):
+            load.split(stimulus)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -54,28 +49,6 @@ def test_the_real_files_have_the_published_shape(real_data: Path, experiment: Ex
         for one in group.sentences:
             judged = None if "nonref" in one.condition else one.condition in FELICITOUS
             assert one.felicitous is judged, one
-
-
-@pytest.mark.parametrize("model", ["gpt2", "llama2_7B", "babbage-002"])
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_requests_are_the_recorded_ones(
-    real_data: Path, experiment: Experiment, model: str
-) -> None:
-    recorded = [
-        tuple(json.loads(line)["arguments"])
-        for line in (real_data / f"lieder/recorded/{experiment}_{model}.responses.jsonl").open()
-    ]
-    groups = load.read(real_data / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment)
-    ours = [(s.context, s.continuation) for group in groups for s in group.sentences]
-    assert ours == recorded
-
-
-def test_the_dataset_carries_where_it_comes_from(real_data: Path) -> None:
-    info = load.documents(lieder_experiment="diff")["test"].info
-    assert info.dataset_name == "lieder"
-    assert "Zhu" in info.citation
-    (checksum,) = info.download_checksums.values()
-    assert len(checksum["checksum"]) == 64
 
 
 def test_keys_of_others_are_ignored_and_own_typing_errors_named() -> None:
@@ -105,12 +78,9 @@ def _rows() -> list[dict[str, object]]:
     ("spoil", "message"),
     [
         (lambda rows: rows.pop(), "11 rows, which is not a multiple of 12"),
-        (lambda rows: rows.clear(), "0 rows"),
         (lambda rows: rows.insert(0, rows.pop()["sent"]), ":1: not a row"),
         (lambda rows: rows[3].pop("sent"), ":4: not a row with id, sent and expected"),
         (lambda rows: rows[5].update(expected=7), r":6: not a row"),
-        (lambda rows: rows[5].update(expected=[1]), r":6: not a row"),
-        (lambda rows: rows[4].update(sent=5), r":5: not a row"),
         (lambda rows: rows[4].update(id="kite"), r":5: not a row"),
         (lambda rows: rows[1].update(id="1_kite_a_b_sref"), r":2: a condition occurs twice"),
         (
@@ -118,7 +88,6 @@ def _rows() -> list[dict[str, object]]:
             r":3: item 2_boat in a group of item 1_kite",
         ),
         (lambda rows: rows[2].update(sent="No second sentence."), "not two sentences"),
-        (lambda rows: rows[0].update(id="1_kite_a_b_xref"), "xref"),
     ],
 )
 def test_a_broken_file_is_one_clear_line(tmp_path: Path, spoil: object, message: str) -> None:
