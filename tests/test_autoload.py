@@ -174,13 +174,16 @@ def test_wrapping_happens_once(index_module: ModuleType) -> None:
 def test_a_file_that_includes_ours_needs_no_hook(tmp_path: Path) -> None:
     """Plain lm-eval, where the start-up file is not read: one file for each task."""
     write_plain(tmp_path / "plain")
+    with (tmp_path / "plain/cogs_mini_icl_id.yaml").open("a") as file:
+        file.write("num_fewshot: 3\nmetadata: {version: mine}\n")
     code = (
         "from lm_eval.tasks import TaskManager\n"
         f"manager = TaskManager(include_defaults=False, include_path={str(tmp_path / 'plain')!r})\n"
         "print(len(manager.all_subtasks), len(manager.all_groups))\n"
         "for name, task in manager.load(['lieder_mini', 'cogs_mini_icl_id'])['tasks'].items():\n"
         "    signed = task.dump_config()['metadata']['signature']\n"
-        "    print(name, type(task).__name__, signed['prompt'], task.config.num_fewshot)"
+        "    print(name, type(task).__name__, signed['version'], signed['prompt'], end=' ')\n"
+        "    print(task.config.num_fewshot)"
     )
     done = python(code, LM_EVAL_EXT_AUTOLOAD="0")
     tasks, groups = (
@@ -188,8 +191,8 @@ def test_a_file_that_includes_ours_needs_no_hook(tmp_path: Path) -> None:
     )
     assert done.stdout.splitlines() == [
         f"{tasks} {groups}",
-        "lieder_mini GroupedLoglikelihoodTask running-text 0",
-        "cogs_mini_icl_id InContextTask sentence-and-logical-form 14",
+        "lieder_mini GroupedLoglikelihoodTask 1.2 running-text 0",
+        "cogs_mini_icl_id InContextTask mine sentence-and-logical-form 3",
     ], done.stderr[-2000:]
 
 
