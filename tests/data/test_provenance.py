@@ -32,6 +32,8 @@ def test_sources_and_revisions_are_joined(server: Server) -> None:
         "sha256": hashlib.sha256(joined.encode()).hexdigest(),
     }
     assert sha([one, require_all("toy", ["beta"])]) != sha(folders)
+    own = provenance.describe_many([], {"questions": "a" * 64})
+    assert read_back(own) == {"source": "own questions", "revision": "own", "sha256": "a" * 64}
     assert read_back(provenance.describe_many(folders[1:])) == {
         "source": "toy", "revision": revision, "sha256": other.sha256
     }  # fmt: skip
