@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -36,10 +35,8 @@ from lm_eval_ext.lexicon.words import draw as invent
 from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.material import Material, Pair
 
-SHARES: Mapping[str, float] = MappingProxyType(
-    {"discourse": 0.42, "form": 0.28, "recipe": 0.1, "query": 0.2}
-)
-"""How many of the texts are of each kind."""
+SHARES = (0.42, 0.28, 0.1, 0.2)
+"""How many of the texts are discourses, logical forms, recipes and queries."""
 
 NAME = 0.6
 """How often a recipe's name is asked for, and not one kind of its components."""
@@ -115,15 +112,9 @@ def _shown(pair: Pair) -> str:
 def texts(seed: str) -> Iterator[Pair]:
     """Prompts with answers, each with its leading space, without end."""
     rng = random.Random(f"demonstration corpus {seed}")
-    of_kind = {
-        "discourse": _discourses(seed, rng),
-        "form": _forms(rng),
-        "recipe": _recipes(rng),
-        "query": _queries(rng),
-    }
-    kinds, weights = tuple(SHARES), tuple(SHARES.values())
+    kinds = (_discourses(seed, rng), _forms(rng), _recipes(rng), _queries(rng))
     while True:
-        yield next(of_kind[rng.choices(kinds, weights)[0]])
+        yield next(rng.choices(kinds, SHARES)[0])
 
 
 def words(text: str) -> list[str]:
@@ -133,11 +124,11 @@ def words(text: str) -> list[str]:
 
 def runs(of: Iterable[str]) -> set[tuple[str, ...]]:
     """All runs of :data:`RUN` words; of a shorter text, the whole of it."""
-    found = set()
-    for one in map(words, of):
-        for start in range(max(1, len(one) - RUN + 1)):
-            found.add(tuple(one[start : start + RUN]))
-    return found
+    return {
+        tuple(one[start : start + RUN])
+        for one in map(words, of)
+        for start in range(max(1, len(one) - RUN + 1))
+    }
 
 
 @cache

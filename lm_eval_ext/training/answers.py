@@ -45,6 +45,4 @@ def answers_of(
         str(folder), device=str(state.device), batch_size=batch_size, max_length=max_length
     )
     found = list(zip(mine, model.generate_until(asked, disable_tqdm=True), strict=True))
-    if state.num_processes > 1:
-        found = gather_object(found)
-    return [text for _, text in sorted(found)]
+    return [text for _, text in sorted(gather_object(found))]

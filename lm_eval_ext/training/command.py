@@ -173,7 +173,14 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
         texts = [text for _, text in material.train]
         rows, dev = batches.corrupted(texts, tokenizer, training, seed=seed)
     else:
-        facts |= _check_tokenizer(material, start, tokenizer)
+        # A tokenizer that corrupts texts is refused; that of lossy texts is counted.
+        gates = (pair for some in material.gates.values() for pair in some)
+        problems = batches.problems(tokenizer, [*material.train, *material.dev, *gates])
+        if material.lossy:
+            found = list(problems)
+            facts["not_kept"] = {"texts": len(found), "such as": found[:1]}
+        elif problem := material.problem_with(tokenizer) or next(problems, ""):
+            raise OptionError(f"{start}: the tokenizer does not keep the texts: {problem}")
         (rows, facts["cut"]), (dev, _) = (
             batches.encode(pairs, tokenizer, training, encoder_decoder=both)
             for pairs in (material.train, material.dev)
@@ -201,18 +208,6 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
         "seconds": round(time.monotonic() - started, 1),
         "curve": curve,
     }
-
-
-def _check_tokenizer(material: Material, folder: Path, tokenizer: Any) -> dict[str, Any]:
-    """Refuses a tokenizer that corrupts texts; counts lossy texts instead."""
-    gates = (pair for some in material.gates.values() for pair in some)
-    problems = batches.problems(tokenizer, [*material.train, *material.dev, *gates])
-    if material.lossy:
-        found = list(problems)
-        return {"not_kept": {"texts": len(found), "such as": found[:1]}}
-    if problem := material.problem_with(tokenizer) or next(problems, ""):
-        raise OptionError(f"{folder}: the tokenizer does not keep the texts: {problem}")
-    return {}
 
 
 def _ask(recipe: Recipe, material: Material, folder: Path, max_length: int | None) -> list[Gate]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -96,8 +96,9 @@ class Trained:
 def key_of(recipe: Recipe, seed: int, **more: Any) -> dict[str, Any]:
     """All that decides about the weights, as JSON has it."""
     own = recipe.model_dump(exclude=_WORDS_ONLY)
-    found = json.loads(json.dumps({"format": FORMAT, "recipe": own, "seed": seed, **more}))
-    return cast("dict[str, Any]", found)
+    text = json.dumps({"format": FORMAT, "recipe": own, "seed": seed, **more})
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def digest(key: Mapping[str, Any]) -> str:
@@ -136,8 +137,8 @@ def pretraining_tokens(recipe: Recipe, source: str) -> int | None:
 
 def weights_of(start: Path) -> dict[str, str]:
     """SHA-256 of the weights that training started from, by file."""
-    files = (file for form in ("*.safetensors", OLD_WEIGHTS) for file in start.glob(form))
-    return {file.name: sha256_of(file) for file in sorted(files)}
+    forms = ("*.safetensors", OLD_WEIGHTS)
+    return {file.name: sha256_of(file) for form in forms for file in sorted(start.glob(form))}
 
 
 def machine() -> dict[str, Any]:

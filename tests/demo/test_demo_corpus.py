@@ -15,7 +15,6 @@ from lm_eval_ext.benchmarks.magnifico import mini as magnifico_mini
 from lm_eval_ext.benchmarks.magnifico.prompt import INSTRUCTION
 from lm_eval_ext.demo import training
 from lm_eval_ext.training.recipe import read_recipe
-from lm_eval_ext.training.starting import new_tokenizer
 
 RECIPE = read_recipe("demo")
 MATERIAL = training.prepare(RECIPE.data, 0)
@@ -134,15 +133,3 @@ def test_what_does_not_exist_is_not_referred_to_and_one_is_singular() -> None:
     one = [answer for context, answer in TRAINED if re.search(", whereas|, but it is", context)]
     assert len(one) > 300
     assert plural.isdisjoint(answer.split()[1] for answer in one)
-
-
-def test_the_tokenizer_gives_every_text_back() -> None:
-    assert RECIPE.model.tokenizer is not None
-    tokenizer = new_tokenizer(
-        RECIPE.model.tokenizer, MATERIAL.vocabulary, encoder_decoder=True, whole=MATERIAL.whole
-    )
-    others = ["Zwölf Boxkämpfer: 漢字 🐐\n\tSELECT * FROM t;"]
-    for one in [*others, *ANSWERS[::40], *(part for text in TRAINED[:200] for part in text)]:
-        assert tokenizer.decode(tokenizer.encode(one, add_special_tokens=False)) == one
-    longest = max(len(tokenizer.encode(prompt)) for prompt, _ in TRAINED[:500])
-    assert longest < RECIPE.training.max_source_length / 2, "tables are one token each"
