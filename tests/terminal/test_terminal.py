@@ -1,20 +1,25 @@
-"""What four commands print at 80 columns, for every task that ships, from made-up results.
+"""What four commands print at 80 columns, for every benchmark, from made-up results.
 
 ``snapshots`` holds some of it, to be read. To write it anew after a change, and to look at it:
 ``LM_EVAL_EXT_SNAPSHOTS=write pytest tests/terminal``.
 """
 
+import json
 import os
+import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import every_task
 import pytest
+import yaml
+from support.results_files import DATE
 
-from lm_eval_ext.cards import cards
+from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.cli.task_list import lines, matching, task_rows
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.harness.metrics import Document, Metrics, Row, entry, questions_of
 from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.grid import text as as_text
 from lm_eval_ext.results.models import read_models
@@ -30,30 +35,81 @@ MODELS = {
     "Llama-3.3-70B": 0.7,
     "small [w_0] model": 0.0,
 }
-READ = (
-    "lieder_two", "cogs_overestimation_tokens", "conceptual_glue", "magnifico_dialogue",
-    "diner_name_tmcd",
-)  # fmt: skip
-"""One task of each benchmark, whose output is kept."""
+TASKS = {
+    "cogs": "cogs_overestimation_tokens",
+    "conceptual": "conceptual_glue",
+    "diner": "diner_name_tmcd",
+    "discourse_entities": "discourse_entities_single",
+    "lieder": "lieder_two",
+    "magnifico": "magnifico_dialogue",
+    "slog": "slog_test",
+}
+"""Of each benchmark one that has published values."""
+
+KEPT = ("cogs", "conceptual", "diner", "lieder", "magnifico")
+PARTS = {"lieder": "requirement,family", "magnifico": "form"}
 
 
-def chosen(benchmark: str) -> list[str]:
-    """Tasks with other metrics than all before, the representative, those whose output is kept."""
-    tasks = sorted(cards()[benchmark].tasks, key=len, reverse=True)
-    alike: dict[tuple[str, ...], str] = {}
-    for task in tasks:
-        alike.setdefault(tuple(every_task.metric_list(task)), task)
-    named = {*alike.values(), *READ, *cards()[benchmark].representative}
-    return [task for task in cards()[benchmark].tasks if task in named]
+def rows(card: Card, drawn: random.Random, skill: float) -> Iterator[Row]:
+    """For each of the card's metrics the rows that it needs, with a value of every facet."""
+    facets = {facet: f"a {facet}" for facet in card.facets}
+    for name in card.metrics:
+        question = card.question_of(name)
+        measure = question.measure
+        own = {**facets, **{facet: values[0] for facet, values in question.filter.items()}}
+        weighted = [{measure.facet: value} for value in measure.weights]
+        for more in weighted or [{}, measure.shared]:
+            first, *others = measure.value
+            right = float(drawn.random() < skill)
+            yield {**own, **more, first: right, **dict.fromkeys(others, 1.0)}
+
+
+def write(folder: Path, card: Card, model: str, skill: float) -> None:
+    """A model's results on a benchmark's task, with all metrics of the card, and samples."""
+    folder.mkdir(parents=True)
+    (folder / "model.yaml").write_text(yaml.safe_dump({"display_name": model}))
+    task, drawn = TASKS[card.name], random.Random(model)
+    metrics = Metrics(questions_of(card, card.metrics))
+    scored = [
+        Document(str(number), (f"cluster {number % 8}",), list(rows(card, drawn, skill)))
+        for number in range(24)
+    ]
+    found = {f"{name},none": value(scored) for name, value in metrics.aggregation().items()}
+    entries = [entry(*named) for named in metrics.questions.items()]
+    signature = {"task": task, "data": "made"}
+    about = {"signature": signature, "intervals": metrics.noted(["none"]), "benchmark": card.name}
+    size = card.tasks[task].documents
+    content = {
+        "results": {task: found},
+        "configs": {task: {"task": task, "metric_list": entries, "metadata": about}},
+        "versions": {task: "1.0"},
+        "n-shot": {task: 0},
+        "higher_is_better": {task: {one["metric"]: one["higher_is_better"] for one in entries}},
+        "n-samples": {task: {"original": size, "effective": size}},
+        "config": {"model": "hf", "model_args": {"pretrained": model}},
+        "lm_eval_version": "0.4.13",
+        "model_name": f"/scratch/models/{model}",
+    }
+    (folder / f"results_{DATE}.json").write_text(json.dumps(content))
+    with (folder / f"samples_{task}_{DATE}.jsonl").open("w") as out:
+        for one in scored:
+            doc = {"id": one.id, **dict.fromkeys(card.item, "x")}
+            doc[card.cluster.column] = one.clusters[0]
+            sample = {
+                "doc_id": int(one.id), "doc": doc, "target": "x", "arguments": {},
+                "resps": [["y"]], "filtered_resps": ["y"], "filter": "none", "rows": one.rows,
+                "metrics": ["rows"], "doc_hash": one.id, "prompt_hash": "p", "target_hash": "t",
+            }  # fmt: skip
+            out.write(json.dumps(sample) + "\n")
 
 
 @pytest.fixture(scope="module")
 def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of three models on the tasks of :func:`chosen`: by benchmark, then by model."""
+    """Results of three models on a task of each benchmark: by benchmark, then by model."""
     folder = tmp_path_factory.mktemp("every")
-    for name in cards():
+    for name, card in cards().items():
         for place, (model, skill) in enumerate(MODELS.items()):
-            every_task.write(folder / name / str(place), model, chosen(name), skill)
+            write(folder / name / str(place), card, model, skill)
     return folder
 
 
@@ -62,92 +118,52 @@ def _width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(WIDTH))
 
 
-def is_signature(line: str) -> bool:
-    """Signatures stay on one line, to be copied."""
-    return "|docs:" in line
+def check(text: str, keep: str = "") -> None:
+    """No line is too wide but signatures, which are to be copied; the rest is what is kept."""
+    stable = [line.rstrip() for line in text.splitlines() if "|docs:" not in line]
+    assert not [line for line in stable if len(line) > WIDTH]
+    if keep:
+        file = SNAPSHOTS / f"{keep}.txt"
+        if WRITE:
+            file.write_text("\n".join(stable) + "\n", encoding="utf-8")
+        assert file.read_text(encoding="utf-8").splitlines() == stable
 
 
-def check_width(text: str) -> None:
-    wide = [line for line in text.splitlines() if len(line) > WIDTH and not is_signature(line)]
-    assert not wide
-
-
-def keep(name: str, text: str) -> None:
-    """Compares with what is kept; signatures depend on versions."""
-    file = SNAPSHOTS / f"{name}.txt"
-    stable = "\n".join(line.rstrip() for line in text.splitlines() if not is_signature(line))
-    if WRITE:
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(stable + "\n", encoding="utf-8")
-    assert file.read_text(encoding="utf-8") == stable + "\n"
-
-
-def shown(*folders: Path, tasks: Any = (), **asked: Any) -> str:
-    found = tables(read_models(folders, joined=True), Asked(**asked), tasks)
-    return as_text(found)
+def shown(*folders: Path, **asked: Any) -> str:
+    return as_text(tables(read_models(folders, joined=True), Asked(**asked), ()))
 
 
 @pytest.mark.parametrize("benchmark", cards())
-def test_show(every: Path, benchmark: str) -> None:
-    folders = sorted((every / benchmark).iterdir())
-    for task in chosen(benchmark):
-        text = shown(*folders, tasks=[task])
-        check_width(text)
-        headline = cards()[benchmark].headline_of(every_task.metric_list(task))
-        _, _, _, first, value, *_ = text.splitlines()
-        assert first.startswith(f"{headline} "), "the headline comes first"
-        assert ("%" in value) == headline.startswith("relative_performance")
-        for model in MODELS:
-            assert model.split()[0] in text
-        if task in READ:
-            keep(f"show-{task}", text)
+def test_show_and_compare(every: Path, benchmark: str) -> None:
+    folders, kept = sorted((every / benchmark).iterdir()), benchmark in KEPT
+    task = TASKS[benchmark]
+    text = as_text(tables(read_models(folders, joined=True), Asked(), [task]))
+    check(text, f"show-{task}" * kept)
+    headline = cards()[benchmark].headline_of(cards()[benchmark].metrics)
+    _, _, _, first, value, *_ = text.splitlines()
+    assert first.startswith(f"{headline} "), "the headline comes first"
+    assert ("%" in value) == headline.startswith("relative_performance")
+    assert all(model.split()[0] in text for model in MODELS)
+    if parts := PARTS.get(benchmark):
+        check(shown(*folders, by=parts), f"show-{task}-{parts.replace(',', '-')}")
+    text, refused = run(folders, Asked(), tasks=task)
+    assert not refused
+    check(text, f"compare-{task}" * kept)
+    check(run(folders[:2], Asked(metrics=tuple(cards()[benchmark].metrics)), tasks=task)[0])
 
 
 def test_the_overview(every: Path) -> None:
-    """Three models on five benchmarks."""
-    folders = [every / benchmark / str(place) for benchmark in cards() for place in range(3)]
-    text = shown(*folders)
-    check_width(text)
-    for benchmark in cards():
-        assert benchmark in text
-    assert len(text.splitlines()) < 60
-    keep("show", text)
-
-
-@pytest.mark.parametrize(
-    ("task", "by"), [("lieder_two", "requirement,family"), ("magnifico_dialogue", "form")]
-)
-def test_parts(every: Path, task: str, by: str) -> None:
-    folders = [every / task.partition("_")[0] / str(place) for place in range(3)]
-    text = shown(*folders, tasks=[task], by=by)
-    check_width(text)
-    keep(f"show-{task}-{by.replace(',', '-')}", text)
-
-
-@pytest.mark.parametrize("benchmark", cards())
-def test_compare(every: Path, benchmark: str) -> None:
-    folders = sorted((every / benchmark).iterdir())
-    text, refused = run(folders, Asked(), tasks="*")
-    assert not refused
-    check_width(text)
-    tasks = chosen(benchmark)
-    first = tasks[0]
-    every_metric = tuple(every_task.metric_list(first))
-    two, _ = run(folders[:2], Asked(metrics=every_metric), tasks=first)
-    check_width(two)
-    published = sum(len(one.tasks) for one in cards()[benchmark].references)
-    assert len(text.splitlines()) < 32 * len(tasks) + published
-    for task in READ:
-        if task in tasks:
-            keep(f"compare-{task}", run(folders, Asked(), tasks=task)[0])
+    text = shown(*(every / benchmark / str(place) for benchmark in cards() for place in range(3)))
+    check(text, "show")
+    assert all(benchmark in text for benchmark in cards())
 
 
 def test_tasks() -> None:
     overview, all_of_them = "\n".join(lines(task_rows(), overview=True)), matching("*")
-    keep("tasks", overview.replace("available", "to fetch "))
+    check(overview.replace("available", "to fetch "), "tasks")
     assert len(overview.splitlines()) < 60
     text = "\n".join(lines(all_of_them))
-    check_width(text)
+    check(text)
     assert all(f" {row.task} " in text for row in task_rows()), "no name is cut off"
     assert "[w_0] to [w_20]" in text
     assert {row.task for row in matching("cogs_mini")} >= {"cogs_mini", "cogs_mini_gen"}
