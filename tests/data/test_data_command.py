@@ -33,14 +33,11 @@ def test_list(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     ]
     assert lines[-1].startswith(f"They are in {tmp_path}/cache/data;")
     toy, many, lost = json.loads("\n".join(run("list", "--json")[0]))
-    assert toy["files"]["alpha"]["path"] == "toy/alpha.txt"
     assert toy["files"]["alpha"]["url"] == f"{server.url}/{fake.REVISION}/files/alpha.txt"
     assert toy["files"]["alpha"]["local"] == f"{tmp_path}/cache/data/toy/alpha.txt"
     assert toy["size"] == sum(file["size"] for file in toy["files"].values())
     assert (toy["available"], lost["unavailable"]) == (False, fake.REASON)
     assert list(many["files"]) == NAMES
-    run("fetch", "toy")
-    assert run("list")[0][1].split()[3] == "yes"
     monkeypatch.delenv("LM_EVAL_EXT_SOURCES")
     lines, _ = run("list")
     assert len(lines) > 10
@@ -60,9 +57,6 @@ def test_fetch(server: Server, tmp_path: Path) -> None:
     assert run("fetch", "toy")[0] == [f"toy: 0 of 2 files fetched (44.0kB) {folder}/toy"]
     assert len(server.requests) == COUNT + 2
     assert run("fetch", "lost") == ([], f"lost/old: {folder}/lost/old.txt: missing; {fake.REASON}")
-    (folder / "toy/alpha.txt").unlink()
-    server.answers = [fake.status("404 Not Found")]
-    assert "HTTP 404 Not Found" in run("fetch", "toy")[1]
 
 
 def test_verify(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,10 +98,8 @@ def test_verify(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     )
 
 
-@pytest.mark.parametrize("command", ["fetch", "verify"])
-def test_unknown_names_are_refused_before_any_work(server: Server, command: str) -> None:
-    assert run(command, "toy", "tyo") == (
-        [],
-        "no data source 'tyo'; the sources are: toy, many, lost",
-    )
+def test_unknown_names_are_refused_before_any_work(server: Server) -> None:
+    for command in ("fetch", "verify"):
+        _, error = run(command, "toy", "tyo")
+        assert error == "no data source 'tyo'; the sources are: toy, many, lost"
     assert server.requests == []

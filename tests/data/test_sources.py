@@ -25,25 +25,18 @@ def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "name", ["lieder", "magnifico", "magnifico_mappings", "spider_databases", "cogs"]
-)
-def test_packaged_sources_are_pinned_to_a_commit(name: str) -> None:
-    source = sources()[name]
-    assert len(source.revision) == 40
-    urls = {
-        str(source.url_of(spec)).partition(source.revision)[0] for spec in source.files.values()
-    }
-    owner = source.homepage.removeprefix("https://github.com/")
-    assert urls == {f"https://raw.githubusercontent.com/{owner}/"}
-
-
-def test_packaged_files_are_declared_once() -> None:
+def test_packaged_files_are_declared_once_and_pinned_to_a_commit() -> None:
     paths = Counter(spec.path for source in sources().values() for spec in source.files.values())
     assert set(paths.values()) == {1}
     named = {source.manifest for source in sources().values() if source.manifest}
     assert named == {path.name for path in PACKAGED.glob("*.tsv")}
     assert sources()["cogs_gen_2020"].url is None
+    for name in ("lieder", "magnifico", "magnifico_mappings", "spider_databases", "cogs"):
+        source = sources()[name]
+        assert len(source.revision) == 40
+        owner = source.homepage.removeprefix("https://github.com/")
+        start = f"https://raw.githubusercontent.com/{owner}/{source.revision}"
+        assert all(str(source.url_of(spec)).startswith(start) for spec in source.files.values())
 
 
 def test_declared_sizes_and_hashes_are_those_of_the_local_copy(shared_data: Path) -> None:
@@ -88,33 +81,27 @@ def test_manifests_have_what_the_benchmark_reads(shared_data: Path) -> None:
     [
         ("  licence: CC0", "  license: CC0", "toy.licence: the key is missing (and 1 more pro"),
         ("  licence: CC0", "  licence: CC0\n  note: x", "toy.note: unknown key"),
-        ("size: 44000", "size: '44000'", "toy.files.alpha.size: Input should be a valid integer"),
         ("size: 44000", "size: 0", "toy.files.alpha.size: Input should be greater than 0, got 0"),
-        ("size: 44000", "size: true", "toy.files.alpha.size: Input should be a valid integer"),
         ("sha256: ", "sha256: X", "toy.files.alpha.sha256: String should match pattern"),
         ("path: toy/alpha", "path: /etc/alpha", "toy.files.alpha.path: Value error, write a rel"),
         ("path: toy/alpha", "path: a/../../a", "toy.files.alpha.path: Value error, write a rel"),
         ("path: toy/alpha", "path: a\\b/a", "toy.files.alpha.path: Value error, write a relative"),
-        ("path: toy/alpha", "path: alpha", "toy.files.alpha.path: Value error, write a relative"),
-        ("path: toy/alpha.txt", "path: toy/", "toy.files.alpha.path: String should match patter"),
         ("{revision}/", "{revision}", "toy.url: String should match pattern"),
         ("url: http:", "url: ftp:", "toy.url: String should match pattern"),
         ("licence: CC0", "licence: |\n    two\n    lines", "toy.licence: String should match"),
         ("alpha:", "Al pha:", "toy.files.Al pha"),
         ("    beta:", "    alpha:", "not valid YAML: the key 'alpha' is repeated"),
         ("toy:", "toy: [", "not valid YAML: "),
+        ("toy:", "\udcfftoy:", "not valid YAML: "),
         ("toy:", "z: " + "[" * 98 + "]" * 98 + "\ntoy:", "z: Input should be an object"),
         ("toy:", "z: " + "[" * 10**5 + "]" * 10**5 + "\ntoy:", "not valid YAML: nested more than"),
         ("toy:", "z:\n  " + "- " * 10**5 + "a\ntoy:", "not valid YAML: nested more than 100"),
-        ("toy:", "? [a, b]\n: x\ntoy:", "not valid YAML: "),
         ("url: http", "unavailable: lost\n  url: http", "toy: Value error, write 'unavailable'"),
         ("url: null", "url: http://x/", "lost: Value error, write 'unavailable', with the"),
         ("url: files/a", "# url: files/a", "toy: Value error, the file 'alpha' needs a url exac"),
         ("manifest: many.tsv", "manifest: ../many.tsv", "many.manifest: String should match"),
         ("  manifest: many.tsv\n", "", "many: Value error, write either 'files' (at least one), "),
         ("  manifest: many.tsv\n", "  files: {}\n", "many: Value error, write either 'files'"),
-        ("  folder: many/files/\n", "", "many: Value error, write either 'files' (at least"),
-        ("folder: many/files/", "folder: many/files", "many.folder: String should match pattern"),
         ("folder: many/files/", "folder: ../files/", "many.folder: Value error, write a relative"),
     ],
 )
@@ -123,26 +110,7 @@ def test_a_bad_declaration_names_file_and_key(
 ) -> None:
     text = declared.read_text()
     assert old in text
-    declared.write_text(text.replace(old, new, 1))
-    with pytest.raises(DataError) as caught:
-        sources()
-    assert str(caught.value).startswith(f"{declared}: {message}")
-    assert str(caught.value).isprintable()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "top level: Input should be an object, got "),
-        (b"{}", "top level: Dictionary should have at least 1 item"),
-        (b"a: \xff", "not valid YAML: "),
-        (None, "cannot be read (No such file or directory)"),
-    ],
-)
-def test_a_file_without_declarations(declared: Path, content: bytes | None, message: str) -> None:
-    declared.unlink()
-    if content is not None:
-        declared.write_bytes(content)
+    declared.write_bytes(text.replace(old, new, 1).encode("utf-8", "surrogateescape"))
     with pytest.raises(DataError) as caught:
         sources()
     assert str(caught.value).startswith(f"{declared}: {message}")
@@ -154,10 +122,7 @@ def test_a_file_without_declarations(declared: Path, content: bytes | None, mess
     [
         (None, "cannot be read (No such file or directory)"),
         ("", "line 1 is not path size sha256, with tabs between"),
-        ("path size sha256\n", "line 1 is not path size sha256, with tabs between"),
-        (f"{HEADER}\n{ROW}\n\n", "line 3: not enough values to unpack (expected 3, got 0)"),
         (f"{HEADER}\n{ROW}\tmore\n", "line 2: too many values to unpack (expected 3)"),
-        (f"{HEADER}\na\t5.0\t{SHA}\n", "line 2: invalid literal for int() with base 10: '5.0'"),
         (f"{HEADER}\na\t0\t{SHA}\n", "line 2: size: Input should be greater than 0, got 0"),
         (f"{HEADER}\n{ROW}\nb\t5\t{SHA.upper()}\n", "line 3: sha256: String should match pat"),
         (f"{HEADER}\n../a\t5\t{SHA}\n", "line 2: path: Value error, write a relative path"),

@@ -1,5 +1,6 @@
 """The main steps of `make demo`: a model trained from scratch, evaluated by plain lm_eval."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,15 @@ from lm_eval_ext.cards import cards
 
 pytestmark = pytest.mark.e2e
 
+ASKED = {
+    "lieder_mini": range(24),
+    "diner_mini_name": range(24),
+    "magnifico_mini": range(24),
+    "cogs_mini_id": range(0, 200, 4),
+    "cogs_mini_testlex": range(0, 210, 4),
+    "cogs_mini_gen": range(0, 500, 4),
+}
+
 
 def test_the_demonstration_model_is_above_chance(
     cli: Callable[..., Any],
@@ -18,9 +28,9 @@ def test_the_demonstration_model_is_above_chance(
     kept_cache: Path,
 ) -> None:
     done = lm_eval(
-        "--tasks", "lieder_mini,diner_mini_name,magnifico_mini", "--model", "hf",
-        "--device", "cpu", "--batch_size", "32", "--limit", "24",
-        "--model_args", f"pretrained={demonstration_model}", "--gen_kwargs", "max_gen_toks=64",
+        "--tasks", ",".join(ASKED), "--model", "hf", "--device", "cpu", "--batch_size", "32",
+        "--samples", json.dumps({task: list(some) for task, some in ASKED.items()}),
+        "--model_args", f"pretrained={demonstration_model}", "--gen_kwargs", "max_gen_toks=160",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     results = done.results()["results"]
@@ -34,6 +44,13 @@ def test_the_demonstration_model_is_above_chance(
     }
     for task, metric in zero.items():
         assert 0.1 < results[task][metric] < 1, task
+    in_distribution, known_words, new_places = (
+        results[f"cogs_mini_{split}"]["exact_match,none"] for split in ("id", "testlex", "gen")
+    )
+    assert in_distribution > 0.6
+    assert in_distribution > known_words + 0.3, "key words have one example each"
+    assert in_distribution > new_places + 0.4
+    assert results["cogs_mini_gen"]["exact_match/structural,none"] < 0.2
     again = cli("train", "demo", "-o", str(demonstration_model.parent), "--only", "long", cold=True)
     assert again.returncode == 0, again.stderr[-2000:]
     assert "was there" in again.stdout

@@ -5,8 +5,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import textwrap
-from collections.abc import Iterator
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -87,13 +87,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Environment:
     environment = Environment(tmp_path_factory.mktemp("env") / "venv")
-    environment.pip("install", "--no-deps", "--no-index", str(wheel))
+    environment.pip(*OFFLINE, str(wheel))
     return environment
 
 
 def test_the_wheel_holds_package_tasks_and_start_up_file(wheel: Path) -> None:
-    import zipfile
-
     names = set(zipfile.ZipFile(wheel).namelist())
     assert "lm_eval_ext_autoload.pth" in names
     assert "lm_eval_ext/tasks/lieder.yaml" in names
@@ -119,9 +117,6 @@ def test_the_wheel_holds_package_tasks_and_start_up_file(wheel: Path) -> None:
 
 
 def test_a_wheel_from_the_source_archive_is_the_same(wheel: Path, tmp_path: Path) -> None:
-    import tarfile
-    import zipfile
-
     build = [sys.executable, "-m", "hatchling", "build"]
     subprocess.run([*build, "-t", "sdist", "-d", str(tmp_path)], cwd=ROOT, check=True, timeout=300)
     (archive,) = tmp_path.glob("*.tar.gz")
@@ -142,34 +137,15 @@ def test_an_installed_wheel_is_seen_by_plain_lm_eval(installed: Environment) -> 
     assert done.returncode == 0, done.stderr[-3000:]
     names = {line.split("|")[1].strip() for line in done.stdout.splitlines() if "|" in line}
     assert names >= ALL
-    assert not installed.knows_our_group(env={"LM_EVAL_EXT_AUTOLOAD": "0"})
-
-
-def test_a_run_from_the_wheel_and_a_users_own_version(
-    installed: Environment, tmp_path: Path
-) -> None:
     done = installed.run("-m", "lm_eval", "--tasks", "lieder_mini", "--model", "dummy",
                          "--limit", "2")  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert "direct/existence" in done.stdout
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    ours = installed.site / "lm_eval_ext" / "tasks" / "lieder.yaml"
-    (mine / "mine.yaml").write_text(
-        f"include: {ours}\ntask: lieder_mini\nmetadata:\n  version: 'mine'\n"
-        "  lieder_experiment: mini\n"
-    )
-    code = (
-        "from lm_eval.tasks import TaskManager\n"
-        f"tasks = TaskManager(include_path={str(mine)!r}).load('lieder_mini')['tasks']\n"
-        "print(tasks['lieder_mini'].VERSION)"
-    )
-    done = installed.run("-c", code)
-    assert done.stdout.split() == ["mine"], "the user's include_path overrides ours"
 
 
 def test_without_the_hook_include_path_is_enough(installed: Environment, tmp_path: Path) -> None:
     off = {"LM_EVAL_EXT_AUTOLOAD": "0"}
+    assert not installed.knows_our_group(env=off)
     folder = str(tmp_path / "plain")
     command = ("-c", "from lm_eval_ext.cli import main; main()", "tasks")
     where = installed.run(*command, "--folder", env=off)
@@ -182,7 +158,7 @@ def test_uninstalling_leaves_nothing_and_half_removed_it_is_silent(
     tmp_path: Path, wheel: Path
 ) -> None:
     environment = Environment(tmp_path / "venv", lm_eval=False)
-    install = ("install", "--no-deps", "--no-index", str(wheel))
+    install = (*OFFLINE, str(wheel))
 
     def start() -> tuple[str, str]:
         done = environment.run("-c", "print('quiet')")
@@ -200,45 +176,17 @@ def test_uninstalling_leaves_nothing_and_half_removed_it_is_silent(
     assert start() == ("quiet\n", "")
 
 
-def copy_of_lm_eval(folder: Path) -> Path:
-    """A source checkout of lm-eval with a single one of its own tasks, which makes it quick."""
-    small_lm_eval.copy_to(folder)
-    (folder / "pyproject.toml").write_text(
-        textwrap.dedent(
-            """
-            [build-system]
-            requires = ["setuptools"]
-            build-backend = "setuptools.build_meta"
-            [project]
-            name = "lm_eval"
-            version = "0.4.13"
-            [tool.setuptools.packages.find]
-            include = ["lm_eval*"]
-            """
-        )
-    )
-    return folder
-
-
-@pytest.fixture(scope="module")
-def editable(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Iterator[Environment]:
-    """An environment where lm-eval is an editable install and ours a wheel."""
-    folder = tmp_path_factory.mktemp("editable")
-    environment = Environment(folder / "venv", lm_eval=False)
-    checkout = copy_of_lm_eval(folder / "lm-evaluation-harness")
-    environment.pip(
-        "install", "--no-deps", "--no-index", "--no-build-isolation", "-e", str(checkout)
-    )
-    environment.pip("install", "--no-deps", "--no-index", str(wheel))
-    where = environment.run("-c", "import lm_eval; print(lm_eval.__file__)").stdout
-    assert where.startswith(str(checkout)), "the checkout is what is imported"
-    yield environment
-
-
-def test_an_editable_lm_eval_still_works(editable: Environment) -> None:
-    done = editable.run("-m", "lm_eval", "ls", "subtasks")
-    names = {line.split("|")[1].strip() for line in done.stdout.splitlines() if "|" in line}
-    assert names >= ALL | {small_lm_eval.LEFT}
+PROJECT = """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "lm_eval"
+version = "0.4.13"
+[tool.setuptools.packages.find]
+include = ["lm_eval*"]
+"""
+OFFLINE = ("install", "--no-deps", "--no-index", "--no-build-isolation")
 
 
 READS_ENTRY_POINTS = """
@@ -248,12 +196,22 @@ def _plugin_folders():
 """
 
 
-def test_lm_evals_next_release_finds_us_by_itself(editable: Environment) -> None:
+def test_an_editable_lm_eval_and_its_next_release(tmp_path: Path, wheel: Path) -> None:
     """Emulates the merged and the open upstream change: entry points for models and tasks.
 
     First with our wheel, then with our checkout as an editable install.
     """
-    package = Path(editable.run("-c", "import lm_eval; print(lm_eval.__file__)").stdout).parent
+    editable = Environment(tmp_path / "venv", lm_eval=False)
+    checkout = small_lm_eval.copy_to(tmp_path / "lm-evaluation-harness")
+    (checkout / "pyproject.toml").write_text(PROJECT)
+    editable.pip(*OFFLINE, "-e", str(checkout))
+    editable.pip(*OFFLINE, str(wheel))
+    where = editable.run("-c", "import lm_eval; print(lm_eval.__file__)").stdout
+    assert where.startswith(str(checkout)), "the checkout is what is imported"
+    listed = editable.run("-m", "lm_eval", "ls", "subtasks").stdout
+    assert "lieder_mini" in listed and small_lm_eval.LEFT in listed
+
+    package = checkout / "lm_eval"
     manager = package / "tasks" / "manager.py"
     text = manager.read_text()
     anchor = "            all_paths.append(Path(__file__).parent)\n"
@@ -271,7 +229,7 @@ def test_lm_evals_next_release_finds_us_by_itself(editable: Environment) -> None
         + "    model_registry.register(_ep.name, target=_ep)\n"
     )
     _found_by_entry_points(editable)
-    editable.pip("install", "--no-deps", "--no-index", "--no-build-isolation", "-e", str(ROOT))
+    editable.pip(*OFFLINE, "-e", str(ROOT))
     where = editable.run("-c", "import lm_eval_ext; print(lm_eval_ext.__file__)").stdout
     assert where.startswith(str(ROOT)), "the checkout is what is tested"
     _found_by_entry_points(editable)

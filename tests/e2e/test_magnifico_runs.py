@@ -1,8 +1,6 @@
 """MAGNIFICo through plain lm_eval: planted answers, tiny models, chat, resumption, own data."""
 
 import json
-import re
-import shutil
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable
@@ -13,9 +11,9 @@ from typing import Any
 
 import pytest
 from support.asking import of_file
+from support.tiny import chatting
 
 from lm_eval_ext.benchmarks.magnifico import load
-from lm_eval_ext.errors import OptionError
 
 pytestmark = pytest.mark.e2e
 
@@ -43,12 +41,18 @@ def half_right(doc: dict[str, Any]) -> str:
 
 
 def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
-    lm_eval: Callable[..., Any], kept_cache: Path, tmp_path: Path
+    lm_eval: Callable[..., Any], cli: Callable[..., Any], kept_cache: Path, tmp_path: Path
 ) -> None:
-    docs = list(load.dataset(magnifico_corpus="mini", magnifico_prompt="desc")["test"])
+    """Asked with foreign words of a seed."""
+    mini = {"magnifico_corpus": "mini", "magnifico_prompt": "desc"}
+    old = list(load.dataset(**mini)["test"])
+    docs = list(load.dataset(**mini, magnifico_seed=5)["test"])
+    changed = {a["form"] for a, b in zip(old, docs, strict=True) if a["prompt"] != b["prompt"]}
+    assert changed == {"foreign"}
     plant(tmp_path / "answers.jsonl", docs, half_right)
     done = lm_eval("--tasks", "magnifico_mini", "--model", "recorded",
-                   "--model_args", f"path={tmp_path / 'answers.jsonl'}")  # fmt: skip
+                   "--model_args", f"path={tmp_path / 'answers.jsonl'}",
+                   "--metadata", '{"magnifico_seed": 5}')  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     right: dict[str, list[bool]] = defaultdict(list)
     for doc in docs:
@@ -77,9 +81,9 @@ def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
         assert asked("relative_performance", interpretation=interpretation) == pytest.approx(
             100 * (1 + sum(some) / len(some) + 0) / 3
         )
-    assert done.results()["n-samples"]["magnifico_mini"] == {
-        "original": len(docs), "effective": len(docs)
-    }  # fmt: skip
+    signature = cli("show", str(done.output), "--signatures").stdout
+    for part in ("|seed:5|", "|semantics:reference-v1|", "|overlap:keep|", "|populated:v"):
+        assert part in signature
 
 
 @pytest.mark.usefixtures("populated")
@@ -133,10 +137,8 @@ def test_every_form_of_the_prompt_runs_on_a_tiny_model(
                    "--model_args", f"pretrained={tiny_models / 'gpt2'}", "--device", "cpu",
                    "--limit", "2", "--gen_kwargs", "max_gen_toks=6")  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    content = done.results()
-    assert set(content["results"]) == set(names)
     for name in names:
-        assert content["n-samples"][name]["effective"] == 2
+        assert len(done.samples(name)) == 2
         for sample in done.samples(name):
             prompt, settings = sample["arguments"]["gen_args_0"].values()
             assert prompt == sample["doc"]["prompt"]
@@ -144,26 +146,12 @@ def test_every_form_of_the_prompt_runs_on_a_tiny_model(
             assert settings["until"] == [";", "\n\n", "--", "#"]
 
 
-@pytest.fixture
-def chat_model(tiny_models: Path, tmp_path: Path) -> Path:
-    import transformers
-
-    folder = tmp_path / "chat"
-    shutil.copytree(tiny_models / "gpt2", folder)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    tokenizer.chat_template = (
-        "{% for m in messages %}<{{m.role}}>{{m.content}}\n{% endfor %}"
-        "{% if add_generation_prompt %}<assistant>{% endif %}"
-    )
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
 def test_after_a_chat_template_only_the_turns_end_stops(
-    lm_eval: Callable[..., Any], chat_model: Path, kept_cache: Path
+    lm_eval: Callable[..., Any], tiny_models: Path, kept_cache: Path, tmp_path: Path
 ) -> None:
+    model = chatting(tiny_models / "gpt2", tmp_path / "chat")
     done = lm_eval("--tasks", "magnifico_mini", "--model", "hf",
-                   "--model_args", f"pretrained={chat_model}", "--device", "cpu", "--limit", "3",
+                   "--model_args", f"pretrained={model}", "--device", "cpu", "--limit", "3",
                    "--apply_chat_template", "--gen_kwargs", "max_gen_toks=5")  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     for sample in done.samples("magnifico_mini"):
@@ -173,36 +161,12 @@ def test_after_a_chat_template_only_the_turns_end_stops(
         assert settings["max_gen_toks"] == 5
 
 
-def test_a_seed_draws_new_foreign_words_and_is_signed(
-    lm_eval: Callable[..., Any], cli: Callable[..., Any], kept_cache: Path, tmp_path: Path
-) -> None:
-    old = load.dataset(magnifico_corpus="mini", magnifico_prompt="desc")["test"]
-    new = load.dataset(magnifico_corpus="mini", magnifico_prompt="desc", magnifico_seed=5)["test"]
-    changed = {a["form"] for a, b in zip(old, new, strict=True) if a["prompt"] != b["prompt"]}
-    assert changed == {"foreign"}
-    plant(tmp_path / "answers.jsonl", list(new), continuation)
-    done = lm_eval("--tasks", "magnifico_mini", "--model", "recorded",
-                   "--model_args", f"path={tmp_path / 'answers.jsonl'}",
-                   "--metadata", '{"magnifico_seed": 5}')  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    results = done.results()["results"]["magnifico_mini"]
-    assert results["relative_performance,query"] == 100
-    signature = cli("show", str(done.output), "--signatures").stdout
-    assert "|seed:5|" in signature
-    assert "semantics:reference-v1" in signature
-    assert "|overlap:keep|" in signature
-    assert "|populated:v" in signature
-
-
-HEADER = "interpretation\tword\tmeaning\tquestion\tbase_question\tquery"
-TALL = "tall\tlofty\ta height above 30\t{} lofty?\t{} above 30?\tselect {} where height > 30"
-BROKEN = "broken\tmossy\tnothing\twhich are mossy?\twhich are nothing?\tselect moss from mast"
-OWN = [
-    HEADER,
-    TALL.format("which masts are", "which masts are", "name from mast"),
-    TALL.format("how many masts are", "how many masts are", "count(*) from mast"),
-    BROKEN,
-]
+OWN = """\
+interpretation\tword\tmeaning\tquestion\tbase_question\tquery
+tall\tlofty\tbeing above 30\twhich are lofty?\twhich are above 30?\tselect name from mast where height > 30
+tall\tlofty\tbeing above 30\thow many are lofty?\thow many are above 30?\tselect count(*) from mast where height > 30
+broken\tmossy\tnothing\twhich are mossy?\twhich are nothing?\tselect moss from mast
+"""  # noqa: E501
 
 
 def test_ones_own_database_needs_a_file_and_no_code(
@@ -214,7 +178,7 @@ def test_ones_own_database_needs_a_file_and_no_code(
         connection.execute("INSERT INTO mast VALUES ('fore', 28.5), ('main', 33), ('spar', 41)")
         connection.commit()
     before = database.read_bytes()
-    (tmp_path / "mine.tsv").write_text("\n".join(OWN), encoding="utf-8")
+    (tmp_path / "mine.tsv").write_text(OWN, encoding="utf-8")
     metadata = {"magnifico_databases": str(database), "magnifico_file": str(tmp_path / "mine.tsv")}
     docs = list(load.dataset(magnifico_corpus="own", magnifico_prompt="desc", **metadata)["test"])
     assert len(docs) == 4
@@ -236,23 +200,3 @@ def test_ones_own_database_needs_a_file_and_no_code(
     assert "own examples+own databases" in metadata_out["signature"]["data"]
     assert str(tmp_path) not in json.dumps(metadata_out["signature"])
     assert database.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("metadata", "message"),
-    [
-        ({"magnifico_semantics": "strct"}, "unknown semantics 'strct'"),
-        ({"magnifico_sed": 1}, "unknown metadata key magnifico_sed"),
-        ({"magnifico_seed": "x"}, "magnifico_seed='x'"),
-        ({"magnifico_forms": "nonsense"}, "magnifico_forms.0: Input should be"),
-        ({"magnifico_file": "my.tsv"}, "magnifico_mini has its own databases"),
-        ({"magnifico_corpus": "own", "magnifico_databases": "no.sqlite", "magnifico_file": "no"},
-         "magnifico_databases='no.sqlite' does not exist"),
-        ({"magnifico_corpus": "min"}, "magnifico_corpus: Input should be 'published', 'mini'"),
-    ],
-)  # fmt: skip
-def test_options_are_checked_when_documents_are_loaded(
-    kept_cache: Path, metadata: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(OptionError, match=re.escape(message)):
-        load.dataset(**{"magnifico_corpus": "mini", **metadata})

@@ -14,9 +14,8 @@ from typing import Any
 
 import psutil
 import pytest
-from support import failing_server
 from support.commands import run_here
-from support.counting_server import model_file, serving
+from support.failing_server import Failing, model_file, serving
 
 from lm_eval_ext import _autoload
 from lm_eval_ext.runs import child, run
@@ -55,22 +54,14 @@ def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-Finished = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def finished(cli: Callable[..., "subprocess.CompletedProcess[str]"]) -> Finished:
-    """Runs it to its end; the processes that evaluate start cold, as users' do."""
-
-    def finished(*arguments: str) -> tuple[int, str]:
-        done = cli("run", *arguments)
-        return done.returncode, done.stderr
-
-    return finished
-
-
 def unfinished_folders(output: Path) -> list[Path]:
     return list(output.rglob(".part-*"))
+
+
+def answer_only(server: Failing, most: int) -> Callable[[], bool]:
+    """Lets other requests wait; returns whether it has answered as many."""
+    server.plan = lambda _: "waits" if len(set(server.answered)) >= most else ""
+    return lambda: len(set(server.answered)) == most
 
 
 def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
@@ -84,9 +75,9 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
             "--models", "served.yaml", "--tasks", "lieder_mini", "--output", "out", "--limit", "4",
         )  # fmt: skip
 
-        server.allowed = REQUESTS // 4
+        quarter = answer_only(server, REQUESTS // 4)
         process = start(tmp_path, *arguments)
-        until(lambda: server.answered() == server.allowed, "a quarter is never answered")
+        until(quarter, "a quarter is never answered")
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C reaches all of a terminal's processes
         _, said = process.communicate(timeout=LONG_S)
         assert process.returncode == 130
@@ -95,9 +86,9 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         assert not unfinished_folders(output)
         assert not list(output.rglob("results_*"))
 
-        server.allowed = 3 * REQUESTS // 4
+        most = answer_only(server, 3 * REQUESTS // 4)
         process = start(tmp_path, *arguments)
-        until(lambda: server.answered() == server.allowed, "three quarters never come")
+        until(most, "three quarters never come")
         evaluations = psutil.Process(process.pid).children()
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
@@ -105,31 +96,26 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         assert evaluations
         assert not [file for file in output.rglob("results_*") if ".part-" not in str(file)]
 
-        server.allowed = REQUESTS
+        server.plan = lambda _: ""
         run_warm("served.yaml", "lieder_mini", limit=4)
-        assert server.answered() == REQUESTS
+        assert len(set(server.asked)) == REQUESTS
         # What was under way when it was interrupted was answered into the void: one request
         # at a time, in two interruptions.
-        assert sum(server.asked.values()) <= REQUESTS + 2
+        assert len(server.asked) <= REQUESTS + 2
         assert not unfinished_folders(output)
         (file,) = output.rglob("results_*.json")
-        counted = json.loads(file.read_text())["tokens"]["lieder_mini"]
-        assert counted == {
-            "input": sum(len(json.loads(ids)) for _, ids in server.asked),
-            "output": 0,
-        }
+        content = json.loads(file.read_text())
+        tokens = sum(len(ids) for one in set(server.asked) for ids in json.loads(one))
+        assert content["tokens"]["lieder_mini"] == {"input": tokens, "output": 0}
+        assert content["n-samples"]["lieder_mini"] == {"original": 48, "effective": 4}
+        assert file.parent == output / "served"
+        assert len(list(file.parent.glob("samples_lieder_mini_*.jsonl"))) == 1
+        assert (file.parent / "model.yaml").read_text() == served
 
-        before = sum(server.asked.values())
+        before = len(server.asked)
         said = run_warm("served.yaml", "lieder_mini", limit=4)
         assert "nothing to do, 1 of 1 tasks are there" in said
-        assert sum(server.asked.values()) == before
-
-    (results,) = output.rglob("results_*.json")
-    content = json.loads(results.read_text())
-    assert content["n-samples"]["lieder_mini"] == {"original": 48, "effective": 4}
-    assert results.parent == output / "served"
-    assert len(list(results.parent.glob("samples_lieder_mini_*.jsonl"))) == 1
-    assert (results.parent / "model.yaml").read_text() == (tmp_path / "served.yaml").read_text()
+        assert len(server.asked) == before
 
 
 @pytest.fixture
@@ -191,44 +177,27 @@ def test_a_model_that_fails_does_not_stop_the_others(
 def test_a_server_that_dies_costs_no_answer(
     tmp_path: Path, tiny_models: Path, run_warm: Callable[..., str]
 ) -> None:
+    """In a run of two tasks, of which each is then asked alone."""
     dead = 20
-    with failing_server.serving() as server:
+    both = REQUESTS + 4
+    with serving() as server:
         (tmp_path / "served.yaml").write_text(
-            "model: local-completions\nmodel_args:\n"
-            f"  base_url: {server.url}\n  model: any\n  tokenizer: {tiny_models / 'gpt2'}\n"
-            "  tokenizer_backend: huggingface\n  max_retries: 2\n  num_concurrent: 2\n"
-            "batch_size: 1\n"
+            model_file(server.url, tiny_models / "gpt2", "served", max_retries=2)
         )
         server.plan = lambda number: "hangs up" if number > dead else "429" * (number == 7)
-        said = run_warm("served.yaml", "lieder_mini", limit=4).splitlines()[-2]
-        assert said.startswith("served: aiohttp.client_exceptions."), said
+        said = run_warm("served.yaml", "lieder_mini,cogs_mini_id", limit=4).splitlines()[-2]
+        assert said.startswith("Served: aiohttp.client_exceptions."), said
         assert not list(tmp_path.rglob("results_*"))
-        kept = len(server.answered)
-        assert kept == dead - 1
+        assert len(server.answered) == dead - 1
 
-        server.plan = lambda _: ""
-        assert "served: done in" in run_warm("served.yaml", "lieder_mini", limit=4)
-        assert len(set(server.answered)) == REQUESTS
-        assert len(server.answered) <= REQUESTS + 1  # another one may have been in progress
-    assert len(list(tmp_path.rglob("results_*"))) == 1
-
-
-def test_answers_of_an_interrupted_run_of_more_tasks_are_used(
-    tmp_path: Path, tiny_models: Path, run_warm: Callable[..., str]
-) -> None:
-    with failing_server.serving() as server:
-        (tmp_path / "served.yaml").write_text(
-            "model: local-completions\nmodel_args:\n"
-            f"  base_url: {server.url}\n  model: any\n  tokenizer: {tiny_models / 'gpt2'}\n"
-            "  tokenizer_backend: huggingface\n  max_retries: 1\nbatch_size: 1\n"
-        )
-        server.plan = lambda number: "401" if number > REQUESTS else ""
+        server.plan = lambda number: "401" if len(server.answered) == both - 1 else ""
         said = run_warm("served.yaml", "lieder_mini,cogs_mini_id", limit=4)
         assert "OPENAI_API_KEY" in said.splitlines()[-2]
         server.plan = lambda _: ""
-        assert "served: done in" in run_warm("served.yaml", "lieder_mini", limit=4)
-        assert "served: done in" in run_warm("served.yaml", "cogs_mini_id", limit=4)
-        assert len(server.answered) == len(set(server.answered)), "nothing is asked again"
+        for task in ("lieder_mini", "cogs_mini_id"):
+            assert "Served: done in" in run_warm("served.yaml", task, limit=4)
+        assert len(server.answered) == len(set(server.answered)) == both
+    assert len(list(tmp_path.rglob("results_*"))) == 2
 
 
 def test_two_runs_on_one_folder_share_the_work(
@@ -265,30 +234,27 @@ def test_two_runs_on_one_folder_share_the_work(
     ]  # fmt: skip
 
 
-def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path, finished: Finished) -> None:
+def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path, cli: Callable[..., Any]) -> None:
     (tmp_path / "good.yaml").write_text("model: dummy\n")
     (tmp_path / "wrong.yaml").write_text("model: dummy\nbatchsize: 3\n")
-    status, said = finished(
-        "--models", "good.yaml", "wrong.yaml", "--tasks", "lieder_mini", "--output", "out"
-    )
-    assert status == 1
-    (line,) = said.strip().splitlines()
+    models = ("--models", "good.yaml", "wrong.yaml")
+    done = cli("run", *models, "--tasks", "lieder_mini", "--output", "out")
+    assert done.returncode == 1
+    (line,) = done.stderr.strip().splitlines()
     assert line.startswith(
         "lm-eval-ext: error: wrong.yaml: batchsize: unknown key; did you mean batch_size"
     )
     assert not (tmp_path / "out").exists()
 
 
-def test_a_launcher_starts_the_evaluation(tmp_path: Path, finished: Finished) -> None:
+def test_a_launcher_starts_the_evaluation(tmp_path: Path, cli: Callable[..., Any]) -> None:
     (tmp_path / "m.yaml").write_text(
         "model: dummy\nlauncher: accelerate launch --cpu --num_processes 1\n"
     )
     (tmp_path / "n.yaml").write_text("model: dummy\nlauncher: no-such-command --x\n")
-    status, said = finished(
-        "--models", "m.yaml", "n.yaml", "--tasks", "lieder_mini", "--output", "out",
-        "--limit", "1",
-    )  # fmt: skip
-    assert status == 1
-    assert "n: launcher 'no-such-command'" in said
-    assert "1 of 2 models failed: n\n" in said
+    what = ("--tasks", "lieder_mini", "--limit", "1", "--output", "out")
+    done = cli("run", "--models", "m.yaml", "n.yaml", *what)
+    assert done.returncode == 1
+    assert "n: launcher 'no-such-command'" in done.stderr
+    assert "1 of 2 models failed: n\n" in done.stderr
     assert len(list((tmp_path / "out" / "m").glob("results_*.json"))) == 1

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.cards import cards
+from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import Figure, figure
 from lm_eval_ext.stats.table import Scored, frame
@@ -12,16 +12,20 @@ from lm_eval_ext.stats.table import Scored, frame
 Row = Mapping[str, Any]
 
 
-def ask(
-    benchmark: str, documents: Iterable[Scored], metric: str, *, value: str = "", **where: str
-) -> Figure:
-    """The figure of documents (name, id, clusters, rows) for a question of a card."""
-    question = cards()[benchmark].question_of(metric)
+def _figure(card: Card, table: Any, metric: str, value: str, where: Mapping[str, str]) -> Figure:
+    question = card.question_of(metric)
     measure = question.measure
     if value:
         measure = measure.model_copy(update={"value": (value,)})
     filters = {**question.where, **{facet: (one,) for facet, one in where.items()}}
-    return figure(frame(documents), Question(measure, filters))
+    return figure(table, Question(measure, filters))
+
+
+def ask(
+    benchmark: str, documents: Iterable[Scored], metric: str, *, value: str = "", **where: str
+) -> Figure:
+    """The figure of documents (name, id, clusters, rows) for a question of a card."""
+    return _figure(cards()[benchmark], frame(documents), metric, value, where)
 
 
 def of_one(benchmark: str, rows: Iterable[Row], metric: str, **where: str) -> float | None:
@@ -43,9 +47,4 @@ def of_file(folder: Path, task: str, metric: str, *, value: str = "", **where: s
     (run,) = (one for one in find(folder) if task in one.tasks)
     card = run.card(task)
     assert card is not None
-    question = card.question_of(metric)
-    measure = question.measure
-    if value:
-        measure = measure.model_copy(update={"value": (value,)})
-    filters = {**question.where, **{facet: (one,) for facet, one in where.items()}}
-    return figure(rows(run, task), Question(measure, filters)).value
+    return _figure(card, rows(run, task), metric, value, where).value

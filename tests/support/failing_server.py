@@ -2,10 +2,12 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 
@@ -30,6 +32,18 @@ class Failing:
     lock: Any = field(default_factory=threading.Lock)
 
 
+def model_file(url: str, tokenizer: Path, name: str = "any", **arguments: object) -> str:
+    """A model's file that asks it, one request at a time."""
+    common = {"base_url": url, "model": name, "tokenizer": str(tokenizer)}
+    common |= {"tokenizer_backend": "huggingface", "num_concurrent": 1, **arguments}
+    return json.dumps(
+        {
+            "display_name": name.title(), "model": "local-completions", "model_args": common,
+            "batch_size": 1,
+        }
+    )  # fmt: skip
+
+
 def answer(prompt: Any, index: int) -> dict[str, Any]:
     """What it answers depends on the prompt only."""
     if isinstance(prompt, list) and isinstance(prompt[0], int):
@@ -49,7 +63,8 @@ def serving(port: int = 0) -> Iterator[Failing]:
 
     It fails with a status ("429"; "429 7" asks to wait for seven seconds), or in a way of its own:
     ``half`` (of the JSON), ``cut`` (of what it announced), ``hangs up``, ``is silent``, ``error``
-    (status 200 with an error), ``fewer`` (answers than prompts), ``empty`` (answers).
+    (status 200 with an error), ``fewer`` (answers than prompts), ``empty`` (answers). Under
+    ``waits`` the plan is asked again.
     """
     failing = Failing()
 
@@ -62,7 +77,9 @@ def serving(port: int = 0) -> Iterator[Failing]:
             with failing.lock:
                 failing.asked.append(json.dumps(prompts))
                 failing.body = body
-                how = failing.plan(len(failing.asked))
+                number = len(failing.asked)
+            while (how := failing.plan(number)) == "waits" and not failing.ended.is_set():
+                time.sleep(0.01)
             with suppress(OSError):  # whoever asked is gone
                 self.fail(how, prompts) if how else self.reply(prompts)
 

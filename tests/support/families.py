@@ -9,19 +9,7 @@ from typing import Any
 from lm_eval_ext.benchmarks.cogs.tokens import OLD_TEXTS
 
 SENTINELS = 4
-WAY = {
-    "byte_bpe": "added",
-    "byte_bpe_files": "added",
-    "unigram": "piece",
-    "unigram_behind": "piece",
-    "llama": "added",
-    "llama_first": "added",
-    "llama_legacy": "normalized",
-    "wordpiece": "added",
-}
-"""Family, and the way in which its tokenizer takes the tokens.
-
-``byte_bpe`` and ``byte_bpe_files`` are GPT-2's, with tokenizer.json and with vocab.json alone;
+"""``byte_bpe`` and ``byte_bpe_files`` are GPT-2's, with tokenizer.json and with vocab.json alone;
 ``unigram`` is T5's with its class, ``unigram_behind`` has its sentinels behind the vocabulary;
 ``llama`` is Llama's class, ``llama_first`` Metaspace and ``llama_legacy`` the normaliser that
 puts a space before each stretch, both without a class.
@@ -79,26 +67,24 @@ def _model(family: str, size: int) -> Any:
 
     torch.manual_seed(7)
     if family.startswith("unigram"):
-        return transformers.T5ForConditionalGeneration(
-            transformers.T5Config(
-                vocab_size=size + 28, d_model=32, d_kv=8, d_ff=64, num_layers=1, num_heads=4,
-                decoder_start_token_id=0, eos_token_id=1, pad_token_id=0,
-            )
+        config: Any = transformers.T5Config(
+            vocab_size=size + 28, d_model=32, d_kv=8, d_ff=64, num_layers=1, num_heads=4,
+            decoder_start_token_id=0, eos_token_id=1, pad_token_id=0,
         )  # fmt: skip
+        return transformers.T5ForConditionalGeneration(config)
     if family.startswith("llama"):
-        return transformers.LlamaForCausalLM(
-            transformers.LlamaConfig(
-                vocab_size=size, hidden_size=32, intermediate_size=64, num_hidden_layers=1,
-                num_attention_heads=4, bos_token_id=1, eos_token_id=2,
-                tie_word_embeddings=family == "llama_legacy",
-            )
-        ).to(torch.bfloat16 if family == "llama" else torch.float32)  # fmt: skip
-    return transformers.GPT2LMHeadModel(
-        transformers.GPT2Config(
-            vocab_size=size, n_positions=256, n_embd=32, n_layer=1, n_head=2,
-            bos_token_id=0, eos_token_id=0, tie_word_embeddings=family != "byte_bpe_files",
-        )
+        config = transformers.LlamaConfig(
+            vocab_size=size, hidden_size=32, intermediate_size=64, num_hidden_layers=1,
+            num_attention_heads=4, bos_token_id=1, eos_token_id=2,
+            tie_word_embeddings=family == "llama_legacy",
+        )  # fmt: skip
+        kind = torch.bfloat16 if family == "llama" else torch.float32
+        return transformers.LlamaForCausalLM(config).to(kind)
+    config = transformers.GPT2Config(
+        vocab_size=size, n_positions=256, n_embd=32, n_layer=1, n_head=2,
+        bos_token_id=0, eos_token_id=0, tie_word_embeddings=family != "byte_bpe_files",
     )  # fmt: skip
+    return transformers.GPT2LMHeadModel(config)
 
 
 def _fast(core: Any, **special: Any) -> Any:
@@ -160,19 +146,12 @@ def _unigram(family: str, letters: str) -> Any:
 
 def _llama(family: str) -> Any:
     """Trained on words, as SentencePiece does, and used on whole texts."""
-    from tokenizers import (
-        Tokenizer,
-        decoders,
-        models,
-        normalizers,
-        pre_tokenizers,
-        processors,
-        trainers,
-    )  # fmt: skip
+    from tokenizers import Tokenizer, decoders, models, normalizers, processors, trainers
+    from tokenizers.pre_tokenizers import Metaspace
 
     special = ["<unk>", "<s>", "</s>"]
     trained = Tokenizer(models.BPE())
-    trained.pre_tokenizer = pre_tokenizers.Metaspace()
+    trained.pre_tokenizer = Metaspace()
     byte_pieces = [f"<0x{number:02X}>" for number in range(256)]
     trainer = trainers.BpeTrainer(
         vocab_size=500, special_tokens=[*special, *byte_pieces], show_progress=False
@@ -189,7 +168,7 @@ def _llama(family: str) -> Any:
         )
     )
     if family == "llama_first":
-        core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+        core.pre_tokenizer = Metaspace(prepend_scheme="first", split=False)
     else:
         core.normalizer = normalizers.Sequence(
             [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]

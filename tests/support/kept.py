@@ -4,7 +4,6 @@ They are in the user's cache folder, or in the folder ``LM_EVAL_EXT_TEST_CACHE``
 the sources and versions that they depend on. The folder can be deleted at any time.
 """
 
-import ast
 import hashlib
 import os
 import shutil
@@ -36,10 +35,7 @@ def base() -> Path:
 
 
 def key(sources: Iterable[Path], libraries: Iterable[str]) -> str:
-    """A digest of files, of folders' files, and of the versions of libraries and SQLite.
-
-    Comments and docstrings do not count, so that editing them causes no rebuild.
-    """
+    """A digest of files, of folders' files, and of the versions of libraries and SQLite."""
     digest = hashlib.sha256(sqlite3.sqlite_version.encode())
     for library in libraries:
         digest.update(f"{library} {version(library)}\n".encode())
@@ -47,25 +43,8 @@ def key(sources: Iterable[Path], libraries: Iterable[str]) -> str:
         files = [source] if source.is_file() else source.rglob("*")
         for file in sorted(files):
             if file.is_file() and file.suffix != ".pyc":
-                digest.update(f"{file.relative_to(ROOT)}\n".encode() + _content(file))
+                digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _content(file: Path) -> bytes:
-    if file.suffix != ".py":
-        return file.read_bytes()
-    tree = ast.parse(file.read_bytes())
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [line for line in body if not _is_text(line)]  # type: ignore[attr-defined]
-    return ast.dump(tree).encode()
-
-
-def _is_text(line: ast.stmt) -> bool:
-    """Whether a statement is a docstring."""
-    value = line.value if isinstance(line, ast.Expr) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def folder(kind: str, key: str) -> Path:

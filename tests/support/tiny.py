@@ -1,6 +1,6 @@
 """Tiny random models on disk, each of a family that users evaluate; nothing is downloaded."""
 
-from collections.abc import Iterator
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -35,27 +35,24 @@ def make(kind: str, folder: Path) -> None:
     tokenizer = make_tokenizer(bos=kind == "llama")
     size = len(tokenizer)
     if kind == "gpt2":
-        model: transformers.PreTrainedModel = transformers.GPT2LMHeadModel(
-            transformers.GPT2Config(
-                vocab_size=size, n_positions=256, n_embd=32, n_layer=2, n_head=2,
-                bos_token_id=1, eos_token_id=1, pad_token_id=0,
-            )
+        config: Any = transformers.GPT2Config(
+            vocab_size=size, n_positions=256, n_embd=32, n_layer=2, n_head=2,
+            bos_token_id=1, eos_token_id=1, pad_token_id=0,
         )  # fmt: skip
+        model: Any = transformers.GPT2LMHeadModel(config)
     elif kind == "llama":
-        model = transformers.LlamaForCausalLM(
-            transformers.LlamaConfig(
-                vocab_size=size, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-                num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256,
-                bos_token_id=2, eos_token_id=1, pad_token_id=0,
-            )
+        config = transformers.LlamaConfig(
+            vocab_size=size, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256,
+            bos_token_id=2, eos_token_id=1, pad_token_id=0,
         )  # fmt: skip
+        model = transformers.LlamaForCausalLM(config)
     else:
-        model = transformers.T5ForConditionalGeneration(
-            transformers.T5Config(
-                vocab_size=size, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
-                decoder_start_token_id=0, eos_token_id=1, pad_token_id=0,
-            )
+        config = transformers.T5Config(
+            vocab_size=size, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
+            decoder_start_token_id=0, eos_token_id=1, pad_token_id=0,
         )  # fmt: skip
+        model = transformers.T5ForConditionalGeneration(config)
     if kind != "t5":
         # Initial weights give nearly the same probability everywhere; larger ones give
         # comparisons something to differ by. T5's are large as they are.
@@ -66,6 +63,20 @@ def make(kind: str, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
+def chatting(folder: Path, copy: Path) -> Path:
+    """A copy of a model with a chat template: ``<role>text`` and a line break for each turn."""
+    import transformers
+
+    shutil.copytree(folder, copy)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(copy)
+    tokenizer.chat_template = (
+        "{% for m in messages %}<{{m.role}}>{{m.content}}\n{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    tokenizer.save_pretrained(copy)
+    return copy
+
+
 def make_tokenizer(*, bos: bool) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
@@ -73,12 +84,8 @@ def make_tokenizer(*, bos: bool) -> Any:
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
-
-    def lines() -> Iterator[str]:
-        yield from TEXT
-
     core.train_from_iterator(
-        lines(),
+        TEXT,
         trainers.BpeTrainer(
             vocab_size=400,
             special_tokens=["<pad>", "</s>", "<s>"],
