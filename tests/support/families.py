@@ -188,15 +188,13 @@ def _llama(family: str) -> Any:
     return _fast(core, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
 
 
-def _wordpiece(family: str) -> Any:
-    """``wordpiece_uncased`` loses capitals, as BERT's does: no exact round trip."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+def _wordpiece(_family: str) -> Any:
+    """Decoding closes up spaces: no exact round trip."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     core = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     core.decoder = decoders.WordPiece(cleanup=True)
-    if family == "wordpiece_uncased":
-        core.normalizer = normalizers.Lowercase()
     trainer = trainers.WordPieceTrainer(
         vocab_size=400, special_tokens=["[PAD]", "[UNK]"], show_progress=False
     )

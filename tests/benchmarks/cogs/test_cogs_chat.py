@@ -78,20 +78,6 @@ def made(shape: str, form: str) -> str:
     )
 
 
-def rate(shapes: dict[str, str]) -> float:
-    right = [
-        score(form_in(made(shape, form)), form)["exact_match"]
-        for shape in shapes.values()
-        for form in FORMS
-    ]
-    return sum(right) / len(right)
-
-
-def test_both_rates() -> None:
-    assert rate(RIGHT) == 1.0
-    assert rate(WRONG) == 0.0
-
-
 @pytest.mark.parametrize("why", [*RIGHT, *WRONG])
 def test_each_family(why: str) -> None:
     shape = {**RIGHT, **WRONG}[why]

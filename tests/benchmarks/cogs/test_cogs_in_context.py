@@ -5,30 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lm_eval import simple_evaluate
-from lm_eval.api.model import LM
-from lm_eval.tasks import TaskManager
+from support.tasks import load_task
 
-from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.cogs import in_context, load, mini, score
-from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, SEEDS, replacements
+from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, replacements
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, kind_of
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.logical_forms import parse
-from lm_eval_ext.runs.tasks import own_manager
 
 pytestmark = pytest.mark.slow
 
 SPLITS = ("id", "testlex", "gen")
-LEXICONS = ("unmodified", *SEEDS, "fresh")
 
 
 def task_of(name: str, k: int | None = None, seed: int | None = None, **metadata: Any) -> Any:
     """A task as lm-eval's evaluator prepares it."""
-    manager = TaskManager(
-        include_defaults=False, include_path=tasks_folder(), metadata=metadata or None
-    )
-    task = manager.load(name)["tasks"][name]
+    task = load_task(name, **metadata)
     if k is not None:
         task.set_config(key="num_fewshot", value=k)
     if seed is not None:
@@ -45,6 +37,10 @@ def asked(task: Any, limit: int | None = None) -> dict[str, str]:
 
 
 KEY_WORDS = frozenset(mini.items())
+
+
+def words_of(one: Any) -> set[str]:
+    return {*one.sentence.split(), *one.form.split()}
 
 
 def constructions(sentence: str, form: str) -> set[str]:  # noqa: PLR0912
@@ -86,42 +82,6 @@ def constructions(sentence: str, form: str) -> set[str]:  # noqa: PLR0912
     return found
 
 
-@pytest.mark.parametrize(
-    ("sentence", "form", "shown"),
-    [
-        ("The owl slept .", "* owl ( x _ 1 ) ; sleep . agent ( x _ 2 , x _ 1 )",
-         {"agent", "subject the"}),
-        ("Ada fell .", "fall . theme ( x _ 1 , Ada )", {"theme", "subject name"}),
-        ("A cup was lent to Ada .",
-         "cup ( x _ 1 ) AND lend . theme ( x _ 3 , x _ 1 ) AND lend . recipient ( x _ 3 , Ada )",
-         {"was theme recipient", "subject a", "recipient name"}),
-        ("Ada lent Bo a cup .",
-         "lend . agent ( x _ 1 , Ada ) AND lend . recipient ( x _ 1 , Bo ) "
-         "AND lend . theme ( x _ 1 , x _ 4 ) AND cup ( x _ 4 )",
-         {"agent recipient theme", "subject name", "recipient name", "theme a"}),
-        ("Ada said that Bo saw a cup in a box on the mat .",
-         "* mat ( x _ 11 ) ; say . agent ( x _ 1 , Ada ) AND say . ccomp ( x _ 1 , x _ 4 ) "
-         "AND see . agent ( x _ 4 , Bo ) AND see . theme ( x _ 4 , x _ 6 ) AND cup ( x _ 6 ) "
-         "AND cup . nmod . in ( x _ 6 , x _ 9 ) AND box ( x _ 9 ) "
-         "AND box . nmod . on ( x _ 9 , x _ 11 )",
-         {"agent ccomp", "agent theme", "subject name", "theme a", "theme modified", "nmod in",
-          "nmod on", "nmod 1", "nmod 2", "ccomp 1"}),
-        ("A cup on the mat fell .",
-         "* mat ( x _ 4 ) ; cup ( x _ 1 ) AND cup . nmod . on ( x _ 1 , x _ 4 ) "
-         "AND fall . theme ( x _ 5 , x _ 1 )",
-         {"theme", "subject a", "subject modified", "nmod on", "nmod 1"}),
-        ("Ada wished to sleep .",
-         "wish . agent ( x _ 1 , Ada ) AND wish . xcomp ( x _ 1 , x _ 3 ) "
-         "AND sleep . agent ( x _ 3 , Ada )",
-         {"agent xcomp", "agent", "subject name"}),
-        ("owl", "LAMBDA a . owl ( a )", set()),
-        ("Ada", "Ada", set()),
-    ],
-)  # fmt: skip
-def test_constructions_are_read_from_the_form(sentence: str, form: str, shown: set[str]) -> None:
-    assert constructions(sentence, form) == shown
-
-
 @pytest.mark.parametrize("corpus", ["mini", "cogs"])
 def test_every_cover_has_all_constructions_and_no_key_word(
     corpus: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
@@ -139,7 +99,7 @@ def test_every_cover_has_all_constructions_and_no_key_word(
         left = set(every)
         assert len(cover) == 16
         for name, why in cover.items():
-            assert not items & {*train[name].sentence.split(), *train[name].form.split()}
+            assert not items & words_of(train[name])
             said = set(why.removeprefix("covers ").removeprefix("again ").split(", "))
             assert said <= of[name]
             if not why.startswith("covers again"):
@@ -151,18 +111,13 @@ def test_every_cover_has_all_constructions_and_no_key_word(
 
 
 def test_the_exposure_example_comes_first() -> None:
+    key_of = {one.id: KEY_WORDS & words_of(one) for one in mini.examples("train")}
     for split in SPLITS:
-        task = task_of(f"cogs_mini_icl_{split}", k=3)
-        train = {one.id: one for one in mini.examples("train")}
         samples = {one.id: one for one in mini.examples(split)}
-        for doc in task.chosen.documents:
+        for doc in task_of(f"cogs_mini_icl_{split}", k=3).chosen.documents:
             sample = samples[doc["id"]]
-            key = KEY_WORDS & {*sample.sentence.split(), *sample.form.split()}
-            exposing = [
-                name
-                for name, one in train.items()
-                if key & {*one.sentence.split(), *one.form.split()}
-            ]
+            key = KEY_WORDS & words_of(sample)
+            exposing = [name for name, shown in key_of.items() if key & shown]
             assert len(exposing) == bool(key) == (split != "id" and kind_of(sample.type) == LEXICAL)
             assert doc["demonstrations"][: len(exposing)] == exposing
             assert (doc["why"][0] == in_context.WHY) == bool(exposing)
@@ -239,18 +194,6 @@ def test_a_substituted_lexicon_leaves_no_key_word_and_no_choice_changed() -> Non
     assert any(KEY_WORDS & set(prompt.split()) for prompt in before.values())
 
 
-def test_every_lexicon_but_the_tokens_has_three_tasks() -> None:
-    index = own_manager().task_index
-    names = {name for name in index if name.startswith("cogs_") and "_icl_" in name}
-    assert names == {
-        *(f"cogs_icl_{lexicon}_{split}" for lexicon in LEXICONS for split in SPLITS),
-        *(f"cogs_mini_icl_{split}" for split in SPLITS),
-    }
-    for name in names - {f"cogs_mini_icl_{split}" for split in SPLITS}:
-        metadata = index[name].cfg["metadata"]
-        assert name == f"cogs_icl_{metadata['cogs_lexicon']}_{metadata['cogs_split']}"
-
-
 def test_real_samples_see_their_key_words(
     shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,36 +216,3 @@ def test_real_samples_see_their_key_words(
             texts = {*shown["input"].split(), *shown["answer"].split()}
             keys = set(strings.values()) & {*row["input"].split(), *row["answer"].split()}
             assert keys and keys <= texts
-
-
-class Silent(LM):
-    """A model that answers nothing. (lm-eval's own dummy model asks the hub for a tokenizer.)"""
-
-    def generate_until(self, requests: list[Any], **_: Any) -> list[str]:
-        return [""] * len(requests)
-
-    loglikelihood = loglikelihood_rolling = generate_until
-
-
-def test_number_and_seed_of_a_run_count() -> None:
-    results = simple_evaluate(
-        model=Silent(),
-        tasks=["cogs_mini_icl_gen"],
-        task_manager=TaskManager(include_defaults=False, include_path=tasks_folder()),
-        limit=3,
-        num_fewshot=2,
-        fewshot_random_seed=99,
-        bootstrap_iters=0,
-    )
-    assert results is not None
-    expected = asked(task_of("cogs_mini_icl_gen", k=2, seed=99), limit=3)
-    samples = results["samples"]["cogs_mini_icl_gen"]
-    assert len(samples) == 3
-    for sample in samples:
-        prompt = sample["arguments"][0][0]
-        assert prompt.count("Logical form:") == 3
-        assert prompt == expected[sample["doc"]["id"]]
-        assert len(sample["doc"]["why"]) == len(sample["doc"]["demonstrations"]) == 2
-    assert results["n-samples"]["cogs_mini_icl_gen"] == {"original": 500, "effective": 3}
-    signature = results["configs"]["cogs_mini_icl_gen"]["metadata"]["signature"]
-    assert signature["seed"] == "99"

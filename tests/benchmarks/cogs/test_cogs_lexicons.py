@@ -1,6 +1,5 @@
 """Published lexicons and variants byte for byte; fresh words; substitution in files."""
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,43 +23,27 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.lexicon import SHAPES
 from lm_eval_ext.lexicon.words import is_english
 
-VARIANTS = [
-    ("random_str_shorter", "random_short", False),
-    ("random_cvcv_str_shorter", "cvcv_short", False),
-    ("random_cvcv_str_shorter_space_prepended", "cvcv_short", True),
-]
+VARIANTS = {
+    "random_str_shorter": Style(lexicon="random_short"),
+    "random_cvcv_str_shorter": Style(lexicon="cvcv_short"),
+    "random_cvcv_str_shorter_space_prepended": Style(lexicon="cvcv_short", leading_space=True),
+}
 
 
-def test_every_variant_at_hand_is_tried(shared_data: Path) -> None:
-    assert {folder.name for folder in (shared_data / "cogs/variants").iterdir()} == {
-        name for name, _, _ in VARIANTS
-    }
-
-
-@pytest.mark.parametrize(("folder", "lexicon", "leading_space"), VARIANTS)
-def test_published_strings_come_from_the_seeds(
-    shared_data: Path, folder: str, lexicon: str, leading_space: bool
-) -> None:
-    published = (shared_data / "cogs/variants" / folder / "added_vocab.txt").read_bytes()
-    assert "".join(f"{word}\n" for word in replacements(lexicon).values()).encode() == published
-    assert leading_space == folder.endswith("space_prepended")
-
-
-@pytest.mark.parametrize(("folder", "lexicon", "leading_space"), VARIANTS)
-def test_published_variants_byte_for_byte(
-    shared_data: Path, tmp_path: Path, folder: str, lexicon: str, leading_space: bool
-) -> None:
-    compared = 0
-    for published in (shared_data / "cogs/variants" / folder).glob("*.tsv"):
-        out = tmp_path / published.name
-        rows = read_rows(shared_data / "cogs" / published.name)
-        write_rows(out, rows, Style(lexicon=lexicon, leading_space=leading_space))
-        assert (
-            hashlib.sha256(out.read_bytes()).digest()
-            == hashlib.sha256(published.read_bytes()).digest()
-        )
-        compared += 1
-    assert compared == 2
+def test_published_variants_byte_for_byte(shared_data: Path, tmp_path: Path) -> None:
+    """And their strings, which come from the seeds."""
+    folders = sorted((shared_data / "cogs/variants").iterdir())
+    assert {folder.name for folder in folders} == set(VARIANTS)
+    out = tmp_path / "out.tsv"
+    for folder in folders:
+        style = VARIANTS[folder.name]
+        drawn = "".join(f"{word}\n" for word in replacements(style.lexicon).values())
+        assert (folder / "added_vocab.txt").read_bytes() == drawn.encode()
+        published = list(folder.glob("*.tsv"))
+        assert len(published) == 2
+        for file in published:
+            write_rows(out, read_rows(shared_data / "cogs" / file.name), style)
+            assert out.read_bytes() == file.read_bytes(), file
 
 
 def test_unmodified_is_the_file_itself(shared_data: Path, tmp_path: Path) -> None:
@@ -71,8 +54,7 @@ def test_unmodified_is_the_file_itself(shared_data: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("lexicon", LEXICONS)
 def test_a_lexicon_has_one_word_per_item(lexicon: str) -> None:
-    seed, shape = (0, "random_long") if lexicon == FRESH else (None, None)
-    words = replacements(lexicon, seed=seed, shape=shape)
+    words = replacements(lexicon, **({"seed": 0} if lexicon == FRESH else {}))
     assert tuple(words) == ITEMS
     assert len(set(words.values())) == 21
 
@@ -96,20 +78,6 @@ def test_whole_tokens_are_replaced(text: str, leading_space: bool, expected: str
     assert substitute(text, WORDS, leading_space=leading_space) == expected
 
 
-@pytest.mark.parametrize(
-    ("lexicon", "seed", "message"),
-    [
-        ("random", None, "no COGS lexicon 'random'; use unmodified, random_long"),
-        ("tokens", 3, "seed is only for the lexicon fresh"),
-        ("unmodified", 3, "seed is only for the lexicon fresh"),
-        ("cvcv_long", 777, "seed is only for the lexicon fresh"),
-    ],
-)
-def test_wrong_lexicons_are_one_clear_line(lexicon: str, seed: int | None, message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        replacements(lexicon, seed=seed)
-
-
 def test_what_cannot_be_written_leaves_what_was_there(
     tmp_path: Path, cli: Callable[..., Any]
 ) -> None:
@@ -122,20 +90,6 @@ def test_what_cannot_be_written_leaves_what_was_there(
     assert {path.name for path in tmp_path.iterdir()} == {"in.tsv", "out.tsv"}
     with pytest.raises(OptionError, match="cannot write"):
         write_rows(tmp_path / "no" / "folder", [("a", "b", "c")], Style())
-
-
-def test_the_command(shared_data: Path, cli: Callable[..., Any], tmp_path: Path) -> None:
-    source = shared_data / "cogs/train_exposure_examples.tsv"
-    done = cli(
-        "cogs", "substitute", "--lexicon", "random_short", str(source), "-o", str(tmp_path / "o")
-    )
-    assert done.returncode == 0, done.stderr
-    published = shared_data / "cogs/variants/random_str_shorter/train_exposure_examples.tsv"
-    assert (tmp_path / "o").read_bytes() == published.read_bytes()
-    done = cli("cogs", "substitute", "--lexicon", "nope", str(source), "-o", str(tmp_path / "p"))
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "p").exists()
 
 
 @given(seed=st.integers(), shape=st.sampled_from(sorted(SHAPES)))
@@ -185,12 +139,16 @@ def test_every_word_of_the_dataset_is_refused(shared_data: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"lexicon": "random"}, "no COGS lexicon 'random'; use unmodified, random_long"),
+        ({"lexicon": "tokens", "seed": 3}, "seed is only for the lexicon fresh"),
         ({"lexicon": FRESH}, "needs a seed, a whole number"),
         ({"lexicon": FRESH, "seed": 3, "shape": "round"}, "no shape 'round' of words; use random"),
         ({"lexicon": "cvcv_long", "shape": "cvcv_long"}, "shape is only for the lexicon fresh"),
     ],
 )
-def test_wrong_seeds_and_shapes_are_one_clear_line(arguments: dict[str, Any], message: str) -> None:
+def test_wrong_lexicons_seeds_and_shapes_are_one_clear_line(
+    arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(OptionError, match=message):
         replacements(**arguments)
 
@@ -223,6 +181,9 @@ def test_the_command_draws_the_words_of_the_tasks(
     assert len(hedgehogs) == 50
     sentences = documents.select(hedgehogs)["sentence"]
     assert all(words["hedgehog"] in text.split() for text in sentences)
-    done = cli("cogs", "substitute", "--lexicon", "fresh", str(source), "-o", str(tmp_path / "p"))
-    assert done.returncode == 1
-    assert "needs a seed" in done.stderr
+    for more, said in ((["nope"], "no COGS lexicon"), (["fresh"], "needs a seed")):
+        out = str(tmp_path / "p")
+        done = cli("cogs", "substitute", str(source), "-o", out, "--lexicon", *more)
+        assert done.returncode == 1 and said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert not (tmp_path / "p").exists()

@@ -3,7 +3,6 @@
 import math
 import random
 from collections import defaultdict
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lm_eval.evaluator_utils import _compute_task_aggregations
-from lm_eval.tasks import TaskManager
+from support.tasks import load_task
 
-from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, STRUCTURAL, kind_of
 from lm_eval_ext.benchmarks.cogs.score import (
     EQUIVALENT,
@@ -27,8 +25,6 @@ from lm_eval_ext.logical_forms import normalise
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import figure, parts
 from lm_eval_ext.stats.table import frame
-
-ENDINGS = ("", STDERR)
 
 pytestmark = pytest.mark.slow
 
@@ -82,18 +78,14 @@ def test_any_text_is_scored(text: str) -> None:
 
 HOSTILE = [
     "( " * 500_000,
-    " " * 1_000_000,
     ("\t" * 1000 + ".") * 1000,
-    "[w_" + "1" * 1_000_000,
     "[w_1" * 250_000,
-    "LAMBDA a . " * 90_000 + GOLD,
     f"see . agent ( {'x _ 1 , ' * 120_000}x _ 2 )",
     # As many conjuncts as the gold, but of another size.
     f"* dog ( x _ 1 ) ; see . agent ( {', '.join(f'x _ {i} ' for i in range(60_000))}) "
     "AND see . theme ( x _ 2 , Ann )",
     GOLD.replace("dog ( x _ 1 )", f"dog ( x _ {'9' * 900_000} )"),
     "\ud800" * 1000,
-    "\x00" * 100_000,
     " AND ".join([GOLD] * 9000),
 ]
 
@@ -108,11 +100,9 @@ def test_hostile_answers_are_wrong_and_cost_little(answer: str) -> None:
 @pytest.mark.parametrize(
     ("split", "type_", "kind"),
     [
-        ("id", "in_distribution", {}),
         ("testlex", "bless_active", {}),
         ("gen", "active_to_passive", {"kind": "lexical"}),
         ("gen_small", "pp_recursion", {"kind": "structural"}),
-        ("gen", "obj_pp_to_subj_pp", {"kind": "structural"}),
     ],
 )
 def test_a_row_has_its_type_and_on_gen_its_kind(
@@ -126,11 +116,8 @@ def test_a_row_has_its_type_and_on_gen_its_kind(
 class Run:
     """A task whose documents are answered and aggregated as lm-eval does it."""
 
-    def __init__(self, name: str, **metadata: Any) -> None:
-        manager = TaskManager(
-            include_defaults=False, include_path=tasks_folder(), metadata=metadata
-        )
-        self.task = manager.load(name)["tasks"][name]
+    def __init__(self, name: str) -> None:
+        self.task = load_task(name)
         self.docs = self.task.eval_docs.to_list()
 
     def rows(self, answers: list[str]) -> Any:
@@ -141,12 +128,12 @@ class Run:
         )
 
     def __call__(self, answers: list[str]) -> dict[str, Any]:
-        raw: dict[tuple[str, str], list[Any]] = defaultdict(list)
-        for doc, answer in zip(self.docs, answers, strict=True):
-            for metric, value in self.task.process_results(doc, [answer]).items():
-                raw[metric, "none"].append(value)
-        metrics, count = _compute_task_aggregations(self.task, raw, bootstrap_iters=10)
-        assert count == len(answers)
+        scored = [
+            dict(self.task.process_results(doc, [answer]).items())
+            for doc, answer in zip(self.docs, answers, strict=True)
+        ]
+        raw = {(metric, "none"): [one[metric] for one in scored] for metric in scored[0]}
+        metrics, _ = _compute_task_aggregations(self.task, raw, bootstrap_iters=0)
         return {name.removesuffix(",none"): value for name, value in metrics.items()}
 
 
@@ -157,38 +144,26 @@ def gen(shared_data: Path) -> Run:
         return Run("cogs_cvcv_short_gen")
 
 
-@pytest.mark.slow
 def test_gold_answers_are_right_in_every_type_and_shifted_ones_nearly_never(gen: Run) -> None:
     gold = [doc["form"] for doc in gen.docs]
     assert len(gold) == 21_000
     scores = gen(gold)
-    some = copy(gen)
-    some.docs = gen.docs[::3]
-    shifted = some([*gold[3::3], gold[0]])
-    metrics = [EXACT, f"{EXACT}/lexical", f"{EXACT}/structural"]
-    assert {name + end for name in metrics for end in ENDINGS} == set(scores) - {"alias"}
-    for metric in metrics:
+    shifted = gen([*gold[1:], gold[0]])
+    for metric in (EXACT, f"{EXACT}/lexical", f"{EXACT}/structural"):
         assert scores[metric] == 1.0
         assert scores[f"{metric}{STDERR}"] == 0.0
         assert shifted[metric] < 0.01
 
 
-@pytest.mark.slow
 def test_golds_shuffled_and_renamed_are_equivalent_and_not_exact(gen: Run) -> None:
     """Two documents of the same meaning would make it guesswork; there are none."""
     rng = random.Random(1)
-    reworded = []
-    some = copy(gen)
-    some.docs = gen.docs[::7]
-    for doc in some.docs:
+    for doc in gen.docs[::7]:
         definites, mark, atoms = doc["form"].rpartition(" ; ")
         parts = atoms.split(" AND ")
         rng.shuffle(parts)
-        text = definites + mark + " AND ".join(parts)
-        reworded.append(text.replace("x _ ", "x _ 1"))
-    table = some.rows(reworded)
-    assert table[EQUIVALENT].mean() == 1.0
-    assert table[EXACT].mean() == 0.0
+        text = (definites + mark + " AND ".join(parts)).replace("x _ ", "x _ 1")
+        assert score(text, doc["form"]) == {EXACT: False, EQUIVALENT: True}, text
 
 
 def test_standard_errors_are_clustered_by_type_and_within_a_type_by_document(gen: Run) -> None:

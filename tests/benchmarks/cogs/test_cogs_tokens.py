@@ -31,7 +31,6 @@ from lm_eval_ext.training.starting import new_tokenizer
 
 pytestmark = pytest.mark.slow
 
-UNIGRAM = ("unigram", "unigram_behind")
 TIED = ("byte_bpe", "unigram", "llama_legacy")
 FAMILIES = (*TIED, "byte_bpe_files", "unigram_behind", "llama", "llama_first")
 
@@ -116,7 +115,7 @@ def test_old_tokens_keep_their_embeddings_and_logits(
     made: Any, tmp_path: Path, family: str, init: str
 ) -> None:
     source, out = made(family)[0], tmp_path / "out"
-    if init == "unused" and family not in UNIGRAM:
+    if init == "unused" and not family.startswith("unigram"):
         with pytest.raises(OptionError, match=r"unused needs 21 rows.*this model has 0 of"):
             add_tokens(source, out, init=init)
         assert not list(tmp_path.iterdir())
@@ -163,7 +162,7 @@ def test_random_rows_are_drawn_as_the_model_draws_its_own(made: Any, family: str
 
 def test_average_rows_lie_around_the_mean_with_the_embeddings_covariance(made: Any) -> None:
     """Of the rows that have a token: the authors cut T5's matrix to these first."""
-    source = made("unigram")[0]
+    source, out = made("unigram")
     weight = tokens._model(source).get_input_embeddings().weight.detach()
     used = weight[: len(tokenizer_of(source))].double()
     assert len(weight) - len(used) == 28
@@ -174,8 +173,8 @@ def test_average_rows_lie_around_the_mean_with_the_embeddings_covariance(made: A
     assert float(centred.mean(0).abs().max()) < 5 * (scale / 20_000) ** 0.5 * 2
     found = centred.T @ centred / len(centred)
     assert float((found - expected).abs().max()) < 0.1 * scale
-    novel = tokens._model(made("unigram")[1]).get_input_embeddings().weight.detach()
-    ids = list(tokens._ids(tokenizer_of(made("unigram")[1])).values())
+    novel = tokens._model(out).get_input_embeddings().weight.detach()
+    ids = list(tokens._ids(tokenizer_of(out)).values())
     near = (novel[ids] - used.mean(0)).abs().max()
     assert float(near) < 8 * scale**0.5 < float((weight.mean(0) - used.mean(0)).abs().max())
 
@@ -187,24 +186,21 @@ def real_texts(folder: Path, step: int) -> list[str]:
     return [substitute(text, words) for words in lexicons for row in rows for text in row[:2]]
 
 
-def test_real_texts_come_back_exactly_under_every_lexicon(made: Any, shared_data: Path) -> None:
-    texts = real_texts(shared_data, 400)
-    for family in ("unigram", "byte_bpe", "llama", "llama_legacy"):
-        tokenizer = tokenizer_of(made(family)[1])
-        ids = tokenizer(texts)["input_ids"]
-        assert tokenizer.batch_decode(ids, skip_special_tokens=True) == texts
-
-
-@pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_tokenizers_of_recipes_keep_real_texts_after_saving(
-    kind: Any, shared_data: Path, tmp_path: Path
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "llama", "llama_legacy", "byte_bpe", "t5"])
+def test_real_texts_come_back_exactly_under_every_lexicon(
+    kind: Any, made: Any, shared_data: Path, tmp_path: Path
 ) -> None:
+    """With tokenizers of models and of recipes: two kinds, after saving."""
     texts = real_texts(shared_data, 400)
-    wanted = NewTokenizer(kind=kind, size=600)
-    new_tokenizer(wanted, texts, encoder_decoder=kind == "unigram").save_pretrained(tmp_path / "t")
-    tokenizer = tokenizer_of(tmp_path / "t")
-    back = tokenizer.batch_decode(tokenizer(texts)["input_ids"], skip_special_tokens=True)
-    assert back == texts
+    folder = tmp_path / "t"
+    if kind in ("unigram", "bpe"):
+        wanted = NewTokenizer(kind=kind, size=600)
+        new_tokenizer(wanted, texts, encoder_decoder=kind == "unigram").save_pretrained(folder)
+    else:
+        folder = made("unigram" if kind == "t5" else kind)[1]
+    tokenizer = tokenizer_of(folder)
+    ids = tokenizer(texts)["input_ids"]
+    assert tokenizer.batch_decode(ids, skip_special_tokens=True) == texts
 
 
 @pytest.mark.parametrize(
@@ -213,7 +209,6 @@ def test_tokenizers_of_recipes_keep_real_texts_after_saving(
         ("unigram", {}, "{}", "A farmer saw[w_0] ."),
         ("unigram", {}, " {}", "'[w_0]' is encoded as"),
         ("byte_bpe", {"lstrip": True}, "{}", "A farmer saw[w_0] ."),
-        ("byte_bpe", {"rstrip": True}, "{}", "[w_0]saw the parcel ."),
         ("byte_bpe", {"special": True}, "{}", "'[w_0]' is decoded as ''"),
         ("byte_bpe", None, "", "[w_0] is not in the vocabulary (21 of 21 are missing)"),
         ("byte_bpe", {}, "{}", ""),
@@ -248,19 +243,15 @@ def test_clean_up_is_switched_off(made: Any, tmp_path: Path) -> None:
 
 def test_what_cannot_be_done_is_one_line_and_nothing_is_written(made: Any, tmp_path: Path) -> None:
     source, novel = made("byte_bpe")
-    for family, message in (
-        ("wordpiece", "no exact round trip with novel tokens: 'The farmer"),
-        ("wordpiece_uncased", "no exact round trip"),
-    ):
-        families.make(family, tmp_path / "sources" / family)
-        with pytest.raises(OptionError, match=message):
-            add_tokens(tmp_path / "sources" / family, tmp_path / "out", init="random")
+    wordpiece = tmp_path / "sources" / "wordpiece"
+    families.make("wordpiece", wordpiece)
     broken = tmp_path / "sources" / "broken"
     shutil.copytree(source, broken)
     (broken / "model.safetensors").write_bytes(b"x")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("")
     for model, out, init, message in (
+        (wordpiece, "out", "random", "no exact round trip with novel tokens: 'The farmer"),
         (broken, "out", "random", "cannot load it"),
         (Path("t5-base"), "out", "random", "t5-base is not a folder.*none is downloaded"),
         (novel, "out", "random", "has novel tokens already"),
@@ -278,9 +269,10 @@ def test_the_command(made: Any, cli: Callable[..., Any], tmp_path: Path) -> None
     done = cli("cogs", "add-tokens", source, "--init", "unused", "-o", out)
     assert "[w_0] to [w_20] have the ids 102 to 122, unused embeddings" in done.stdout, done.stderr
     assert f"{len(NOTATION)} texts came back exactly" in done.stdout
-    done = cli("cogs", "add-tokens", out, "--check")
-    assert "each novel token is one token" in done.stdout
-    done = cli("cogs", "add-tokens", source, "--check")
-    assert done.returncode == 1 and "is not in the vocabulary" in done.stderr
-    done = cli("cogs", "add-tokens", source)
-    assert done.returncode == 1 and "give --output, or --check" in done.stderr
+    assert "each novel token is one token" in cli("cogs", "add-tokens", out, "--check").stdout
+    for more, said in (
+        (["--check"], "is not in the vocabulary"),
+        ([], "give --output, or --check"),
+    ):
+        done = cli("cogs", "add-tokens", source, *more)
+        assert done.returncode == 1 and said in done.stderr

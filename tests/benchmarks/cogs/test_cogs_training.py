@@ -10,7 +10,7 @@ from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.cogs import load as cogs_load
 from lm_eval_ext.benchmarks.cogs import mini, training
-from lm_eval_ext.benchmarks.cogs.lexicons import replacements
+from lm_eval_ext.benchmarks.cogs.lexicons import replacements, substitute
 from lm_eval_ext.benchmarks.cogs.load import Words
 from lm_eval_ext.benchmarks.cogs.tokens import failure
 from lm_eval_ext.benchmarks.cogs.training import prepare, sentences
@@ -37,10 +37,8 @@ def test_the_gates_are_the_exposure_examples_and_the_development_set() -> None:
 @pytest.mark.parametrize(
     ("data", "asked"),
     [
-        ({"lexicon": "fresh", "seed": 7, "shape": "cvcv_long"}, "cogs_fresh_gen"),
         ({"lexicon": "fresh", "seed": 0, "shape": "random_short"}, "cogs_fresh_gen"),
         ({"lexicon": "fresh", "fresh": 7, "shape": "cvcv_short"}, "cogs_fresh_gen"),
-        ({"lexicon": "fresh", "fresh": 0, "shape": "cvcv_short"}, "cogs_fresh_gen"),
         ({"lexicon": "cvcv_short"}, "cogs_cvcv_short_gen"),
         ({"lexicon": "tokens"}, "cogs_tokens_gen"),
         ({}, "cogs_unmodified_gen"),
@@ -69,25 +67,20 @@ def test_the_tasks_ask_the_words_that_were_trained(
         assert not wanted & words(), "those of the task's own seed"
 
 
-def test_the_real_gate_has_the_published_examples(
-    shared_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exposure_is_the_authors(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of each, a hundred, or the same one a hundred times more."""
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
-    made = prepare({}, 0)
-    lines = (shared_data / "cogs" / "train_exposure_examples.tsv").read_text().splitlines()
-    assert sorted(made.gates["exposure"]) == sorted(tuple(line.split("\t")[:2]) for line in lines)
 
+    def published(name: str) -> list[tuple[str, ...]]:
+        lines = (shared_data / "cogs" / f"{name}.tsv").read_text().splitlines()
+        return sorted(tuple(line.split("\t")[:2]) for line in lines)
 
-def test_more_exposure_is_the_authors(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
     hundred, repeated = prepare({"exposure": "hundred"}, 0), prepare({"copies": 100}, 0)
-    lines = (shared_data / "cogs" / "train_100_exposure_examples.tsv").read_text().splitlines()
-    published = [tuple(line.split("\t")[:2]) for line in lines]
     assert len(hundred.train) == 24_155 - 15 + 1_500
-    assert sorted(hundred.train[-1500:]) == sorted(published)
-    assert set(hundred.gates["exposure"]) == set(published)
+    assert sorted(hundred.train[-1500:]) == published("train_100_exposure_examples")
+    assert set(hundred.gates["exposure"]) == set(published("train_100_exposure_examples"))
     exposed = repeated.gates["exposure"]
-    assert len(exposed) == 15
+    assert sorted(exposed) == published("train_exposure_examples")
     assert len(repeated.train) == 24_155 + 1_500
     assert {repeated.train.count(pair) for pair in exposed[:3]} == {101}
 
@@ -131,14 +124,14 @@ def test_options_that_do_not_fit_are_refused() -> None:
 def test_novel_tokens_come_back_after_training_and_loading(
     family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of T5's, GPT-2's and Llama's kind of tokenizer; every text of cogs_mini's tasks."""
+    """Of T5's, GPT-2's and Llama's kind of tokenizer; texts of cogs_mini's tasks."""
     families.make(family, tmp_path / "model")
     few = [one for one in mini.examples("train") if one.type == "primitive"]
     monkeypatch.setattr(training, "_train", lambda options: (few, {}))
-    made_whole = cogs_load.examples
+    whole = cogs_load.examples
 
     def examples(corpus: str, split: str, *rest: str) -> Any:
-        return (few[:2], None) if split == "dev" else made_whole(corpus, split, *rest)
+        return (few[:2], None) if split == "dev" else whole(corpus, split, *rest)
 
     monkeypatch.setattr(cogs_load, "examples", examples)
     recipe = {
@@ -155,19 +148,15 @@ def test_novel_tokens_come_back_after_training_and_loading(
     (trained,) = command.train(str(tmp_path / "recipe.yaml"), tmp_path / "out")
     _, tokenizer = load(trained.folder)
     assert failure(tokenizer) == ""
-    made = prepare(recipe["data"], 0)
-    texts = [t for split in ("gen", "testlex") for one in mini.examples(split) for t in _texts(one)]
-    some = texts[:: max(1, len(texts) // 200)]
+    words = replacements("tokens", items=mini.items())
+    some = [
+        substitute(text, words)
+        for split in ("gen", "testlex")
+        for one in mini.examples(split)[::7]
+        for text in (one.sentence, one.form)
+    ]
     ids = tokenizer(some)["input_ids"]
     assert tokenizer.batch_decode(ids, skip_special_tokens=True) == some
-    assert made.grow is not None
     assert trained.model_file is not None
     named = yaml.safe_load(trained.model_file.read_text())
     assert named["display_name"] == "tokens, average"
-
-
-def _texts(example: Any) -> list[str]:
-    from lm_eval_ext.benchmarks.cogs.lexicons import replacements, substitute
-
-    words = replacements("tokens", items=mini.items())
-    return [substitute(text, words) for text in (example.sentence, example.form)]
