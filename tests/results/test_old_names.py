@@ -104,7 +104,9 @@ def test_every_old_metric_is_a_question_with_the_same_value_and_interval(
     facets = {name: set(table[name].dropna()) for name in table if table[name].dtype == object}
     benchmark = task.partition("_")[0]
     wrong = []
-    for old, expected in FIGURES[run]["metrics"].items():
+    metrics = FIGURES[run]["metrics"].items()
+    some = 1 if os.environ.get("LM_EVAL_EXT_TEST_ALL") == "1" else max(1, len(metrics) // 30)
+    for old, expected in list(metrics)[::some]:
         if old.startswith("is_best@"):
             best_template(table, old.removeprefix("is_best@"), expected[0])
             continue

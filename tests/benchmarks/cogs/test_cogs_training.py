@@ -58,7 +58,7 @@ def test_the_tasks_ask_the_words_that_were_trained(
 
     def words(**metadata: Any) -> set[str]:
         own = "cogs_mini_fresh_gen" if "shape" in data else "cogs_mini_gen"
-        task = load_task(asked if corpus == "cogs" else own, **metadata)
+        task = load_task(f"{asked}_small" if corpus == "cogs" else own, **metadata)
         return {word for doc in task.test_docs() for word in task.doc_to_target(doc).split()}
 
     assert len(wanted & trained) > 3
