@@ -16,7 +16,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-from support.collected import COLLECTED
 
 # Tiny models are fastest on one thread, and two processes with two threads each on a busy
 # machine wait for each other most of the time.
@@ -68,9 +67,8 @@ def _made_once(item: pytest.Item) -> str:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what starts one of our commands, and puts first what takes longest."""
-    config.stash[COLLECTED] = {item.path for item in items}
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if fixtures & STARTS_PROCESSES:
@@ -206,25 +204,26 @@ def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory)
     return folder
 
 
+def trained_on() -> str:
+    """A key of all that trains, and of what it is trained on."""
+    from support import kept
+
+    sources = [kept.PACKAGE / name for name in ("training", "demo", "lexicon", "benchmarks")]
+    return kept.key(sources, ["accelerate", "torch", "transformers", "tokenizers"])
+
+
 @pytest.fixture(scope="session")
 def demonstration_model() -> Path:
     """What `make demo` trains for longer: two minutes, once."""
     from support import kept
 
-    tool = str(Path(sys.executable).parent / "lm-eval-ext")
-    recipes = ("mini", "mini.py", "generated.py", "glossary.py", "prompt.py")
-    trained_on = ("lieder", "cogs/mini", *(f"diner/{name}" for name in recipes), "magnifico/mini")
-    trained_on += ("magnifico/prompt.py",)
-    names = ("demo", "training", "lexicon", *(f"benchmarks/{name}" for name in trained_on))
-    sources = [kept.PACKAGE / name for name in names]
-    key = kept.key(sources, ["torch", "transformers", "tokenizers"])
-
     def make(folder: Path) -> None:
+        tool = str(Path(sys.executable).parent / "lm-eval-ext")
         command = [tool, "train", "demo", "-o", str(folder), "--only", "long"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
 
-    return kept.made("demonstration-model", key, make) / "long"
+    return kept.made("demonstration-model", trained_on(), make) / "long"
 
 
 @pytest.fixture(scope="session")
@@ -233,17 +232,12 @@ def trained_recipe() -> Callable[[str], Any]:
     from support import kept
 
     from lm_eval_ext.training.command import train
-    from lm_eval_ext.training.recipe import shipped
     from lm_eval_ext.training.records import MODELS, finished
 
     def get(name: str) -> Any:
-        benchmark = shipped()[name].parents[1]
-        parts = ("training.py", "recipes", "mini", "mini.py", "mini.yaml", "prompt.py")
-        parts += ("auxiliary.py", "generated.py", "reading.py", "mini_reading.yaml")
-        sources = [part for part in map(benchmark.joinpath, parts) if part.exists()]
-        libraries = ["accelerate", "torch", "transformers", "tokenizers"]
-        key = kept.key([kept.PACKAGE / "training", *sources], libraries)
-        folder = kept.made(f"recipe-{name}", key, lambda part: train(name, part / name) and None)
+        folder = kept.made(
+            f"recipe-{name}", trained_on(), lambda part: train(name, part / name) and None
+        )
         trained = finished(folder / name)
         assert trained is not None
         return replace(trained, model_file=trained.folder / MODELS / f"{name}.yaml")
@@ -290,12 +284,6 @@ def small_index(small_lm_eval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "__file__", str(file))
 
 
-def environment_of_commands(small_lm_eval: Path) -> dict[str, str]:
-    """What commands of a test are started with, which import a small lm-eval."""
-    paths = [str(small_lm_eval), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-
 @pytest.fixture
 def command(
     tmp_path: Path, small_lm_eval: Path
@@ -314,7 +302,8 @@ def command(
         cold: bool = False,
     ) -> "subprocess.CompletedProcess[str]":
         words = [str(Path(sys.executable).parent / name), *arguments]
-        environment = environment_of_commands(small_lm_eval) | env
+        paths = [str(small_lm_eval), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **env}
         if not cold:
             module = {"lm_eval": "lm_eval.__main__", "lm-eval-ext": "lm_eval_ext.cli"}[name]
             main = {"lm_eval": "cli_evaluate", "lm-eval-ext": "main"}[name]

@@ -41,17 +41,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_is_small() -> None:
+def test_it_is_small_and_the_page_shows_it() -> None:
     files = [path for path in PLURALS.iterdir() if path.is_file()]
     assert len(files) == 5
     assert sum(len(path.read_text().splitlines()) for path in files) <= 115
-
-
-def test_the_page_shows_its_files() -> None:
     page = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
     for name in ("plurals.yaml", "plurals.py"):
         assert (PLURALS / name).read_text(encoding="utf-8") in page, name
-    assert len(page.splitlines()) <= 250
 
 
 def test_every_command_knows_its_card(results: Path, tmp_path: Path) -> None:
@@ -157,5 +153,4 @@ def test_plain_lm_eval_runs_it(lm_eval: Any) -> None:
     done = lm_eval("--include_path", str(PLURALS), "--tasks", "plurals", "--model", "dummy")
     assert done.returncode == 0, done.stderr[-2000:]
     assert "accuracy/es" in done.stdout
-    assert done.results()["configs"]["plurals"]["metadata"]["card"]["name"] == "plurals"
     assert {row["ending"] for one in done.samples("plurals") for row in one["rows"]} == {"s", "es"}

@@ -1,13 +1,12 @@
 """Files and folders that are complete or absent."""
 
-import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.atomic import atomic_folder, atomic_path, atomic_text, sha256_of
+from lm_eval_ext.atomic import atomic_folder, atomic_path, atomic_text
 from lm_eval_ext.errors import OptionError
 
 
@@ -74,9 +73,3 @@ def test_an_error_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
         (part / "a.txt").write_text("half")
         raise error
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_checksum_of_a_file_is_that_of_its_content(tmp_path: Path) -> None:
-    content = bytes(range(256)) * 5000
-    (tmp_path / "file").write_bytes(content)
-    assert sha256_of(tmp_path / "file") == hashlib.sha256(content).hexdigest()

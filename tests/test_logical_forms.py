@@ -96,14 +96,9 @@ def test_what_is_no_form_is_wrong_and_no_exception(text: str) -> None:
     assert equivalent(text, DOG) is False
 
 
-@given(st.text())
+@given(st.text() | st.lists(st.sampled_from(DOG.split()), max_size=40).map(" ".join))
 def test_any_text_is_read_or_refused(text: str) -> None:
     assert equivalent(text, DOG) in (True, False)
-
-
-@given(st.lists(st.sampled_from(DOG.split()), max_size=40))
-def test_any_tokens_are_read_or_refused(tokens: list[str]) -> None:
-    assert equivalent(" ".join(tokens), DOG) in (True, False)
 
 
 @pytest.mark.parametrize(
@@ -142,17 +137,9 @@ def test_whitespace_is_normalised() -> None:
 @pytest.fixture(scope="module")
 def forms(shared_data: Path) -> list[str]:
     lines = (shared_data / "cogs/gen.tsv").read_text().splitlines()
-    primitives = [
-        line
-        for line in (shared_data / "cogs/train.tsv").read_text().splitlines()
-        if "\tprimitive" in line
-    ]
+    train = (shared_data / "cogs/train.tsv").read_text().splitlines()
+    primitives = [line for line in train if "\tprimitive" in line]
     return [line.split("\t")[1] for line in lines[::21] + primitives]
-
-
-def test_every_real_form_is_read_and_equals_itself(forms: list[str]) -> None:
-    for form in forms:
-        assert equivalent(form, form), form
 
 
 def shuffled(form: str, rng: random.Random) -> str:
@@ -173,8 +160,7 @@ def shuffled(form: str, rng: random.Random) -> str:
 def test_shuffled_and_renamed_is_equivalent(forms: list[str]) -> None:
     rng = random.Random(0)
     for form in forms:
-        if "LAMBDA" not in form:
-            assert equivalent(shuffled(form, rng), form), form
+        assert equivalent(form if "LAMBDA" in form else shuffled(form, rng), form), form
 
 
 def test_one_change_is_noticed(forms: list[str]) -> None:

@@ -74,15 +74,11 @@ def test_scores(gold: str, answer: str, exact: int, closed: int, equivalent: int
         ("Mia", "Mia"),
         ("I cannot do that (yet).\nSorry", "I cannot do that (yet).\nSorry"),
         ("", ""),
+        (("give ( agent = * girl ( nmod = " * 3_000).strip(),) * 2,  # in linear time
     ],
 )
 def test_the_form_in_an_answer(answer: str, form: str) -> None:
     assert score.form_in(answer) == form
-
-
-def test_an_endless_form_is_read_in_linear_time() -> None:
-    endless = "give ( agent = * girl ( nmod = " * 3_000
-    assert score.form_in(endless) == endless.strip()
 
 
 Change = Callable[[str, random.Random], str]
@@ -144,11 +140,11 @@ def moved_bracket(form: str, rng: random.Random) -> str:
     ],
 )
 def test_rates_on_gold_forms(folder: Path, notation: str, change: Change, right: bool) -> None:
-    """Every changed gold of 1,000 is judged right by `equivalent`, or every one wrong."""
+    """Every changed gold of 500 is judged right by `equivalent`, or every one wrong."""
     rng = random.Random(0)
-    golds = [one.form for one in load.read(folder / "generalization_sets.zip", notation)[::17]]
+    golds = [one.form for one in load.read(folder / "generalization_sets.zip", notation)[::34]]
     changed = [(new, gold) for gold in golds if (new := change(gold, rng)) != gold]
-    assert len(changed) > 600
+    assert len(changed) > 300
     for new, gold in changed:
         found = score.score(new, gold, notation)
         assert (found["exact_match"], found["equivalent"]) == (0, right), (new, gold)
@@ -166,20 +162,22 @@ def test_every_gold_of_gen_is_right(folder: Path, form: str, too_long: int) -> N
     shifted = itertools.pairwise(docs)
     wrong = [score.process_results(doc, [other["form"]])[0] for doc, other in shifted]
     assert sum(row["equivalent"] for row in wrong) < 10  # type: ignore[misc]
+    if form == "varfree":  # the authors' input
+        asked = load.dataset(slog_split="test", slog_prompt=load.PROMPTS[1])["test"][0]
+        assert asked["input"] == f"### Input: {asked['sentence']} ### Output:\n"
 
 
 def test_demonstrations_cover_the_constructions(folder: Path) -> None:
-    options = {"slog_prompt": "labelled", "slog_seed": 0}
-    shown = load.dataset(**options)["train"].select(range(20))
+    shown, again = (
+        load.dataset(slog_prompt="labelled", slog_seed=seed)["train"].select(range(20))
+        for seed in (0, 1)
+    )
     types = Counter(shown["type"])
     assert types == {**dict.fromkeys(load.COVER, 1), "in_distribution": 12}
-    roles = {role for form in shown["form"] for role in re.findall(r"[a-z. ]+(?= =)", form)}
-    assert {role.strip() for role in roles} == {
-        "agent", "theme", "recipient", "ccomp", "xcomp", "nmod",
-        "nmod . on", "nmod . in", "nmod . beside",
-    }  # fmt: skip
+    roles = {role.strip() for form in shown["form"] for role in re.findall(r"[a-z. ]+(?= =)", form)}
+    nouns = {f"nmod . {one}" for one in ("on", "in", "beside")} | {"nmod"}
+    assert roles == {"agent", "theme", "recipient", "ccomp", "xcomp"} | nouns
     assert shown[0]["input"] == f"Sentence: {shown[0]['sentence']}\nLogical form:"
-    again = load.dataset(**{**options, "slog_seed": 1})["train"].select(range(20))
     assert not set(shown["id"]) & set(again["id"])
 
 
@@ -189,13 +187,6 @@ def test_what_a_recipe_trains_on(folder: Path) -> None:
     assert (len(material.train), len(material.dev)) == (32_755, 506)
     sentences = {prompt for prompt, _ in material.train}
     assert not sentences & set(load.dataset()["test"]["input"])
-
-
-def test_the_authors_inputs(folder: Path) -> None:
-    asked = [load.dataset(slog_split="test", slog_prompt=one)["test"][0] for one in load.PROMPTS]
-    sentence = asked[0]["sentence"]
-    assert asked[0]["input"] == sentence
-    assert asked[1]["input"] == f"### Input: {sentence} ### Output:\n"
 
 
 @pytest.mark.parametrize(
