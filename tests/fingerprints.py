@@ -79,31 +79,23 @@ def fingerprints(limit: int | None, prefix: str) -> dict[str, Any]:
 
 def fingerprint(task: Any, limit: int | None) -> dict[str, Any]:
     """What a task asks, and what made-up answers score."""
-    task.build_all_requests(
-        limit=SCORED if limit is None else limit,
-        rank=0,
-        world_size=1,
-        apply_chat_template=True,
-        chat_template=chat,
-        tokenizer_name="",
-    )
-    chatted = digest_of_requests(task)
+    some = min(limit or SCORED, SCORED)
+    chatted = {
+        "apply_chat_template": True, "tokenizer_name": "",
+        "chat_template": lambda turns, **_: json.dumps(turns),
+    }  # fmt: skip
+    task.build_all_requests(limit=some, rank=0, world_size=1, **chatted)
+    in_chat = digest_of_requests(task)
     task.build_all_requests(limit=limit, rank=0, world_size=1)
     found = {
         "signature": task.dump_config()["metadata"]["signature"],
         "requests": len(task.instances),
         "documents": digest(list(task.eval_docs) if limit is None else []),
         "asked": digest_of_requests(task),
-        "asked in a chat": chatted,
+        "asked in a chat": in_chat,
     }
-    task.build_all_requests(limit=min(limit or SCORED, SCORED), rank=0, world_size=1)
+    task.build_all_requests(limit=some, rank=0, world_size=1)
     return {**found, "scores": digest(scores(task))}
-
-
-def chat(turns: list[dict[str, str]], *, add_generation_prompt: bool = True) -> str:
-    """A chat template."""
-    text = "".join(f"<{turn['role']}>{turn['content']}</>" for turn in turns)
-    return text + "<assistant>" * add_generation_prompt
 
 
 def scores(task: Any) -> dict[str, Any]:

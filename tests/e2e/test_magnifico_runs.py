@@ -1,4 +1,4 @@
-"""MAGNIFICo through plain lm_eval: planted answers, tiny models, chat, resumption, own data."""
+"""MAGNIFICo through plain lm_eval: planted answers, own data."""
 
 import json
 import sqlite3
@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from support.asking import of_file
-from support.tiny import chatting
 
 from lm_eval_ext.benchmarks.magnifico import load
 
@@ -120,45 +119,6 @@ def test_only_the_populated_copy_sees_some_mistakes(
     named = done.results()["configs"]["magnifico_direct_plausible"]["metadata"]["not_scorable"]
     assert len(named["database_missing"]) == 42
     assert "42 of 2120 examples cannot be scored" in done.stderr
-
-
-FORMS = (
-    "direct_foreign", "desc_mid", "desc_fewshot_adversarial", "dialogue_desc", "dialogue_end",
-    "phrase_desc_fewshot", "multi_fewshot", "mini",
-)  # fmt: skip
-
-
-@pytest.mark.usefixtures("populated")
-def test_every_form_of_the_prompt_runs_on_a_tiny_model(
-    lm_eval: Callable[..., Any], tiny_models: Path, real_data: Path
-) -> None:
-    names = [f"magnifico_{form}" for form in FORMS]
-    done = lm_eval("--tasks", ",".join(names), "--model", "hf",
-                   "--model_args", f"pretrained={tiny_models / 'gpt2'}", "--device", "cpu",
-                   "--limit", "2", "--gen_kwargs", "max_gen_toks=6")  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    for name in names:
-        assert len(done.samples(name)) == 2
-        for sample in done.samples(name):
-            prompt, settings = sample["arguments"]["gen_args_0"].values()
-            assert prompt == sample["doc"]["prompt"]
-            assert prompt.endswith("SELECT")
-            assert settings["until"] == [";", "\n\n", "--", "#"]
-
-
-def test_after_a_chat_template_only_the_turns_end_stops(
-    lm_eval: Callable[..., Any], tiny_models: Path, kept_cache: Path, tmp_path: Path
-) -> None:
-    model = chatting(tiny_models / "gpt2", tmp_path / "chat")
-    done = lm_eval("--tasks", "magnifico_mini", "--model", "hf",
-                   "--model_args", f"pretrained={model}", "--device", "cpu", "--limit", "3",
-                   "--apply_chat_template", "--gen_kwargs", "max_gen_toks=5")  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    for sample in done.samples("magnifico_mini"):
-        prompt, settings = sample["arguments"]["gen_args_0"].values()
-        assert prompt == f"<user>{sample['doc']['prompt']}\n<assistant>"
-        assert settings["until"] == []
-        assert settings["max_gen_toks"] == 5
 
 
 OWN = """\
