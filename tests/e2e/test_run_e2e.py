@@ -248,9 +248,7 @@ def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path, cli: Callable[.
 
 
 def test_a_launcher_starts_the_evaluation(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    (tmp_path / "m.yaml").write_text(
-        "model: dummy\nlauncher: accelerate launch --cpu --num_processes 1\n"
-    )
+    (tmp_path / "m.yaml").write_text(f"model: dummy\nlauncher: env LAUNCHED=1 {sys.executable}\n")
     (tmp_path / "n.yaml").write_text("model: dummy\nlauncher: no-such-command --x\n")
     what = ("--tasks", "lieder_mini", "--limit", "1", "--output", "out")
     done = cli("run", "--models", "m.yaml", "n.yaml", *what)
