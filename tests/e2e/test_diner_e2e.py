@@ -63,7 +63,8 @@ def test_earlier_answers_go_into_the_prompts_of_cp(
     asked = lm_eval("--tasks", "diner_mini_components", "--model", "recorded", "--model_args",
                     f"path={file}", "--limit", "10")  # fmt: skip
     assert asked.returncode == 0, asked.stderr[-3000:]
-    assert asked.results()["results"]["diner_mini_components"]["micro_f1/food,components"] == 1
+    scores = asked.results()["results"]["diner_mini_components"]
+    assert {scores[key] for key in scores if key.startswith("micro_f1,")} == {1}
     (log,) = asked.output.rglob("samples_diner_mini_components_*.jsonl")
     done = lm_eval("--tasks", "diner_mini_cp", "--model", "dummy", "--metadata",
                    json.dumps({"diner_components_file": str(log)}),

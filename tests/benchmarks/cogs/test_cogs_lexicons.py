@@ -113,16 +113,6 @@ def test_no_seed_gives_the_published_strings_again() -> None:
         assert not set(fresh.values()) & set(replacements(lexicon).values())
 
 
-def test_a_refused_word_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = list(replacements(FRESH, seed=3, shape="cvcv_short").values())
-    monkeypatch.setattr(
-        "lm_eval_ext.lexicon.words.is_english", lambda word: word in (drawn[0], drawn[5])
-    )
-    again = list(replacements(FRESH, seed=3, shape="cvcv_short").values())
-    assert not {drawn[0], drawn[5]} & set(again)
-    assert again[0] == drawn[1]
-
-
 def test_every_word_of_the_dataset_is_refused(shared_data: Path) -> None:
     """Whatever of it is long enough to be drawn: the shortest drawn word has seven letters."""
     shortest = min(min(shape.lengths) for shape in SHAPES.values())
