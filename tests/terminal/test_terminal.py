@@ -19,7 +19,7 @@ from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.cli.task_list import lines, matching, task_rows
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.harness.metrics import Document, Metrics, Row, entry, questions_of
+from lm_eval_ext.harness.metrics import Document, Metrics, Row, entry
 from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.grid import text as as_text
 from lm_eval_ext.results.models import read_models
@@ -69,7 +69,7 @@ def write(folder: Path, card: Card, model: str, skill: float) -> None:
     folder.mkdir(parents=True)
     (folder / "model.yaml").write_text(yaml.safe_dump({"display_name": model}))
     task, drawn = TASKS[card.name], random.Random(model)
-    metrics = Metrics(questions_of(card, card.metrics))
+    metrics = Metrics({name: card.question_of(name) for name in card.metrics})
     scored = [
         Document(str(number), (f"cluster {number % 8}",), list(rows(card, drawn, skill)))
         for number in range(24)

@@ -163,7 +163,7 @@ def test_every_gold_of_gen_is_right(folder: Path, form: str, too_long: int) -> N
     wrong = [score.process_results(doc, [other["form"]])[0] for doc, other in shifted]
     assert sum(row["equivalent"] for row in wrong) < 10  # type: ignore[misc]
     if form == "varfree":  # the authors' input
-        asked = load.dataset(slog_split="test", slog_prompt=load.PROMPTS[1])["test"][0]
+        asked = load.dataset(slog_split="test", slog_prompt=[*load.PROMPTS][1])["test"][0]
         assert asked["input"] == f"### Input: {asked['sentence']} ### Output:\n"
 
 
