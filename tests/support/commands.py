@@ -29,7 +29,7 @@ def run_here(
     import lm_eval.tasks
     import lm_eval.utils
     from lm_eval.models import api_models
-    from lm_eval.tasks import manager
+    from lm_eval.tasks import _index, manager
 
     out, err = io.StringIO(), io.StringIO()
     handler, logger = logging.StreamHandler(err), logging.getLogger("lm_eval")
@@ -43,8 +43,9 @@ def run_here(
         patch.setattr(sys, "argv", list(words))
         for name, value in environment.items():
             patch.setenv(name, value)
-        file = small_lm_eval / "lm_eval" / "tasks" / "manager.py"
-        patch.setattr(manager, "__file__", str(file))
+        for module in (_index, manager):
+            file = Path(str(module.__file__)).name
+            patch.setattr(module, "__file__", str(small_lm_eval / "lm_eval" / "tasks" / file))
         patch.setattr(lm_eval.utils, "_LOGGING_CONFIGURED", True)
         # What `lm-eval-ext run` replaces in the process that evaluates.
         for place, name in (
