@@ -162,23 +162,16 @@ def test_the_oracle_covers_what_the_first_does_not() -> None:
     assert set(choice.ids) == {"train-0", "train-1"}
 
 
-@pytest.mark.parametrize("how", SELECTIONS)
-def test_copies_of_the_sample_are_never_shown_however_many(how: str) -> None:
-    copies = [Recipe(f"train-{n}", "土豆切丝，热锅下油！" + "。" * n, "炒土豆") for n in range(300)]
-    others = [
-        Recipe("train-300", "鸡蛋打散，下油", "炒鸡蛋"),
-        Recipe("train-301", "豆腐切块，上锅", "清蒸豆腐"),
-        Recipe("train-302", "鸡蛋打散下油。", "炒面"),
-    ]
+def test_copies_are_never_shown_and_too_few_are_counted() -> None:
+    copies = [Recipe(f"train-{n}", "土豆切丝，热锅下油！" + "。" * n, "炒土豆") for n in range(9)]
+    other = Recipe("train-9", "鸡蛋打散，下油", "炒鸡蛋")
     sample = Recipe("test-0", "土豆切丝热锅下油", "红烧土豆")
-    picked = one_choice((*copies, *others), sample, how).ids
-    assert len(set(picked) & {"train-300", "train-302"}) == 1
-    assert "train-301" in picked
-    # Too few to show are counted.
-    split = Split((others[0], others[2]), (sample,), GLOSSARY)
-    assert choose(split, [sample], how, 2, seed=0).not_enough == {"test-0": 1}
-    with pytest.raises(OptionError, match="0 demonstrations"):
-        choose(split, [sample], how, 0, seed=0)
+    split = Split((*copies, other), (sample,), GLOSSARY)
+    for how in SELECTIONS:
+        assert choose(split, [sample], how, 1, seed=0).by_sample["test-0"].ids == ("train-9",)
+        assert choose(split, [sample], how, 2, seed=0).not_enough == {"test-0": 1}
+        with pytest.raises(OptionError, match="0 demonstrations"):
+            choose(split, [sample], how, 0, seed=0)
 
 
 # BM25.

@@ -1,10 +1,11 @@
-"""The glossary, its parser, and the names that real titles give."""
+"""The glossary, its parser, the names that real titles give, and the embedded recipes."""
 
-# ruff: noqa: RUF001
+# ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import csv
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lm_eval_ext.benchmarks.diner import mini
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary, clean_name
+from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories
 from lm_eval_ext.errors import DataError
 
 OWN: dict[str, dict[str, str]] = {
@@ -182,3 +185,47 @@ def test_trying_again_would_parse_one_more_real_name(
     names = {name for title in diner_names if (name := clean_name(title))}
     coverable = [name for name in names if re.fullmatch(f"(?:{words})+", name)]
     assert (len(coverable), sum(bool(published.parse(name)) for name in names)) == (554, 553)
+
+
+GLOSSARY = mini.glossary()
+
+
+def pairs(split: str, *parts: str) -> list[tuple[str, str]]:
+    content = mini.split(split)
+    return [
+        pair
+        for part in parts or content
+        for pair in zip(content[part]["instructions"], content[part]["names"], strict=True)
+    ]
+
+
+def parsed(split: str, *parts: str) -> list[tuple[Component, ...]]:
+    found = [GLOSSARY.parse(name) for _, name in pairs(split, *parts)]
+    assert all(found)
+    return [components for components in found if components]
+
+
+def test_recipes_do_not_give_their_name_away() -> None:
+    counts = Counter(name for _, name in pairs("tmcd"))
+    assert len(counts) >= 20 and min(counts.values()) >= 3
+    for text, name in pairs("tmcd"):
+        assert 40 <= len(text) <= 120, text
+        assert name not in text
+        assert clean_name(name) == name
+
+
+def test_both_splits_divide_the_same_recipes() -> None:
+    names = {}
+    for split in mini.SPLITS:
+        assert Counter(pairs(split)) == Counter(pairs("tmcd"))
+        sizes = {part: len(pairs(split, part)) for part in mini.split(split)}
+        assert sizes == {"train": 34, "valid": 8, "test": 24}
+        # Every component to be recognised occurs in training.
+        known = {component for name in parsed(split, "train") for component in name}
+        assert {component for name in parsed(split) for component in name} == known
+        assert {component.kind for component in known} == set(KINDS)
+        names[split] = [{name for _, name in pairs(split, part)} for part in ("train", "test")]
+    assert not set.intersection(*names["tmcd"])
+    assert len(set.intersection(*names["random"])) > len(names["random"][1]) / 2
+    categories = Categories(parsed("tmcd", "train"))
+    assert {categories.of(name) for name in parsed("tmcd", "test")} == set(CATEGORIES)

@@ -8,8 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,25 +205,23 @@ def test_text_to_pretrain_on_names_no_dish(tmp_path: Path) -> None:
 def test_a_build_from_the_command_line(
     cli: Callable[..., "subprocess.CompletedProcess[str]"], built: Path, tmp_path: Path
 ) -> None:
-    """Interrupted, it leaves nothing; then it is done, and prints a table beside the paper's."""
-    given = ("diner", "build", "--corpus", str(small.write(tmp_path / "c", small.recipes() * 25)),
-             "--glossary", str(built / "words.json"), "-o", str(tmp_path / "out"))  # fmt: skip
-    command = [str(Path(sys.executable).parent / "lm-eval-ext"), *given]
-    child = subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.PIPE, text=True)
-    while not list(tmp_path.glob(".out.*")):
-        assert child.poll() is None
-        time.sleep(0.005)
-    child.send_signal(signal.SIGINT)
-    _, stderr = child.communicate(timeout=600)
-    assert child.returncode
-    assert "Traceback" not in stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["c"]
-    done = cli(*given)
+    """It prints a table beside the paper's."""
+    done = cli("diner", "build", "--corpus", str(built / "corpus.jsonl"),
+               "--glossary", str(built / "words.json"), "-o", str(tmp_path / "out"))  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""  # no bars: it is no terminal
     assert re.search(r"training recipes, valid included +187,520 ", done.stdout)
     assert "asked for 0.98" in done.stdout
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+
+
+def test_an_interrupted_build_leaves_nothing(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "divided", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        build(built / "corpus.jsonl", tmp_path / "out", built / "words.json", OPTIONS)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_report_says_what_the_files_hold(built: Path) -> None:
