@@ -28,8 +28,8 @@ from lm_eval_ext.sql.values import (
 
 DEFAULT_WORKERS = 2
 _MOST_WORKERS = 64
-_LOOK_AHEAD = 1_000
-"""Examples read ahead of the next verdict."""
+_LOOK_AHEAD = 5_000
+"""Examples read ahead of the next verdict. Those of a database are scored one after the other."""
 
 
 class Executor:

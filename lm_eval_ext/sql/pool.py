@@ -186,7 +186,8 @@ class Pool:
     def __init__(self, workers: int, limits: Limits) -> None:
         self._limits = limits
         self._workers: list[WorkerProcess | None] = [None] * workers
-        self._lanes: list[deque[Job]] = [deque() for _ in range(workers)]
+        # The first database of a lane is the one that is being worked on.
+        self._lanes: list[dict[Place, deque[Job]]] = [{} for _ in range(workers)]
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._failed_starts = 0
         self._deadly_golds: dict[tuple[Place, str], Verdict] = {}
@@ -201,8 +202,8 @@ class Pool:
 
     def submit(self, job: Job) -> None:
         """Queues a job for :meth:`step`."""
-        # All jobs of a database go to one worker, so that it is opened once and its golds run
-        # once. CRC because hash() differs between processes.
+        # All jobs of a database go to one worker, one after the other, so that it is opened once
+        # and its golds run once. CRC because hash() differs between processes.
         place = job.work.place
         if self._engine not in (None, place.engine):
             raise OptionError(
@@ -211,7 +212,7 @@ class Pool:
             )
         self._engine = place.engine
         crc = zlib.crc32(place.address.encode("utf-8", "surrogatepass"))
-        self._lanes[crc % len(self._lanes)].append(job)
+        self._lanes[crc % len(self._lanes)].setdefault(place, deque()).append(job)
 
     def step(self) -> None:
         """Waits for the next event: a job done, a worker dead, or a deadline passed."""
@@ -238,10 +239,11 @@ class Pool:
 
     def cancel(self, jobs: set[Job]) -> None:
         """Drops jobs that have not been started."""
-        for lane in self._lanes:
-            kept = [job for job in lane if job not in jobs]
-            lane.clear()
-            lane.extend(kept)
+        for index, lane in enumerate(self._lanes):
+            kept = {
+                p: deque(job for job in queued if job not in jobs) for p, queued in lane.items()
+            }
+            self._lanes[index] = {place: queued for place, queued in kept.items() if queued}
 
     def close(self) -> None:
         """Kills all workers; later jobs start new ones."""
@@ -263,9 +265,12 @@ class Pool:
                 worker.give(job)
 
     def _next(self, index: int) -> Job | None:
-        """Returns the next job of a worker's lane, or of the longest lane if that is empty."""
+        """Returns the next job of a worker's lane, or the last database's of the longest lane."""
         while lane := self._lanes[index] or max(self._lanes, key=len):
-            job = lane.popleft()
+            place = next(iter(lane) if lane is self._lanes[index] else reversed(lane))
+            job = lane[place].popleft()
+            if not lane[place]:
+                del lane[place]
             if not isinstance(job.work, ScoreJob):
                 return job
             job.outcome = self._deadly_golds.get((job.work.place, job.work.gold))
@@ -295,7 +300,8 @@ class Pool:
             decided = killed or (worker.fresh and worker.exhausted)
             if decided or worker.jobs[0].deaths > _SECOND_CHANCES:
                 self._settle(worker.jobs.popleft(), failure, in_gold=worker.phase == "gold")
-        self._lanes[index].extendleft(reversed(worker.jobs))
+        for job in reversed(worker.jobs):
+            self._lanes[index].setdefault(job.work.place, deque()).appendleft(job)
 
     def _settle(self, job: Job, failure: Failure, *, in_gold: bool) -> None:
         if not isinstance(job.work, ScoreJob):
