@@ -94,16 +94,12 @@ def metrics_of(experiment: str) -> tuple[str, ...]:
     return (DIRECT,) if experiment == "two" else (DIRECT, RELATIVE)
 
 
-def judge(
-    logprobs: Mapping[str, float], comparisons: Sequence[Comparison], metric: str
-) -> dict[str, bool]:
-    """Decides every comparison of one group, by the comparison's name.
-
-    Equal probabilities and NaN make a comparison incorrect.
+def judge(logprobs: Mapping[str, float], comparison: Comparison, metric: str) -> bool:
+    """Decides a comparison of one group; equal probabilities and NaN make it incorrect.
 
     Args:
         logprobs: By condition, the natural log of p(continuation | context).
-        comparisons: The comparisons to decide.
+        comparison: The comparison to decide.
         metric: ``direct`` compares p(a) with p(b). ``relative`` replaces p(a) by
             p(a) / (p(a) + p(nonref in a's context)). That is the logistic function of
             ``log p(a) - log p(nonref)``, so the differences are compared: the order is the
@@ -116,27 +112,21 @@ def judge(
         context = condition.rpartition("_")[0]
         return logprobs[condition] - logprobs[f"{context}_{NONREFERENTIAL}"]
 
-    return {
-        comparison.name: strength(comparison.better) > strength(comparison.worse)
-        for comparison in comparisons
-    }
+    return strength(comparison.better) > strength(comparison.worse)
 
 
 def score(logprobs: Mapping[str, float], experiment: str) -> list[Row]:
     """Scores one group: a row for each comparison under each metric, and one for the group."""
-    comparisons = comparisons_of(experiment)
     infinite = sum(not math.isfinite(logprob) for logprob in logprobs.values())
     verdicts: list[Row] = [
         {
             "metric": metric,
-            "comparison": comparison.name,
-            "requirement": comparison.requirement,
-            "correct": float(right),
+            "comparison": one.name,
+            "requirement": one.requirement,
+            "correct": float(judge(logprobs, one, metric)),
         }
         for metric in metrics_of(experiment)
-        for comparison, right in zip(
-            comparisons, judge(logprobs, comparisons, metric).values(), strict=True
-        )
+        for one in comparisons_of(experiment)
     ]
     return [*verdicts, {"undefined": infinite / len(logprobs)}]
 
