@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import Field
+from pydantic import PositiveInt
 
 from lm_eval_ext.benchmarks.cogs import mini as cogs
 from lm_eval_ext.benchmarks.diner import generated
@@ -68,8 +68,8 @@ class Options(Strict):
         batch: Of so many, batches are made of texts of similar length, for training in this order.
     """
 
-    texts: int = Field(ge=1)
-    batch: int = Field(ge=1)
+    texts: PositiveInt
+    batch: PositiveInt
 
 
 def prepare(data: Mapping[str, Any], seed: int) -> Material:

@@ -65,8 +65,7 @@ def train(
     known: dict[Path, Trained] = {}
     found = []
     for place, one in enumerate(models, 1):
-        if len(models) > 1:
-            tell(f"[{place}/{len(models)}] {one.title}")
+        tell(f"[{place}/{len(models)}] {one.title}")
         trained = _train(one.recipe, out / one.folder, one.seed, out / FIRST, known)
         file = out / MODELS / f"{one.name}.yaml"
         if processes().is_main_process:

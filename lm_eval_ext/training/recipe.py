@@ -8,7 +8,15 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    TypeAdapter,
+    model_validator,
+)
 
 from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.reading import Strict, checked, read_yaml
@@ -89,15 +97,15 @@ class Training(BaseModel, extra="allow", frozen=True):
     """
 
     optim: str = "adamw_torch_fused"
-    embedding_learning_rate: float | None = Field(None, gt=0)
-    early_stopping_patience: int | None = Field(None, ge=1)
+    embedding_learning_rate: PositiveFloat | None = None
+    early_stopping_patience: PositiveInt | None = None
     max_source_length: int = Field(1024, ge=8)
     max_target_length: int = Field(1024, ge=8)
-    learning_rate: float = Field(gt=0)
-    eval_steps: int = Field(ge=1)
-    max_steps: int | None = Field(None, ge=1)
-    per_device_train_batch_size: int = Field(8, ge=1)
-    gradient_accumulation_steps: int = Field(1, ge=1)
+    learning_rate: PositiveFloat
+    eval_steps: PositiveInt
+    max_steps: PositiveInt | None = None
+    per_device_train_batch_size: PositiveInt = 8
+    gradient_accumulation_steps: PositiveInt = 1
     spans: Spans | None = None
 
     @property

@@ -473,14 +473,16 @@ def test_spans_lose_nothing() -> None:
     assert 0.14 < noise / sum(map(len, blocks)) < 0.17
 
 
-def test_a_causal_prompt_has_no_loss() -> None:
+def test_a_causal_prompt_has_no_loss_and_a_long_one_loses_its_start() -> None:
     tokenizer = new_tokenizer(NewTokenizer(), ["a b c"], encoder_decoder=False)
-    training = Training(learning_rate=1, eval_steps=1, max_target_length=8)
-    ([row], cut) = batches.encode([("a b", "c")], tokenizer, training, encoder_decoder=False)
-    *prompt, answer = (tokenizer.get_vocab()[word] for word in "abc")
+    training = Training(learning_rate=1, eval_steps=1, max_source_length=8)
+    pairs = [("a b", "c"), ("a a b b b b b b b", "c")]
+    rows, cut = batches.encode(pairs, tokenizer, training, encoder_decoder=False)
+    a, b, c = (tokenizer.get_vocab()[word] for word in "abc")
     end = tokenizer.eos_token_id
-    assert row == {"input_ids": [*prompt, answer, end], "labels": [-100, -100, answer, end]}
-    assert cut == 0
+    assert rows[0] == {"input_ids": [a, b, c, end], "labels": [-100, -100, c, end]}
+    assert rows[1]["input_ids"] == [a, *[b] * 7, c, end]
+    assert cut == 1
 
 
 def test_every_recipe_that_ships_is_legal_and_says_where_its_values_are_from() -> None:
