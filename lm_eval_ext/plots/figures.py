@@ -143,11 +143,6 @@ class Figure:
         return self.declared.title
 
     @property
-    def axis(self) -> str:
-        """The title of the axis of values."""
-        return self.declared.axis or self.measure.title
-
-    @property
     def ends(self) -> tuple[float, float]:
         """Of the axis: those of the unit, or around the values where it has none."""
         if self.measure.unit in ("share", "percent"):
@@ -168,7 +163,8 @@ class Figure:
     @property
     def alt(self) -> str:
         """What the figure says, with its numbers, for those who do not see it."""
-        told = [f"{self.title} ({self.axis})."]
+        axis = self.declared.axis or self.measure.title
+        told = [f"{self.title} ({axis})."]
         for place, own in self.values.groupby(_PLACES, sort=False):
             heading = ", ".join(filter(None, place))
             said = ", ".join(self._told(one) for one in own.itertuples())
@@ -299,7 +295,7 @@ class Figure:
         yield bars.encode(x="low:Q", x2="high:Q")
         scale = alt.Scale(domain=list(self.ends))
         axis = alt.Axis(tickCount=5, orient="top" if tall else "bottom")
-        x = alt.X("value:Q", title=self.axis, scale=scale, axis=axis)
+        x = alt.X("value:Q", title=about.axis or self.measure.title, scale=scale, axis=axis)
         tooltip = [name for name in COLUMNS if name != "published"]
         base = base.encode(x=x, tooltip=tooltip, **marks)
         same = {"size": font * 5, "opacity": 1}
@@ -307,18 +303,23 @@ class Figure:
         yield base.transform_filter("datum.published").mark_point(fill=theme.paper, **same)
 
 
-def attempts(models: Sequence[Model]) -> Iterator[tuple[Declared, Figure | None, str]]:
-    """Every figure in the order of the benchmarks; None where it cannot be drawn, and why."""
-    for name, one in declared().items():
+def attempts(models: Sequence[Model]) -> "dict[str, Figure | str]":
+    """Every figure by name, in the order of the benchmarks; or why it cannot be drawn."""
+    found: dict[str, Figure | str] = {}
+    for name in declared():
         try:
-            yield one, figure_of(name, models), ""
+            found[name] = figure_of(name, models)
         except LmEvalExtError as error:
-            yield one, None, str(error)
+            found[name] = str(error)
+    return found
 
 
 def listed(models: Sequence[Model]) -> list[tuple[str, str]]:
     """Each figure's name and title, with what is missing in the results of these models."""
-    return [(one.name, one.title + f" ({why})" * bool(why)) for one, _, why in attempts(models)]
+    return [
+        (name, declared()[name].title + (f" ({one})" if isinstance(one, str) else ""))
+        for name, one in attempts(models).items()
+    ]
 
 
 def write(models: Sequence[Model], names: Sequence[str], output: Path | None) -> Iterator[Path]:
@@ -343,7 +344,7 @@ def write(models: Sequence[Model], names: Sequence[str], output: Path | None) ->
 
 def figures(models: Sequence[Model]) -> list[Figure]:
     """The figures that at least one model has a value for."""
-    return [figure for _, figure, _ in attempts(models) if figure]
+    return [one for one in attempts(models).values() if isinstance(one, Figure)]
 
 
 def figure_of(name: str, models: Sequence[Model]) -> Figure:
@@ -384,17 +385,11 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
                      if row["part"] in parts]  # fmt: skip
     if not rows:
         raise OptionError(f"{name}: nothing to draw; {'; '.join(dict.fromkeys(missing))}")
-    return Figure(
-        about, frame_of(rows), measures[0], _caption(about, rows, card, measures[0].chance)
-    )
-
-
-def frame_of(rows: Sequence[Mapping[str, Any]]) -> "DataFrame":
-    """The values of a figure; what a row lacks is NaN."""
     import pandas as pd
 
-    found = pd.DataFrame(rows, columns=list(COLUMNS))
-    return found.astype(dict.fromkeys(("value", "low", "high"), "float64"))
+    numbers = dict.fromkeys(("value", "low", "high"), "float64")
+    values = pd.DataFrame(rows, columns=list(COLUMNS)).astype(numbers)
+    return Figure(about, values, measures[0], _caption(about, values, card, measures[0].chance))
 
 
 def _question(about: Declared, run: ResultsFile, task: str, metric: str) -> Question:
@@ -439,13 +434,11 @@ def _published(
                 }  # fmt: skip
 
 
-def _caption(
-    about: Declared, rows: Sequence[Mapping[str, Any]], card: Card, chance: float | None
-) -> str:
+def _caption(about: Declared, values: "DataFrame", card: Card, chance: float | None) -> str:
     told = [f"As {about.paper} of {card.paper.authors}."] if about.paper and card.paper else []
-    if any(row.get("low") is not None for row in rows):
+    if values["low"].notna().any():
         told.append(f"Bars: 95 % intervals, clustered by {card.cluster.unit}.")
-    if any(row["published"] for row in rows):
+    if values["published"].any():
         told.append("Hollow marks: published values.")
     if chance is not None:
         told.append(f"Dotted line: chance ({chance:g}).")

@@ -16,7 +16,6 @@ from lm_eval_ext.plots.figures import (
     declared,
     figure_of,
     figures,
-    frame_of,
     listed,
 )
 from lm_eval_ext.results.ask import Asked
@@ -60,11 +59,9 @@ def test_a_missing_panel_flatters_no_model() -> None:
         ("strong", "easy", 0.9), ("strong", "hard", 0.2), ("weak", "easy", 0.6),
     ]  # fmt: skip
     about = Declared(name="x-1", title="t", tasks={})
-    values = frame_of([
-        {"model": model, "part": part, "value": value, "published": False, "task": "", "line": "",
-         "metric": ""}
-        for model, part, value in rows
-    ])  # fmt: skip
+    values = pd.DataFrame(rows, columns=["model", "part", "value"]).assign(
+        published=False, task="", line="", metric=""
+    )
     measure = Measure(title="", value=("v",))
     lower = measure.model_copy(update={"lower_is_better": True})
     assert values.groupby("model")["value"].mean()["weak"] > 0.55, "the mean of what each has"
