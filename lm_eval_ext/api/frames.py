@@ -69,8 +69,8 @@ class Results:
         )
 
     def overview(self) -> "DataFrame":
-        """Models by benchmarks, as ``show`` prints them (:mod:`lm_eval_ext.results.overview`)."""
-        from lm_eval_ext.results.overview import overview
+        """Models by benchmarks, as ``show`` prints them (:mod:`lm_eval_ext.results.ask`)."""
+        from lm_eval_ext.results.ask import overview
 
         return overview(self.models)
 

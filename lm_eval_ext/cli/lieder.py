@@ -87,7 +87,7 @@ def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
         RefusedError: If their prompts or signatures differ.
         DataError: If samples are missing.
     """
-    from lm_eval_ext.results.align import align
+    from lm_eval_ext.results.ask import align
 
     having = [model for model in models if set(effect.tasks) <= model.runs.keys()]
     aligned = {

@@ -1,16 +1,27 @@
-"""``lm-eval-ext compare``: from its options to the text that it prints."""
+"""``lm-eval-ext compare``: from its options to text, Markdown, CSV, JSON or LaTeX with booktabs."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
 
+from lm_eval_ext import __version__
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.compare import latex
-from lm_eval_ext.compare.comparison import Report, by_seed, compare
-from lm_eval_ext.compare.output import FORMATS, rendered, rendered_seeds
+from lm_eval_ext.compare.comparison import POOLED, Report, Table, compare
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import Asked
+from lm_eval_ext.results.ask import Asked, overview, representatives
+from lm_eval_ext.results.grid import BEST, LOWER, Section, interval, markdown, matrix, text, value
 from lm_eval_ext.results.models import choose_tasks, read_models
-from lm_eval_ext.results.overview import overview, representatives
+from lm_eval_ext.stats.intervals import ALPHA
+from lm_eval_ext.stats.statistics import NONE, Figure, Pair, number
+from lm_eval_ext.text import one_line
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def run(
@@ -34,7 +45,7 @@ def run(
         between: Two tasks, which are compared within each model.
         seeds: Mean and spread of models that differ in their seed, without tests.
         across_settings: Also runs with different prompts.
-        format_: One of :data:`~lm_eval_ext.compare.output.FORMATS`.
+        format_: One of :data:`FORMATS`.
         out: A file.
 
     Returns:
@@ -49,9 +60,8 @@ def run(
     named = [name for name in tasks.split(",") if name]
     if seeds:
         models = read_models(paths)
-        rows = by_seed(models, choose_tasks(models, named, least=1), asked)
-        return _written(rendered_seeds(rows, format_), out), ""
-    if between:
+        report = compare(models, choose_tasks(models, named, least=1), asked, seeds=True)
+    elif between:
         both = between.split(",")
         if len(set(filter(None, both))) != 2 or len(both) != 2:  # noqa: PLR2004
             raise OptionError(f"--between {between} must name two tasks, TASK,TASK")
@@ -64,12 +74,12 @@ def run(
     if not report.tables:
         signatures = next(iter(report.refused.values())).items()
         raise DataError(f"{refused} ({'; '.join(map(': '.join, signatures))})")
-    return _written(rendered(report, format_), out), refused
+    return _written((rendered_seeds if seeds else rendered)(report, format_), out), refused
 
 
 def leaderboard(paths: Sequence[Path], out: Path) -> str:
     """Writes the table of models by benchmarks in LaTeX."""
-    return _written(latex.overview(overview(read_models(paths, joined=True))), out)
+    return _written(latex_overview(overview(read_models(paths, joined=True))), out)
 
 
 def _written(text: str, out: Path | None) -> str:
@@ -94,3 +104,344 @@ def _compared(
     if len(benchmarks) > 1 and not tasks and not asked.is_question:
         chosen = [task for task in benchmarks.values() if task in chosen] or chosen
     return compare(models, chosen, asked, across_settings=across_settings)
+
+
+# For people and programs.
+
+FORMATS = ("text", "markdown", "csv", "json", "latex")
+
+LEVEL = "95 %"
+
+_LEAST_P = 0.001
+"""Of p-values that are printed."""
+
+_FORMULA = r"^[=+\-@\t]"
+
+
+def rendered(report: Report, format_: str) -> str:
+    """A comparison in one of :data:`FORMATS`."""
+    if format_ == "latex":
+        return _latex(report)
+    pairs = [
+        {"task": one.task, "model": one.model, "title": one.title, "part": one.part, **vars(pair)}
+        for one in report.tables
+        for pair in one.pairs
+    ]
+    return _shown(_sections(report), pairs, asdict(report), format_)
+
+
+def rendered_seeds(report: Report, format_: str) -> str:
+    """Mean and spread over the seeds of each condition, and the interval of the mean.
+
+    Rows have ``task``, ``title``, ``part``, ``condition``, ``unit``, ``seeds`` (how many),
+    ``mean``, ``sd`` (n - 1 below; None for one seed), and ``low`` and ``high``: documents are
+    averaged over seeds and clustered as the task's. None where there is none, as for what is no
+    mean of documents.
+
+    Raises:
+        OptionError: There is no such format of it.
+    """
+    if format_ == "latex":
+        raise OptionError("--by-seed has no format latex; use text, markdown, csv or json")
+    rows, lines = [], []
+    report.tables.sort(key=attrgetter("task", "title", "part"))
+    heading, names = _named(report.tables)
+    for name, one in zip(names, report.tables, strict=True):
+        pooled = one.figures.pop(POOLED, Figure(None))
+        values = [own.value for own in one.figures.values() if own.value is not None]
+        mean = fmean(values) if values else None
+        sd = stdev(values) if len(values) > 1 else None
+        low, high = pooled.low, pooled.high
+        own = {"unit": one.unit, "seeds": len(values), "mean": mean, "sd": sd}
+        about = {"task": one.task, "title": one.title, "part": one.part, "condition": one.model}
+        rows.append({**about, **own, "low": low, "high": high})
+        shown = value(mean, one.unit), number(sd, one.unit), interval(low, high, one.unit)
+        lines.append([name or one_line(one.model), str(len(values)), *shown])
+    found = heading, ("condition", "seeds", "mean", "sd", LEVEL), lines
+    return _shown([found, *_refused(report)], rows, rows, format_)
+
+
+def _shown(
+    sections: Iterable[Section],
+    rows: Sequence[Mapping[str, Any]],
+    content: object,
+    format_: str,
+) -> str:
+    """For people; or for programs, with all digits."""
+    import pandas as pd
+
+    if format_ == "json":
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if format_ == "csv":  # no text is a spreadsheet's formula
+        frame = pd.DataFrame(rows).replace(_FORMULA, r"'\g<0>", regex=True)
+        return str(frame.to_csv(index=False))
+    return text(sections) if format_ == "text" else markdown(sections)
+
+
+def _sections(report: Report) -> Iterator[Section]:
+    """Yields the parts of the text and Markdown output, from top to bottom."""
+    heading, names = _named(report.tables)
+    if len(names) == 1:
+        yield from _one(report.tables[0], heading)
+    elif names:
+        yield heading, *_matrix(report, names)
+    if notes := list(dict.fromkeys(_notes(report, names))):
+        yield "\n".join(notes), (), ()
+    yield from _refused(report)
+
+
+def _refused(report: Report) -> Iterator[Section]:
+    for why, signatures in report.refused.items():
+        lines = [f"{one_line(name)}: {text}" for name, text in signatures.items()]
+        yield "\n  ".join([f"not compared: {one_line(why)}", *lines]), (), ()
+
+
+def _named(tables: Sequence[Table]) -> tuple[str, list[str]]:
+    """What all tables have in common, and what names each of them."""
+    keys = [(one.task, one.model, one.title, one.part) for one in tables]
+    differ = [len(set(column)) > 1 for column in zip(*keys, strict=True)]
+    common = [one for one, many in zip(keys[0] if keys else (), differ, strict=True) if not many]
+    if len({(task, model, part) for task, model, _, part in keys}) == len(keys) > 1:
+        differ[2] = False  # where every task has its own metric, the task says enough
+    names = [
+        one_line(", ".join(one for one, own in zip(key, differ, strict=True) if one and own))
+        + LOWER * table.lower_is_better
+        for key, table in zip(keys, tables, strict=True)
+    ]
+    counts = {one.count for one in tables}
+    told = [*common, *counts] if len(counts) == 1 else common
+    return one_line(" · ".join(filter(None, told))), names
+
+
+def _one(table: Table, heading: str) -> Iterator[Section]:
+    """A row for each system and published value, and below them all pairs."""
+    unit = table.unit
+    rows = [
+        [one_line(name), value(one.value, unit, best=name in table.best),
+         interval(one.low, one.high, unit), table.groups.get(name, "")]
+        for name, one in table.figures.items()
+    ]  # fmt: skip
+    rows += [
+        [f"{one_line(name)} (published)", value(one, unit), "", ""]
+        for name, one in table.published.items()
+    ]
+    yield heading, ("system", "value", LEVEL, "group"), rows
+    lines = []
+    for first, own in groupby(table.pairs, attrgetter("first")):
+        lines.append([one_line(first), "", "", "", ""])
+        lines += [[f"  less {one_line(one.second)}", *_pair(one, unit)] for one in own]
+    if lines:
+        yield "differences", ("systems", "diff", LEVEL, "p", "p (Holm)"), lines
+
+
+def _matrix(report: Report, names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Questions by systems, with the difference of two; rows are what there is more of."""
+    tables, systems = report.tables, list(report.systems)
+    two = len(systems) == 2  # noqa: PLR2004
+    wide = max(len(letters) for one in tables for letters in ["", *one.groups.values()])
+    counts = {one.count for one in tables}
+    adjusted = any(one.p_holm != one.p for table in tables for one in table.pairs)
+    cells: dict[str, dict[str, str]] = {}
+    for name, table in zip(names, tables, strict=True):
+        unit = table.unit
+        own = cells[one_line(name)] = {}
+        for system in systems:
+            if one := table.figures.get(system):
+                letters = "" if two else f" {table.groups.get(system, ''):{wide}}"
+                shown = value(one.value, unit, best=system in table.best)
+                own[one_line(system)] = f"{shown}{letters}"
+        for pair in table.pairs if two else ():
+            heads = ("diff", LEVEL, "p", "p (Holm)")[: 3 + adjusted]
+            own |= zip(heads, _pair(pair, unit), strict=False)
+        if len(counts) > 1:
+            own["docs"] = table.count.partition(" ")[0]
+    return matrix(cells, turned=not two and len(names) <= len(systems))
+
+
+def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
+    tables = report.tables
+    for name, one in zip(names, tables, strict=True):
+        if one.note:
+            yield one_line(f"{name or one.task}: {one.note}")
+    tasks = {one.task: one.title for one in tables}
+    if len(set(tasks.values())) > 1:
+        yield from (one_line(f"{task}: {title}") for task, title in tasks.items())
+        yield "all pairs of a task, and published values: --tasks TASK"
+    if any(one.lower_is_better for one in tables):
+        yield f"{LOWER.strip()} lower is better"
+    if any(one.best for one in tables):
+        yield f"{BEST} no other is significantly better at {ALPHA:g} (Holm)"
+    if any(one.groups for one in tables) and (len(names) == 1 or len(report.systems) > 2):  # noqa: PLR2004
+        yield "systems that share a letter are not significantly different"
+
+
+def _latex(report: Report) -> str:
+    """One table: systems by questions, with the difference of two, and values published on one."""
+    heading, names = _named(report.tables)
+    told = {one.task: f"{one.title} ({one.count})" for one in report.tables}
+    single = len(told) == 1
+    rows, below = [], []
+    for name, table in zip(names, report.tables, strict=True):
+        column, unit = name or table.title, table.unit
+        for system, figure in table.figures.items():
+            best = system in table.best
+            rows.append(
+                {**vars(figure), "model": system, "column": column, "unit": unit, "best": best}
+            )
+        for one in table.pairs if len(report.systems) == 2 else ():  # noqa: PLR2004
+            difference, _, p, _ = _pair(one, unit)
+            less = f"{one.first} less {one.second}"
+            below += [(less, column, difference), ("p", column, p)]
+        for who, published in table.published.items() if single else ():
+            below.append((who, column, number(published, unit)))
+    caption = "; ".join(f"{task}: {title}" for task, title in told.items())
+    return latex_table(
+        sorted(rows, key=lambda row: report.systems.index(row["model"])),
+        caption=f"{heading.replace(' · ', ', ') if single else caption}.",
+        label="compare",
+        below=below,
+        comments=list(report.signatures.values()),
+    )
+
+
+def _pair(one: Pair, unit: str) -> tuple[str, str, str, str]:
+    """The difference, its interval, and both p-values."""
+    return (
+        number(one.value, unit, signed=True),
+        interval(one.low, one.high, unit, signed=True) or NONE,
+        _probability(one.p),
+        _probability(one.p_holm),
+    )
+
+
+def _probability(p: float | None) -> str:
+    if p is None:
+        return NONE
+    return f"{p:.3f}" if p >= _LEAST_P else f"<{_LEAST_P}"
+
+
+# Tables for papers.
+
+_SPECIAL = str.maketrans(
+    {
+        "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+        "|": r"\textbar{}", '"': "''", **{sign: f"{{{sign}}}" for sign in "`[]*-"},
+        **{sign: f"\\{sign}" for sign in "&%$#_"},
+    }
+)  # fmt: skip
+
+MIDRULE = "\\midrule\n"
+
+MOST_COLUMNS = 8
+"""That a page is wide enough for."""
+
+_INTERVALS, _ONE_COLUMN = 4, 2
+"""Columns up to which intervals stand below the values, and up to which one column of text is wide
+enough."""
+
+
+def escape(text: str) -> str:
+    """Any text as LaTeX shows it, on one line."""
+    return one_line(text).translate(_SPECIAL)
+
+
+def latex_table(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    caption: str,
+    label: str,
+    below: Sequence[tuple[str, str, str]] = (),
+    comments: Sequence[str] = (),
+) -> str:
+    """The source of a table of models by columns; these are the rows where they outnumber models.
+
+    Args:
+        rows: With ``model``, ``column``, ``unit``, ``value``, ``low``, ``high`` and ``best``
+            (bold).
+        caption: Plain text; what marks mean is added.
+        label: Of the table, without ``tab:``.
+        below: More rows, which a rule divides from the models: name, column and text of a cell.
+        comments: Lines of the source that LaTeX passes over.
+
+    Raises:
+        OptionError: There are more than :data:`MOST_COLUMNS` columns.
+    """
+    import pandas as pd
+
+    heads, lines = (list(dict.fromkeys(row[one] for row in rows)) for one in ("column", "model"))
+    first = [name for name, _, _ in below[:1]]
+    turned = len(heads) > len(lines)
+    lines += dict.fromkeys(name for name, _, _ in below)
+    down, across = (heads, lines) if turned else (lines, heads)
+    if len(across) > MOST_COLUMNS:
+        option = "name fewer results" if turned else "choose with --tasks, --metric or --where"
+        raise OptionError(
+            f"{len(across)} columns, and a page has room for {MOST_COLUMNS}; {option}: "
+            f"{', '.join(across)}"
+        )
+    cells = {(row["model"], row["column"]): _cell(row) for row in rows}
+    cells |= {(name, column): (_signed(text), "") for name, column, text in below}
+    index, body = [], []
+    for name in down:
+        own = [cells.get((other, name) if turned else (name, other), ("", "")) for other in across]
+        values, bounds = zip(*own, strict=True)
+        rule = MIDRULE * (not turned and name in first)
+        index.append(f"{rule}{escape(name)}")
+        body.append(values)
+        if any(bounds) and len(across) <= _INTERVALS:
+            index.append("")
+            body.append(bounds)
+    notes = ["Brackets: 95 % intervals."] * ("" in index)
+    if any(row["best"] for row in rows):
+        notes.append(
+            f"Bold: no other model is significantly better (paired tests, p < {ALPHA:g}, adjusted "
+            "by Holm's method)."
+        )
+    source = pd.DataFrame(body, index, [_stacked(name) for name in across]).style.to_latex(
+        hrules=True,
+        position="t",
+        position_float="centering",
+        environment="table*" if len(across) > _ONE_COLUMN else "table",
+        column_format="l" + "r" * len(across),
+        caption=escape(" ".join([caption, *notes])),
+        label=f"tab:{label}",
+    )
+    made_by = f"lm-eval-ext {__version__}; see the signatures for what the values depend on"
+    return "".join(f"% {one_line(line)}\n" for line in [made_by, *comments]) + str(source)
+
+
+def latex_overview(found: "DataFrame") -> str:
+    """The table of models by benchmarks (:func:`~lm_eval_ext.results.ask.overview`)."""
+    rows = found.assign(column=found["task"]).to_dict("records")
+    told = {row["task"]: row["title"] for row in rows}
+    caption = "; ".join(f"{task}: {title}" for task, title in told.items()) + "."
+    trials = {row["task"]: row for row in rows if row["scored"] < row["total"]}
+    if trials:
+        counts = (f"{task} {row['scored']} of {row['total']}" for task, row in trials.items())
+        caption += f" Trials: {', '.join(counts)} documents."
+    return latex_table(rows, caption=caption, label="overview")
+
+
+def _cell(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The value, and its interval."""
+    shown = _signed(value(row["value"], row["unit"]).strip()).replace(r" \%", r"\,\%")
+    ends = _signed(interval(row["low"], row["high"], row["unit"]))
+    return f"\\textbf{{{shown}}}" if row["best"] else shown, f"\\scriptsize {ends}" if ends else ""
+
+
+def _signed(text: str) -> str:
+    return escape(text).replace("{-}", "$-$").replace("+", "$+$")
+
+
+def _stacked(name: str) -> str:
+    """A heading over several lines, where it is long."""
+    from textwrap import wrap
+
+    wrapped = wrap(one_line(name).replace("_", "_ "), _HEADING)
+    lines = [escape(line.replace("_ ", "_")) for line in wrapped]
+    return lines[0] if len(lines) == 1 else "\\shortstack[r]{" + " \\\\ ".join(lines) + "}"
+
+
+_HEADING = 18
+"""Characters of a line of a heading."""

@@ -3,26 +3,21 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, product
-from operator import attrgetter
-from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.log import get_logger
-from lm_eval_ext.results.align import RefusedError, align, align_tasks
-from lm_eval_ext.results.ask import Asked, recomputes
-from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.ask import Asked, RefusedError, align, align_tasks, recomputes
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
-from lm_eval_ext.stats.measures import DOCUMENT, Measure, Question
+from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Measure, Question
 from lm_eval_ext.stats.paired import letters
 from lm_eval_ext.stats.statistics import (
     NONE,
     Figure,
     Pair,
-    adjusted,
+    adjust,
     best,
     document_values,
     figure,
@@ -34,10 +29,6 @@ from lm_eval_ext.text import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-_log = get_logger(__name__)
-
-Row: TypeAlias = dict[str, Any]
 
 POOLED = "all models"
 
@@ -51,7 +42,7 @@ class Table:
 
     Attributes:
         task: Its name; of two tasks both.
-        model: Where two tasks are compared.
+        model: Where two tasks are compared; of seeds their condition.
         title: Of the question.
         part: Values of the facets of ``--by``.
         metric: The measure.
@@ -114,6 +105,9 @@ class Report:
     signatures: dict[str, str] = field(default_factory=dict)
 
 
+_SEED = re.compile(r"[\s,·_-]*\(?seed[\s_=:-]*(\d+)\)?$", re.IGNORECASE)
+
+
 def compare(
     models: Sequence[Model],
     tasks: Sequence[str],
@@ -121,6 +115,7 @@ def compare(
     *,
     across_settings: bool = False,
     within: bool = False,
+    seeds: bool = False,
 ) -> Report:
     """Compares models on every task; or ``within`` each model that has both, two tasks.
 
@@ -129,17 +124,28 @@ def compare(
     both tasks and not a sample of models. Holm's method adjusts for all models of a question, and
     leaves that one comparison as it is.
 
+    Models whose names differ in a seed alone are one condition; with ``seeds`` there is a table for
+    each, with the figure of all its models together (``POOLED``) where a document has a value.
+
     Raises:
-        OptionError: No task has the metric or the facet, or no model has both tasks.
+        OptionError: No task has the metric or the facet, no model has both tasks, or no two models
+            differ in their seed alone.
         DataError: Samples are missing or cannot be read.
     """
-    cases: list[tuple[str, str, dict[str, tuple[str, ResultsFile]]]] = [
-        (task, "", {name: (task, run) for name, run in having(models, task).items()})
-        for task in tasks
+    groups: dict[str, list[Model]] = {}
+    for model in models:
+        groups.setdefault(_SEED.sub("", model.label) if seeds else "", []).append(model)
+    if seeds and len(groups) == len(models):
+        names = ", ".join(model.label for model in models)
+        raise OptionError(f'--by-seed: no two names differ only in "seed N" at the end: {names}')
+    cases = [
+        (task, group, own)
+        for task, (group, members) in product(tasks, groups.items())
+        if (own := having(members, task))
     ]
     if within:
         cases = [
-            (", ".join(tasks), model.label, {task: (task, model.runs[task]) for task in tasks})
+            (", ".join(tasks), model.label, {task: model.runs[task] for task in tasks})
             for model in models
             if set(tasks) <= model.runs.keys()
         ]
@@ -149,14 +155,15 @@ def compare(
     report = Report(tasks if within else [model.label for model in models])
     wrong: OptionError | None = None
     aligned: list[Mapping[str, DataFrame]] = []
-    for name, model, runs in cases:
-        (task, first), *_ = runs.values()
+    for name, group, runs in cases:
+        of = {label: label if within else name for label in runs}
+        first = next(iter(runs))
+        card = runs[first].card(of[first])
         try:
-            wanted = asked.questions(task, first)
-            systems = align_tasks(*runs.values()) if within else align(
-                task, {label: run for label, (_, run) in runs.items()},
-                across_settings=across_settings,
-            )  # fmt: skip
+            wanted = asked.questions(of[first], runs[first])
+            systems = (
+                align_tasks(runs) if within else align(name, runs, across_settings=across_settings)
+            )
         except RefusedError as error:
             report.refused[str(error)] = error.signatures
             continue
@@ -164,20 +171,18 @@ def compare(
             wrong = error
             continue
         aligned.append(systems)
-        for own, run in runs.values():
-            report.signatures.setdefault(own, run.signature(own))
-        counts = [run.documents(own) for own, run in runs.values()]
+        counts = [run.documents(of[label]) for label, run in runs.items()]
         total = max(of for _, of in counts) if any(s < of for s, of in counts) else None
+        for label, task in of.items():
+            report.signatures.setdefault(task, runs[label].signature(task))
         for title, question in wanted:
-            known = all(
-                recomputes(run, own, systems[n], question) for n, (own, run) in runs.items()
-            )
-            same = {"task": name, "model": model, "title": title, "total": total}
-            report.tables += _tables(same, question, systems, first.card(task), known=known)
+            known = all(recomputes(runs[n], of[n], systems[n], question) for n in runs)
+            same = {"task": name, "model": group, "title": title, "total": total}
+            report.tables += _tables(same, question, systems, card, known=known, pool=seeds)
     if wrong and not report.tables and not report.refused:
         raise wrong
     if within:
-        _together(report, aligned, wanted, first.card(task))
+        _together(report, aligned, wanted, card)
     return report
 
 
@@ -188,11 +193,11 @@ def _together(
     card: Card | None,
 ) -> None:
     """Adjusts the p-values of two tasks for all models, and adds the models' mean."""
-    part = attrgetter("title", "part")
-    for _, own in groupby(sorted(report.tables, key=part), key=part):
-        tested = [one for one in own if one.pairs]
-        for one, pair in zip(tested, adjusted([one.pairs[0] for one in tested]), strict=True):
-            one.pairs = [pair]
+    tested: dict[tuple[str, str], list[Pair]] = {}
+    for one in report.tables:
+        tested.setdefault((one.title, one.part), []).extend(one.pairs)
+    for found in tested.values():
+        adjust(found)
     for title, question in wanted:
         if len(aligned) > 1 and not question.by and question.measure.statistic in MEANS:
             same = {"task": report.tables[0].task, "model": POOLED, "title": title, "total": None}
@@ -203,12 +208,13 @@ def _together(
 
 
 def _tables(
-    same: Row,
+    same: dict[str, Any],
     question: Question,
     systems: "Mapping[str, DataFrame]",
     card: Card | None,
     *,
     known: bool,
+    pool: bool = False,
 ) -> Iterator[Table]:
     """One for each part; ``known``: samples give the values of the results files."""
     import pandas as pd
@@ -221,15 +227,13 @@ def _tables(
         values = {name: one.value for name, one in found.items()}
         sign = 1 if measure.lower_is_better else -1
         ranked = sorted(found, key=lambda name: (values[name] is None, sign * (values[name] or 0)))
-        tested = pairs(kept, own) if known else []
-        groups: dict[str, str] = {}
-        if tested and all(one.p is not None for one in tested):
-            both = (
-                (ranked.index(one.first), ranked.index(one.second)) for one in tested if one.differ
-            )
-            groups = dict(zip(ranked, letters(len(ranked), list(both)), strict=True))
+        tested = pairs(kept, own) if known and not pool else []
+        different = [(one.first, one.second) for one in tested if one.differ]
         some = found[ranked[0]]
         unit = card.cluster.unit_at(some.level) if card else DOCUMENT
+        if pool and measure.statistic in MEANS:
+            found[POOLED] = figure(pooled(list(kept.values()), own), plain(own))
+            ranked.append(POOLED)
         yield Table(
             **same,
             part=", ".join(map(card.word, part.values())) if card else "",
@@ -241,8 +245,8 @@ def _tables(
             cluster=unit,
             figures={name: found[name] for name in ranked},
             pairs=tested,
-            best=[name for name in ranked if name in best(values, tested, measure)],
-            groups=groups,
+            best=sorted(best(values, tested, measure), key=ranked.index),
+            groups=letters(ranked, different) if tested and tested[0].p_holm is not None else {},
             published=card.published(same["task"], own) if card else {},
             note=_note(found, measure, unit, known=known),
         )
@@ -266,71 +270,15 @@ def _note(found: Mapping[str, Figure], measure: Measure, unit: str, *, known: bo
 
 def pooled(systems: "Sequence[DataFrame]", question: Question) -> "DataFrame":
     """Each document's mean over the systems that all have it; for the :func:`plain` question."""
-    name = question.measure.name
-    kept = shared_documents({str(n): rows for n, rows in enumerate(systems)}, question).values()
-    own = [document_values(rows, question.measure) for rows in kept]
-    return own[0].assign(**{name: sum(one[name] for one in own) / len(own)}).reset_index()
+    import pandas as pd
+
+    kept = shared_documents(dict(enumerate(systems)), question).values()
+    own = pd.concat([document_values(rows, question.measure) for rows in kept])
+    return own.groupby([DOCUMENT, CLUSTER], sort=False).mean().reset_index()
 
 
 def plain(question: Question) -> Question:
     """The mean of values that documents have already."""
     measure = question.measure
-    changed: Row = {"statistic": "mean", "value": (measure.name,), "where": {}, "weights": {},
-                    "best_of": None}  # fmt: skip
-    return Question(measure.model_copy(update=changed))
-
-
-_SEED = re.compile(r"[\s,·_-]*\(?seed[\s_=:-]*(\d+)\)?$", re.IGNORECASE)
-
-
-def by_seed(models: Sequence[Model], tasks: Sequence[str], asked: Asked) -> list[Row]:
-    """Mean and spread of models whose names differ in a seed: these are one condition.
-
-    Returns:
-        Rows with ``task``, ``title``, ``part``, ``unit``, ``condition``, ``seeds`` (how many),
-        ``mean``, ``sd`` (n - 1 below; None for one seed), and ``low`` and ``high``, the interval of
-        the mean: documents are averaged over seeds and clustered as the task's. None where there
-        is none, as for what is no mean of the same documents.
-
-    Raises:
-        OptionError: No two models differ in their seed alone.
-        DataError: Samples are missing or cannot be read.
-    """
-    import pandas as pd
-
-    conditions: dict[str, list[Model]] = {}
-    for model in models:
-        conditions.setdefault(_SEED.sub("", model.label), []).append(model)
-    if len(conditions) == len(models):
-        names = ", ".join(model.label for model in models)
-        raise OptionError(f'--by-seed: no two names differ only in "seed N" at the end: {names}')
-    found: dict[tuple[str, ...], list[Row]] = {}
-    for task, (condition, seeds) in product(tasks, conditions.items()):
-        runs = having(seeds, task)
-        try:
-            aligned = align(task, runs) if runs else {}
-        except RefusedError as error:
-            _log.warning("left out: %s", error)
-            continue
-        tables = list(aligned.values())
-        first = next(iter(runs.values()), None)
-        card = first.card(task) if first else None
-        for title, question in asked.questions(task, first) if first else ():
-            if not all(recomputes(runs[one], task, own, question) for one, own in aligned.items()):
-                _log.warning("left out: %s, %s: its samples have other values", task, title)
-                continue
-            for part, own in parts(pd.concat(tables), question):
-                each = [figure(table, own).value for table in tables]
-                values = [one for one in each if one is not None]
-                mean = Figure(None)
-                if own.measure.statistic in MEANS:
-                    mean = figure(pooled(tables, own), plain(own))
-                words = ", ".join(map(card.word, part.values())) if card else ""
-                found.setdefault((task, title, words), []).append(
-                    {"task": task, "title": title, "part": words, "unit": own.measure.unit,
-                     "condition": condition, "seeds": len(values),
-                     "mean": fmean(values) if values else None,
-                     "sd": stdev(values) if len(values) > 1 else None,
-                     "low": mean.low, "high": mean.high}
-                )  # fmt: skip
-    return [row for rows in found.values() for row in rows]
+    changed = {"statistic": "mean", "value": (measure.name,), "where": {}, "weights": {}}
+    return Question(measure.model_copy(update={**changed, "best_of": None}))

@@ -87,9 +87,8 @@ def needed(paths: Sequence[Path], **options: Any) -> Answer:
     stated = wanted.model_fields_set & {"rate", "icc", "per_cluster"}
     if bool(paths) == (wanted.rate is not None) or (paths and stated):
         raise OptionError("give results of a pilot run; or --rate, with --icc and --per-cluster")
-    metric, variance, per_cluster, source, unit = (
-        _pilot(wanted, read_models(paths, joined=True)) if paths else _stated(wanted)
-    )
+    pilot = _pilot(wanted, read_models(paths, joined=True)) if paths else _stated(wanted)
+    metric, variance, per_cluster, source, card = pilot
     if not variance > SAME**2:
         raise DataError(
             f"{wanted.task}: nothing varies, so there is no spread; use a larger pilot, or --rate"
@@ -97,21 +96,20 @@ def needed(paths: Sequence[Path], **options: Any) -> Answer:
     level = ALPHA / math.comb(wanted.models, 2)
     clusters = clusters_needed(wanted.difference, variance, alpha=level, power=wanted.power)
     documents = clusters and math.ceil(clusters * per_cluster)
-    return Answer(metric, unit, clusters, documents, math.sqrt(variance), source)
-
-
-_Spread = tuple[str, float, float, str, str]
-"""The metric, the variance of a cluster's mean difference, documents per cluster, the source, and
-what a cluster is."""
+    return Answer(metric, _unit(card), clusters, documents, math.sqrt(variance), source)
 
 
 def _unit(card: Card | None) -> str:
     return card.cluster.unit if card else DOCUMENT
 
 
+_Spread = tuple[str, float, float, str, Card | None]
+"""The metric, the variance of a cluster's mean difference, documents per cluster, the source, and
+the benchmark."""
+
+
 def _stated(wanted: Wanted) -> _Spread:
-    unit = _unit(card_of(wanted.task))
-    rate = wanted.rate or 0.0
+    card, rate = card_of(wanted.task), wanted.rate or 0.0
     known = [task for card in cards().values() for task in card.tasks]
     if hint := wanted.task not in known and nearest(wanted.task, known):
         raise OptionError(f"no task {wanted.task!r} of ours{hint}")
@@ -123,10 +121,10 @@ def _stated(wanted: Wanted) -> _Spread:
         )
     source = (
         f"stated: rates {low:g} and {high:g}, intra-cluster correlation {wanted.icc:g}, "
-        f"{wanted.per_cluster:g} documents per {unit}"
+        f"{wanted.per_cluster:g} documents per {_unit(card)}"
     )
     variance = stated_variance((low, high), wanted.icc, wanted.per_cluster)
-    return "", variance, wanted.per_cluster, source, unit
+    return "", variance, wanted.per_cluster, source, card
 
 
 def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
@@ -150,7 +148,7 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
     if len(runs) == 1:
         ((_, one),) = figures(run, task, question)
         documents = one.documents or run.documents(task)[0]
-        clusters, errors = one.clusters or documents, [one.stderr]
+        clusters, errors = one.clusters or documents, [one.stderr and one.stderr * math.sqrt(2)]
         source = f"one model, {', '.join(runs)}; another one is taken to be like it"
     else:
         report = compare(models, [task], Asked((metric,)))
@@ -163,5 +161,5 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
     known = [error**2 for error in errors if error is not None]
     if not known:
         raise DataError(f"{task}, {metric}: no standard error, since there are too few clusters")
-    variance = (2 if len(runs) == 1 else 1) * math.fsum(known) / len(known) * clusters
-    return metric, variance, documents / clusters, source, _unit(run.card(task))
+    variance = math.fsum(known) / len(known) * clusters
+    return metric, variance, documents / clusters, source, run.card(task)

@@ -17,11 +17,9 @@ from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.plots.theme import css
 from lm_eval_ext.results.about import About, about
-from lm_eval_ext.results.align import usual
-from lm_eval_ext.results.ask import question_of
+from lm_eval_ext.results.ask import overview, question_of, representatives, usual
 from lm_eval_ext.results.files import ResultsFile, Tokens, model_file
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
-from lm_eval_ext.results.overview import overview, representatives
 from lm_eval_ext.results.show import reason_for
 from lm_eval_ext.stats.measures import Measure
 from lm_eval_ext.stats.statistics import number

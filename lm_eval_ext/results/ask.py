@@ -1,14 +1,18 @@
-"""Questions to the table of scores: from a command's options to figures of models."""
+"""Questions to the table of scores: figures of a run, runs side by side, models by benchmarks."""
 
 import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.results.table import rows
-from lm_eval_ext.stats.measures import Measure, Question
-from lm_eval_ext.stats.statistics import Figure, figure, of_documents, parts
+from lm_eval_ext.stats.measures import DOCUMENT, Measure, Question
+from lm_eval_ext.stats.statistics import Figure, Pair, best, figure, of_documents, pairs, parts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -108,17 +112,11 @@ def figures(run: ResultsFile, task: str, question: Question) -> list[tuple[dict[
 
 
 def _noted(run: ResultsFile, task: str, question: Question) -> Figure | None:
-    card, scores = run.card(task), run.scores(task)
-    if question.by:
-        return None
-    if card is None or not run.is_current(task):
-        return scores.get(question.measure.name)
-    for name, one in scores.items():
-        plain = name.partition(",")[0]
-        if plain in card.metrics:
-            own = card.question_of(plain)
-            if own.measure == question.measure and own.filter == question.filter:
-                return one
+    asked = question.measure, question.filter
+    for name, one in run.scores(task).items() if not question.by else ():
+        own = question_of(run, task, name)
+        if (own.measure, own.filter) == asked:
+            return one
     return None
 
 
@@ -150,3 +148,240 @@ def recomputes(run: ResultsFile, task: str, table: "DataFrame", question: Questi
         return False
     found = of_documents(table, question)
     return math.isclose(found.mean(), reported.value, rel_tol=1e-9, abs_tol=1e-9)
+
+
+# Runs side by side: their documents matched, or why they cannot be compared.
+
+FILTER = "filter"
+
+FREE = frozenset({"docs", "samples", "lm-eval-ext", "lm-eval", "chat", "answers"})
+"""Parts of a signature that may differ: the number of documents (those that all runs have are
+compared), the programs' versions (docs/discovery.md), and a chat template (with how answers are
+read after it), which shows in the prompts."""
+
+SETTINGS = frozenset({"config", "system", "multiturn", "instruction", "stops"})
+"""Parts that may differ, and with them the prompts, under ``--across-settings``."""
+
+
+class RefusedError(DataError):
+    """Runs that cannot be compared, with their signatures by the run's name."""
+
+    def __init__(self, message: str, signatures: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.signatures = dict(signatures)
+
+
+def align(
+    task: str,
+    runs: Mapping[str, ResultsFile],
+    *,
+    across_settings: bool = False,
+    read: "Callable[[ResultsFile, str], DataFrame]" = rows,
+) -> "dict[str, DataFrame]":
+    """The long table of each run on a task, once they are known to have measured the same.
+
+    Documents are matched by lm-eval's hashes; those that only some runs have stay. With
+    ``across_settings`` prompts may differ, and the parts of signatures in ``SETTINGS``. ``read``
+    reads the long table of a run and task.
+
+    Raises:
+        RefusedError: If the runs did not measure the same thing, or share no document.
+        DataError: If samples are missing or cannot be read.
+    """
+    signatures = {name: results.signature(task) for name, results in runs.items()}
+    _check_signatures(signatures, FREE | SETTINGS if across_settings else FREE)
+    found = {name: read(results, task) for name, results in runs.items()}
+    asked = {name: _asked(table) for name, table in found.items()}
+    (first, one), *others = asked.items()
+    for name, two in others:
+        both = [key for key in one if key in two]
+        if not both:
+            raise RefusedError(f"{task}: {first} and {name} share no document", signatures)
+        for place, what in enumerate(("right answers", "prompts")):
+            differ = [key[1] for key in both if one[key][place] != two[key][place]]
+            if differ and not (across_settings and what == "prompts"):
+                raise RefusedError(
+                    f"{task}: {first} and {name} had different {what} for the same document "
+                    f"(doc_hash {differ[0][:12]}…)",
+                    {first: signatures[first], name: signatures[name]},
+                )
+    return found
+
+
+def _asked(table: "DataFrame") -> dict[tuple[str, str], tuple[str, str]]:
+    """By filter and document, the right answer and the prompt."""
+    keys, values = (
+        zip(*(table[name].tolist() for name in names), strict=True)
+        for names in ((FILTER, DOCUMENT), ("target", "prompt"))
+    )
+    return dict(zip(keys, values, strict=True))
+
+
+def align_tasks(runs: Mapping[str, ResultsFile]) -> "dict[str, DataFrame]":
+    """The long tables of two tasks of one benchmark, whose ``document`` is the item asked about.
+
+    Prompts may differ: such a comparison is about that.
+
+    Args:
+        runs: By task.
+
+    Raises:
+        RefusedError: If documents of the two cannot be matched one to one.
+    """
+    signatures = {task: run.signature(task) for task, run in runs.items()}
+    first, second = runs
+    found = {}
+    for task, run in runs.items():
+        card = run.card(task)
+        found[task] = read = rows(run, task, items=card.item if card else ())
+        counts = read.groupby(DOCUMENT)["doc_hash"].nunique() if len(read) else None
+        if counts is None or "" in counts or counts.max() > 1:
+            raise RefusedError(
+                f"{task}: the documents of {first} and {second} cannot be matched one to one by "
+                "their items",
+                signatures,
+            )
+    if not set(found[first][DOCUMENT]) & set(found[second][DOCUMENT]):
+        raise RefusedError(f"{first} and {second} are not about the same items", signatures)
+    return found
+
+
+def parts_of(signature: str) -> dict[str, str]:
+    """The parts of a signature; of the version only the number before the dot."""
+    parts = {key: value for key, _, value in (one.partition(":") for one in signature.split("|"))}
+    if "version" in parts:
+        parts["version"] = parts["version"].partition(".")[0]
+    return parts
+
+
+def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
+    """The runs that were asked what most were; of as many, those of the first.
+
+    A trial was asked something else than a whole run, which may lack a few answers, and two whole
+    runs count before any number of trials.
+    """
+    measured = {}
+    for name, run in runs.items():
+        parts = parts_of(run.signature(task))
+        kept = (f"{key}:{value}" for key, value in parts.items() if key not in FREE)
+        measured[name] = (*kept, str(run.documents(task)[1]), str(run.is_whole(task)))
+    counts = Counter(measured.values())
+    most = max(
+        measured.values(), key=lambda one: (counts[one] > 1, one[-1], counts[one]), default=()
+    )
+    return frozenset(name for name, one in measured.items() if one == most)
+
+
+def _check_signatures(signatures: Mapping[str, str], free: frozenset[str]) -> None:
+    (first, signature), *others = signatures.items()
+    one = parts_of(signature)
+    for name, other in others:
+        two = parts_of(other)
+        differ = [
+            f"{key} ({one.get(key, 'none')} / {two.get(key, 'none')})"
+            for key in dict.fromkeys([*one, *two])
+            if key not in free and one.get(key) != two.get(key)
+        ]
+        if differ:
+            raise RefusedError(
+                f"{one.get('task', '?')}: {first} and {name} did not measure the same; "
+                f"their signatures differ in {', '.join(differ)}",
+                {first: signature, name: other},
+            )
+
+
+# Models by benchmarks: the first thing to see, in a terminal, on a page, in LaTeX, as a frame.
+
+COLUMNS = (
+    "model", "benchmark", "task", "metric", "title", "unit", "value", "low", "high", "best",
+    "tested", "scored", "total",
+)  # fmt: skip
+
+
+def overview(
+    models: Sequence[Model],
+    *,
+    tasks: Sequence[str] = (),
+    read: "Callable[[ResultsFile, str], DataFrame]" = rows,
+) -> "DataFrame":
+    """A row for each model and benchmark that it has results of.
+
+    Columns: ``model``, ``benchmark`` (of a task that isn't ours the task), ``task`` and ``metric``
+    (the benchmark's representative, and its headline), ``title`` (the metric in words), ``unit``,
+    ``value``, ``low`` and ``high``, ``best`` (whether no other model is significantly better),
+    ``tested`` (whether the model is among those that were compared), ``scored`` documents of
+    ``total``.
+
+    Args:
+        models: As :func:`~lm_eval_ext.results.models.read_models` finds them.
+        tasks: Instead of the representatives.
+        read: Reads the long table of a run and task. Tests need samples; without them nothing is
+            best.
+    """
+    import pandas as pd
+
+    made = []
+    chosen = {task: task for task in tasks} or representatives(models)
+    for benchmark, task in chosen.items():
+        runs = having(models, task)
+        # Older files have other metrics; most runs decide, and not the first model's.
+        current = [run for run in runs.values() if run.is_current(task)] or [*runs.values()]
+        ((metric, _),) = Counter(run.headline(task) for run in current).most_common(1)
+        if not metric:
+            continue
+        first = next(run for run in current if run.headline(task) == metric)
+        question = question_of(first, task, metric)
+        values = {name: run.scores(task).get(metric) for name, run in runs.items()}
+        tested = _tested(task, runs, question, read)
+        known = {name: one.value if one else None for name, one in values.items()}
+        leading = best(known, tested, question.measure)
+        compared = {name for pair in tested for name in (pair.first, pair.second)}
+        for name, found in values.items():
+            if found is not None:
+                numbers = found.value, found.low, found.high
+                told = benchmark, task, metric, first.title(task, metric), question.measure.unit
+                marks = name in leading & compared, name in compared
+                made.append((name, *told, *numbers, *marks, *runs[name].documents(task)))
+    return pd.DataFrame(made, columns=list(COLUMNS))
+
+
+def _tested(
+    task: str,
+    runs: Mapping[str, ResultsFile],
+    question: Question,
+    read: "Callable[[ResultsFile, str], DataFrame]",
+) -> list[Pair]:
+    """All pairs of the models that were asked the same as most.
+
+    So a trial does not take the documents from all others. Where each was asked something else,
+    those that share documents are tested.
+    """
+    same = usual(task, runs)
+    if len(same) > 1:
+        runs = {name: run for name, run in runs.items() if name in same}
+    try:
+        tables = align(task, runs, read=read) if len(runs) > 1 else {}
+    except DataError:  # other prompts or settings, or no samples: `compare` says which
+        return []
+    known = all(recomputes(runs[name], task, own, question) for name, own in tables.items())
+    return pairs(tables, question, intervals=False) if tables and known else []
+
+
+def representatives(models: Sequence[Model]) -> dict[str, str]:
+    """By benchmark, the task that stands for it: of those that most models have, the card's first.
+
+    A task that isn't ours stands for itself.
+    """
+    counts = Counter(task for model in models for task in model.runs)
+    of_task: dict[str, Card | None] = {}
+    for model in models:
+        for task, run in model.runs.items():
+            of_task.setdefault(task, run.card(task))
+    found: dict[str, str] = {}
+    others = {own.name: own for own in of_task.values() if own}
+    for card in {**cards(), **others}.values():
+        there = [task for task, own in of_task.items() if own and own.name == card.name]
+        known = [task for task in card.representative if task in there] or there
+        if known:
+            found[card.name] = max(known, key=lambda task: counts[task])
+    return found | {task: task for task, own in of_task.items() if own is None}

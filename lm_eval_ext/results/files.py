@@ -113,8 +113,9 @@ class ResultsFile:
         noted = metadata.get(INTERVALS, {}).get(name, {})
         if not noted and signature.METADATA_KEY not in metadata:
             count = self.documents(task)[0]
-            if found := interval_of_independent(value, stderr, count):
-                noted = {**vars(found), "documents": count, "clusters": count}
+            found = interval_of_independent(value, stderr, count)
+            if found.method:
+                noted = {**found._asdict(), "documents": count, "clusters": count}
         return _FIGURE.validate_python({"value": value, "stderr": stderr, **noted})
 
     def _metadata(self, task: str) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from lm_eval_ext.stats.statistics import NONE, number
 from lm_eval_ext.text import broken
 
 if TYPE_CHECKING:
+    from rich.console import JustifyMethod
     from rich.table import Table
 
 Section: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
@@ -20,8 +21,8 @@ BEST, LOWER = "*", " ↓"
 WIDTH = 80
 """Columns of the text, or more where the terminal has more."""
 
-_LONG, _NAME, _SHORT = 48, 24, 14
-"""Characters after which names are broken, by the number of columns."""
+_NAME, _SHORT = 24, 14
+"""Characters after which headings are broken, by the number of columns."""
 
 
 def value(found: float | None, unit: str, *, best: bool = False) -> str:
@@ -61,26 +62,26 @@ def text(found: Iterable[Section], width: int = 0) -> str:
         if heading:
             console.print(heading)
         if columns:
-            console.print(_grid(columns, rows))
+            console.print(_grid(columns, rows, width))
         console.print()
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip() + "\n"
 
 
-def _grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
-    """Numbers stand on the right, and never break."""
+def _grid(columns: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> "Table":
+    """Numbers stand on the right, and never break; names do where they have no room."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     lines = [list(row) for row in rows]
-    most = _SHORT if len(columns) > 4 else _NAME  # noqa: PLR2004
-    name = _NAME if len(columns) > 3 else _LONG  # noqa: PLR2004
-    for place, column in enumerate(columns):
+    heads = [broken(one, _SHORT if len(columns) > 4 else _NAME) for one in columns]  # noqa: PLR2004
+    texts = zip(heads, *lines, strict=True)
+    taken = [max(map(len, "\n".join(column).split("\n"))) + 2 for column in texts]
+    name = max(_SHORT, width - sum(taken[1:]))
+    for place, head in enumerate(heads):
         right = place > 0 and all(line[place][:1] in "+-[<0123456789N" for line in lines)
-        table.add_column(
-            broken(column, most), justify="right" if right else "left", overflow="fold",
-            no_wrap=right,
-        )  # fmt: skip
+        justify: JustifyMethod = "right" if right else "left"
+        table.add_column(head, justify=justify, overflow="fold", no_wrap=right)
     for line in lines:
         table.add_row(broken(line[0], name), *line[1:])
     return table

@@ -39,7 +39,7 @@ def read_models(paths: Sequence[Path], *, joined: bool = False) -> list[Model]:
     Results of the same model and arguments are one model's, and so are results below one
     ``model.yaml`` with a display name. Of several results on one task those of a whole run count
     before a trial's, then the newest version of the task, then the newest file. Models of the same
-    name get the path of the argument that they come from, or of their folder, added.
+    name get their folder added.
 
     Args:
         paths: Each holds its own models, unless they are ``joined``.
@@ -49,33 +49,25 @@ def read_models(paths: Sequence[Path], *, joined: bool = False) -> list[Model]:
         OptionError: If a path holds no results.
         DataError: If a file cannot be read.
     """
-    found: dict[tuple[object, ...], tuple[list[str], dict[str, ResultsFile]]] = {}
+    found: dict[tuple[str, str, int | None], tuple[Path, dict[str, ResultsFile]]] = {}
     for argument, path in enumerate(paths):
         for results in find(path):
             name, which = label(results), identity(results.content["config"])
             if model_file(results).get("display_name"):
                 # A display name declares these results to be one model's, whatever its arguments.
                 which = "" if joined else str(model_file_path(results))
-            named = [name, one_line(str(path)), one_line(str(results.path.parent))]
             key = (name, which, None if joined else argument)
-            _, runs = found.setdefault(key, (named, {}))
+            _, runs = found.setdefault(key, (results.path.parent, {}))
             for task in results.tasks:
                 if task not in runs or _rank(results, task) > _rank(runs[task], task):
                     runs[task] = results
-    every = [named for named, _ in found.values()]
-    labels = [name for name, *_ in every]
-    for place in (1, 2):
-        counts = Counter(labels)
-        labels = [
-            f"{one} · {named[place]}" if counts[one] > 1 and named[place] not in one else one
-            for one, named in zip(labels, every, strict=True)
-        ]
+    counts = Counter(name for name, *_ in found)
     seen: Counter[str] = Counter()
     models = []
-    for unique, (_, runs) in zip(labels, found.values(), strict=True):
+    for (name, *_), (folder, runs) in found.items():
+        unique = f"{name} · {one_line(str(folder))}" if counts[name] > 1 else name
         seen[unique] += 1
-        again = f" ({seen[unique]})" * (seen[unique] > 1)
-        models.append(Model(unique + again, runs))
+        models.append(Model(unique + f" ({seen[unique]})" * (seen[unique] > 1), runs))
     return models
 
 

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import Asked, figures, question_of
+from lm_eval_ext.results.ask import Asked, figures, overview, question_of
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.grid import BEST, LOWER, Section, interval, matrix, value
 from lm_eval_ext.results.models import Model, choose_tasks, having
-from lm_eval_ext.results.overview import overview
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, Figure

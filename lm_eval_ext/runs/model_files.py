@@ -97,7 +97,7 @@ def _schema() -> type[Own]:
 
     def fact(key: str) -> Any:
         def check(value: Any) -> Any:
-            if about.problem(key, value):
+            if not about.is_legal(key, value):
                 raise ValueError(f"it must be {about.KEYS[key]}")
             return value
 

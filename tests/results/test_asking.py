@@ -11,11 +11,10 @@ from support.results_files import rows as made_rows
 from support.results_files import write_run
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import Asked
+from lm_eval_ext.results.ask import Asked, overview, representatives
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.files import ResultsFile, find
 from lm_eval_ext.results.models import read_models
-from lm_eval_ext.results.overview import overview, representatives
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import best, figure, number, pairs, parts
@@ -32,36 +31,32 @@ def run_of(
     file.write_text(json.dumps(content))
 
 
-def chosen(folder: Path) -> float | None:
-    (model,) = read_models([folder])
-    return model.runs["cogs_mini_gen"].scores("cogs_mini_gen")["exact_match"].value
+RUNS: list[tuple[str, list[tuple[str, str, int, int, Any]], float]] = [
+    # Day, version, right of documents, limit; and which value counts.
+    ("newest version, with fewer documents",
+     [("02", "1.1", 100, 200, None), ("01", "2.0", 19, 190, None)], 0.1),
+    ("10 is newer than 2",
+     [("02", "2.0", 19, 190, None), ("01", "10.0", 38, 190, None)], 0.2),
+    ("a trial never hides a whole run",
+     [("01", "1.1", 100, 200, None), ("05", "2.0", 5, 5, 5)], 0.5),
+    ("newest run",
+     [("01", "1.1", 100, 200, None), ("03", "1.1", 20, 200, None), ("05", "2.0", 5, 5, 5)], 0.1),
+]  # fmt: skip
 
 
-def test_the_newest_version_counts_even_with_fewer_documents(tmp_path: Path) -> None:
-    run_of(tmp_path, "m", "2026-01-02T00-00-00", version="1.1", right=100, count=200)
-    run_of(tmp_path, "m", "2026-01-01T00-00-00", version="2.0", right=19, count=190)
-    assert chosen(tmp_path) == 0.1
-    run_of(tmp_path, "m", "2026-01-03T00-00-00", version="10.0", right=38, count=190)
-    assert chosen(tmp_path) == 0.2, "10 is newer than 2"
-
-
-def test_a_trial_never_hides_a_whole_run_and_the_newest_run_counts(tmp_path: Path) -> None:
-    run_of(tmp_path, "m", "2026-01-01T00-00-00", version="1.1", right=100, count=200)
-    run_of(tmp_path, "m", "2026-01-05T00-00-00", version="2.0", right=5, count=5, limit=5)
-    assert chosen(tmp_path) == 0.5
-    run_of(tmp_path, "m", "2026-01-03T00-00-00", version="1.1", right=20, count=200)
-    assert chosen(tmp_path) == 0.1
-
-
-def test_the_order_of_folders_does_not_decide(tmp_path: Path) -> None:
-    """The first folder's results hid those of the others, a trial a whole run, too."""
-    old, new, trial = (tmp_path / name for name in ("old", "new", "trial"))
-    run_of(old, "m", "2026-01-01T00-00-00", version="1.1", right=100, count=200)
-    run_of(new, "m", "2026-01-02T00-00-00", version="1.1", right=20, count=200)
-    run_of(trial, "m", "2026-01-03T00-00-00", version="2.0", right=5, count=5, limit=5)
-    for paths in permutations((old, new, trial)):
+@pytest.mark.parametrize(("why", "files", "expected"), RUNS)
+def test_which_run_counts_whatever_the_order_of_folders(
+    tmp_path: Path, why: str, files: list[tuple[str, str, int, int, Any]], expected: float
+) -> None:
+    """The run with the most documents won, then the first folder's, a trial over a whole run."""
+    folders = [tmp_path / str(n) for n in range(len(files))]
+    for folder, (day, version, right, count, limit) in zip(folders, files, strict=True):
+        date = f"2026-01-{day}T00-00-00"
+        run_of(folder, "m", date, version=version, right=right, count=count, limit=limit)
+    for paths in ([tmp_path], *permutations(folders)):
         (model,) = read_models(paths, joined=True)
-        assert model.runs["cogs_mini_gen"].scores("cogs_mini_gen")["exact_match"].value == 0.1
+        scores = model.runs["cogs_mini_gen"].scores("cogs_mini_gen")
+        assert scores["exact_match"].value == expected, why
 
 
 def test_rewritten_samples_are_read_again(tmp_path: Path) -> None:
@@ -151,27 +146,21 @@ def table(values: list[float]) -> pd.DataFrame:
     )
 
 
-def test_best_is_whom_nobody_beats() -> None:
+@pytest.mark.parametrize(
+    ("right", "lower_is_better", "expected"),
+    [((30, 29, 5), False, "ab"), ((30, 29, 5), True, "c"), ((0, 0), False, ""),
+     ((40, 40), True, ""), ((20, 20), False, "ab"), ((30,), False, "")],
+)  # fmt: skip
+def test_best_is_whom_nobody_beats(
+    right: tuple[int, ...], lower_is_better: bool, expected: str
+) -> None:
+    """None at the worst value, and none of one system."""
+    measure = SHARE.model_copy(update={"lower_is_better": lower_is_better})
     systems = {
-        "high": table([1.0] * 30 + [0.0] * 10),
-        "alike": table([1.0] * 29 + [0.0] * 11),
-        "low": table([1.0] * 5 + [0.0] * 35),
+        name: table([1.0] * n + [0.0] * (40 - n)) for name, n in zip("abc", right, strict=False)
     }
-    question = Question(SHARE)
-    found = pairs(systems, question)
-    values = {name: figure(own, question).value for name, own in systems.items()}
-    assert best(values, found, SHARE) == {"high", "alike"}
-    lower = SHARE.model_copy(update={"lower_is_better": True})
-    assert best(values, found, lower) == {"low"}
-
-
-def test_ties_at_zero_are_not_best() -> None:
-    systems = {name: table([0.0] * 40) for name in "ab"}
-    found = pairs(systems, Question(SHARE))
-    assert best({"a": 0.0, "b": 0.0}, found, SHARE) == frozenset()
-    ones = {name: table([0.5] * 40) for name in "ab"}
-    assert best({"a": 0.5, "b": 0.5}, pairs(ones, Question(SHARE)), SHARE) == {"a", "b"}
-    assert best({"a": 0.5}, [], SHARE) == frozenset()
+    values = {name: figure(own, Question(measure)).value for name, own in systems.items()}
+    assert best(values, pairs(systems, Question(measure)), measure) == set(expected)
 
 
 def test_a_shared_value_belongs_to_every_part_and_is_none_itself() -> None:

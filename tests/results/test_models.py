@@ -71,15 +71,6 @@ def test_where_a_model_ran_makes_no_other_model(tmp_path: Path) -> None:
     assert set(model.runs) == {"lieder_base", "lieder_diff"}
 
 
-def test_the_newest_run_counts(tmp_path: Path) -> None:
-    """A document without an answer makes no run an older one; trials are in test_asking."""
-    a_run(tmp_path, date="2026-01-01")
-    newest = a_run(tmp_path, date="2026-01-03", documents=47)
-    a_run(tmp_path, date="2026-01-02")
-    (model,) = read_models([tmp_path])
-    assert model.runs["lieder_base"].path == newest
-
-
 def test_results_that_are_being_written_are_not_read(tmp_path: Path) -> None:
     visible = a_run(tmp_path / "m")
     a_run(tmp_path / "m" / ".part-1", date="2026-02-01")

@@ -21,28 +21,13 @@ def test_as_statsmodels_has_it(
     assert found == np.ceil(theirs)
 
 
-@given(
-    st.integers(6, 5000), st.floats(0.001, 2), st.floats(1e-4, 4), st.sampled_from([0.05, 0.002])
-)
-def test_power_is_a_probability_from_the_level_up(
-    clusters: int, difference: float, variance: float, alpha: float
-) -> None:
-    power = power_of(clusters, difference, variance, alpha)
-    assert alpha - 1e-6 <= power <= 1
-    assert power_of(clusters + 1, difference, variance, alpha) >= power - 1e-6
-
-
 @given(st.floats(0.005, 0.5), st.floats(1e-3, 1), st.floats(0.5, 0.99))
 def test_the_number_is_the_least(difference: float, variance: float, power: float) -> None:
     clusters = clusters_needed(difference, variance, power=power)
     assert clusters is not None
     assert power_of(clusters, difference, variance, 0.05) >= power
+    assert clusters_needed(difference / 1e6, variance * 1e6) is None, "more than a billion"
     assert clusters == 6 or power_of(clusters - 1, difference, variance, 0.05) < power
-
-
-def test_ends() -> None:
-    assert clusters_needed(1e-9, 1.0) is None
-    assert clusters_needed(0.5, 1e-9) == 6
 
 
 def test_stated_variance_is_that_of_binary_answers() -> None:

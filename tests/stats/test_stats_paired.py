@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import string
 from collections.abc import Sequence
 from unittest.mock import patch
 
@@ -27,9 +28,8 @@ LEVEL = 0.95
 
 def sign_flip(sums: Sequence[float]) -> float:
     """Of the sums by cluster."""
-    gaps = {f"{place:04}": np.array([one]) for place, one in enumerate(sums)}
-    nothing = {name: np.zeros(1) for name in gaps}
-    p = swap_test(gaps, nothing, lambda total: total[:, 0])
+    gaps = np.array(sums)[:, None]
+    p = swap_test(gaps, 0 * gaps, lambda total: total[:, 0])
     return 1.0 if p is None else p  # of a single cluster
 
 
@@ -58,31 +58,22 @@ def simulated(
     return first, second, clusters
 
 
-def covered(sizes: Sequence[int], shared: float, *, alone: bool = False) -> float:
-    """The share of intervals that hold the true difference, without time for p-values."""
-    rng = np.random.default_rng(7)
-    runs, effect, held = 600, 0.4, 0
-    with patch.object(paired, "EXACT_UP_TO", 0), patch.object(paired, "DRAWS", 1):
-        for _ in range(runs):
-            first, second, clusters = simulated(rng, sizes, effect, shared=shared)
-            names = [str(place) for place in range(len(clusters))] if alone else clusters
-            found = paired_difference(first, second, names)
-            assert found.low is not None and found.high is not None
-            held += found.low <= effect <= found.high
-    return held / runs
-
-
-@pytest.mark.parametrize(("sizes", "shared"), [([1] * 40, 0.0), ([3] * 16, 1.0), ([5] * 40, 2.0)])
+@pytest.mark.parametrize(("sizes", "shared"), [([3] * 16, 1.0), ([5] * 40, 2.0)])
 @pytest.mark.slow
 def test_intervals_cover_at_the_nominal_rate(sizes: list[int], shared: float) -> None:
-    """A little more than the level: the page has the figures."""
-    assert binomial_band(600, LEVEL)[0] <= covered(sizes, shared) <= 0.985
-
-
-@pytest.mark.slow
-def test_ignoring_clusters_would_not_cover() -> None:
-    """The simulation can fail: the same data, taken for independent."""
-    assert covered([5] * 40, 2.0, alone=True) < binomial_band(600, LEVEL)[0]
+    """A little more than the level, and less where clusters are ignored: the page has figures."""
+    rng = np.random.default_rng(7)
+    runs, effect, held = 600, 0.4, [0, 0]
+    with patch.object(paired, "EXACT_UP_TO", 0), patch.object(paired, "DRAWS", 1):  # spares time
+        for _ in range(runs):
+            first, second, clusters = simulated(rng, sizes, effect, shared=shared)
+            for place, names in enumerate((clusters, [str(n) for n in range(len(clusters))])):
+                found = paired_difference(first, second, names)
+                assert found.low is not None and found.high is not None
+                held[place] += found.low <= effect <= found.high
+    least, _ = binomial_band(runs, LEVEL)
+    assert least <= held[0] / runs <= 0.985
+    assert held[1] / runs < least, "the same data, taken for independent"
 
 
 @pytest.mark.parametrize("sizes", [[1] * 12, [4] * 10, [1, 2, 3, 4, 5, 6] * 2])
@@ -112,16 +103,16 @@ def test_right_and_wrong_without_clusters_is_statsmodels_mcnemar(
     assert found.p == mcnemar(*only) == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
-@given(st.lists(st.integers(-6, 6), min_size=1, max_size=9), st.randoms())
-def test_all_signs_are_tried(sums: list[int], random: "object") -> None:
+@given(st.lists(st.integers(-6, 6), min_size=1, max_size=9))
+def test_all_signs_are_tried(sums: list[int]) -> None:
     """In whatever order the clusters come."""
     total = abs(sum(sums))
     signs = list(itertools.product((1, -1), repeat=len(sums)))
     as_far = sum(abs(sum(s * v for s, v in zip(row, sums, strict=True))) >= total for row in signs)
     sevenths = [value / 7 for value in sums]
     assert sign_flip(sevenths) == pytest.approx(as_far / len(signs))
-    random.shuffle(sevenths)  # type: ignore[attr-defined]
-    assert sign_flip(sevenths) == pytest.approx(as_far / len(signs))
+    assert sign_flip(sevenths[::-1]) == pytest.approx(as_far / len(signs))
+    assert sign_flip([0.1, 0.2, -0.3]) == 1, "but for rounding the difference is 0"
 
 
 def test_drawn_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,17 +138,12 @@ def test_drawn_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_turning_the_systems_around_turns_the_sign(rows: list[tuple[float, float, str]]) -> None:
     """And a system against itself finds nothing."""
-    first, second = ([row[i] for row in rows] for i in range(2))
-    clusters = [name for *_, name in rows]
-    one, two = (
-        paired_difference(first, second, clusters),
-        paired_difference(second, first, clusters),
-    )
-    assert one.value is not None and two.value is not None
-    assert (one.value, one.p) == (-two.value, two.p)
+    first, second, clusters = zip(*rows, strict=True)
+    one = paired_difference(first, second, clusters)
+    two = paired_difference(second, first, clusters)
+    assert (one.value, one.p) == (-(two.value or 0), two.p)
     if one.low is not None:
-        assert two.high is not None
-        assert one.low == pytest.approx(-two.high)
+        assert one.low == pytest.approx(-(two.high or 0))
     same = paired_difference(first, first, clusters)
     assert (same.value, same.p) == (0, 1.0 if len(set(clusters)) > 1 else None)
 
@@ -170,14 +156,6 @@ def test_a_model_against_itself_has_a_width() -> None:
     assert found.low == -found.high
     assert 0.02 < found.high < 0.1
     assert found.p == 1
-
-
-def test_a_single_document_each_is_nearly_a_paired_t_interval() -> None:
-    rng = np.random.default_rng(2)
-    first, second = rng.normal(size=60), rng.normal(size=60)
-    found = paired_difference(list(first), list(second), [str(i) for i in range(60)])
-    expected = stats.ttest_rel(first, second).confidence_interval(LEVEL)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=0.02)
 
 
 def test_the_order_of_documents_changes_nothing() -> None:
@@ -202,28 +180,22 @@ def test_few_clusters_that_agree_are_no_proof(clusters: int) -> None:
 
 
 def test_a_statistic_of_equal_systems_and_of_undefined_values() -> None:
-    clusters = [str(place) for place in range(12)]
-    totals = {name: np.array([int(name) % 3, 3.0]) for name in clusters}
-    same = paired_statistic(totals, totals, ratio, clusters, limits=DIFFERENCE)
+    totals, sizes = np.array([[n % 3, 3.0] for n in range(12)]), np.ones(12)
+    same = paired_statistic(totals, totals, ratio, sizes, limits=DIFFERENCE)
     assert (same.value, same.p, same.stderr) == (0.0, 1.0, 0.0)
     assert same.low is not None and same.low < 0
-    undefined = paired_statistic(totals, totals, lambda sums: np.full(len(sums), np.nan), clusters)
+    undefined = paired_statistic(totals, totals, lambda sums: np.full(len(sums), np.nan), sizes)
     assert set(vars(undefined).values()) == {None}
-    one = paired_statistic({"a": np.ones(1)}, {"a": np.zeros(1)}, lambda s: s[:, 0], ["a"])
+    one = paired_statistic(np.ones((1, 1)), np.zeros((1, 1)), lambda s: s[:, 0], np.ones(1))
     assert (one.value, one.p) == (1.0, None)
 
 
 def test_a_mean_as_a_statistic_agrees_with_its_formula() -> None:
     """And exchanging systems in clusters is flipping signs."""
-    rng = np.random.default_rng(8)
-    rows = [(a, b, str(c)) for c in range(12) for a, b in rng.normal(size=(3, 2))]
-    clusters = [c for *_, c in rows]
-    formula = paired_difference([a for a, _, _ in rows], [b for _, b, _ in rows], clusters)
-    totals = [
-        {c: np.array([sum(r[i] for r in rows if r[2] == c), 3.0]) for c in set(clusters)}
-        for i in (0, 1)
-    ]
-    found = paired_statistic(*totals, ratio, clusters)
+    both = np.random.default_rng(8).normal(size=(2, 36))
+    formula = paired_difference(*map(list, both), [f"{n // 3:02}" for n in range(36)])  # type: ignore[call-arg, arg-type, misc]
+    totals = [np.array([[own.sum(), 3.0] for own in one.reshape(12, 3)]) for one in both]
+    found = paired_statistic(totals[0], totals[1], ratio, np.full(12, 3.0))
     assert (found.value, found.stderr, found.p) == pytest.approx(
         (formula.value, formula.stderr, formula.p)
     )
@@ -249,12 +221,13 @@ def test_holm_is_that_of_statsmodels(p_values: list[float]) -> None:
         (1, [], ["a"]),
         (3, [], ["a", "a", "a"]),
         (3, [(0, 1), (0, 2), (1, 2)], ["a", "b", "c"]),
+        (28, [*itertools.combinations(range(28), 2)], [*string.ascii_lowercase, "a1", "b1"]),
         # The best differs from the last two, the second from the last only.
         (4, [(0, 2), (0, 3), (1, 3)], ["a", "ab", "bc", "c"]),
     ],
 )
 def test_hand_made_displays(count: int, different: list[tuple[int, int]], expected: object) -> None:
-    assert letters(count, different) == expected
+    assert list(letters(range(count), different).values()) == expected
 
 
 @given(st.data())
@@ -262,15 +235,9 @@ def test_two_share_a_letter_exactly_if_they_do_not_differ(data: st.DataObject) -
     count = data.draw(st.integers(2, 9))
     pairs = list(itertools.combinations(range(count), 2))
     different = data.draw(st.sets(st.sampled_from(pairs)))
-    marks = letters(count, different)
+    marks = letters(range(count), different)
     for pair in pairs:
         assert bool(set(marks[pair[0]]) & set(marks[pair[1]])) == (pair not in different), pair
-    used = set("".join(marks))
-    members = {name: {i for i, mark in enumerate(marks) if name in mark} for name in used}
+    used = set("".join(marks.values()))
+    members = {name: {i for i, mark in marks.items() if name in mark} for name in used}
     assert not any(members[a] <= members[b] for a in used for b in used if a != b), "one too many"
-
-
-def test_more_systems_than_letters() -> None:
-    marks = letters(30, list(itertools.combinations(range(30), 2)))
-    assert [marks[0], *marks[25:28]] == ["a", "z", "a1", "b1"]
-    assert len(set(marks)) == 30

@@ -43,8 +43,10 @@ def write_run(
     scores = [float(row["score"]) for row in rows]
     mean = sum(scores) / len(scores)
     error = (sum((score - mean) ** 2 for score in scores) / len(scores) ** 2) ** 0.5
-    found = interval(mean_estimate((one, str(n)) for n, one in enumerate(scores)), UNIT)
-    noted = {"documents": len(scores), "clusters": len(scores), **(vars(found) if found else {})}
+    found = interval(mean_estimate(scores, map(str, range(len(scores)))), UNIT)
+    noted = {"documents": len(scores), "clusters": len(scores)}
+    if found.method:
+        noted |= found._asdict()
     card = card_of(task)
     metadata = {"signature": {"task": task, "data": data}, "intervals": {f"{metric},none": noted}}
     if card:

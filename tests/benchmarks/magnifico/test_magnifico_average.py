@@ -5,8 +5,7 @@ import pytest
 from magnifico_outcomes import Outcome, outcomes
 from magnifico_outcomes import found as found_of
 
-from lm_eval_ext.stats.statistics import Figure
-from lm_eval_ext.stats.sums import mean_of_sums
+from lm_eval_ext.stats.statistics import Figure, mean_of_sums
 
 
 def found(scored: list[Outcome]) -> Figure:
@@ -29,7 +28,7 @@ def test_forms_of_an_interpretation_count_each() -> None:
 
 
 def test_a_group_without_answers_does_not_count() -> None:
-    sums = np.array([[(1, 2), (0, 0)], [(1, 2), (3, 3)], [(0, 0), (0, 0)]], dtype=float)
+    sums = np.array([[[(1, 2), (0, 0)]], [[(1, 2), (3, 3)]], [[(0, 0), (0, 0)]]], dtype=float)
     assert mean_of_sums(sums) == pytest.approx([0.5, 0.75, np.nan], nan_ok=True)
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from magnifico_outcomes import Outcome, outcomes
 from magnifico_outcomes import found as found_of
 
-from lm_eval_ext.stats.statistics import Figure
-from lm_eval_ext.stats.sums import relative_of_sums
+from lm_eval_ext.stats.statistics import Figure, relative_of_sums
 
 
 def found(scored: list[Outcome]) -> Figure:
@@ -116,5 +115,5 @@ def test_the_error_is_that_of_resampled_databases() -> None:
 def test_resamples_are_scored_by_the_same_formula(
     pairs: list[tuple[int, int, int, int]], expected: float
 ) -> None:
-    sums = np.array([pairs, [(1, 1, 1, 1)] * len(pairs)], dtype=float)
+    sums = np.array([pairs, [(1, 1, 1, 1)] * len(pairs)], dtype=float).reshape(2, -1, 2, 2)
     assert relative_of_sums(sums) == pytest.approx([expected, 100], nan_ok=True)
