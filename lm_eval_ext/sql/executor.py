@@ -97,17 +97,6 @@ class Executor:
         """
         return self._score(iter(examples), find_semantics(semantics).name)
 
-    def score_one(
-        self, db_id: str, gold: str, predicted: str, *, semantics: str = "reference"
-    ) -> Verdict:
-        """Returns the verdict on one example.
-
-        Raises:
-            OptionError: The semantics is unknown.
-            DataError: The database's file is in use or its name ambiguous.
-        """
-        return next(self.score([(db_id, gold, predicted)], semantics=semantics))
-
     def query(self, database: str | Path | Place, sql: str) -> Rows:
         """Returns the rows of a query, run under the same limits and guards.
 

@@ -3,10 +3,8 @@
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Literal
 
 from lm_eval_ext.log import get_logger
@@ -113,17 +111,6 @@ class Schema(Mapping[str, Table]):
 
     def __hash__(self) -> int:
         return hash(tuple(self._tables))
-
-
-def read_schema(path: Path) -> Schema:
-    """Reads the schema of a database file, opened read-only and immutable.
-
-    Raises:
-        sqlite3.Error: The file is missing, unreadable or no database.
-    """
-    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    with closing(sqlite3.connect(uri, uri=True)) as connection:
-        return schema_of(connection)
 
 
 def schema_of(connection: sqlite3.Connection) -> Schema:

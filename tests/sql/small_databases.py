@@ -6,7 +6,8 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from lm_eval_ext.sql import Limits
+from lm_eval_ext.sql import Executor, Limits, Verdict
+from lm_eval_ext.sql.schema import Schema, schema_of
 
 MIB = 1 << 20
 
@@ -47,3 +48,14 @@ def state_of(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def read_schema(path: Path) -> Schema:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        return schema_of(connection)
+
+
+def score_one(
+    executor: Executor, db_id: str, gold: str, predicted: str, *, semantics: str = "reference"
+) -> Verdict:
+    return next(executor.score([(db_id, gold, predicted)], semantics=semantics))

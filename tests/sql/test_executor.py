@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from small_databases import MIB, PATIENT, TIGHT
+from small_databases import MIB, PATIENT, TIGHT, score_one
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import Databases, Example, Executor, Limits, Place, QueryError
@@ -51,7 +51,7 @@ def test_examples_are_read_as_verdicts_are_taken(executor: Executor) -> None:
     assert [next(verdicts).correct for _ in range(8)] == [i == 6 for i in range(1, 9)]
     assert 8 <= read < 10_000
     verdicts.close()  # type: ignore[attr-defined]
-    assert executor.score_one("people", GOLD, "SELECT 5 + 1").correct
+    assert score_one(executor, "people", GOLD, "SELECT 5 + 1").correct
 
 
 def test_the_same_row_is_run_once(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_queries_and_single_verdicts_in_the_middle_of_a_stream(executor: Executo
     seen = []
     for verdict in executor.score([("people", GOLD, f"SELECT {i}") for i in range(10)]):
         rows = executor.query("people", "SELECT name FROM people WHERE id = 1").rows
-        seen.append((verdict.correct, rows, executor.score_one("flat", "SELECT 1", "SELECT 1")))
+        seen.append((verdict.correct, rows, score_one(executor, "flat", "SELECT 1", "SELECT 1")))
     assert [s[0] for s in seen] == [i == 6 for i in range(10)]
     assert all(rows == [("Ada",)] and one.correct for _, rows, one in seen)
 
@@ -106,7 +106,7 @@ def test_a_query_whose_workers_die_is_at_fault(
 def test_a_worker_that_dies_while_idle_is_nobodys_fault(databases: Path) -> None:
     with Executor(databases, workers=1, limits=PATIENT) as executor:
         for _ in range(5):
-            assert executor.score_one("people", GOLD, "SELECT 6").correct
+            assert score_one(executor, "people", GOLD, "SELECT 6").correct
             executor._known.clear()
             (worker,) = executor._pool._workers
             assert worker is not None
@@ -141,7 +141,7 @@ def test_a_defect_in_a_worker_is_not_a_verdict(
      "people\0", "people.sqlite", "PEOPLE/../people", "\ud800", "x" * 10_000, "*", "people?a=b"],
 )  # fmt: skip
 def test_ids_that_are_no_database(executor: Executor, db_id: str) -> None:
-    assert executor.score_one(db_id, GOLD, GOLD).status == "database_missing"
+    assert score_one(executor, db_id, GOLD, GOLD).status == "database_missing"
     with pytest.raises(DataError, match="no database"):
         executor.query(db_id, "SELECT 1")
 
@@ -156,9 +156,9 @@ def test_ids_in_any_case_and_odd_file_names(executor: Executor, db_id: str, valu
 
 def test_files_that_are_no_database(executor: Executor) -> None:
     for db_id in ("broken", "empty"):
-        verdict = executor.score_one(db_id, GOLD, GOLD)
+        verdict = score_one(executor, db_id, GOLD, GOLD)
         assert verdict.status == "gold_error"
-    assert executor.score_one("empty", "SELECT 1", "SELECT 1").correct
+    assert score_one(executor, "empty", "SELECT 1", "SELECT 1").correct
 
 
 def test_a_file_that_vanishes_is_not_created(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_file_that_vanishes_is_not_created(tmp_path: Path) -> None:
     path.touch()
     with Executor(tmp_path, limits=TIGHT) as executor:
         path.unlink()
-        verdict = executor.score_one("gone", "SELECT 1", "SELECT 1")
+        verdict = score_one(executor, "gone", "SELECT 1", "SELECT 1")
     assert verdict.status == "gold_error"
     assert "unable to open" in verdict.detail
     assert list(tmp_path.iterdir()) == []
@@ -221,7 +221,7 @@ def test_bytes_that_are_no_text_are_told_apart(executor: Executor) -> None:
         for second in range(1, 7):
             gold, predicted = (f"SELECT a FROM t WHERE id = {i}" for i in (first, second))
             for semantics in ("reference", "strict"):
-                verdict = executor.score_one("bytes", gold, predicted, semantics=semantics)
+                verdict = score_one(executor, "bytes", gold, predicted, semantics=semantics)
                 assert verdict.correct == (first == second)
 
 
@@ -273,10 +273,10 @@ def test_options(databases: Path, tmp_path: Path) -> None:
 
 def test_gold_over_a_limit_is_told_from_a_wrong_prediction(databases: Path) -> None:
     with Executor(databases, limits=Limits(max_rows=3)) as executor:
-        verdict = executor.score_one("people", "SELECT * FROM people", "SELECT 1")
+        verdict = score_one(executor, "people", "SELECT * FROM people", "SELECT 1")
         assert verdict.status == "gold_error"
         assert verdict.detail == "too_large: the result has over 3 rows"
-        verdict = executor.score_one("people", "SELECT 1", "SELECT * FROM people")
+        verdict = score_one(executor, "people", "SELECT 1", "SELECT * FROM people")
         assert verdict.status == "prediction_too_large"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from hostile_cases import CASES, Case
-from small_databases import MIB, PATIENT, PEOPLE, TIGHT, state_of, write_database
+from small_databases import MIB, PATIENT, PEOPLE, TIGHT, score_one, state_of, write_database
 
 from lm_eval_ext.sql import Executor, Verdict
 from lm_eval_ext.sql.pool import WorkerProcess
@@ -37,14 +37,14 @@ def test_the_corpus_is_large_enough_and_says_each_thing_once() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_hostile_prediction(case: Case, fitting: Executor, databases: Path) -> None:
-    verdict = fitting.score_one("people", GOLD, case.sql)
+    verdict = score_one(fitting, "people", GOLD, case.sql)
     assert verdict.status in case.statuses, verdict
     assert verdict.detail.isprintable()
     assert len(verdict.detail) <= 1_000
     for pid in fitting._pool.pids:
         assert peak_bytes(pid) < TIGHT.max_memory_bytes + 32 * MIB  # the interpreter's own
     fitting._known.clear()  # ask the worker, not the memory
-    assert fitting.score_one("people", GOLD, "SELECT 6").correct
+    assert score_one(fitting, "people", GOLD, "SELECT 6").correct
     assert not list(databases.rglob("*stolen*"))
     assert not list(Path().glob("*stolen*"))
 
@@ -67,7 +67,7 @@ def test_as_one_stream_they_change_nothing_and_stay_apart(tmp_path: Path) -> Non
     "case", [c for c in CASES if len(c.sql) < 5_000][::7], ids=lambda c: c.name
 )
 def test_none_of_them_equals_an_empty_gold(case: Case, fitting: Executor) -> None:
-    verdict = fitting.score_one("people", "SELECT 1 WHERE 0", case.sql)
+    verdict = score_one(fitting, "people", "SELECT 1 WHERE 0", case.sql)
     assert verdict.correct == (case.name == "an empty result")
 
 
@@ -76,7 +76,7 @@ def test_none_of_them_equals_an_empty_gold(case: Case, fitting: Executor) -> Non
 )
 def test_as_gold_they_are_gold_errors(case: Case, fitting: Executor) -> None:
     """The gold is no more trusted than the prediction."""
-    verdict = fitting.score_one("people", case.sql, "SELECT 'no gold says this'")
+    verdict = score_one(fitting, "people", case.sql, "SELECT 'no gold says this'")
     runs = {"wrong", "correct"}
     assert verdict.status in {"wrong" if one in runs else "gold_error" for one in case.statuses}
 

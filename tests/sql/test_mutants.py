@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from magnifico_golds import ALL, ONE_IN, a_part, rows
+from small_databases import read_schema
 
 from lm_eval_ext.sql import Databases
 from lm_eval_ext.sql.compare import ReferenceExpected
@@ -20,7 +21,7 @@ from lm_eval_ext.sql.mutants import RULES, mutants
 from lm_eval_ext.sql.mutations import other_string
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
 from lm_eval_ext.sql.policy import Limits, register
-from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
+from lm_eval_ext.sql.schema import Schema, schema_of
 from lm_eval_ext.sql.values import Failure, Mutant
 
 PAIRS = yaml.safe_load(

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from magnifico_golds import ALL, a_part
+from small_databases import read_schema
 
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.sql import parsing
 from lm_eval_ext.sql.engines.sqlite import SQLiteEngine
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
 from lm_eval_ext.sql.policy import Limits, register
-from lm_eval_ext.sql.schema import Schema, read_schema, schema_of
+from lm_eval_ext.sql.schema import Schema, schema_of
 from lm_eval_ext.sql.values import Failure
 
 SCRIPT = """

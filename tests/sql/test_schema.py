@@ -6,8 +6,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from small_databases import read_schema
 
-from lm_eval_ext.sql.schema import ForeignKey, Schema, affinity_of, read_schema, schema_of
+from lm_eval_ext.sql.schema import ForeignKey, Schema, affinity_of, schema_of
 
 SCRIPT = """
 CREATE TABLE Shelf (id INTEGER PRIMARY KEY, room TEXT COLLATE NOCASE UNIQUE, width NUMBER(4, 2));

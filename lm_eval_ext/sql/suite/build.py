@@ -39,6 +39,12 @@ COVERED = 8
 
 _SMALL_STEPS = 300_000
 
+_TURN = (
+    "CREATE TABLE turned AS SELECT * FROM {0} ORDER BY row_number() OVER () DESC;"
+    "DROP TABLE {0}; ALTER TABLE turned RENAME TO {0};"
+)
+"""Stores rows backwards, without keys by which SQLite would store or find them."""
+
 
 @dataclass
 class Small:
@@ -86,7 +92,7 @@ class Original:
             self.golds = sorted(set(golds))
             self.source: Source = read_source(self.connection, self.schema, self.golds)
             self.creates = self.connection.execute(
-                "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type <> 'trigger'"
+                "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND type <> 'trigger'"
                 " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type = 'view', rowid"
             ).fetchall()
         except sqlite3.Error as error:
@@ -113,53 +119,36 @@ class Original:
 
     def filled(self, rows: Mapping[str, Sequence[Row]]) -> sqlite3.Connection:
         """A database of rows by table, in memory; those that break a constraint are left out."""
-        connection = self._filled(rows)
+        connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
+        for (sql,) in self.creates:
+            with suppress(sqlite3.OperationalError):  # such as a module that is not there
+                connection.execute(sql)
+        for table, records in rows.items():
+            stored = [column.name for column in self.schema[table].columns if not column.generated]
+            marks = ", ".join("?" * len(stored))
+            connection.executemany(
+                f"INSERT OR IGNORE INTO {quoted(table)} ({quoted_all(stored)}) VALUES ({marks})",
+                records,
+            )
         gone = 1
         while gone:  # rows whose parent broke a constraint
             links = [(table, link) for table, own in self.source.links.items() for link in own]
             gone = sum(connection.execute(_orphans(table, link)).rowcount for table, link in links)
         return connection
 
-    def _filled(
-        self, rows: Mapping[str, Sequence[Row]], *, keys: bool = True
-    ) -> sqlite3.Connection:
-        connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
-        for name, sql in self.creates:
-            with suppress(sqlite3.OperationalError):  # such as a module that is not there
-                connection.execute(sql if keys else self._without_keys(name, sql))
-        for table, records in rows.items():
-            names = self._stored(table)
-            marks = ", ".join("?" * len(names))
-            connection.executemany(
-                f"INSERT OR IGNORE INTO {quoted(table)} ({quoted_all(names)}) VALUES ({marks})",
-                records,
-            )
-        return connection
-
-    def _stored(self, table: str) -> list[str]:
-        return [column.name for column in self.schema[table].columns if not column.generated]
-
-    def _without_keys(self, name: str, sql: str) -> str:
-        """A table's statement without keys, by which SQLite would store or find rows."""
-        table = self.schema.get(name)
-        if table is None or table.view or "COLLATE" in sql.upper():
-            return sql
-        columns = [f"{quoted(c.name)} {c.type}" for c in table.columns if not c.generated]
-        return (
-            sql
-            if len(columns) < len(table.columns)
-            else (f"CREATE TABLE {quoted(name)} ({', '.join(columns)})")
-        )
-
     def judges(
         self, connection: sqlite3.Connection, cases: Sequence[Case], *, steps: int
     ) -> tuple[Runner, dict[str, Expected]]:
         """The golds that a database may judge, with their results on it."""
-        runner, backwards = Runner(connection, steps=steps), {}
-        for table in self.source.links:
-            query = f"SELECT {quoted_all(self._stored(table))} FROM {quoted(table)}"
-            backwards[table] = connection.execute(query).fetchall()[::-1]
-        with closing(self._filled(backwards, keys=False)) as other:
+        runner = Runner(connection, steps=steps)
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as other:
+            connection.backup(other)
+            other.execute("PRAGMA legacy_alter_table = ON")  # which leaves views alone
+            for name in self.source.links:
+                collated = any(
+                    name in sql.casefold() and "COLLATE" in sql.upper() for (sql,) in self.creates
+                )
+                other.executescript("" if collated else _TURN.format(quoted(name)))
             reordered = Runner(other, steps=steps)
             found = {case.gold: case.checks.judged(runner, reordered) for case in cases}
         return runner, {gold: expected for gold, expected in found.items() if expected}

@@ -111,16 +111,23 @@ def _blob(value: bytes) -> dict[str, str]:
     return {"blob": value.hex()}
 
 
+Added = Mapping[str, Sequence[Sequence[Any]]]
+"""Rows of a populated copy by table, each with its rowid before it."""
+
+Made = tuple[dict[str, sqlite3.Connection], dict[str, list[str]], list[list[Any]]]
+"""Databases in memory, the golds that each may judge, and the seeds of the small ones."""
+
+
 @dataclass(frozen=True)
 class Shipped:
     """What is published with the package: rows of copies, and seeds with their checks' outcome.
 
     Attributes:
-        rows: By the original's checksum: rows by table, each with its rowid before it.
+        rows: By the original's checksum.
         seeds: By :attr:`Suite.key`: small databases, golds, hashes.
     """
 
-    rows: Mapping[str, Mapping[str, Sequence[Sequence[Any]]]]
+    rows: Mapping[str, Added]
     seeds: Mapping[str, Mapping[str, Any]]
 
 
@@ -197,8 +204,8 @@ def populate(
         made = None if noted is None else _rebuilt(source, original, rows, noted)
         if noted is not None and made is None:
             _log.info("%s: other rows than shipped ones; its checks run anew", db_id)
-        made = made or _searched(source, original, rows)
-        for one in made.databases.values():
+        databases, judges, seeds = made or _searched(source, original, rows)
+        for one in databases.values():
             stack.callback(one.close)
         tables = [table for table in source.schema.values() if not table.view]
         try:
@@ -207,16 +214,16 @@ def populate(
                 shutil.rmtree(target)
             with atomic_path(target) as part:
                 part.mkdir()
-                for name, connection in made.databases.items():
+                for name, connection in databases.items():
                     file = part / f"{db_id if name == COPY else name}.sqlite"
                     with closing(sqlite3.connect(file)) as opened:
                         connection.backup(opened)
                 noted = {
                     "version": SUITE_VERSION,
                     "key": key,
-                    "databases": {n: content_hash(c, tables) for n, c in made.databases.items()},
-                    "golds": made.judges,
-                    "seeds": made.seeds,
+                    "databases": {n: content_hash(c, tables) for n, c in databases.items()},
+                    "golds": judges,
+                    "seeds": seeds,
                 }
                 (part / FILE).write_text(json.dumps(noted, indent=1) + "\n", "utf-8")
         except (OSError, sqlite3.Error) as error:
@@ -225,18 +232,7 @@ def populate(
     return read(folder, db_id)
 
 
-@dataclass
-class _Made:
-    """Databases in memory, the golds that each may judge, and the seeds of the small ones."""
-
-    databases: dict[str, sqlite3.Connection]
-    judges: dict[str, list[str]]
-    seeds: list[list[Any]]
-
-
-def _searched(
-    source: Original, original: Path, rows: Mapping[str, Sequence[Sequence[Any]]] | None
-) -> _Made:
+def _searched(source: Original, original: Path, rows: Added | None) -> Made:
     cases = source.cases()
     judges: dict[str, list[str]] = {name_of(case.gold): [] for case in cases}
     databases = {}
@@ -252,15 +248,15 @@ def _searched(
         seeds.append([small.seed, list(small.first)])
         for gold in small.judges:
             judges[name_of(gold)].append(name)
-    return _Made(databases, judges, seeds)
+    return databases, judges, seeds
 
 
 def _rebuilt(
     source: Original,
     original: Path,
-    rows: Mapping[str, Sequence[Sequence[Any]]] | None,
+    rows: Added | None,
     noted: Mapping[str, Any],
-) -> _Made | None:
+) -> Made | None:
     """The databases of shipped seeds; None if their rows differ from those that were checked."""
     tables = [table for table in source.schema.values() if not table.view]
     databases = {} if rows is None else {COPY: copied(original, source, rows)}
@@ -273,12 +269,10 @@ def _rebuilt(
         return None
     names = list(databases)
     judges = {gold: [names[n] for n in numbers] for gold, numbers in noted["golds"].items()}
-    return _Made(databases, judges, noted["seeds"])
+    return databases, judges, noted["seeds"]
 
 
-def copied(
-    original: Path, source: Original, rows: Mapping[str, Sequence[Sequence[Any]]]
-) -> sqlite3.Connection:
+def copied(original: Path, source: Original, rows: Added) -> sqlite3.Connection:
     """The populated copy in memory: the original's rows, and then the added ones."""
     connection = in_memory(original)
     triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")

@@ -15,7 +15,7 @@ from lm_eval_ext.benchmarks.magnifico import corpora, mini, prompt
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, PLACEHOLDER, Corpus
 from lm_eval_ext.sql import SEMANTICS, Executor
 from lm_eval_ext.sql.mutants import mutants
-from lm_eval_ext.sql.schema import read_schema
+from lm_eval_ext.sql.schema import Schema, schema_of
 
 CONTENT = mini.content()
 HELD_OUT = [example for examples in CONTENT.support.values() for example in examples]
@@ -41,6 +41,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 
 def _connect(path: Path) -> "closing[sqlite3.Connection]":
     return closing(sqlite3.connect(path))
+
+
+def read_schema(path: Path) -> Schema:
+    with _connect(path) as connection:
+        return schema_of(connection)
 
 
 def _holds(text: str, form: str) -> int:

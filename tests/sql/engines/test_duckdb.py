@@ -12,6 +12,7 @@ import pytest
 from engine_cases import DUCKDB, PEOPLE, STRICT, check_strict
 from hostile_cases import Case
 from own_yard import check_own
+from small_databases import score_one
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.sql import (
@@ -78,7 +79,7 @@ def test_the_cases_are_many_and_say_each_thing_once() -> None:
 def test_hostile_query(case: Case, executor: Executor, impatient: Executor, people: Path) -> None:
     executor = impatient if case.can_be_late else executor
     sql = case.sql.replace("{folder}", str(people.parent))
-    verdict = executor.score_one("people", GOLD, sql)
+    verdict = score_one(executor, "people", GOLD, sql)
     assert verdict.status in case.statuses, verdict
     assert verdict.detail.isprintable()
     assert len(verdict.detail) <= 1_000
@@ -88,7 +89,7 @@ def test_hostile_query(case: Case, executor: Executor, impatient: Executor, peop
             peak = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
             assert int(peak.split()[1]) * 1024 < TIGHT.max_memory_bytes + 128 * MIB  # the driver's
     executor._known.clear()
-    assert executor.score_one("people", GOLD, "SELECT 2 + 1").correct
+    assert score_one(executor, "people", GOLD, "SELECT 2 + 1").correct
 
 
 # Some leave memory behind that the process does not give back; one needs more than there is.
@@ -132,7 +133,7 @@ def test_a_query_needs_no_new_thread(people: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_as_gold_it_is_an_error_of_the_gold(executor: Executor) -> None:
-    verdict = executor.score_one("people", "SELECT * FROM read_csv('/etc/passwd')", GOLD)
+    verdict = score_one(executor, "people", "SELECT * FROM read_csv('/etc/passwd')", GOLD)
     assert verdict.status == "gold_error"
 
 
@@ -217,9 +218,9 @@ def test_engines_are_not_mixed(people: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.sqlite")) as connection:
         connection.execute("CREATE TABLE t (a)")
     with Executor(tmp_path, workers=1) as executor:
-        assert executor.score_one("other", "SELECT 1", "SELECT 1").correct
+        assert score_one(executor, "other", "SELECT 1", "SELECT 1").correct
         with pytest.raises(OptionError, match="a database of duckdb among those of sqlite"):
-            executor.score_one("people", GOLD, GOLD)
+            score_one(executor, "people", GOLD, GOLD)
     place = Databases(tmp_path).find("people")
     assert place is not None
     with pytest.raises(OptionError, match=r"people\.duckdb: only SQLite databases can be used"):

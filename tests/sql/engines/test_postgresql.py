@@ -10,6 +10,7 @@ import pytest
 from engine_cases import PEOPLE, POSTGRESQL, STRICT, check_strict
 from hostile_cases import Case
 from own_yard import check_own, documents_of, own_task
+from small_databases import score_one
 from support.asking import pick
 from support.postgres import Server, served
 
@@ -156,12 +157,12 @@ def test_the_cases_are_many_and_say_each_thing_once() -> None:
 @pytest.mark.parametrize("case", POSTGRESQL, ids=lambda case: case.name)
 def test_hostile_query(case: Case, executor: Executor, impatient: Executor, server: Server) -> None:
     executor = impatient if case.can_be_late else executor
-    verdict = executor.score_one("people", GOLD, case.sql.replace("{folder}", str(server.folder)))
+    verdict = score_one(executor, "people", GOLD, case.sql.replace("{folder}", str(server.folder)))
     assert verdict.status in case.statuses, verdict
     assert verdict.detail.isprintable()
     assert len(verdict.detail) <= 1_000
     executor._known.clear()
-    assert executor.score_one("people", GOLD, "SELECT 2 + 1").correct
+    assert score_one(executor, "people", GOLD, "SELECT 2 + 1").correct
     if case.statuses not in (("wrong",), ("correct",)):
         wait_for_none(server, BUSY, LOCKS)
 
@@ -189,7 +190,7 @@ def test_hostile_query(case: Case, executor: Executor, impatient: Executor, serv
     ],
 )  # fmt: skip
 def test_an_owners_function_by_any_way(executor: Executor, sql: str, function: str) -> None:
-    verdict = executor.score_one("people", GOLD, sql)
+    verdict = score_one(executor, "people", GOLD, sql)
     assert verdict.status == "prediction_error"
     assert f"the function {function}" in verdict.detail
     assert "is not allowed: it is volatile" in verdict.detail
@@ -213,7 +214,7 @@ def test_what_looks_like_such_a_way_is_legal(executor: Executor, sql: str, value
 
 
 def test_a_function_that_the_role_may_not_call_is_refused_by_the_server(executor: Executor) -> None:
-    verdict = executor.score_one("people", GOLD, "SELECT held_back()")
+    verdict = score_one(executor, "people", GOLD, "SELECT held_back()")
     assert (verdict.status, verdict.detail) == (
         "prediction_error", "permission denied for function held_back"
     )  # fmt: skip
