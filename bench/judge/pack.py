@@ -51,10 +51,9 @@ def copies(jobs: populating.Wanted, home: Path) -> Iterator[Suite]:
     shipped = read_shipped(home, "-v2").rows
     for db_id, (path, golds) in jobs.items():
         original, digest = Original(path, golds), sha256_of(path)
-        tables = [table for table in original.schema.values() if not table.view]
         with closing(original.connection):
             with closing(copied(path, original, shipped[digest])) as copy:
-                content = {COPY: content_hash(copy, tables)}
+                content = {COPY: content_hash(copy, original.schema)}
             runs = [gold for gold in original.golds if isinstance(original.runner.run(gold), Rows)]
         key = key_of(digest, original.golds, shipped[digest])
         yield Suite(db_id, home, key, content, {name_of(gold): [COPY] for gold in runs}, [])

@@ -49,7 +49,7 @@ def populate(
     shipped = suite.read_shipped(corpora.SHIPPED)
     made = suite.populate_all(found, out, shipped, workers=min(len(found), os.cpu_count() or 1))
     if check:
-        typer.echo(populating.examine(found, made).as_text())
+        typer.echo(populating.examine(found, made))
         return
     files = sum(len(one.databases) for one in made.values())
     alone = sum(not names for one in made.values() for names in one.judges.values())

@@ -195,11 +195,6 @@ class Pool:
         # Runs at the interpreter's exit as well.
         self._finalizer = weakref.finalize(self, _kill_all, self._workers)
 
-    @property
-    def pids(self) -> list[int]:
-        """The process ids of the running workers."""
-        return [worker.pid for worker in self._workers if worker is not None]
-
     def submit(self, job: Job) -> None:
         """Queues a job for :meth:`step`."""
         # All jobs of a database go to one worker, one after the other, so that it is opened once

@@ -59,3 +59,8 @@ def score_one(
     executor: Executor, db_id: str, gold: str, predicted: str, *, semantics: str = "reference"
 ) -> Verdict:
     return next(executor.score([(db_id, gold, predicted)], semantics=semantics))
+
+
+def pids(executor: Executor) -> list[int]:
+    """Of its workers that run."""
+    return [worker.pid for worker in executor._pool._workers if worker is not None]

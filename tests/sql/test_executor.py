@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from small_databases import MIB, PATIENT, TIGHT, score_one
+from small_databases import MIB, PATIENT, TIGHT, pids, score_one
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import Databases, Example, Executor, Limits, Place, QueryError
@@ -100,7 +100,7 @@ def test_a_query_whose_workers_die_is_at_fault(
         statuses = [v.status for v in executor.score(rows)]
         assert statuses == ["correct", status, "correct", "wrong"]
         assert len(killed) == 2
-        assert not set(killed) & set(executor._pool.pids)
+        assert not set(killed) & set(pids(executor))
 
 
 def test_a_worker_that_dies_while_idle_is_nobodys_fault(databases: Path) -> None:
@@ -268,7 +268,7 @@ def test_options(databases: Path, tmp_path: Path) -> None:
     with Executor(databases) as executor:
         with pytest.raises(OptionError, match="unknown semantics 'fuzzy'; choose one of"):
             executor.score([], semantics="fuzzy")
-        assert executor._pool.pids == []  # nothing has been started
+        assert pids(executor) == []  # nothing has been started
 
 
 def test_gold_over_a_limit_is_told_from_a_wrong_prediction(databases: Path) -> None:
@@ -286,7 +286,7 @@ from lm_eval_ext.sql import Executor, Limits
 executor = Executor(sys.argv[1], workers=2, limits=Limits(timeout_s=5000))
 rows = [("people", "SELECT 6", "SELECT 6"), ("people", "SELECT 6", sys.argv[2])]
 verdicts = executor.score(rows)
-print(next(verdicts).status, *executor._pool.pids, flush=True)
+print(next(verdicts).status, *(one.pid for one in executor._pool._workers), flush=True)
 if len(sys.argv) > 3:
     next(verdicts)
 """

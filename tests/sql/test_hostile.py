@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from hostile_cases import CASES, Case
-from small_databases import MIB, PATIENT, PEOPLE, TIGHT, score_one, state_of, write_database
+from small_databases import MIB, PATIENT, PEOPLE, TIGHT, pids, score_one, state_of, write_database
 
 from lm_eval_ext.sql import Executor, Verdict
 from lm_eval_ext.sql.pool import WorkerProcess
@@ -41,7 +41,7 @@ def test_hostile_prediction(case: Case, fitting: Executor, databases: Path) -> N
     assert verdict.status in case.statuses, verdict
     assert verdict.detail.isprintable()
     assert len(verdict.detail) <= 1_000
-    for pid in fitting._pool.pids:
+    for pid in pids(fitting):
         assert peak_bytes(pid) < TIGHT.max_memory_bytes + 32 * MIB  # the interpreter's own
     fitting._known.clear()  # ask the worker, not the memory
     assert score_one(fitting, "people", GOLD, "SELECT 6").correct

@@ -7,7 +7,6 @@ the suite distinguishes it from the gold.
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from lm_eval_ext import data
@@ -75,59 +74,33 @@ def _golds_in(file: Path, only: str) -> dict[str, tuple[str, ...]]:
     return {db_id: tuple(sorted(queries)) for db_id, queries in sorted(found.items())}
 
 
-@dataclass
-class Report:
-    """What one or more suites distinguish; numbers of distinct golds of a database.
-
-    Attributes:
-        golds: Golds that run.
-        broken: Golds that do not.
-        not_judged: Golds that no database but the original judges.
-        mutants: Mutants of all golds.
-        missed: Golds with a mutant that no database distinguishes.
-        kinds: Golds with a missed mutant by its kind.
-    """
-
-    golds: int = 0
-    broken: int = 0
-    not_judged: int = 0
-    mutants: int = 0
-    missed: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
-
-    def as_text(self) -> str:
-        """In some lines for a reader."""
-        kinds = ", ".join(f"{kind} {count}" for kind, count in self.kinds.most_common())
-        return (
-            f"{self.golds:,} golds ({self.broken:,} more do not run), "
-            f"{self.not_judged:,} of them judged by the original alone\n"
-            f"{self.missed:,} golds with a mutant that is missed ({kinds or 'none'}), of "
-            f"{self.mutants:,} mutants"
-        )
-
-
-def examine(found: Wanted, suites: Mapping[str, Suite]) -> Report:
-    """Examines suites, with a progress bar.
+def examine(found: Wanted, suites: Mapping[str, Suite]) -> str:
+    """Says what suites distinguish, in numbers of distinct golds; with a progress bar.
 
     Raises:
         DataError: A database cannot be read.
     """
     from tqdm import tqdm
 
-    report = Report()
+    golds, kinds = Counter[str](), Counter[str]()
     for db_id, suite in tqdm(suites.items(), desc="examining", unit="db", disable=None):
-        path, golds = found[db_id]
-        original = Original(path, golds)
-        with closing(original.connection), closing(Judge(suite, path)) as judge:
+        original = Original(*found[db_id])
+        with closing(original.connection), closing(Judge(suite, found[db_id][0])) as judge:
             for gold in original.golds:
                 if name_of(gold) not in suite.judges:
-                    report.broken += 1
+                    golds["broken"] += 1
                     continue
                 wrong = mutants_of(gold, original.schema)
-                kinds = {one.kind for one in wrong if judge.wrong_on(gold, one.sql) is None}
-                report.golds += 1
-                report.not_judged += not suite.judging(gold)
-                report.mutants += len(wrong)
-                report.missed += bool(kinds)
-                report.kinds.update(kinds)
-    return report
+                missed = {one.kind for one in wrong if judge.wrong_on(gold, one.sql) is None}
+                golds["run"] += 1
+                golds["alone"] += not suite.judging(gold)
+                golds["mutants"] += len(wrong)
+                golds["missed"] += bool(missed)
+                kinds.update(missed)
+    listed = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+    return (
+        f"{golds['run']:,} golds ({golds['broken']:,} more do not run), "
+        f"{golds['alone']:,} of them judged by the original alone\n"
+        f"{golds['missed']:,} golds with a mutant that is missed ({listed or 'none'}), of "
+        f"{golds['mutants']:,} mutants"
+    )

@@ -12,8 +12,6 @@ from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 MOST_ROWS = 8
 _CELL = 80
 _RETURNS = "What it returns"
-_DIGITS = 9
-"""Of numbers that count as equal here; the scorer's rule is in docs/sql.md."""
 
 
 def documents(
@@ -80,16 +78,12 @@ def _compared(gold: Any, answer: Any) -> Part:
 
 def _differing(rows: Sequence[Sequence[Any]], others: Sequence[Sequence[Any]]) -> set[int]:
     """The places of the rows that the others lack; of equal rows, those that are too many."""
-    left, found = Counter(map(_key, others)), set()
-    for place, row in enumerate(map(_key, rows)):
+    left, found = Counter(others), set()
+    for place, row in enumerate(rows):
         left[row] -= 1
         if left[row] < 0:
             found.add(place)
     return found
-
-
-def _key(row: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(float(f"{v:.{_DIGITS}g}") if isinstance(v, (int, float)) else v for v in row)
 
 
 def _part(title: str, result: Any, marked: Collection[int] = ()) -> Part:

@@ -19,7 +19,7 @@ from lm_eval_ext.sql.parsing import UnparsedQuery
 from lm_eval_ext.sql.schema import ForeignKey, Schema, schema_of
 from lm_eval_ext.sql.suite.checks import Checks, Runner, checks
 from lm_eval_ext.sql.suite.drawing import draw
-from lm_eval_ext.sql.suite.reading import Source, read_source
+from lm_eval_ext.sql.suite.reading import read_source
 from lm_eval_ext.sql.values import Mutant, Row, quoted, quoted_all
 
 SUITE_VERSION = 3
@@ -39,6 +39,7 @@ COVERED = 8
 
 _SMALL_STEPS = 300_000
 
+_PLAIN = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%collate%'"
 _TURN = (
     "CREATE TABLE turned AS SELECT * FROM {0} ORDER BY row_number() OVER () DESC;"
     "DROP TABLE {0}; ALTER TABLE turned RENAME TO {0};"
@@ -88,9 +89,9 @@ class Original:
         self.connection = in_memory(path)
         self.runner = Runner(self.connection)
         try:
-            self.schema: Schema = schema_of(self.connection)
+            self.schema = schema_of(self.connection)
             self.golds = sorted(set(golds))
-            self.source: Source = read_source(self.connection, self.schema, self.golds)
+            self.source = read_source(self.connection, self.schema, self.golds)
             self.creates = self.connection.execute(
                 "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND type <> 'trigger'"
                 " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type = 'view', rowid"
@@ -144,11 +145,9 @@ class Original:
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as other:
             connection.backup(other)
             other.execute("PRAGMA legacy_alter_table = ON")  # which leaves views alone
-            for name in self.source.links:
-                collated = any(
-                    name in sql.casefold() and "COLLATE" in sql.upper() for (sql,) in self.creates
-                )
-                other.executescript("" if collated else _TURN.format(quoted(name)))
+            for (name,) in other.execute(_PLAIN).fetchall():
+                if name.casefold() in self.source.links:
+                    other.executescript(_TURN.format(quoted(name)))
             reordered = Runner(other, steps=steps)
             found = {case.gold: case.checks.judged(runner, reordered) for case in cases}
         return runner, {gold: expected for gold, expected in found.items() if expected}

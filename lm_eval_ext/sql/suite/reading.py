@@ -177,8 +177,10 @@ def read_wish(gold: str, schema: Schema, domains: Mapping[Name, Domain]) -> Wish
             wish.tables.append(table.name.casefold())
     for group in tree.find_all(exp.Group):
         wish.grouped += filter(None, map(name, group.expressions))
-    averages = [node for node in tree.find_all(exp.Avg) if node.find_ancestor(*COMPARISONS)]
-    wish.means += filter(None, (name(node.this) for node in averages))
+    wish.means += filter(
+        None,
+        (name(node.this) for node in tree.find_all(exp.Avg) if node.find_ancestor(*COMPARISONS)),
+    )
     for node in tree.find_all(*COMPARISONS, exp.Between, exp.Like, exp.In, exp.SetOperation):
         sides = node.this, node.args.get("expression") or node.args.get("query")
         for one, two in zip(*(map(name, _outputs(side)) for side in sides), strict=False):

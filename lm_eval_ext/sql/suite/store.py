@@ -17,7 +17,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.compare import SEMANTICS, Expected
 from lm_eval_ext.sql.parsing import ROWID
-from lm_eval_ext.sql.schema import Table
+from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.suite.build import SUITE_VERSION, Original, choose, in_memory
 from lm_eval_ext.sql.suite.checks import STEPS, Runner
 from lm_eval_ext.sql.values import Value, quoted, quoted_all
@@ -91,12 +91,13 @@ def read(folder: Path, db_id: str) -> Suite:
     raise DataError(f"{file}: no suite of databases ({problem}); make one: magnifico populate")
 
 
-def content_hash(connection: sqlite3.Connection, tables: Iterable[Table]) -> str:
+def content_hash(connection: sqlite3.Connection, schema: Schema) -> str:
     """A hash of a database's rows, in no order, that does not depend on the file's bytes.
 
     Names count in lower case. Of each value its type and its value count.
     """
     total = hashlib.sha256()
+    tables = (table for table in schema.values() if not table.view)
     for table in sorted(tables, key=lambda table: table.name.casefold()):
         columns = sorted(table.columns, key=lambda c: c.name.casefold())
         names = quoted_all(column.name for column in columns)
@@ -207,7 +208,6 @@ def populate(
         databases, judges, seeds = made or _searched(source, original, rows)
         for one in databases.values():
             stack.callback(one.close)
-        tables = [table for table in source.schema.values() if not table.view]
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if target.exists():
@@ -221,7 +221,7 @@ def populate(
                 noted = {
                     "version": SUITE_VERSION,
                     "key": key,
-                    "databases": {n: content_hash(c, tables) for n, c in databases.items()},
+                    "databases": {n: content_hash(c, source.schema) for n, c in databases.items()},
                     "golds": judges,
                     "seeds": seeds,
                 }
@@ -258,11 +258,10 @@ def _rebuilt(
     noted: Mapping[str, Any],
 ) -> Made | None:
     """The databases of shipped seeds; None if their rows differ from those that were checked."""
-    tables = [table for table in source.schema.values() if not table.view]
     databases = {} if rows is None else {COPY: copied(original, source, rows)}
     for number, (seed, first) in enumerate(noted["seeds"]):
         databases[f"small-{number}"] = source.drawn(seed, first)
-    hashes = [content_hash(c, tables)[:SHORT] for c in databases.values()]
+    hashes = [content_hash(c, source.schema)[:SHORT] for c in databases.values()]
     if hashes != noted["hashes"]:
         for connection in databases.values():
             connection.close()

@@ -60,12 +60,12 @@ def test_the_command_makes_a_suite_and_reports_on_it(yard: Path) -> None:
     found = populating.wanted(yard / "databases", yard / "golds.tsv")
     made = populate_all(found, yard / "again", progress=False)
     report = populating.examine(found, made)
-    assert (report.golds, report.broken, report.not_judged) == (2, 1, 0)
-    assert report.mutants > 10
-    assert report.missed == 0
+    assert report.startswith(
+        "2 golds (1 more do not run), 0 of them judged by the original alone\n"
+        "0 golds with a mutant that is missed (none), of "
+    )
     code, said = run(yard, "--check")
-    assert (code, said.strip()) == (0, report.as_text().strip())
-    assert "2 golds (1 more do not run)" in said
+    assert (code, said.strip()) == (0, report)
     code, said = run(yard, "--golds", "none.tsv")
     assert code != 0
     assert "none.tsv" in said

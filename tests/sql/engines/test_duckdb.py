@@ -12,7 +12,7 @@ import pytest
 from engine_cases import DUCKDB, PEOPLE, STRICT, check_strict
 from hostile_cases import Case
 from own_yard import check_own
-from small_databases import score_one
+from small_databases import pids, score_one
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.sql import (
@@ -83,7 +83,7 @@ def test_hostile_query(case: Case, executor: Executor, impatient: Executor, peop
     assert verdict.status in case.statuses, verdict
     assert verdict.detail.isprintable()
     assert len(verdict.detail) <= 1_000
-    for pid in executor._pool.pids:
+    for pid in pids(executor):
         status = Path(f"/proc/{pid}/status")
         if status.exists():
             peak = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
