@@ -111,7 +111,8 @@ def test_a_training_that_was_killed_in_any_pass_ends_like_one_that_was_not(
     """36 examples are 5 steps a pass; killed inside of passes, and at the end of one."""
     name = write(training={"max_steps": 19, "train_sampling_strategy": sampling, "eval_steps": 7})
     (whole,) = command.train(name, tmp_path / "whole")
-    monkeypatch.setattr(fitting, "SAVED_S", 0.0)  # a checkpoint after each step, by time
+    monkeypatch.setattr(fitting, "SAVED_S", 0.0)
+    monkeypatch.setattr(fitting, "_SAVING", float("inf"))  # a checkpoint after each step
     killed(lambda: command.train(name, tmp_path / "cut"), [3, 6, 8, 14])
     (resumed,) = command.train(name, tmp_path / "cut")
     same_weights(whole.folder, resumed.folder)
@@ -142,6 +143,7 @@ def test_tiny_recipes_resume_in_every_pass(
 
     monkeypatch.setattr(command, "prepare", few)
     monkeypatch.setattr(fitting, "SAVED_S", 0.0)
+    monkeypatch.setattr(fitting, "_SAVING", float("inf"))
     settings: dict[str, Any] = {"training.max_steps": 13, "gates": {}}
     if "pretrained" in name:
         settings["first.pretrained.training.max_steps"] = 2
