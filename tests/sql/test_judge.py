@@ -139,7 +139,10 @@ def test_flaws_of_added_rows(kind: str, tmp_path: Path) -> None:
     assert flaws(original, suite) == ({kind: 1} if kind else {})
 
 
-@pytest.mark.parametrize("db_id", ["seed_library", "dorm_1", "college_3"])
+@pytest.mark.parametrize(
+    "db_id",
+    ["seed_library", *(pytest.param(d, marks=pytest.mark.slow) for d in ("dorm_1", "college_3"))],
+)
 def test_shipped_suites_judge_both_ways(
     db_id: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
