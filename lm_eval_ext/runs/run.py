@@ -44,9 +44,6 @@ _SHORT = re.compile(r"[\w+.-]{1,80}")
 _FULL = 100_000
 """Bytes; where fewer are left, a disk counts as full."""
 
-_ANSWERS_ITSELF = "recorded"
-"""The model type that refuses lm-eval's cache, since its answers are in files already."""
-
 
 class FailedError(LmEvalExtError):
     """Some models could not be evaluated, and the others were; ``reasons`` by model."""
@@ -183,7 +180,7 @@ class Job:
             "output_path": str(results / "results.json"),
             "log_samples": True,
         }
-        if settings["model"] != _ANSWERS_ITSELF:
+        if settings["model"] != "recorded":  # which has its answers in files, and refuses a cache
             settings["use_cache"] = str(log.with_suffix(""))
         config.write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
         keys = json.dumps({name: self.keys[name] for name in names})
@@ -191,8 +188,9 @@ class Job:
             ended = evaluate([keys, str(config)], log, self.model.launcher, status)
         except OptionError as error:
             return str(error)
-        if ended:
-            full = shutil.disk_usage(self.folder).free < _FULL  # then the log ends anywhere
+        # Where lm-eval cannot save samples it only warns. Of a full disk the log ends anywhere.
+        if ended or "Could not save" in log.read_text(errors="replace"):
+            full = shutil.disk_usage(self.folder).free < _FULL
             return "no space is left on the disk" if full else reason(log, ended)
         files = [file for file in results.rglob("*") if file.is_file()]
         for file in sorted(files, key=lambda file: file.name.startswith("results_")):

@@ -1,5 +1,6 @@
 """The environment of an evaluation's process."""
 
+import functools
 import os
 import shutil
 import sys
@@ -34,15 +35,21 @@ def test_an_evaluation_does_not_take_itself_for_a_rank_of_another_job(
 def test_a_full_disk_is_the_reason_whatever_the_log_says_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(_words: object, log: Path, *_: object) -> int:
-        log.write_text("|lieder_mini|  1.0|half a ta")
-        return 1
+    def failing(status: int, text: str, _words: object, log: Path, *_: object) -> int:
+        log.write_text(text)
+        return status
 
     (tmp_path / "m.yaml").write_text("model: dummy\n")
-    monkeypatch.setattr(run, "evaluate", failing)
     work = run.Work([tmp_path / "m.yaml"], "lieder_mini", tmp_path / "out", 2)
     free = shutil.disk_usage(tmp_path)
-    for left, said in ((free.total, "it ended with status 1"), (4096, "no space is left on")):
+    unsaved = "WARNING Could not save sample results"  # and lm-eval ends well
+    for status, text, left, said in (
+        (1, "|lieder_mini|  1.0|half a ta", free.total, "it ended with status 1"),
+        (1, "|lieder_mini|  1.0|half a ta", 4096, "no space is left on"),
+        (0, unsaved, 4096, "no space is left on"),
+        (0, unsaved, free.total, "it ended with status 0"),
+    ):
+        monkeypatch.setattr(run, "evaluate", functools.partial(failing, status, text))
         found = free._replace(free=left)
         monkeypatch.setattr(shutil, "disk_usage", lambda _, found=found: found)
         with pytest.raises(run.FailedError) as caught:
