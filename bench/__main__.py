@@ -1,7 +1,7 @@
 """Measure everything that this project claims to be fast.
 
     make bench
-    python -m bench [--only prefix sql start] [--rounds 3]
+    python -m bench [--only prefix peers sql start] [--rounds 2]
 
 Each piece of work is done both ways, in turn, in one run; the machine should be idle otherwise.
 Parts that cannot be measured are named with the reason. The exit status is 1 if results differed.
@@ -24,7 +24,7 @@ from bench.data import UnavailableError
 from bench.rows import TITLES, DifferError, Row, number, render, table
 from lm_eval_ext.atomic import atomic_text
 
-LEAST_KEPT = 3
+LEAST_KEPT = 2
 """Rounds that a range of results needs."""
 
 LAST = Path(__file__).with_name("last.json")
@@ -43,7 +43,7 @@ def main() -> None:
         "--only", nargs="+", choices=TITLES, default=TITLES, metavar="PART",
         help=f"which parts, of {', '.join(TITLES)}",
     )  # fmt: skip
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
+    parser.add_argument("--rounds", type=int, default=2, help="how often each is measured")
     parser.add_argument("--share", type=float, default=1.0, help="of the sizes, such as 0.1")
     parser.add_argument("--keep", action="store_true", help="write last.json and the page")
     options = parser.parse_args()

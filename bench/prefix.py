@@ -25,7 +25,6 @@ class Work:
         batch: The batch size at which ``hf`` was fastest, of 1, 2, 4 ... 128.
         new_tokens: Most tokens of a generated text; 0 where probabilities are requested.
         times: Multiplies the rounds, for work of a second or two, which varies more.
-        other: Another batch size.
         shape: Of the random model, as :func:`save_model` knows it.
     """
 
@@ -35,16 +34,13 @@ class Work:
     batch: int
     new_tokens: int = 0
     times: int = 1
-    other: int = 0
     shape: str = "llama"
 
 
-LIEDER = Work("lieder_base", "LIEDER base", 576, 16, times=4, other=4)
+LIEDER = Work("lieder_base", "LIEDER base", 576, 16, times=3)
 WORK = (
     Work("magnifico_desc_plausible", "MAGNIFICo, description", 384, 4, 24),
     Work("magnifico_fewshot_plausible", "MAGNIFICo, few-shot", 96, 1, 24),
-    Work("conceptual_glue", "conceptual few-shot, GLUE", 192, 64, 8),
-    Work("cogs_icl_unmodified_gen", "COGS in context, Gen", 48, 8, 24),
     LIEDER,
     replace(LIEDER, title="LIEDER base, GPT-2's shape", shape="gpt2"),
 )
@@ -73,23 +69,21 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
             with theirs, ours:
                 for pool in (theirs, ours):
                     pool.submit(int).result()  # loads its model
-                for size in filter(None, (work.batch, work.other)):
-                    asked = (partial(_asked, pool, size) for pool in (theirs, ours))
-                    times, one, other = in_turn(rounds * work.times, *asked)
-                    title = f"{work.title}, {work.new_tokens} new tokens"
-                    title = title if work.new_tokens else work.title
-                    yield Row(
-                        work=title if size == work.batch else f"{title}, batch size {size}",
-                        size=count,
-                        unit="requests",
-                        baseline=f"hf, batch size {size}",
-                        theirs=times[0],
-                        ours=times[1],
-                        same=_checked(work.title, one[0], other[0]),
-                        limit=limit,
-                        peak=[one[1], other[1]],
-                        note="; ".join(other[2]),
-                    )
+                asked = (partial(_asked, pool, work.batch) for pool in (theirs, ours))
+                times, one, other = in_turn(rounds * work.times, *asked)
+                more = f", {work.new_tokens} new tokens" if work.new_tokens else ""
+                yield Row(
+                    work=work.title + more,
+                    size=count,
+                    unit="requests",
+                    baseline=f"hf, batch size {work.batch}",
+                    theirs=times[0],
+                    ours=times[1],
+                    same=_checked(work.title, one[0], other[0]),
+                    limit=limit,
+                    peak=[one[1], other[1]],
+                    note="; ".join(other[2]),
+                )
 
 
 def _checked(title: str, one: list[Any], other: list[Any]) -> str:

@@ -15,6 +15,7 @@ Times: TypeAlias = tuple[list[float], list[float]]
 
 TITLES = {
     "prefix": "Shared prefixes: `hf-prefix` beside `hf`",
+    "peers": "Shared prefixes: `hf-prefix` beside other programs",
     "sql": "SQL verdicts",
     "start": "Before the first request",
 }

@@ -11,30 +11,30 @@ import csv
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 from bench.data import originals
 from bench.rows import DifferError, Row, in_turn
-from lm_eval_ext.sql import Databases, Example, Executor, Limits
+from lm_eval_ext.sql import Databases, Executor, Limits
 from lm_eval_ext.sql.predictions import example_of, read_predictions
 
-SIZES = (500, 1000, 2000)
+SIZE = 4000
 WORKERS = 2
 LIMITS = Limits(timeout_s=10.0)
 SKIPPED = ("prediction_timeout", "gold_error", "database_missing")
 
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields a row for each number of predictions, spread over all runs."""
+    """Yields a row for predictions that are spread over all runs."""
     databases = originals("spider_databases")
     predictions = originals("magnifico/recorded_predictions/runs.tsv")
-    sizes = [max(10, round(size * share)) for size in SIZES]
+    size = max(10, round(SIZE * share))
     csv.field_size_limit(1 << 30)
     every = [example_of(record) for record in read_predictions(predictions)]
     # More than needed, since some are skipped.
-    examples = every[:: max(1, len(every) // (sizes[-1] * 5 // 4))]
+    examples = every[:: max(1, len(every) // (size * 5 // 4))]
     with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:
         statuses = [v.status for v in executor.score(examples, semantics="reference")]
     kept = [e for e, s in zip(examples, statuses, strict=True) if s not in SKIPPED]
@@ -47,22 +47,20 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
             if place is None:
                 raise LookupError(f"no database {name!r}")
             shutil.copyfile(place.address, copies[name])
-        for size in sizes:
-            chosen = kept[:: max(1, len(kept) // size)][:size]
+        chosen = kept[:: max(1, len(kept) // size)][:size]
 
-            def theirs(chosen: Sequence[Example] = chosen) -> list[bool]:
-                return [authors_way(copies[row.db_id], row.gold, row.predicted) for row in chosen]
+        def theirs() -> list[bool]:
+            return [authors_way(copies[row.db_id], row.gold, row.predicted) for row in chosen]
 
-            def ours(chosen: Sequence[Example] = chosen) -> list[bool]:
-                with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:
-                    return [v.correct for v in executor.score(chosen, semantics="reference")]
+        def ours() -> list[bool]:
+            with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:
+                return [v.correct for v in executor.score(chosen, semantics="reference")]
 
-            times, one, other = in_turn(rounds, theirs, ours)
-            if one != other:
-                raise DifferError("the authors' verdicts and ours differ")
-            work = f"verdicts on recorded predictions, {WORKERS} workers"
-            baseline, same = "the authors' way", "verdicts identical"
-            yield Row(work, len(chosen), "predictions", baseline, *times, same)
+        times, one, other = in_turn(rounds, theirs, ours)
+    if one != other:
+        raise DifferError("the authors' verdicts and ours differ")
+    work = f"verdicts on recorded predictions, {WORKERS} workers"
+    yield Row(work, len(chosen), "predictions", "the authors' way", *times, "verdicts identical")
 
 
 def authors_way(database: Path, gold: str, predicted: str) -> bool:
