@@ -27,7 +27,7 @@ from bench.data import UnavailableError, originals
 from bench.prefix import WORK, requests_of, save_model
 from bench.rows import Row, in_turn
 
-SHAPES = ((WORK[0], 48), (WORK[1], 12))
+SHAPES = ((WORK[0], 24), (WORK[1], 8))
 NEW_TOKENS = 8
 ROOM = 4096
 """Tokens of a prompt and its text, at most."""
@@ -94,10 +94,16 @@ def peers(
 
 def continuous(model: Any, prompts: list[list[int]]) -> list[list[int]]:
     """Generates with transformers' continuous batching."""
-    from transformers import GenerationConfig
+    from transformers import ContinuousBatchingConfig, GenerationConfig
 
-    config = GenerationConfig(max_new_tokens=NEW_TOKENS, do_sample=False, eos_token_id=-1)
-    found = model.generate_batch(prompts, generation_config=config)
+    found = model.generate_batch(
+        prompts,
+        generation_config=GenerationConfig(
+            max_new_tokens=NEW_TOKENS, do_sample=False, eos_token_id=-1
+        ),
+        # More is not needed, and clearing most of the memory would take most of the time.
+        continuous_batching_config=ContinuousBatchingConfig(max_memory_percent=0.1),
+    )
     return [found[f"req_{number}"].generated_tokens for number in range(len(prompts))]
 
 
