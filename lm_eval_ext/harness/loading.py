@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from lm_eval_ext.errors import OptionError, first_problem
 from lm_eval_ext.harness import keys, provenance
@@ -21,8 +21,8 @@ class Loader:
     """A loading function that can be named in a task's YAML; made by :func:`loader`.
 
     lm-eval calls it with the task's ``metadata``, overlaid with ``--model_args`` and
-    ``--metadata``: more keys than a benchmark knows. The function gets those that it
-    declares as keywords. Its result is kept for the process, because the check before the
+    ``--metadata``: more keys than a benchmark knows. The function gets those of its model of
+    options. Its result is kept for the process, because the check before the
     model loads (:mod:`lm_eval_ext.harness.preflight`) and lm-eval itself both ask.
 
     Attributes:
@@ -30,18 +30,15 @@ class Loader:
     """
 
     def __init__(
-        self,
-        function: Callable[..., "Documents"],
-        prefix: str,
-        options: type[BaseModel] | None = None,
+        self, function: Callable[[Any], "Documents"], prefix: str, options: Callable[..., Any]
     ) -> None:
         functools.update_wrapper(self, function)
         self.prefix = prefix
         self._function = function
         self._model = options
         self._defaults = {
-            name if options is None or name == fresh.KEY else prefix + name: parameter.default
-            for name, parameter in inspect.signature(options or function).parameters.items()
+            name if name == fresh.KEY else prefix + name: parameter.default
+            for name, parameter in inspect.signature(options).parameters.items()
         }
         self._kept: dict[str, DatasetDict] = {}
         keys.declare(prefix, self._defaults)
@@ -97,7 +94,6 @@ class Loader:
         Raises:
             OptionError: One is not legal.
         """
-        assert self._model
         own = {name.removeprefix(self.prefix): value for name, value in options.items()}
         try:
             return self._model(**own)
@@ -107,7 +103,7 @@ class Loader:
     def _load(self, options: Mapping[str, Any]) -> "DatasetDict":
         from datasets import DatasetDict
 
-        found = self._function(self.checked(options)) if self._model else self._function(**options)
+        found = self._function(self.checked(options))
         if isinstance(found, DatasetDict):
             return found
         return provenance.of_documents(found, self.prefix.rstrip("_"))
@@ -118,14 +114,14 @@ Documents: TypeAlias = "DatasetDict | provenance.Loaded | Iterable[Mapping[str, 
 
 
 def loader(
-    prefix: str, options: type[BaseModel] | None = None
-) -> Callable[[Callable[..., Documents]], Loader]:
+    prefix: str, options: Callable[..., Any]
+) -> Callable[[Callable[[Any], Documents]], Loader]:
     """Decorates a loading function; see :class:`Loader`.
 
     It returns documents as mappings, which have the same keys. Where they are not its own text,
     :class:`~lm_eval_ext.harness.provenance.Loaded` says where they are from.
 
-    With a model of ``options``, these are its fields, with the prefix before their names (but for
-    ``fresh``), and the function gets the validated model instead of keywords.
+    The keys are the fields of ``options``, a pydantic model or dataclass, with the prefix before
+    their names (but for ``fresh``). The function gets the validated model.
     """
     return lambda function: Loader(function, prefix, options)

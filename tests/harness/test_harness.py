@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from datasets import Dataset, DatasetDict
+from pydantic import BaseModel, Field
 
 from lm_eval_ext import errors
 from lm_eval_ext.errors import DataError, OptionError
@@ -16,13 +17,15 @@ from lm_eval_ext.harness.loading import Loader, loader
 def a_loader() -> tuple[Loader, list[dict[str, Any]]]:
     calls: list[dict[str, Any]] = []
 
-    @loader(prefix="toy_")
-    def dataset(toy_size: int = 2, toy_seed: int = 0) -> DatasetDict:
+    class Toys(BaseModel):
+        size: int = Field(2, ge=1)
+        seed: Any = 0
+
+    @loader(prefix="toy_", options=Toys)
+    def dataset(options: Toys) -> DatasetDict:
         """Loads toys."""
-        calls.append({"toy_size": toy_size, "toy_seed": toy_seed})
-        if toy_size < 1:
-            raise OptionError("toy_size must be at least 1")
-        return DatasetDict({"test": Dataset.from_list([{"n": n} for n in range(toy_size)])})
+        calls.append({"toy_size": options.size, "toy_seed": options.seed})
+        return DatasetDict({"test": Dataset.from_list([{"n": n} for n in range(options.size)])})
 
     return dataset, calls
 
@@ -41,7 +44,7 @@ def test_a_loader_names_unknown_keys_and_takes_any_value() -> None:
     with pytest.raises(OptionError, match=r"key toy_sed .nearest: toy_seed.; .*toy_size, toy_seed"):
         dataset(toy_sed=1)
     assert len(dataset(toy_seed=[1, {"a": 2}])["test"]) == 2, "unhashable values are no problem"
-    with pytest.raises(OptionError, match="toy_size must be at least 1"):
+    with pytest.raises(OptionError, match="toy_size: Input should be greater than or equal to 1"):
         preflight.check(
             manager({"task": "a", "custom_dataset": dataset}, metadata={"toy_size": 0}), ["a"]
         )

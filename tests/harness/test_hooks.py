@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from datasets import Dataset, DatasetDict
+from pydantic import BaseModel
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness import missing, preflight, provenance
@@ -16,12 +17,18 @@ from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask, GroupedLogl
 ROWS = [{"id": str(n), "q": f"What is {n}?", "a": str(n), "kind": "ab"[n % 2]} for n in range(4)]
 
 
-@loader(prefix="toy_")
-def toys(*, toy_named: bool = False) -> DatasetDict:
+class Toys(BaseModel):
+    """Options."""
+
+    named: bool = False
+
+
+@loader(prefix="toy_", options=Toys)
+def toys(options: Toys) -> DatasetDict:
     """Questions with one answer, or groups of them."""
     columns = {"context": ["one", "two", "one"], "continuation": [" 1", " 2", " 3"]}
     info = provenance.describe_embedded("toys", "0" * 64)
-    if toy_named:
+    if options.named:
         info = provenance.with_left_out(info, {"broken": ["9"]})
     return DatasetDict({"test": Dataset.from_list([{**row, **columns} for row in ROWS], info=info)})
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
 from lm_eval_ext.benchmarks.magnifico import prompt
@@ -19,7 +19,7 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     Position,
     Rows,
 )
-from lm_eval_ext.errors import DataError, OptionError, first_problem
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import DIALECTS
 
 Subset: TypeAlias = Literal["words", "phrases", "all", "combinations", "dialogues"]
@@ -54,35 +54,40 @@ def _forms(value: object) -> object:
 
 @dataclass(frozen=True)
 class Setting:
-    """The examples and the prompt of a task.
+    """A task's options: its examples, its prompt, and the databases that judge answers.
 
     Attributes:
+        corpus: Where examples come from.
         subset: Which examples.
         prompt: Which prompt.
         position: Of the description in the prompt, or of the definition in the dialogue.
         forms: The novel forms, or a text with commas between them; base examples are always asked.
         overlap: ``drop`` leaves out examples that overlap with their support, with any prompt,
             so that prompts are compared on the same examples.
-        corpus: Where examples come from.
-        populated: Which databases judge answers beside the originals.
+        semantics: When results count as equal (:mod:`lm_eval_ext.sql.compare`).
+        seed: Draws new foreign words; None: the published ones.
+        databases: A folder of databases, used instead of the pinned ones; for ``own`` any
+            database (docs/sql.md).
+        populated: What ``populated/...`` metrics rest on: ``v3``, the test suite, or ``v2``, only
+            the populated copy that was published with version 2.
+        file: The user's examples, for ``own``.
+        fresh: The seed for all benchmarks, instead of ``seed``.
     """
 
+    corpus: CorpusName = "published"
     subset: Subset = "words"
     prompt: PromptKind = "direct"
     position: Position = "end"
-    forms: Annotated[tuple[NovelForm, ...], BeforeValidator(_forms)] = NOVEL
+    forms: Annotated[
+        tuple[NovelForm, ...], BeforeValidator(_forms), Field(validate_default=True)
+    ] = ",".join(NOVEL)  # type: ignore[assignment]
     overlap: Overlap = "keep"
-    corpus: CorpusName = "published"
+    semantics: str = "reference"
+    seed: int | None = None
+    databases: str | None = None
     populated: Rows = "v3"
-
-    @classmethod
-    def of_options(cls, options: Mapping[str, Any]) -> "Setting":
-        """Checks a task's options; raises OptionError."""
-        names = cls.__dataclass_fields__
-        try:
-            return cls(**{name: options[f"magnifico_{name}"] for name in names})
-        except ValidationError as error:
-            raise OptionError(f"magnifico_{first_problem(error)}") from None
+    file: str | None = None
+    fresh: int | None = None
 
     @property
     def wants_theirs(self) -> bool:

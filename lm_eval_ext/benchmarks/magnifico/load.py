@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
 from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
-from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, NOVEL, Corpus, CorpusName, Rows
+from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, Corpus, CorpusName, Rows
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
@@ -32,65 +32,33 @@ if TYPE_CHECKING:
 _log = get_logger(__name__)
 
 
-@loader(prefix="magnifico_")
-def dataset(
-    *,
-    magnifico_corpus: CorpusName = "published",
-    magnifico_subset: str = "words",
-    magnifico_prompt: str = "direct",
-    magnifico_position: str = "end",
-    magnifico_forms: str = ",".join(NOVEL),
-    magnifico_overlap: str = "keep",
-    magnifico_semantics: str = "reference",
-    magnifico_seed: int | None = None,
-    magnifico_databases: str | None = None,
-    magnifico_populated: Rows = "v3",
-    magnifico_file: str | None = None,
-    fresh: int | None = None,
-) -> "DatasetDict":
+@loader(prefix="magnifico_", options=Setting)
+def dataset(setting: Setting) -> "DatasetDict":
     """Loads the documents of a setting as ``test``.
 
     Examples without a database, or with a gold query that fails, are left out; a warning counts
     them and the results file names them.
 
-    Args:
-        magnifico_corpus: ``published``, ``mini`` or ``own``.
-        magnifico_subset: ``words``, ``phrases``, ``combinations`` or ``dialogues``.
-        magnifico_prompt: ``direct``, ``desc``, ``fewshot``, ``desc_fewshot`` or ``dialogue``.
-        magnifico_position: Of the description or definition: ``start``, ``mid`` or ``end``.
-        magnifico_forms: Novel forms, separated by commas.
-        magnifico_overlap: ``keep``, or ``drop`` for no example whose gold query stands in its
-            few-shot support.
-        magnifico_semantics: When results count as equal (:mod:`lm_eval_ext.sql.compare`).
-        magnifico_seed: Draws new foreign words; None: the published ones.
-        magnifico_databases: A folder of databases, used instead of the pinned ones; for ``own``
-            any database (docs/sql.md).
-        magnifico_populated: What ``populated/...`` metrics rest on: ``v3``, the test suite, or
-            ``v2``, only the populated copy that was published with version 2.
-        magnifico_file: The user's examples, for ``own``.
-        fresh: The seed for all benchmarks, instead of ``magnifico_seed``.
-
     Raises:
         OptionError: A value is illegal.
         DataError: Data are unavailable or invalid.
     """
-    options = dict(locals())
-    find_semantics(magnifico_semantics)
+    find_semantics(setting.semantics)
     from datasets import Dataset, DatasetDict
 
-    setting, ready = Setting.of_options(options), prepared(options)
+    ready = prepared(setting)
     made, left_out = documents(
         ready.corpus, setting, ready.blocks.__getitem__, ready.scoring.broken
     )
-    if fresh is not None and not any(one["form"] == FOREIGN for one in made):
+    if setting.fresh is not None and not any(one["form"] == FOREIGN for one in made):
         raise OptionError(
             "fresh draws new foreign words, and a chosen MAGNIFICo task asks none; leave it out, "
             "or choose tasks with foreign words"
         )
     hint, problems = "check the databases (lm-eval-ext data fetch magnifico)", []
-    if magnifico_corpus == "own":
+    if setting.corpus == "own":
         problems = own.problems(ready.corpus, ready.scoring.broken, made)
-        hint = f"the file has no rows for magnifico_subset={magnifico_subset}"
+        hint = f"the file has no rows for magnifico_subset={setting.subset}"
     counted = ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items())
     if not made:
         hint = (*problems, hint)[0] if left_out else hint
@@ -172,23 +140,21 @@ class Prepared:
     blocks: Mapping[str, Sequence[str]]
 
 
-def prepared(options: Mapping[str, Any]) -> Prepared:
+def prepared(setting: Setting) -> Prepared:
     """Loads a corpus, makes its test suites, and reads the schemas; once per process.
-
-    Args:
-        options: As :func:`dataset` takes them.
 
     Raises:
         LmEvalExtError: As :func:`dataset`.
     """
-    setting = Setting.of_options(options)
     # Part of the cache's key, because they name the folders of data.
     environment = frozenset(one for one in os.environ.items() if one[0].startswith("LM_EVAL_EXT_"))
     return _prepared(
         (environment, setting.populated),
-        *(options[f"magnifico_{name}"] for name in ("corpus", "databases", "file")),
+        setting.corpus,
+        setting.databases,
+        setting.file,
         (setting.wants_dialogues, setting.wants_theirs),
-        (options["magnifico_seed"], options.get("fresh")),
+        (setting.seed, setting.fresh),
     )
 
 

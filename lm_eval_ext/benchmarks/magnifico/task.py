@@ -48,14 +48,15 @@ class MagnificoTask(ExtTask):
 
     def prepare(self, config: dict[str, Any]) -> None:
         """Finds the databases."""
-        self._scoring = load.prepared(self.options).scoring
+        setting = load.dataset.checked(self.options)
+        self._scoring = load.prepared(setting).scoring
         self._databases = score.DATABASES if self._scoring.suites else (score.ORIGINAL,)
         if self._scoring.engine is not None:
             filters = json.dumps(config["filter_list"])
             config["filter_list"] = json.loads(
                 filters.replace('"magnifico_query"', '"magnifico_query_dialect"')
             )
-        self._semantics = find_semantics(self.options["magnifico_semantics"])
+        self._semantics = find_semantics(setting.semantics)
         self._executor = Executor(self._scoring.named())
         self._known: dict[_Answer, list[Verdict]] = {}
         self._not_scorable = provenance.left_out(self.dataset)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import corpora
+from lm_eval_ext.benchmarks.magnifico import corpora, load
 from lm_eval_ext.benchmarks.magnifico.documents import (
     PromptKind,
     Setting,
@@ -181,7 +181,7 @@ def test_51_real_examples_of_a_form_also_stand_in_their_support(shared_data: Pat
 
 
 def test_dialogues_stand_first_and_base_ones_at_the_start(corpus: Corpus) -> None:
-    setting = Setting("dialogues", "dialogue", "end", ("plausible",))
+    setting = Setting(subset="dialogues", prompt="dialogue", forms=("plausible",))
     by_id = {doc["id"]: doc["prompt"] for doc in made(corpus, setting)}
     assert len(by_id) == 6
     assert by_id["big/0/base"].startswith("base start\n\nUser1: Suppose")
@@ -222,7 +222,6 @@ def test_what_cannot_be_scored_is_named_by_cause(corpus: Corpus) -> None:
 )
 def test_options_are_checked(options: tuple[str, ...], message: str) -> None:
     names = ("subset", "prompt", "position", "forms", "overlap")
-    given = dict(zip(names, (*options, "keep"), strict=False))
-    given |= {"corpus": "mini", "populated": "v3"}
+    given = dict(zip(names, options, strict=False))
     with pytest.raises(OptionError, match=message):
-        Setting.of_options({f"magnifico_{name}": value for name, value in given.items()})
+        load.dataset.checked({f"magnifico_{name}": value for name, value in given.items()})

@@ -10,6 +10,7 @@ import pytest
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import load, mini
+from lm_eval_ext.benchmarks.magnifico.documents import Setting
 from lm_eval_ext.errors import DataError
 
 pytestmark = pytest.mark.slow
@@ -64,8 +65,7 @@ def test_what_ships_belongs_to_these_databases_and_golds() -> None:
         sha256_of(database.path): db_id for db_id, database in mini.databases().items()
     }
     seeds = json.loads((mini.SHIPPED / "suites.json").read_text(encoding="utf-8"))["databases"]
-    options = load.dataset.options({"magnifico_corpus": "mini"})
-    suites = load.prepared(options).scoring.suites
+    suites = load.prepared(Setting(corpus="mini")).scoring.suites
     assert {key: entry["database"] for key, entry in seeds.items()} == {
         suite.key: db_id for db_id, suite in suites.items()
     }

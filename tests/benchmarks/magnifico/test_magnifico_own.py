@@ -147,7 +147,7 @@ def test_a_row_may_only_define_a_word(tmp_path: Path, database: Path) -> None:
     assert {one.interpretations for one in corpus.examples} == {("tall",)}
     assert [one.id for one in corpus.combinations] == ["tall+old/0/base", "tall+old/0/plausible"]
     assert corpus.interpretations["old"].meaning == "an age above 50"
-    setting = Setting("combinations", "desc")
+    setting = Setting(subset="combinations", prompt="desc")
     prompts = [doc["prompt"] for doc in documents(corpus, setting, lambda _: ["T"], {})[0]]
     assert [text.count("refers to") for text in prompts] == [0, 2]
 
@@ -185,7 +185,7 @@ def test_a_wrong_dialogue_is_named(
 def test_a_dialogue_needs_its_own_examples(tmp_path: Path, database: Path) -> None:
     corpus = own.read(write(tmp_path, HEADER, ROW), database)
     with pytest.raises(OptionError, match="magnifico_subset is 'all'; use dialogues"):
-        documents(corpus, Setting("all", "dialogue"), lambda _: ["T"], {})
+        documents(corpus, Setting(subset="all", prompt="dialogue"), lambda _: ["T"], {})
 
 
 def test_the_signature_sees_the_dialogue(tmp_path: Path, database: Path) -> None:
@@ -205,7 +205,7 @@ def test_base_questions_are_those_of_the_wanted_forms(tmp_path: Path, database: 
     other = ROW.replace("masts", "spars").replace("lofty", "skalvun")
     corpus = own.read(write(tmp_path, HEADER + "\tform", ROW, f"{other}\tforeign"), database)
     for form in ("plausible", "foreign"):
-        asked = chosen(corpus, Setting("all", forms=(form,)))  # type: ignore[arg-type]
+        asked = chosen(corpus, Setting(subset="all", forms=(form,)))  # type: ignore[arg-type]
         assert [one.form for one in asked] == ["base", form]
         assert len({one.template for one in asked}) == 1
 
