@@ -82,9 +82,10 @@ class Work:
         """The words of the command line that asks for it."""
         limit = [] if self.limit is None else ["--limit", f"{self.limit:g}"]
         metadata = ["--metadata", self.metadata] if self.metadata else []
-        files = map(str, self.models)
-        words = ["lm-eval-ext", "run", "--models", *files, "--tasks", self.tasks]
-        return [*words, "--output", str(self.output), *limit, *metadata]
+        return [
+            "lm-eval-ext", "run", "--models", *map(str, self.models), "--tasks", self.tasks,
+            "--output", str(self.output), *limit, *metadata,
+        ]  # fmt: skip
 
 
 @dataclass(frozen=True)
