@@ -123,6 +123,7 @@ def test_drawn_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch) -> No
     assert 0.01 < exact < 0.5, "a case in which something can go wrong"
     assert 0 < abs(drawn - exact) < 4 * math.sqrt(exact * (1 - exact) / paired.DRAWS)
     assert drawn == sign_flip(sums), "the same signs are drawn"
+    assert sign_flip([1.0] * 40) == 1 / (1 + paired.DRAWS), "the observed signs are one of them"
     many = list(np.random.default_rng(5).normal(0.05, 1.0, size=400))
     whole = sign_flip(many)
     monkeypatch.setattr(paired, "_CHUNK", 400 * 999)
