@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -109,10 +110,9 @@ def continuous(model: Any, prompts: list[list[int]]) -> list[list[int]]:
 
 def vllm(folder: str, prompts: list[list[int]]) -> Answer:
     """Loads vLLM, for a machine with a GPU."""
-    from vllm import LLM, SamplingParams  # type: ignore[import-not-found]
-
-    engine = LLM(folder, enable_prefix_caching=True)
-    settings = SamplingParams(temperature=0, max_tokens=NEW_TOKENS, ignore_eos=True)
+    library = import_module("vllm")  # no extra of ours: it needs a GPU
+    engine = library.LLM(folder, enable_prefix_caching=True)
+    settings = library.SamplingParams(temperature=0, max_tokens=NEW_TOKENS, ignore_eos=True)
     asked = [{"prompt_token_ids": one} for one in prompts]
     return lambda: [list(one.outputs[0].token_ids) for one in engine.generate(asked, settings)]
 

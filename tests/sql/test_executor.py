@@ -286,7 +286,7 @@ from lm_eval_ext.sql import Executor, Limits
 executor = Executor(sys.argv[1], workers=2, limits=Limits(timeout_s=5000))
 rows = [("people", "SELECT 6", "SELECT 6"), ("people", "SELECT 6", sys.argv[2])]
 verdicts = executor.score(rows)
-print(next(verdicts).status, *(one.pid for one in executor._pool._workers), flush=True)
+print(next(verdicts).status, *(one.pid for one in executor._pool._workers if one), flush=True)
 if len(sys.argv) > 3:
     next(verdicts)
 """
