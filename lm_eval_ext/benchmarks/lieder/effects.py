@@ -10,7 +10,7 @@ sign-flip test on the items' sums.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.stats.intervals import DIFFERENCE
@@ -137,10 +137,7 @@ def analyse(effect: Effect, runs: Runs, *, family: str, metric: str) -> list[Fin
         raise OptionError(f"{effect.name}: the samples hold no {metric} scores of {family}")
     alone = [own for _, own in pairs.groupby("model", sort=False)]
     flipped = [*alone, pairs] if len(alone) > 1 else alone
-    return [
-        *(_sign_flip(effect, some) for some in flipped),
-        _mixed(effect, pairs),
-    ]
+    return [*(_sign_flip(effect, some) for some in flipped), _mixed(effect, pairs)]
 
 
 def _pairs(
@@ -163,16 +160,12 @@ def _pairs(
     return pd.concat(found).dropna().sort_index(kind="stable").reset_index()
 
 
-_Numbers: TypeAlias = tuple[float | None, float | None, float | None, float | None]
-
-
 def _sign_flip(effect: Effect, pairs: "DataFrame") -> Finding:
     found = paired_difference(
         *(list(pairs[column]) for column in ("first", "second", "cluster")),
         limits=DIFFERENCE,
     )
-    numbers = (found.value, found.low, found.high, found.p)
-    return _finding(effect, found.test or "sign-flip", numbers, pairs)
+    return _finding(effect, found.test or "sign-flip", found, pairs)
 
 
 def _mixed(effect: Effect, pairs: "DataFrame") -> Finding:
@@ -184,11 +177,12 @@ def _mixed(effect: Effect, pairs: "DataFrame") -> Finding:
         for condition, score in ((1.0, first), (0.0, second))
     ]
     found = mixed_linear(*zip(*rows, strict=True))
-    numbers = (found.value, found.low, found.high, found.p) if found else (None,) * 4
-    return _finding(effect, "linear mixed", numbers, pairs)
+    return _finding(effect, "linear mixed", found, pairs)
 
 
-def _finding(effect: Effect, test: str, numbers: _Numbers, pairs: "DataFrame") -> Finding:
+def _finding(effect: Effect, test: str, found: Any, pairs: "DataFrame") -> Finding:
+    """``found`` has ``value``, ``low``, ``high`` and ``p``, or is None."""
+    numbers = [getattr(found, name, None) for name in ("value", "low", "high", "p")]
     models = list(pairs["model"].unique())
     of = POOLED if len(models) > 1 else models[0]
     items = pairs["cluster"].nunique()

@@ -62,11 +62,6 @@ class Item(NamedTuple):
     predicate_singular: str
     predicate_plural: str
 
-    @property
-    def indefinite(self) -> str:
-        """The noun with its article, such as "a kite"."""
-        return f"{self.article} {self.noun}"
-
 
 @cache
 def words(file: str) -> Any:
@@ -115,7 +110,7 @@ class _Clause:
 
     def __format__(self, what: str) -> str:
         objects = {
-            "": self.item.indefinite,
+            "": f"{self.item.article} {self.item.noun}",
             "two": f"two {self.item.plural}",
             "different": f"a different {self.item.noun}",
         }
@@ -198,7 +193,6 @@ def draw(count: int, seed: str) -> list[Item]:
     return found[:count]
 
 
-@cache
 def capacity() -> int:
     """The number of items that differ in noun, frame or predicate."""
     return sum(map(len, fitting().values()))

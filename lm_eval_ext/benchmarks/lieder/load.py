@@ -117,7 +117,7 @@ def read(path: Path, experiment: Experiment) -> list[Group]:
     groups: dict[int, Group] = {}
     for number, line in enumerate(lines):
         place = f"{path}:{number + 1}"
-        start, position = number // GROUP_SIZE, number % GROUP_SIZE
+        start, position = divmod(number, GROUP_SIZE)
         context = contexts[position * len(contexts) // GROUP_SIZE]
         try:
             item, family, sentence = _row(json.loads(line), context)

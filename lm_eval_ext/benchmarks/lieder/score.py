@@ -9,19 +9,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from statistics import fmean
 from typing import Any
 
 from lm_eval_ext.benchmarks.lieder.records import NONREFERENTIAL
 from lm_eval_ext.harness.metrics import Row
 
 DIRECT, RELATIVE = "direct", "relative"
-
-EXISTENCE = "existence"
-UNIQUENESS_NOVELTY = "uniqueness+novelty"
-PLURALITY = "plurality"
-EXISTENCE_PLURALITY = "existence+plurality"
-REQUIREMENTS = (EXISTENCE, UNIQUENESS_NOVELTY, PLURALITY, EXISTENCE_PLURALITY)
-"""The felicity requirements behind the paper's 15 comparisons, which the mean is over."""
 
 DISTANCE = "distance"
 """Not a felicity requirement: which of two felicitous antecedents is nearer."""
@@ -44,30 +38,29 @@ class Comparison:
 
 
 def _comparisons(by_name: Mapping[str, str]) -> tuple[Comparison, ...]:
-    fields = ([*name.split(">"), requirement] for name, requirement in by_name.items())
-    return tuple(Comparison(*one) for one in fields)
+    return tuple(Comparison(*name.split(">"), why) for name, why in by_name.items())
 
 
 FIFTEEN = _comparisons(
     {
-        "pos_neg_s>pos_pos_s": UNIQUENESS_NOVELTY,
-        "neg_pos_s>pos_pos_s": UNIQUENESS_NOVELTY,
-        "pos_neg_s>neg_neg_s": EXISTENCE,
-        "neg_pos_s>neg_neg_s": EXISTENCE,
-        "pos_pos_p>pos_neg_p": PLURALITY,
-        "pos_pos_p>neg_pos_p": PLURALITY,
-        "pos_pos_p>neg_neg_p": EXISTENCE_PLURALITY,
-        "pos_neg_s>pos_neg_p": PLURALITY,
-        "pos_neg_s>neg_pos_p": PLURALITY,
-        "pos_neg_s>neg_neg_p": EXISTENCE_PLURALITY,
-        "neg_pos_s>pos_neg_p": PLURALITY,
-        "neg_pos_s>neg_pos_p": PLURALITY,
-        "neg_pos_s>neg_neg_p": EXISTENCE_PLURALITY,
-        "pos_pos_p>pos_pos_s": UNIQUENESS_NOVELTY,
-        "pos_pos_p>neg_neg_s": EXISTENCE,
+        "pos_neg_s>pos_pos_s": "uniqueness+novelty",
+        "neg_pos_s>pos_pos_s": "uniqueness+novelty",
+        "pos_neg_s>neg_neg_s": "existence",
+        "neg_pos_s>neg_neg_s": "existence",
+        "pos_pos_p>pos_neg_p": "plurality",
+        "pos_pos_p>neg_pos_p": "plurality",
+        "pos_pos_p>neg_neg_p": "existence+plurality",
+        "pos_neg_s>pos_neg_p": "plurality",
+        "pos_neg_s>neg_pos_p": "plurality",
+        "pos_neg_s>neg_neg_p": "existence+plurality",
+        "neg_pos_s>pos_neg_p": "plurality",
+        "neg_pos_s>neg_pos_p": "plurality",
+        "neg_pos_s>neg_neg_p": "existence+plurality",
+        "pos_pos_p>pos_pos_s": "uniqueness+novelty",
+        "pos_pos_p>neg_neg_s": "existence",
     }
 )
-"""The informative comparisons, in the order of the paper's table 3."""
+"""The informative comparisons and their felicity requirements, in the order of table 3."""
 
 SEVENTEEN = (
     *FIFTEEN,
@@ -117,7 +110,6 @@ def judge(logprobs: Mapping[str, float], comparison: Comparison, metric: str) ->
 
 def score(logprobs: Mapping[str, float], experiment: str) -> list[Row]:
     """Scores one group: a row for each comparison under each metric, and one for the group."""
-    infinite = sum(not math.isfinite(logprob) for logprob in logprobs.values())
     verdicts: list[Row] = [
         {
             "metric": metric,
@@ -128,7 +120,7 @@ def score(logprobs: Mapping[str, float], experiment: str) -> list[Row]:
         for metric in metrics_of(experiment)
         for one in comparisons_of(experiment)
     ]
-    return [*verdicts, {"undefined": infinite / len(logprobs)}]
+    return [*verdicts, {"undefined": fmean(not math.isfinite(one) for one in logprobs.values())}]
 
 
 def process_results(doc: dict[str, Any], results: Sequence[tuple[float, bool]]) -> list[Row]:

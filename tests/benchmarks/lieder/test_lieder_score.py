@@ -31,6 +31,9 @@ SIX = [f"{context}_{number}" for context in SIX_CONTEXTS for number in "sp"]
 logprobs = st.floats(min_value=-90, max_value=0)
 
 
+REQUIREMENTS = ("existence", "uniqueness+novelty", "plurality", "existence+plurality")
+
+
 def test_the_comparisons_are_the_papers() -> None:
     assert len(score.FIFTEEN) == 15
     assert len(score.SEVENTEEN) == 17
@@ -89,7 +92,7 @@ def test_human_figures_are_those_of_the_authors_file(shared_data: Path) -> None:
         own = humans(card, family, None, requirement)
         assert own == pytest.approx(sum(shares) / len(shares), abs=5e-5)
     for family in JUDGED:
-        of_family = [means[family, requirement] for requirement in score.REQUIREMENTS]
+        of_family = [means[family, requirement] for requirement in REQUIREMENTS]
         fifteen = [share for shares in of_family for share in shares]
         assert humans(card, family, None, None) == pytest.approx(sum(fifteen) / 15, abs=5e-5)
 
@@ -154,7 +157,7 @@ def test_means_are_means_of_the_comparisons() -> None:
         right = {row["comparison"]: row["correct"] for row in scored if row.get("metric") == metric}
         fifteen = [right[c.name] for c in score.FIFTEEN]
         assert of_one("lieder", scored, metric) == pytest.approx(sum(fifteen) / 15)
-        for requirement in (*score.REQUIREMENTS, score.DISTANCE):
+        for requirement in (*REQUIREMENTS, score.DISTANCE):
             own = [right[c.name] for c in score.SEVENTEEN if c.requirement == requirement]
             found = of_one("lieder", scored, metric, requirement=requirement)
             assert found == pytest.approx(sum(own) / len(own))
