@@ -182,7 +182,7 @@ def _mixed(effect: Effect, pairs: "DataFrame") -> Finding:
 
 def _finding(effect: Effect, test: str, found: Any, pairs: "DataFrame") -> Finding:
     """``found`` has ``value``, ``low``, ``high`` and ``p``, or is None."""
-    numbers = [getattr(found, name, None) for name in ("value", "low", "high", "p")]
+    numbers: Any = [getattr(found, name, None) for name in ("value", "low", "high", "p")]
     models = list(pairs["model"].unique())
     of = POOLED if len(models) > 1 else models[0]
     items = pairs["cluster"].nunique()

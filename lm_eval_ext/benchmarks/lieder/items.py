@@ -69,7 +69,6 @@ def words(file: str) -> Any:
     return yaml.safe_load(Path(__file__).with_name(f"{file}.yaml").read_text(encoding="utf-8"))
 
 
-@cache
 def mini_items() -> tuple[Item, ...]:
     """The items of lieder_mini, in the dataset's order."""
     return tuple(Item(**entry) for entry in words("mini")["items"])
@@ -198,7 +197,6 @@ def capacity() -> int:
     return sum(map(len, fitting().values()))
 
 
-@cache
 def classes() -> Mapping[str, tuple[list[Noun], list[Frame], list[Predicate]]]:
     """By name, nouns with the frames and predicates that fit each of them."""
     return {

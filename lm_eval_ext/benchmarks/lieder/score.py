@@ -38,7 +38,7 @@ class Comparison:
 
 
 def _comparisons(by_name: Mapping[str, str]) -> tuple[Comparison, ...]:
-    return tuple(Comparison(*name.split(">"), why) for name, why in by_name.items())
+    return tuple(Comparison(*name.split(">"), requirement=why) for name, why in by_name.items())
 
 
 FIFTEEN = _comparisons(
