@@ -182,8 +182,8 @@ def _mixed(effect: Effect, pairs: "DataFrame") -> Finding:
 
 def _finding(effect: Effect, test: str, found: Any, pairs: "DataFrame") -> Finding:
     """``found`` has ``value``, ``low``, ``high`` and ``p``, or is None."""
-    numbers: Any = [getattr(found, name, None) for name in ("value", "low", "high", "p")]
+    value, low, high, p = (getattr(found, name, None) for name in ("value", "low", "high", "p"))
     models = list(pairs["model"].unique())
     of = POOLED if len(models) > 1 else models[0]
     items = pairs["cluster"].nunique()
-    return Finding(effect.name, of, test, *numbers, items, len(models), len(pairs))
+    return Finding(effect.name, of, test, value, low, high, p, items, len(models), len(pairs))

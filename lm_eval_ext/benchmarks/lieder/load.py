@@ -126,8 +126,6 @@ def read(path: Path, experiment: Experiment) -> list[Group]:
         group = groups.setdefault(start, Group(item, family, ()))
         if item != group.item:
             raise DataError(f"{place}: item {item} in a group of item {group.item}")
-        if sentence.condition in (one.condition for one in group.sentences):
-            raise DataError(f"{place}: a condition occurs twice in this group")
         groups[start] = group._replace(sentences=(*group.sentences, sentence))
     return list(groups.values())
 

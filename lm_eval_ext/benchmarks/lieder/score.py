@@ -38,7 +38,8 @@ class Comparison:
 
 
 def _comparisons(by_name: Mapping[str, str]) -> tuple[Comparison, ...]:
-    return tuple(Comparison(*name.split(">"), requirement=why) for name, why in by_name.items())
+    split = ((*name.partition(">")[::2], why) for name, why in by_name.items())
+    return tuple(Comparison(*one) for one in split)
 
 
 FIFTEEN = _comparisons(

@@ -82,7 +82,6 @@ def _rows() -> list[dict[str, object]]:
         (lambda rows: rows[3].pop("sent"), ":4: not a row with id, sent and expected"),
         (lambda rows: rows[5].update(expected=7), r":6: not a row"),
         (lambda rows: rows[4].update(id="kite"), r":5: not a row"),
-        (lambda rows: rows[1].update(id="1_kite_a_b_sref"), r":2: a condition occurs twice"),
         (
             lambda rows: rows[2].update(id="2_boat_a_b_nonref"),
             r":3: item 2_boat in a group of item 1_kite",
