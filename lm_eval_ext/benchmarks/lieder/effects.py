@@ -135,9 +135,10 @@ def analyse(effect: Effect, runs: Runs, *, family: str, metric: str) -> list[Fin
     pairs = pd.concat([_pairs(effect, model, runs[model], family, metric) for model in runs])
     if pairs.empty:
         raise OptionError(f"{effect.name}: the samples hold no {metric} scores of {family}")
-    alone = [own for _, own in pairs.groupby("model", sort=False)]
-    flipped = [*alone, pairs] if len(alone) > 1 else alone
-    return [*(_sign_flip(effect, some) for some in flipped), _mixed(effect, pairs)]
+    tested = [own for _, own in pairs.groupby("model", sort=False)]
+    if len(tested) > 1:
+        tested.append(pairs)
+    return [*(_sign_flip(effect, some) for some in tested), _mixed(effect, pairs)]
 
 
 def _pairs(
