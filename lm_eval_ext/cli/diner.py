@@ -28,7 +28,8 @@ def build(
         typer.Option("--output", "-o", metavar="DIR", help="New folder for dataset and report."),
     ],
     glossary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Words and their classes; the published.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Words and their classes; default: the published file."),
     ] = None,
     divergence: Annotated[
         float,

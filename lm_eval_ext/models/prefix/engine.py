@@ -137,7 +137,10 @@ def attend(  # noqa: PLR0917 (transformers' signature)
 
 
 PASS = 1024
+"""New tokens of one forward pass."""
+
 BLOCK = 128
+"""New tokens that attend together: to the slots that any of them attends to."""
 
 
 class Engine:
