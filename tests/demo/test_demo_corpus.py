@@ -4,7 +4,10 @@ import re
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
+from functools import cache
 from itertools import islice
+
+import pytest
 
 from lm_eval_ext.benchmarks.cogs import mini as cogs_mini
 from lm_eval_ext.benchmarks.conceptual import mini as conceptual_mini
@@ -14,14 +17,12 @@ from lm_eval_ext.benchmarks.lieder import items as lieder
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico_mini
 from lm_eval_ext.benchmarks.magnifico.prompt import INSTRUCTION
 from lm_eval_ext.demo import training
+from lm_eval_ext.training.material import Material
 from lm_eval_ext.training.recipe import read_recipe
 
-RECIPE = read_recipe("demo")
-MATERIAL = training.prepare(RECIPE.data, 0)
-TRAINED = MATERIAL.train
-"""All that `make demo` trains on."""
+pytestmark = pytest.mark.xdist_group("demonstration texts")
 
-QUERIES = [pair for pair in TRAINED if pair[0].endswith("SELECT")]
+RECIPE = read_recipe("demo")
 EXAMPLES = magnifico_mini.content()
 QUESTIONS = [*EXAMPLES.examples, *EXAMPLES.combinations, *EXAMPLES.solved]
 FORMS = [one for part in ("dev", "id", "testlex", "gen") for one in cogs_mini.examples(part)]
@@ -56,6 +57,16 @@ ANSWERS = [*(one.form for one in FORMS), *(one.query for one in QUESTIONS)]
 RUN = 13
 
 
+@cache
+def material() -> Material:
+    """All that `make demo` trains on: seconds, which collecting the tests does not need."""
+    return training.prepare(RECIPE.data, 0)
+
+
+def queries() -> list[tuple[str, str]]:
+    return [pair for pair in material().train if pair[0].endswith("SELECT")]
+
+
 def words(text: str) -> tuple[str, ...]:
     """Words and Chinese characters: case, signs and spaces do not count."""
     return tuple(re.findall(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text.lower()))
@@ -72,7 +83,7 @@ def asked(prompt: str) -> str:
 
 def test_no_item_of_a_task_is_trained_on() -> None:
     """Not as it stands, not with other case, signs and spaces, and no run of 13 of its words."""
-    prompts = [asked(prompt) for prompt, _ in TRAINED]
+    prompts = [asked(prompt) for prompt, _ in material().train]
     parts = {
         words(part)
         for prompt in prompts
@@ -81,40 +92,40 @@ def test_no_item_of_a_task_is_trained_on() -> None:
     own = {words(one.sentence) for one in cogs_mini.examples("train")}
     assert own <= parts, "what is trained on would be found"
     trained = set[tuple[str, ...]]()
-    for prompt, (_, answer) in zip(prompts, TRAINED, strict=True):
+    for prompt, (_, answer) in zip(prompts, material().train, strict=True):
         trained |= runs(words(prompt + answer))
     for benchmark, texts in ASKED.items():
         assert len([*texts]) > 30, benchmark
         found = [text for text in texts if (of := words(text)) in parts or runs(of) & trained]
         assert found == [], benchmark
-    answers = {words(answer) for _, answer in TRAINED}
-    answers |= {words(f"SELECT{answer}") for _, answer in QUERIES}
+    answers = {words(answer) for _, answer in material().train}
+    answers |= {words(f"SELECT{answer}") for _, answer in queries()}
     assert [text for text in ANSWERS if words(text) in answers] == []
     # Short ones, anywhere.
-    everything = " ".join(word for text in TRAINED[::4] for word in words("".join(text)))
+    everything = " ".join(word for text in material().train[::4] for word in words("".join(text)))
     for text in ASKED["conceptual"]:
         assert f" {' '.join(words(text))} " not in everything, text
 
 
 def test_no_dish_of_the_test_of_new_combinations_is_an_answer() -> None:
-    answers = {answer.strip() for prompt, answer in TRAINED if "菜名是什么" in prompt}
+    answers = {answer.strip() for prompt, answer in material().train if "菜名是什么" in prompt}
     parsed = {frozenset(diner_mini.glossary().parse(answer) or ()) for answer in answers}
     assert len(parsed) > 300
     assert not parsed & diner_generated.tested_dishes()
 
 
 def test_a_seed_gives_its_texts_and_no_others() -> None:
-    assert sorted(islice(training.texts("0"), len(TRAINED))) == sorted(TRAINED)
+    assert sorted(islice(training.texts("0"), len(material().train))) == sorted(material().train)
     assert list(islice(training.texts("1"), 500)) != list(islice(training.texts("0"), 500))
-    assert set(MATERIAL.dev) - set(TRAINED), "most are new"
-    assert RECIPE.training.max_steps == len(TRAINED) / RECIPE.data["batch"], "each once"
+    assert set(material().dev) - set(material().train), "most are new"
+    assert RECIPE.training.max_steps == len(material().train) / RECIPE.data["batch"], "each once"
     assert RECIPE.training.batch == RECIPE.data["batch"]
 
 
 def test_queries_run_on_their_databases_and_words_are_described_where_they_are_asked() -> None:
     first = {blocks[0]: name for name, blocks in training.blocks().items()}
     found = 0
-    for prompt, answer in QUERIES[:400]:
+    for prompt, answer in queries()[:400]:
         name = next(name for block, name in first.items() if prompt.startswith(block))
         with closing(sqlite3.connect(magnifico_mini.databases()[name].path)) as connection:
             found += bool(connection.execute(f"SELECT{answer}").fetchall())
@@ -126,10 +137,14 @@ def test_queries_run_on_their_databases_and_words_are_described_where_they_are_a
 
 def test_what_does_not_exist_is_not_referred_to_and_one_is_singular() -> None:
     both = r"either\.|failed .* failed|I doubt .* I doubt|, nor |equally unlikely|unable .* unable"
-    denied = [answer for context, answer in TRAINED if re.search(both, context)]
+    denied = [answer for context, answer in material().train if re.search(both, context)]
     assert len(denied) > 1000
     assert not any(answer.startswith(" The ") for answer in denied)
     plural = {item.plural for item in lieder.mini_items()}
-    one = [answer for context, answer in TRAINED if re.search(", whereas|, but it is", context)]
+    one = [
+        answer
+        for context, answer in material().train
+        if re.search(", whereas|, but it is", context)
+    ]
     assert len(one) > 300
     assert plural.isdisjoint(answer.split()[1] for answer in one)

@@ -28,16 +28,16 @@ CAN_SET = hasattr(sqlite3.Connection, "setlimit")
 
 
 def text_of(parts: str | list[Any]) -> str:
-    if isinstance(parts, str):
-        return parts
-    return "".join(
-        part
-        if isinstance(part, str)
-        else "".join(
-            part["piece"].replace("{i}", str(i + part.get("from", 0))) for i in range(part["times"])
-        )
-        for part in parts
-    )
+    return parts if isinstance(parts, str) else "".join(map(_repeated, parts))
+
+
+def _repeated(part: str | dict[str, Any]) -> str:
+    if isinstance(part, str):
+        return part
+    piece, times = part["piece"], range(part.get("from", 0), part.get("from", 0) + part["times"])
+    if "{i}" not in piece:
+        return str(piece * len(times))
+    return "".join(piece.replace("{i}", str(i)) for i in times)
 
 
 def cases(*engines: str) -> list[Case]:
