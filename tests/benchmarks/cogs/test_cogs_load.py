@@ -1,24 +1,100 @@
-"""Files become documents with the published counts; a broken file gives a one-line error."""
+"""Published counts, lexicons and variants; fresh words; what is asked; what is refused."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lm_eval_ext.benchmarks.cogs import load
-from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, LEXICONS, replacements, substitute
-from lm_eval_ext.benchmarks.cogs.records import (
-    LEXICAL,
-    SPLITS,
-    STRUCTURAL,
-    Example,
-    kind_of,
+from lm_eval_ext.benchmarks.cogs import load, mini
+from lm_eval_ext.benchmarks.cogs.lexicons import (
+    ITEMS,
+    LEXICONS,
+    OTHER_WORDS,
+    SEEDS,
+    replacements,
+    substitute,
 )
-from lm_eval_ext.data import sources
+from lm_eval_ext.benchmarks.cogs.load import Style, read_rows, write_rows
+from lm_eval_ext.benchmarks.cogs.records import LEXICAL, SPLITS, Example, kind_of
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.lexicon import SHAPES
+from lm_eval_ext.lexicon.words import is_english
 
 pytestmark = pytest.mark.slow
+
+VARIANTS = {
+    "random_str_shorter": Style(lexicon="random_short"),
+    "random_cvcv_str_shorter": Style(lexicon="cvcv_short"),
+    "random_cvcv_str_shorter_space_prepended": Style(lexicon="cvcv_short", leading_space=True),
+}
+
+
+def test_published_variants_byte_for_byte(shared_data: Path, tmp_path: Path) -> None:
+    """And their strings, which come from the seeds."""
+    folders = sorted((shared_data / "cogs/variants").iterdir())
+    assert {folder.name for folder in folders} == set(VARIANTS)
+    out = tmp_path / "out.tsv"
+    for folder in folders:
+        style = VARIANTS[folder.name]
+        drawn = "".join(f"{word}\n" for word in replacements(style.lexicon).values())
+        assert (folder / "added_vocab.txt").read_bytes() == drawn.encode()
+        published = list(folder.glob("*.tsv"))
+        assert len(published) == 2
+        for file in published:
+            write_rows(out, read_rows(shared_data / "cogs" / file.name), style)
+            assert out.read_bytes() == file.read_bytes(), file
+
+
+WORDS = {"ship": "zorp", "shipped": "quux"}
+
+
+@pytest.mark.parametrize(
+    ("text", "leading_space", "expected"),
+    [
+        ("The ship shipped .", False, "The zorp quux ."),
+        ("Ship ships shipment", False, "Ship ships shipment"),
+        ("ship  ship\t ship", False, "zorp zorp zorp"),
+        ("ship . agent ( x _ 1 )", True, " zorp . agent ( x _ 1 )"),
+        ("The ship .", True, "The zorp ."),
+        ("  ", True, ""),
+    ],
+)
+def test_whole_tokens_are_replaced(text: str, leading_space: bool, expected: str) -> None:
+    assert substitute(text, WORDS, leading_space=leading_space) == expected
+
+
+@given(seed=st.integers(), shape=st.sampled_from(sorted(SHAPES)))
+def test_fresh_words_are_new(seed: int, shape: str) -> None:
+    words = replacements("fresh", seed=seed, shape=shape)
+    assert tuple(words) == ITEMS
+    assert words == replacements("fresh", seed=seed, shape=shape)
+    drawn = list(words.values())
+    assert len(set(drawn)) == 21
+    assert not any(is_english(word) or word in OTHER_WORDS for word in drawn)
+    own = replacements("fresh", seed=seed, shape=shape, items=mini.items())
+    assert list(own.items()) == list(zip(mini.items(), drawn, strict=False)), "the first words"
+
+
+def test_no_seed_gives_the_published_strings_again() -> None:
+    for lexicon, seed in SEEDS.items():
+        published = set(replacements(lexicon).values())
+        assert len(published) == 21
+        assert published.isdisjoint(replacements("fresh", seed=seed, shape=lexicon).values())
+
+
+def test_every_word_of_the_dataset_is_refused(shared_data: Path) -> None:
+    """Whatever of it is long enough to be drawn: the shortest drawn word has seven letters."""
+    shortest = min(min(shape.lengths) for shape in SHAPES.values())
+    texts = [file.read_text().lower() for file in (shared_data / "cogs").glob("*.tsv")]
+    words = {word for text in texts for word in text.split() if word.isalpha()}
+    tried = {word for word in words if len(word) >= shortest}
+    assert len(tried) > 200
+    assert [word for word in tried if not is_english(word) and word not in OTHER_WORDS] == []
+
 
 FACTS = {"id": (3000, 1), "testlex": (12_000, 12), "gen": (21_000, 21), "gen_small": (1050, 21)}
 """Documents and types of each split (50 per type in the small part)."""
@@ -29,124 +105,132 @@ def test_the_splits_have_the_published_counts(real_data: Path, split: str) -> No
     total, types = FACTS[split]
     examples, _ = load.examples("cogs", split)
     counts = Counter(example.type for example in examples)
-    assert sum(counts.values()) == total
-    assert len(counts) == types
-    assert set(counts.values()) == {total // types}
-    assert len({example.id for example in examples}) == total
-    assert len({example.sentence for example in examples}) == total
+    assert (len(counts), set(counts.values())) == (types, {total // types})
+    for column in ("id", "sentence"):
+        assert len({getattr(example, column) for example in examples}) == total
     if split == "gen":
-        kinds = Counter(kind_of(example.type) for example in examples)
-        assert kinds == {LEXICAL: 18_000, STRUCTURAL: 3000}
+        assert sum(kind_of(example.type) == LEXICAL for example in examples) == 18_000
         for example in examples:
             items = [token for token in example.sentence.split() if token in ITEMS]
             assert len(items) == (kind_of(example.type) == LEXICAL), example
 
 
 def test_the_papers_gen_is_computed_from_the_current_one(real_data: Path) -> None:
-    today = load.read_rows(real_data / "cogs/gen.tsv")
-    paper = load.read_rows(real_data / "cogs/gen.pre-2022-09.tsv")
-    assert load.before_correction(today) == paper
+    today = read_rows(real_data / "cogs/gen.tsv")
+    paper = read_rows(real_data / "cogs/gen.pre-2022-09.tsv")
+    assert load.before_correction(today) == load.before_correction(paper) == paper
     changed = [line for line, old in zip(today, paper, strict=True) if line != old]
-    assert len(changed) == 51
-    assert {type_ for _, _, type_ in changed} == {"obj_pp_to_subj_pp"}
-    assert sources()["cogs_gen_2020"].files["gen"].sha256 == load.SHA256_2020
-    assert load.before_correction(paper) == paper
+    assert Counter(type_ for _, _, type_ in changed) == {"obj_pp_to_subj_pp": 51}
     for wrong in (today[:-1], today[::-1], []):
         with pytest.raises(DataError, match="cannot be computed: this gen file"):
             load.before_correction(wrong)
-
-
-def test_the_revision_chooses_the_logical_forms_and_is_described(real_data: Path) -> None:
-    small = {"cogs_split": "gen_small"}
-    old, new = (load.dataset(cogs_gen_revision=r, **small)["test"] for r in ("2020", 2022))
-    assert old["sentence"][:] == new["sentence"][:]
-    assert 0 < sum(a != b for a, b in zip(old["form"][:], new["form"][:], strict=True)) < 51
-    (first,), (second,) = (d.info.download_checksums.values() for d in (old, new))
-    assert first["checksum"] == load.SHA256_2020 != second["checksum"]
-    assert load.dataset(**small)["test"]["form"][:] == old["form"][:], "the paper's is the default"
-
-
-@pytest.mark.parametrize("lexicon", [name for name in LEXICONS if name != "fresh"])
-def test_a_lexicon_changes_the_key_words_only(real_data: Path, lexicon: str) -> None:
-    words = replacements(lexicon)
-    examples, _ = load.examples("cogs", "gen_small")
-    documents = load.dataset(cogs_lexicon=lexicon, cogs_split="gen_small")["test"]
-    assert documents["id"][:] == [example.id for example in examples]
-    assert documents["sentence"][:] == [substitute(one.sentence, words) for one in examples]
-    assert documents["form"][:] == [substitute(one.form, words) for one in examples]
-
-
-def test_pairs_hold_what_the_two_tasks_ask(real_data: Path) -> None:
-    pairs = load.pairs(cogs_lexicon="tokens", cogs_split="gen_small")["test"]
-    first, second = (
-        load.dataset(cogs_lexicon=name, cogs_split="gen_small")["test"]
-        for name in ("unmodified", "tokens")
+    old, new, default = (
+        load.dataset(cogs_split="gen_small", **options)["test"]
+        for options in ({"cogs_gen_revision": "2020"}, {"cogs_gen_revision": 2022}, {})
     )
-    for column, column_of_pairs in (("sentence", "context"), ("form", "form")):
-        both = [list(two) for two in zip(first[column], second[column], strict=True)]
-        assert list(pairs[column_of_pairs]) == both
-    assert pairs["id"] == first["id"]
+    assert old["sentence"][:] == new["sentence"][:]
+    assert old["form"][:] == default["form"][:] != new["form"][:], "the paper's is the default"
+    (first,), (second,) = (found.info.download_checksums.values() for found in (old, new))
+    assert first["checksum"] == load.SHA256_2020 != second["checksum"]
 
 
-def test_separator_and_leading_space(real_data: Path) -> None:
-    plain = load.dataset(cogs_lexicon="tokens", cogs_split="testlex")["test"]["sentence"][:]
-    styled = load.dataset(
-        cogs_lexicon="tokens", cogs_split="testlex", cogs_separator=" =>", cogs_leading_space=True
-    )["test"]["sentence"][:]
-    expected = [f"{' ' * text.startswith('[w_')}{text} =>" for text in plain]
-    assert styled == expected
-    assert sum(text.startswith(" ") for text in styled) > 100
+PREFIX = "translate English to English: "
+"""The authors' models were trained with this one (their run_translation.py)."""
 
 
-def test_the_prefix_of_a_fine_tuned_model_precedes_every_sentence() -> None:
-    """The authors' models were trained with this one (their run_translation.py)."""
-    prefix = "translate English to English: "
-    options = {"cogs_corpus": "mini", "cogs_split": "id", "cogs_lexicon": "tokens"}
-    plain, pairs = load.dataset(**options)["test"], load.pairs(**options)["test"]
-    found = load.dataset(**options, cogs_prefix=prefix)["test"]["sentence"]
-    assert list(found) == [prefix + text for text in plain["sentence"]]
-    found = load.pairs(**options, cogs_prefix=prefix)["test"]["context"]
-    assert list(found) == [[prefix + text for text in two] for two in pairs["context"]]
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"lexicon": name} for name in LEXICONS if name != "fresh"),
+        {"lexicon": "fresh", "seed": 0},
+        {"lexicon": "tokens", "prefix": PREFIX, "separator": " =>", "leading_space": True},
+    ],
+    ids=str,
+)
+def test_a_lexicon_changes_the_key_words_only(real_data: Path, options: dict[str, Any]) -> None:
+    """In a task, and in one that asks each sentence without and with substitution."""
+    words = replacements(options["lexicon"], seed=options.get("seed"))
+    space = " " * options.get("leading_space", False)
+    examples, _ = load.examples("cogs", "gen_small")
+    before, behind = options.get("prefix", ""), options.get("separator", "")
+    asked, forms = [], []
+    for one in examples:
+        new = substitute(one.sentence, words)
+        new = space * (one.sentence.split()[0] in words) + new
+        asked.append([f"{before}{text}{behind}" for text in (one.sentence, new)])
+        forms.append([one.form, substitute(one.form, words)])
+    given = {f"cogs_{name}": value for name, value in options.items()}
+    documents = load.dataset(cogs_split="gen_small", **given)["test"]
+    pairs = load.pairs(cogs_split="gen_small", **given)["test"]
+    assert documents["id"][:] == pairs["id"][:] == [one.id for one in examples]
+    assert (list(pairs["context"]), list(pairs["form"])) == (asked, forms)
+    assert documents["sentence"][:] == [new for _, new in asked]
+    assert documents["form"][:] == [new for _, new in forms]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cogs_split": "dev"}, "cogs_split: Input should be 'id', 'testlex', 'gen' or"),
-        ({"cogs_lexicon": "nope"}, "no COGS lexicon 'nope'"),
-        ({"cogs_gen_revision": 2021}, "cogs_gen_revision: Input should be '2020' or '2022'"),
-        ({"cogs_lexicon": "fresh"}, "needs a seed"),
-        ({"cogs_separator": 3}, "cogs_separator: Input should be a valid string, got 3"),
-        ({"cogs_leading_space": "yes"}, "cogs_leading_space: Input should be a valid boolean"),
-        ({"cogs_seed": 0}, "seed is only for the lexicon fresh"),
-        ({"cogs_lexicon": "tokens", "cogs_shape": "cvcv_long"}, "shape is only for the lexicon"),
-        ({"cogs_leading_space": True}, "unmodified has no new words"),
-        ({"cogs_lexikon": "tokens"}, "unknown metadata key cogs_lexikon"),
+        ({"split": "dev"}, "cogs_split: Input should be 'id', 'testlex', 'gen' or"),
+        ({"lexicon": "nope"}, "no COGS lexicon 'nope'; use unmodified, random_long"),
+        ({"gen_revision": 2021}, "cogs_gen_revision: Input should be '2020' or '2022'"),
+        ({"lexicon": "fresh"}, "needs a seed, a whole number"),
+        ({"lexicon": "fresh", "seed": 3, "shape": "round"}, "no shape 'round' of words; use rand"),
+        ({"separator": 3}, "cogs_separator: Input should be a valid string, got 3"),
+        ({"leading_space": "yes"}, "cogs_leading_space: Input should be a valid boolean"),
+        ({"seed": 0}, "seed is only for the lexicon fresh"),
+        ({"lexicon": "tokens", "shape": "cvcv_long"}, "shape is only for the lexicon fresh"),
+        ({"leading_space": True}, "unmodified has no new words"),
+        ({"lexikon": "tokens"}, "unknown metadata key cogs_lexikon"),
     ],
 )
 def test_wrong_options_are_one_clear_line(options: dict[str, Any], message: str) -> None:
+    given = {f"cogs_{name}": value for name, value in options.items()}
     for load_it in (load.dataset, load.pairs):
         with pytest.raises(OptionError, match=message) as caught:
-            load_it(**{"cogs_corpus": "mini", **options})
+            load_it(**{"cogs_corpus": "mini", **given})
         assert "\n" not in str(caught.value)
 
 
 def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
     file = tmp_path / "x.tsv"
-    for text in ("a\tb\tc\na\tb\n", "a\tb\tc\na\tb\tc\td\n", "a\tb\tc\na\t\tc\n"):
-        file.write_text(text)
+    for line in ("a\tb", "a\tb\tc\td", "a\t\tc"):
+        file.write_text(f"a\tb\tc\n{line}\n")
         with pytest.raises(DataError, match=r"x\.tsv:2: not a sentence, a logical form and a"):
-            load.read_rows(file)
+            read_rows(file)
     with pytest.raises(DataError, match="cannot be read"):
-        load.read_rows(tmp_path / "absent.tsv")
+        read_rows(tmp_path / "absent.tsv")
+
+
+def test_the_command_draws_the_words_of_the_tasks(
+    real_data: Path, cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    source = real_data / "cogs/train_exposure_examples.tsv"
+    broken, out, expected = (tmp_path / name for name in ("broken.tsv", "out", "expected"))
+    broken.write_text("a\tb\tc\nonly one column\n")
+
+    def substituted(file: Path, *options: str) -> Any:
+        return cli("cogs", "substitute", str(file), "-o", str(out), "--lexicon", *options)
+
+    for file, options, message in (
+        (source, ["nope"], "no COGS lexicon"),
+        (source, ["fresh"], "needs a seed"),
+        (broken, ["tokens"], "broken.tsv:2: not a sentence"),
+    ):
+        done = substituted(file, *options)
+        assert done.returncode == 1 and message in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert not out.exists()
+    assert substituted(source, "fresh", "--seed", "11").returncode == 0
+    write_rows(expected, read_rows(source), Style(lexicon="fresh", seed=11))
+    assert out.read_bytes() == expected.read_bytes() != source.read_bytes()
 
 
 def test_the_small_part_does_not_depend_on_the_order() -> None:
     examples = [Example(f"gen/{i}", f"sentence {i}", "f", f"type{i % 3}") for i in range(300)]
-    forward = load.small(examples, per_type=7)
-    backward = load.small(examples[::-1], per_type=7)
-    assert forward == backward[::-1]
-    assert Counter(example.type for example in forward) == {f"type{i}": 7 for i in range(3)}
-    assert forward == [example for example in examples if example in forward]
-    reworded = [Example(e.id, e.sentence.upper(), e.form, e.type) for e in examples]
-    assert [e.id for e in load.small(reworded, per_type=7)] != [e.id for e in forward]
+    chosen = load.small(examples, per_type=7)
+    assert load.small(examples[::-1], per_type=7) == chosen[::-1]
+    assert Counter(one.type for one in chosen) == {f"type{i}": 7 for i in range(3)}
+    assert chosen == [one for one in examples if one in chosen]
+    reworded = [one._replace(sentence=one.sentence.upper()) for one in examples]
+    assert [one.id for one in load.small(reworded, per_type=7)] != [one.id for one in chosen]

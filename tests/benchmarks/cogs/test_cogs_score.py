@@ -1,100 +1,61 @@
-"""Scores of right, wrong and hostile answers, and of 21,000 of them."""
+"""Scores: forms and their rows, figures of types, overestimation, and forms in chats."""
 
-import math
+import functools
+import itertools
 import random
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from lm_eval.evaluator_utils import _compute_task_aggregations
-from support.tasks import load_task
+from support.asking import ask, of_one
 
+from lm_eval_ext.benchmarks.cogs import load, overestimation
+from lm_eval_ext.benchmarks.cogs.chat import INSTRUCTION, form_in
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, STRUCTURAL, kind_of
-from lm_eval_ext.benchmarks.cogs.score import (
-    EQUIVALENT,
-    EXACT,
-    process_results,
-    score,
-)
+from lm_eval_ext.benchmarks.cogs.score import EQUIVALENT, EXACT, process_results, score
 from lm_eval_ext.cards import cards
-from lm_eval_ext.harness.names import NONE, STDERR
-from lm_eval_ext.logical_forms import normalise
-from lm_eval_ext.stats.measures import Question
-from lm_eval_ext.stats.statistics import figure, parts
-from lm_eval_ext.stats.table import frame
+from lm_eval_ext.logical_forms import parse
 
-pytestmark = pytest.mark.slow
+
+@functools.cache
+def asked(loader: Any) -> list[dict[str, Any]]:
+    return list(loader(cogs_corpus="mini", cogs_lexicon="tokens")["test"])
+
 
 GOLD = "* dog ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ann )"
-SHUFFLED = "* dog ( x _ 1 ) ; see . theme ( x _ 2 , Ann ) AND see . agent ( x _ 2 , x _ 1 )"
-WRONG = GOLD.replace("Ann", "Bob")
-
-ANSWERS = [
-    (GOLD, True, True),
-    (f"  {GOLD} \n", True, True),
-    (GOLD.replace(" ", "  "), True, True),
+NOVEL = "* [w_0] ( x _ 1 ) ; [w_18] . agent ( x _ 2 , x _ 1 )"
+RIGHT = [
+    (GOLD, GOLD),
+    (GOLD, f"  {GOLD} \n"),
+    (GOLD, GOLD.replace(" ", "  ")),
     # What the clean-up of decoding does, and a decoder that puts no space before a mark.
-    (GOLD.replace(" .", ".").replace(" ,", ","), True, True),
-    (GOLD.replace(" ( ", "(").replace(" )", ")").replace(" ;", ";").replace("* ", "*"), True, True),
-    (SHUFFLED, False, True),
-    (GOLD.replace("x _ 2", "x _ 5"), False, True),
-    (GOLD.replace("dog ( x _ 1 )", "dog ( x _ 3 )"), False, False),
-    (WRONG, False, False),
-    (GOLD.lower(), False, False),
-    (GOLD.replace("x _ 2", "x_2"), False, False),
-    (GOLD + " .", False, False),
-    (GOLD + " AND", False, False),
-    (f"The logical form is: {GOLD}", False, False),
-    ("", False, False),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("answer", "exact", "same"), ANSWERS)
-def test_a_table_of_answers(answer: str, exact: bool, same: bool) -> None:
-    assert score(answer, GOLD) == {EXACT: exact, EQUIVALENT: same}
-
-
-def test_novel_tokens_stand_between_spaces() -> None:
-    gold = "* [w_0] ( x _ 1 ) ; [w_18] . agent ( x _ 2 , x _ 1 )"
-    assert normalise(gold) == gold
-    assert score("*[w_0]( x _ 1 );[w_18].agent ( x _ 2, x _ 1 )", gold)[EXACT]
-    assert not score(gold.replace("[w_0]", "[w_1]"), gold)[EXACT]
-
-
-@given(st.text(alphabet="ab _x1().,;*[w]\n\t"))
-def test_normalising_changes_whitespace_only(text: str) -> None:
-    assert "".join(normalise(text).split()) == "".join(text.split())
-    assert normalise(normalise(text)) == normalise(text)
-
-
-@given(st.text())
-def test_any_text_is_scored(text: str) -> None:
-    found = score(text, GOLD)
-    assert found[EQUIVALENT] or not found[EXACT]
-
-
-HOSTILE = [
-    "( " * 500_000,
-    ("\t" * 1000 + ".") * 1000,
-    "[w_1" * 250_000,
-    f"see . agent ( {'x _ 1 , ' * 120_000}x _ 2 )",
-    # As many conjuncts as the gold, but of another size.
-    f"* dog ( x _ 1 ) ; see . agent ( {', '.join(f'x _ {i} ' for i in range(60_000))}) "
-    "AND see . theme ( x _ 2 , Ann )",
-    GOLD.replace("dog ( x _ 1 )", f"dog ( x _ {'9' * 900_000} )"),
-    "\ud800" * 1000,
-    " AND ".join([GOLD] * 9000),
+    (GOLD, GOLD.replace(" .", ".").replace(" ,", ",")),
+    (GOLD, GOLD.replace(" ( ", "(").replace(" )", ")").replace(" ;", ";").replace("* ", "*")),
+    (NOVEL, "*[w_0]( x _ 1 );[w_18].agent ( x _ 2, x _ 1 )"),
+]
+EQUIVALENT_ONLY = [
+    (GOLD, "* dog ( x _ 1 ) ; see . theme ( x _ 2 , Ann ) AND see . agent ( x _ 2 , x _ 1 )"),
+    (GOLD, GOLD.replace("x _ 2", "x _ 5")),
+]
+WRONG = [
+    (GOLD, GOLD.replace("dog ( x _ 1 )", "dog ( x _ 3 )")),
+    (GOLD, GOLD.replace("Ann", "Bob")),
+    (GOLD, GOLD.lower()),
+    (GOLD, GOLD.replace("x _ 2", "x_2")),
+    (GOLD, f"{GOLD} ."),
+    (GOLD, f"{GOLD} AND"),
+    (GOLD, f"The logical form is: {GOLD}"),
+    (GOLD, ""),
+    (NOVEL, NOVEL.replace("[w_0]", "[w_1]")),
 ]
 
 
-@pytest.mark.parametrize("answer", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_answers_are_wrong_and_cost_little(answer: str) -> None:
-    doc = {"id": "gen/1", "type": "cp_recursion", "corpus": "cogs", "split": "gen", "form": GOLD}
-    (row,) = process_results(doc, [answer])
-    assert row[EXACT] == row[EQUIVALENT] == 0.0
+@pytest.mark.parametrize(("gold", "answer"), [*RIGHT, *EQUIVALENT_ONLY, *WRONG])
+def test_a_table_of_answers(gold: str, answer: str) -> None:
+    exact = (gold, answer) in RIGHT
+    same = exact or (gold, answer) in EQUIVALENT_ONLY
+    assert score(answer, gold) == {EXACT: exact, EQUIVALENT: same}
 
 
 @pytest.mark.parametrize(
@@ -105,95 +66,167 @@ def test_hostile_answers_are_wrong_and_cost_little(answer: str) -> None:
         ("gen_small", "pp_recursion", {"kind": "structural"}),
     ],
 )
-def test_a_row_has_its_type_and_on_gen_its_kind(
-    split: str, type_: str, kind: dict[str, str]
+def test_a_row_has_its_type_and_on_gen_its_kind(split: str, type_: str, kind: Any) -> None:
+    doc = {"type": type_, "split": split, "form": GOLD}
+    assert process_results(doc, [GOLD]) == [{"type": type_, **kind, EXACT: 1.0, EQUIVALENT: 1.0}]
+
+
+@pytest.mark.parametrize("right", list(itertools.product((True, False), repeat=2)))
+def test_overestimation_is_the_difference_of_both_conditions(right: tuple[bool, bool]) -> None:
+    doc = next(doc for doc in asked(load.pairs) if doc["form"][0] != doc["form"][1])
+    answers = [form * ok for form, ok in zip(doc["form"], right, strict=True)]
+    rows = overestimation.process_results(doc, answers)
+    assert [(row["substitution"], row[EXACT]) for row in rows] == [
+        ("without", right[0]), ("with", right[1]),
+    ]  # fmt: skip
+    assert of_one("cogs", rows, "difference") == right[0] - right[1]
+    swapped = overestimation.process_results(doc, doc["form"][::-1])
+    assert [row[EXACT] for row in swapped] == [0.0, 0.0], "the other request's words"
+
+
+@pytest.mark.parametrize(
+    ("loader", "rows", "metric"),
+    [
+        (load.dataset, process_results, EXACT),
+        (load.pairs, overestimation.process_results, "difference"),
+    ],
+)
+def test_errors_are_clustered_by_type_and_within_a_type_by_document(
+    loader: Any, rows: Any, metric: str
 ) -> None:
-    doc = {"id": "x/1", "type": type_, "corpus": "cogs", "split": split, "form": GOLD}
-    (row,) = process_results(doc, [GOLD])
-    assert row == {"type": type_, **kind, EXACT: 1.0, EQUIVALENT: 1.0}
-
-
-class Run:
-    """A task whose documents are answered and aggregated as lm-eval does it."""
-
-    def __init__(self, name: str) -> None:
-        self.task = load_task(name)
-        self.docs = self.task.eval_docs.to_list()
-
-    def rows(self, answers: list[str]) -> Any:
-        """The long table of the answers."""
-        return frame(
-            (doc["id"], doc["id"], (doc["type"], doc["id"]), process_results(doc, [answer]))
-            for doc, answer in zip(self.docs, answers, strict=True)
-        )
-
-    def __call__(self, answers: list[str]) -> dict[str, Any]:
-        scored = [
-            dict(self.task.process_results(doc, [answer]).items())
-            for doc, answer in zip(self.docs, answers, strict=True)
-        ]
-        raw = {(metric, "none"): [one[metric] for one in scored] for metric in scored[0]}
-        metrics, _ = _compute_task_aggregations(self.task, raw, bootstrap_iters=0)
-        return {name.removesuffix(",none"): value for name, value in metrics.items()}
-
-
-@pytest.fixture(scope="module")
-def gen(shared_data: Path) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LM_EVAL_EXT_DATA", str(shared_data))
-        return Run("cogs_cvcv_short_gen")
-
-
-def test_gold_answers_are_right_in_every_type_and_shifted_ones_nearly_never(gen: Run) -> None:
-    gold = [doc["form"] for doc in gen.docs]
-    assert len(gold) == 21_000
-    scores = gen(gold)
-    shifted = gen([*gold[1:], gold[0]])
-    for metric in (EXACT, f"{EXACT}/lexical", f"{EXACT}/structural"):
-        assert scores[metric] == 1.0
-        assert scores[f"{metric}{STDERR}"] == 0.0
-        assert shifted[metric] < 0.01
-
-
-def test_golds_shuffled_and_renamed_are_equivalent_and_not_exact(gen: Run) -> None:
-    """Two documents of the same meaning would make it guesswork; there are none."""
-    rng = random.Random(1)
-    for doc in gen.docs[::7]:
-        definites, mark, atoms = doc["form"].rpartition(" ; ")
-        parts = atoms.split(" AND ")
-        rng.shuffle(parts)
-        text = (definites + mark + " AND ".join(parts)).replace("x _ ", "x _ 1")
-        assert score(text, doc["form"]) == {EXACT: False, EQUIVALENT: True}, text
-
-
-def test_standard_errors_are_clustered_by_type_and_within_a_type_by_document(gen: Run) -> None:
+    """Rates differ by type, so that clusters matter; figures computed again by hand."""
     rng = random.Random(2)
-    types = sorted({doc["type"] for doc in gen.docs})
-    rates = {type_: place / len(types) for place, type_ in enumerate(types)}
-    right = [rng.random() < rates[doc["type"]] for doc in gen.docs]
-    table = gen.rows([doc["form"] if ok else "" for doc, ok in zip(gen.docs, right, strict=True)])
-    by_type: dict[str, list[bool]] = defaultdict(list)
-    for doc, ok in zip(gen.docs, right, strict=True):
-        by_type[doc["type"]].append(ok)
-    asked = cards()["cogs"].question_of(EXACT)
+    docs = asked(loader)
+    types = sorted({doc["type"] for doc in docs})
+    values, scored = defaultdict(list), []
+    for doc in docs:
+        forms = doc["form"] if metric == "difference" else [doc["form"]]
+        right = [rng.random() < types.index(doc["type"]) / len(types) for _ in forms]
+        values[doc["type"]].append(right[0] - sum(right[1:]))
+        answers = [form if ok else "no" for form, ok in zip(forms, right, strict=True)]
+        scored.append((doc["id"], doc["id"], (doc["type"], doc["id"]), rows(doc, answers)))
     for kind in (None, LEXICAL, STRUCTURAL):
-        means = [sum(v) / 1000 for t, v in by_type.items() if kind is None or kind_of(t) == kind]
-        mean = sum(means) / len(means)
-        deviation = math.sqrt(sum((m - mean) ** 2 for m in means) / (len(means) - 1))
-        found = figure(table, Question(asked.measure, {"kind": (kind,)} if kind else {}))
-        assert found.value == pytest.approx(mean)
-        assert found.stderr == pytest.approx(deviation / math.sqrt(len(means)))
-    for part, question in parts(table, Question(asked.measure, by=("type",))):
-        members = by_type[part["type"]]
-        mean = sum(members) / 1000
-        found = figure(table, question)
-        assert found.value == mean
-        assert found.stderr == pytest.approx(math.sqrt(mean * (1 - mean) / 999))
+        means = pd.Series(
+            {
+                one: pd.Series(some).mean()
+                for one, some in values.items()
+                if kind in (None, kind_of(one))
+            }
+        )
+        found = ask("cogs", scored, f"{metric}/{kind}" if kind else metric)
+        assert (found.value, found.stderr) == pytest.approx((means.mean(), means.sem()))
+    own = pd.Series(values["cp_recursion"])
+    found = ask("cogs", scored, metric, type="cp_recursion")
+    assert (found.value, found.stderr) == pytest.approx((own.mean(), own.sem()))
+    of_type = [one for one in scored if one[2][0] == "cp_recursion"]
+    assert ask("cogs", of_type, f"{metric}/{LEXICAL}").value is None
 
 
-def test_types_without_documents_have_no_figure() -> None:
-    mini = Run("cogs_mini_gen")
-    mini.docs = [doc for doc in mini.docs if doc["type"] in ("cp_recursion", "pp_recursion")]
-    scores = mini([doc["form"] for doc in mini.docs])
-    assert scores[f"{EXACT}/{LEXICAL}"] == NONE
-    assert scores[f"{EXACT}/{STRUCTURAL}"] == scores[EXACT] == 1.0
+def test_published_overestimation_is_on_the_card() -> None:
+    """The paper's "between 14 and 19 points" are differences of its own table."""
+    figures = {
+        task: one.figures
+        for one in cards()["cogs"].references
+        if one.label == "T5-base" or "difference" in one.figures
+        for task in one.tasks
+    }
+    for lexicon in ("random_long", "random_short", "cvcv_long", "cvcv_short"):
+        gen = [figures[f"cogs_{name}_gen"][EXACT] for name in ("unmodified", lexicon)]
+        found = figures[f"cogs_overestimation_{lexicon}"]["difference"]
+        assert found == pytest.approx(gen[0] - gen[1])
+        assert 0.14 <= found < 0.195
+
+
+FORMS = (
+    "* knight ( x _ 1 ) ; yawn . agent ( x _ 2 , x _ 1 )",
+    "pebble ( x _ 1 ) AND like . agent ( x _ 2 , x _ 1 ) AND like . theme ( x _ 2 , Hugo )",
+    "* cat ( x _ 1 ) ; * mat ( x _ 8 ) ; see . agent ( x _ 2 , x _ 1 ) AND "
+    "see . theme ( x _ 2 , x _ 4 ) AND dog ( x _ 4 ) AND dog . nmod . on ( x _ 4 , x _ 8 )",
+)
+OTHER = "frog ( x _ 1 ) AND jump . agent ( x _ 2 , x _ 1 )"
+
+SAID_RIGHT = {
+    "alone": "{form}",
+    "a blank line before": "\n\n{form}\n",
+    "an introduction": "Here is the form:\n{form}",
+    "an introduction on the line": "Sure! Here is the logical form: {form}",
+    "an introduction and a blank line": "Certainly!\n\nThe logical form is:\n\n{form}\n",
+    "a label": "Logical form: {form}",
+    "a label in bold": "**Logical form:** {form}",
+    "a sentence": "The logical form is {form}.",
+    "a fence": "```\n{form}\n```",
+    "a fence with a language": "Here is the form:\n```text\n{form}\n```\nIt has all roles.",
+    "an open fence": "```\n{form}",
+    "backticks": "`{form}`",
+    "quotation marks": 'The answer: "{form}"',
+    "bold": "**{form}**",
+    "an explanation behind": "{form}\n\nThis form states the agent and what it does.",
+    "a note behind": "{form}\nNote: positions start at 0.",
+    "several lines": "Here it is:\n{broken}",
+    "several lines in a fence": "```\n{broken}\n```",
+    "thinking": "<think>\n" + OTHER + "\n</think>\n{form}",
+    "thinking that the prompt opened": "maybe " + OTHER + "?\n</think>\n\n{form}",
+    "steps": "Step 1: nouns\ndog ( x _ 1 )\nStep 2: all\n{form}",
+    "a draft": "First: " + OTHER + "\nOn reflection, the answer is: {form}",
+    "escaped Markdown": "{escaped}",
+    "the sentence repeated": "Sentence: A knight yawned .\nLogical form: {form}",
+    "another example behind": "{form}\n\nSentence: A frog jumped .\nLogical form: " + OTHER,
+    "an end of turn": "{form}<|im_end|>",
+    "a bullet": "- {form}",
+}
+
+SAID_WRONG = {
+    "another form": OTHER,
+    "a correction to another": "{form}\nWait, rather: " + OTHER,
+    "two in a fence": "```\n{form}\n" + OTHER + "\n```",
+    "another in the fence": "{form}\n```\n" + OTHER + "\n```",
+    "only thought": "<think>{form}</think>\n" + OTHER,
+    "only thought, and nothing said": "<think>{form}</think>",
+    "a thought without an end": "<think>\nSo it is\n{form}",
+    "more than the form": "{form} AND big ( x _ 1 )",
+    "more on the next line": "{form} AND\nbig ( x _ 1 )",
+    "negated": "The logical form is not {form}",
+    "within a sentence": "One might say {form} here",
+    "cut off": "{cut}",
+    "a bracket too many": "{form} )",
+    "without AND": "{listed}",
+    "other positions": "{moved}",
+    "of a further sentence": OTHER + "\nSentence: A knight yawned .\nLogical form: {form}",
+    "prose": "I cannot do that.",
+    "nothing": "",
+}
+
+
+def made(shape: str, form: str) -> str:
+    return shape.format(
+        form=form,
+        broken=form.replace(" AND ", " AND\n").replace(" ; ", " ;\n"),
+        escaped=form.replace("*", r"\*").replace("_", r"\_"),
+        cut=form.rpartition(" ")[0],
+        listed=form.replace(" AND ", "\n").replace(" ; ", "\n") + "\nmat ( x _ 9 )",
+        moved=form.replace("x _ 1 ", "x _ 7 "),
+    )
+
+
+@pytest.mark.parametrize("why", [*SAID_RIGHT, *SAID_WRONG])
+def test_each_family(why: str) -> None:
+    shape = {**SAID_RIGHT, **SAID_WRONG}[why]
+    for form in FORMS:
+        answer = made(shape, form)
+        assert score(form_in(answer), form)[EXACT] is (why in SAID_RIGHT), form_in(answer)
+
+
+def test_a_long_answer_costs_little() -> None:
+    for part in ("dog ( x _ 1 ) AND\n", "a : ", "```\n", "<think>", "Sentence:\n"):
+        form_in(part * (1_000_000 // len(part)))
+
+
+def test_the_instruction_is_true_of_every_form() -> None:
+    """Its example is a form; what it says about order holds for the corpus."""
+    assert len(parse(INSTRUCTION.partition("becomes\n")[2].partition("\n")[0]).atoms) == 5
+    for doc in asked(load.dataset):
+        atoms = parse(doc["form"]).atoms
+        definite = [atom.definite for atom in atoms]
+        assert definite == sorted(definite, reverse=True)
+        positions = {int(one[4:]) for atom in atoms for one in atom.terms if one[:4] == "x _ "}
+        assert positions <= set(range(len(doc["sentence"].split())))
