@@ -111,12 +111,18 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         " AND ".join(f"dog ( x _ {i} )" for i in range(100_000)),
         "* dog ( x _ 1 ) ; " * 100_000,
         "x" * 1_000_000,
+        ("\t" * 1000 + ".") * 1000,
+        "[w_1" * 250_000,
+        # As many conjuncts as the other form, but of another size.
+        DOG.replace("x _ 1", " , ".join(f"x _ {i}" for i in range(60_000))),
+        DOG.replace("dog ( x _ 1 )", f"dog ( x _ {'9' * 900_000} )"),
+        "\ud800" * 1000,
     ],
-    ids=range(7),
+    ids=range(12),
 )
 def test_length_and_depth_cannot_hurt(text: str) -> None:
     """Read in a second; a cost that is not linear would take hours."""
-    assert equivalent(text, DOG) is False
+    assert equivalent(normalise(text), DOG) is False
 
 
 def test_symmetric_forms_cannot_hurt() -> None:
@@ -129,9 +135,12 @@ def test_symmetric_forms_cannot_hurt() -> None:
     assert not equivalent(ring, halves)
 
 
-def test_whitespace_is_normalised() -> None:
+@given(st.text(alphabet="ab _x1().,;*[w]\n\t"))
+def test_whitespace_is_normalised_and_nothing_else(text: str) -> None:
     assert normalise("  a\t b\n\nc ") == "a b c"
     assert normalise("*a(b,[w_1]).c;") == "* a ( b , [w_1] ) . c ;"
+    assert "".join(normalise(text).split()) == "".join(text.split())
+    assert normalise(normalise(text)) == normalise(text)
 
 
 @pytest.fixture(scope="module")
