@@ -14,17 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    model_validator,
-)
+from pydantic import Field, TypeAdapter, model_validator
 
 from lm_eval_ext import data
 from lm_eval_ext._autoload import tasks_folder
-from lm_eval_ext.reading import read_yaml
+from lm_eval_ext.reading import Exact, read_yaml
 from lm_eval_ext.stats.intervals import level_of
 from lm_eval_ext.stats.measures import Measure, Question
 
@@ -37,11 +31,7 @@ MOST_METRICS = 12
 """That a task may have in lm-eval's results. All else is a question to the table of scores."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Paper(_Strict):
+class Paper(Exact):
     """The publication that a benchmark comes from."""
 
     title: str
@@ -50,14 +40,14 @@ class Paper(_Strict):
     url: str
 
 
-class Level(_Strict):
+class Level(Exact):
     """What documents are clustered by where all are from one coarser cluster; as `Cluster`."""
 
     unit: str
     column: str
 
 
-class Cluster(_Strict):
+class Cluster(Exact):
     """What a benchmark's documents are clustered by for standard errors.
 
     Attributes:
@@ -103,7 +93,7 @@ class Cluster(_Strict):
         return (self.unit, *(one.unit for one in self.own_within), "document")[level]
 
 
-class Trial(_Strict):
+class Trial(Exact):
     """Which documents ``--limit`` takes first.
 
     Attributes:
@@ -115,13 +105,13 @@ class Trial(_Strict):
     together: str = ""
 
 
-class TaskFacts(_Strict):
+class TaskFacts(Exact):
     """One task: its content and its size.
 
     ``documents`` are what ``--limit`` counts, ``sources`` those of ``data/sources.yaml`` that it
-    needs; ``cites`` are works on other data, in their form of citation. A task that asks about the
-    user's own documents has no numbers, and others need none. ``title`` is for a column's head,
-    within its benchmark.
+    needs; ``cites`` are works on other data, by key in ``citations.bib``. A task that asks about
+    the user's own documents has no numbers, and others need none. ``title`` is for a column's
+    head, within its benchmark.
     """
 
     title: str = ""
@@ -144,7 +134,7 @@ class TaskFacts(_Strict):
         return all(data.available(source) for source in self.sources)
 
 
-class Metric(_Strict):
+class Metric(Exact):
     """A metric of lm-eval: what it asks beyond its measure.
 
     Attributes:
@@ -158,7 +148,7 @@ class Metric(_Strict):
     title: str = ""
 
 
-class Reference(_Strict):
+class Reference(Exact):
     """Published values for some of a benchmark's tasks, shown beside ours.
 
     Attributes:
@@ -178,7 +168,7 @@ class Reference(_Strict):
     by: str = ""
 
 
-class Card(_Strict):
+class Card(Exact):
     """A benchmark.
 
     Attributes:

@@ -65,7 +65,7 @@ def read_yaml(
         problem = f"cannot be read ({error.strerror})"
     except ValidationError as error:
         problem = first_problem(error)
-    except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
         problem = f"not valid YAML: {error}"  # also not UTF-8
     raise DataError(one_line(f"{path}: {problem}"))
 
@@ -74,6 +74,10 @@ class Strict(BaseModel):
     """A record that refuses undeclared keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Exact(Strict, strict=True):
+    """A record that converts nothing either: a number in quotes is a mistake."""
 
 
 def checked(schema: type[Checked], content: Mapping[str, Any], place: str) -> Checked:

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from lm_eval_ext import data
-from lm_eval_ext.data import Source
-from lm_eval_ext.data.sources import find_source
+from lm_eval_ext.data import Source, find_source
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.text import one_line
 
@@ -52,13 +51,13 @@ def verify_files(names: _Names = None) -> None:
     """Compare all local files with their declared size and SHA-256, without the network."""
     bad: dict[str, int] = {}
     for name, source in _sources(names):
-        faults = {file: found for file, found in data.inspect(name).items() if not found.ok}
-        for file, found in list(faults.items())[:_FAULTS_SHOWN]:
-            typer.echo(f"{name}/{file}: {found} ({data.data_folder() / source.files[file].path})")
+        faults, folder = data.inspect(name), data.folder_of(name)
+        for file, fault in list(faults.items())[:_FAULTS_SHOWN]:
+            typer.echo(f"{name}/{file}: {fault} ({folder / source.files[file].path})")
         if len(faults) > _FAULTS_SHOWN:
             typer.echo(f"{name}: … and {len(faults) - _FAULTS_SHOWN:,} more")
         good = f"{len(source.files) - len(faults):,} of {len(source.files):,}"
-        typer.echo(f"{name}: {good} files ok ({data.folder_of(name)})")
+        typer.echo(f"{name}: {good} files ok ({folder})")
         if faults:
             bad[name] = len(faults)
     if bad:
@@ -80,7 +79,7 @@ def _sources(names: list[str] | None) -> Iterator[tuple[str, Source]]:
     Of all sources, those that cannot be downloaded are skipped unless some of their files exist.
     """
     for name, source in [(name, find_source(name)) for name in names or data.sources()]:
-        paths = (data.data_folder() / spec.path for spec in source.files.values())
+        paths = (data.folder_of(name) / spec.path for spec in source.files.values())
         if not names and source.unavailable and not any(path.exists() for path in paths):
             typer.echo(f"{name}: skipped: {source.unavailable}")
         else:
@@ -98,7 +97,7 @@ def _remedy(bad: list[str]) -> str:
 
 def _details(name: str) -> dict[str, Any]:
     """All that is declared of a source, with the full URLs of its files."""
-    source, folder = data.sources()[name], data.data_folder()
+    source, folder = data.sources()[name], data.folder_of(name)
     files = {
         file: {**dict(spec), "url": source.url_of(spec), "local": str(folder / spec.path)}
         for file, spec in source.files.items()

@@ -1,107 +1,81 @@
 """The declared data sources: ``sources.yaml`` and the manifests, validated and read once.
 
-A source with too many files for ``sources.yaml`` has a manifest: a table in the folder
-``manifests`` with a header and the columns path, size (bytes) and SHA-256, separated by tabs.
-A path is relative to the source's ``url`` and, in every copy of the data, to its ``folder``.
-:mod:`lm_eval_ext.data.manifest` writes them.
+The files of a source with hundreds of them are in ``manifests/NAME.json`` beside ``sources.yaml``:
+size and SHA-256 by path (manifests/README.md writes one).
 
 The environment variable ``LM_EVAL_EXT_SOURCES`` names a file that replaces the packaged one,
-for tests and for private mirrors with files of their own; its manifests are in the folder
-``manifests`` beside it.
+for tests and for private mirrors with files of their own.
 """
 
-import csv
+import json
 import os
 from collections.abc import Mapping
-from functools import lru_cache
-from itertools import islice
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote, urljoin
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PositiveInt,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, PositiveInt, TypeAdapter, model_validator
 
-from lm_eval_ext.errors import DataError, first_problem, nearest
-from lm_eval_ext.reading import read_yaml
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.reading import Exact, read_yaml
 from lm_eval_ext.text import one_line
 
-HEADER = ("path", "size", "sha256")
-"""The first line of a manifest."""
-
 _PACKAGED = Path(__file__).with_name("sources.yaml")
-_NAMES_SHOWN = 10
 
 
 def _inside(path: str) -> str:
     """Refuses paths that leave the data folder or mean different files on other systems."""
-    pure = PurePosixPath(path)
-    plain = str(pure) == path.removesuffix("/") and not pure.is_absolute()
-    if not plain or ".." in pure.parts or "\\" in path or "/" not in path:
-        raise ValueError("write a relative path with at least one folder, '/', and without '..'")
+    if path.startswith("/") or ".." in PurePosixPath(path).parts or "\\" in path:
+        raise ValueError("write a relative path with '/' and without '..'")
     return path
 
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
-Line = Annotated[str, StringConstraints(pattern=r"^\S.*$")]
+Line = Annotated[str, Field(pattern=r"^\S.*$")]
 Inside = Annotated[Line, AfterValidator(_inside)]
 
 
-class _Strict(BaseModel):
-    """No unknown keys, no conversions (a size in quotes is a mistake), no later changes."""
+class FileSpec(Exact):
+    """One file: its place below the source's folder, and its exact content.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    Attributes:
+        path: The same in every copy of the data.
+        url: Relative to the source's, where it is not the path.
+        size: In bytes.
+        sha256: In hexadecimal digits.
+    """
 
-
-class FileSpec(_Strict):
-    """One file: its place in every copy of the data, and its exact content."""
-
-    path: Annotated[Inside, StringConstraints(pattern=r"[^/]$")]
-    url: Annotated[str, StringConstraints(pattern=r"^\S+$")] | None = None
-    """Relative to the source's; None where the source cannot be downloaded."""
+    path: Annotated[Inside, Field(pattern=r"[^/]$")]
+    url: str = ""
     size: PositiveInt
-    """In bytes."""
-    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
-class Source(_Strict):
+class Source(Exact):
     """Files that share an origin, a revision, a licence and a citation.
 
-    The files are listed in ``sources.yaml``, or, if there are many, in a manifest: then
-    ``files`` is filled from it, and a file's short name is its path below ``folder``.
+    Attributes:
+        folder: Of its files, in every copy of the data.
+        url: Of the folder upstream; "" where there is none, and then
+        unavailable: Why the files cannot be downloaded.
+        cite: The key of the publication in ``citations.bib``.
+        files: By short name; of a manifest, by path.
     """
 
     title: Line
-    homepage: Annotated[str, StringConstraints(pattern=r"^https?://\S+$")]
+    homepage: str = Field(pattern=r"^https?://\S+$")
     revision: Line
-    url: Annotated[str, StringConstraints(pattern=r"^https?://\S+/$")] | None
-    unavailable: Line | None = None
-    """Why the files cannot be downloaded; given if and only if ``url`` is None."""
+    folder: Annotated[Inside, Field(pattern=r"/$")]
+    url: str = Field("", pattern=r"^(https?://\S+/)?$")
+    unavailable: str = ""
     licence: Line
-    citation: Line
-    terms: str | None = None
-    manifest: Annotated[str, StringConstraints(pattern=r"^[a-z0-9_-]+\.tsv$")] | None = None
-    folder: Annotated[Inside, StringConstraints(pattern=r"/$")] | None = None
-    files: dict[Name, FileSpec] = Field(default_factory=dict)
+    cite: Line
+    files: dict[str, FileSpec] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _agrees_with_itself(self) -> "Source":
-        if bool(self.files) == bool(self.manifest) or bool(self.manifest) != bool(self.folder):
-            raise ValueError("write either 'files' (at least one), or 'manifest' and 'folder'")
-        if (self.url is None) != (self.unavailable is not None):
-            raise ValueError("write 'unavailable', with the reason, if and only if 'url' is null")
-        for name, spec in self.files.items():
-            if (spec.url is None) != (self.url is None):
-                raise ValueError(f"the file {name!r} needs a url exactly if the source has one")
+    def _has_an_origin(self) -> "Source":
+        if bool(self.url) == bool(self.unavailable):
+            raise ValueError("write either 'url', or 'unavailable' with the reason")
         return self
 
     @property
@@ -109,55 +83,33 @@ class Source(_Strict):
         """The sum of all files in bytes."""
         return sum(spec.size for spec in self.files.values())
 
-    def url_of(self, spec: FileSpec, mirror: str | None = None) -> str | None:
-        """Returns the URL to download a file from, or None if there is none.
+    def url_of(self, spec: FileSpec, mirror: str = "") -> str:
+        """The URL to download a file from, or "" if there is none.
 
         Args:
             spec: One of this source's files.
             mirror: URL of a folder with the layout of a local copy; replaces upstream.
         """
         if mirror:
-            return f"{mirror.rstrip('/')}/{quote(spec.path)}"
-        if self.url is None or spec.url is None:
-            return None
-        revision = quote(self.revision, safe="")
-        return urljoin(self.url, spec.url).replace("{revision}", revision)
+            return f"{mirror.rstrip('/')}/{quote(self.folder + spec.path)}"
+        url = self.url and urljoin(self.url, spec.url or quote(spec.path))
+        return url.replace("{revision}", quote(self.revision, safe=""))
 
 
-_SOURCES = TypeAdapter(Annotated[dict[Name, Source], Field(min_length=1)])
+_SOURCES = TypeAdapter(dict[str, Source])
+
+
+def _with_manifests(folder: Path, content: Any) -> Any:
+    for name, source in content.items():
+        if (file := folder / f"{name}.json").is_file():
+            listed = json.loads(file.read_text(encoding="utf-8"))
+            source["files"] = {path: {"path": path, **spec} for path, spec in listed.items()}
+    return content
 
 
 @lru_cache
 def _load(path: Path) -> Mapping[str, Source]:
-    declared = read_yaml(path, _SOURCES)
-    for name, source in declared.items():
-        if source.manifest and source.folder:
-            files = _manifest(path.parent / "manifests" / source.manifest, source.folder)
-            declared[name] = source.model_copy(update={"files": files})
-    return declared
-
-
-def _manifest(path: Path, folder: str) -> dict[str, FileSpec]:
-    """Reads a manifest; a file's name is its path below the folder."""
-    files: dict[str, FileSpec] = {}
-    try:
-        with path.open(encoding="utf-8", newline="") as lines:
-            rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-            if next(rows, None) != [*HEADER]:
-                raise DataError(f"{path}: line 1 is not {' '.join(HEADER)}, with tabs between")
-            for name, size, sha256 in rows:
-                files[name] = FileSpec(
-                    path=folder + name, url=quote(name), size=int(size), sha256=sha256
-                )
-    except OSError as error:
-        problem = f"cannot be read ({error.strerror})"
-    except ValidationError as error:
-        problem = f"line {len(files) + 2}: {first_problem(error)}"
-    except ValueError as error:  # also text that is not UTF-8
-        problem = f"line {len(files) + 2}: {error}"
-    else:
-        return files
-    raise DataError(one_line(f"{path}: {problem}"))
+    return read_yaml(path, _SOURCES, partial(_with_manifests, path.with_name("manifests")))
 
 
 def sources() -> Mapping[str, Source]:
@@ -176,13 +128,3 @@ def find_source(name: str) -> Source:
         legal = ", ".join(sources())
         raise DataError(one_line(f"no data source {name!r}; the sources are: {legal}"))
     return sources()[name]
-
-
-def find_file(source: str, file: str) -> FileSpec:
-    """Returns a file of a source by its short name; raises as :func:`find_source`."""
-    files = find_source(source).files
-    if file not in files:
-        some = ", ".join(islice(files, _NAMES_SHOWN))
-        hint = nearest(file, files) or f"; its files are: {some}"
-        raise DataError(one_line(f"data source {source!r} has no file {file!r}{hint}"))
-    return files[file]

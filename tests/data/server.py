@@ -5,6 +5,7 @@
 """
 
 import hashlib
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import unquote
 
 import pooch
@@ -112,36 +114,28 @@ def closed(exchange: Exchange) -> None:
     """Accepts the request and hangs up."""
 
 
-def row(name: str, content: bytes) -> str:
-    return f"{name}\t{len(content)}\t{hashlib.sha256(content).hexdigest()}"
-
-
 def write_sources(folder: Path, url: str) -> Path:
     """Declares the sources; returns the file to name by LM_EVAL_EXT_SOURCES."""
-    common = {"homepage": "https://example.org", "revision": REVISION, "licence": "CC0"}
 
-    def file(path: str, url: str | None) -> dict[str, object]:
-        size, digest = len(COPY[path]), hashlib.sha256(COPY[path]).hexdigest()
-        return {"path": path, "url": url, "size": size, "sha256": digest}
+    def spec(path: str) -> dict[str, Any]:
+        return {"size": len(COPY[path]), "sha256": hashlib.sha256(COPY[path]).hexdigest()}
 
-    toy = {"alpha": file("toy/alpha.txt", "files/alpha.txt")}
-    toy |= {"beta": file("toy/deep/beta.txt", "files/beta.txt")}
+    toy = {
+        "alpha": {"path": "alpha.txt", "url": "files/alpha.txt", **spec("toy/alpha.txt")},
+        "beta": {"path": "deep/beta.txt", "url": "files/beta.txt", **spec("toy/deep/beta.txt")},
+    }
+    old = {"path": "old.txt", **spec("lost/old.txt")}
+    common = {"title": "A source", "homepage": "https://example.org", "cite": "nobody"}
+    common |= {"revision": REVISION, "licence": "CC0"}
+    upstream = {**common, "url": f"{url}/{{revision}}/"}
     declared = {
-        "toy": {"title": "A toy source", "url": f"{url}/{{revision}}/", "files": toy},
-        "many": {
-            "title": "A source with many files", "url": f"{url}/{{revision}}/",
-            "manifest": "many.tsv", "folder": "many/files/",
-        },
-        "lost": {
-            "title": "A lost source", "url": None, "unavailable": REASON,
-            "files": {"old": file("lost/old.txt", None)},
-        },
-    }  # fmt: skip
-    for name, one in declared.items():
-        one.update(common, citation=f"Nobody. 2000. {name}.")
+        "toy": {**upstream, "folder": "toy/", "files": toy},
+        "many": {**upstream, "folder": "many/files/"},
+        "lost": {**common, "unavailable": REASON, "folder": "lost/", "files": {"old": old}},
+    }
     (folder / "manifests").mkdir()
-    lines = ["path\tsize\tsha256", *(row(*one) for one in MANY.items())]
-    (folder / "manifests/many.tsv").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    many = {name: spec(f"many/files/{name}") for name in MANY}
+    (folder / "manifests/many.json").write_text(json.dumps(many))
     path = folder / "sources.yaml"
     path.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
     return path

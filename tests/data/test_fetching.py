@@ -9,7 +9,8 @@ import pytest
 import server as fake
 from server import ALPHA, MANY, NAMES, REASON, Server, stored
 
-from lm_eval_ext.data import available, fetching, require, require_all
+from lm_eval_ext import data
+from lm_eval_ext.data import available, require, require_all
 from lm_eval_ext.errors import DataError, LmEvalExtError
 
 TOY = ["data/toy/alpha.txt", "data/toy/deep/beta.txt"]
@@ -100,7 +101,7 @@ def test_a_failed_download_is_one_line_and_leaves_nothing(
 def test_a_silent_server_is_given_up(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: fake.Answer
 ) -> None:
-    monkeypatch.setattr(fetching, "_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(data, "_TIMEOUT_S", 0.1)
     server.answers = [answer]
     assert "timed out" in failure()
     assert stored(tmp_path / "cache") == []
@@ -232,16 +233,3 @@ def test_a_source_without_a_url_says_why(server: Server, tmp_path: Path) -> None
     place.write_bytes(b"mine")
     assert "wrong checksum" in failure("lost")
     assert place.read_bytes() == b"mine", "it is not removed"
-
-
-def test_terms_are_shown_before_the_first_file_only(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    declared = tmp_path / "sources.yaml"
-    terms = 'toy:\n  terms: "For research only.\\nAsk before you share it."\n'
-    declared.write_text(declared.read_text().replace("toy:\n", terms, 1))
-    require("toy", "alpha")
-    shown = capsys.readouterr().err
-    assert shown == "toy: A toy source\nFor research only.\nAsk before you share it.\n"
-    require_all("toy")
-    assert capsys.readouterr().err == "", "and bars are for terminals"

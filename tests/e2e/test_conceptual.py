@@ -62,12 +62,12 @@ def own_openbookqa(folder: Path) -> dict[str, str]:
     with zipfile.ZipFile(archive, "w") as content:
         for name, part in zip(openbookqa.IN_ARCHIVE, (rows[:20], rows[20:]), strict=True):
             content.writestr(name, "\n".join(map(json.dumps, part)))
-    entry = dict.fromkeys(("title", "licence", "citation", "revision"), "own")
-    entry |= dict.fromkeys(("homepage", "url"), "https://example.org/")
+    entry = dict.fromkeys(("title", "licence", "cite", "revision"), "own")
+    entry |= dict.fromkeys(("homepage", "url"), "https://example.org/") | {"folder": "conceptual/"}
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    file = {"url": "own.zip", "size": archive.stat().st_size, "sha256": digest}
+    file = {"size": archive.stat().st_size, "sha256": digest}
     declared = {
-        source: {**entry, "files": {part: {**file, "path": f"conceptual/{name}"}}}
+        source: {**entry, "files": {part: {**file, "path": name}}}
         for source, part, name in (
             ("openbookqa", "archive", "own.zip"), ("openbookqa_rebuilt", "dev", "absent.jsonl")
         )

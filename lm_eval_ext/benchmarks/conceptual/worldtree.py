@@ -38,10 +38,6 @@ WorldTree 2.1 holds questions from the AI2 Mercury dataset, whose licence allows
 use only and no redistribution. See the licence files in the archive; by continuing you accept
 them. It is downloaded from {URL}.
 """
-CITATION = (
-    "Zhengnan Xie et al. 2020. WorldTree V2: A Corpus of Science-Domain Structured Explanations "
-    "and Inference Patterns supporting Multi-Hop Inference. LREC 2020"
-)
 _TIMEOUT_S = 60.0
 
 QUESTIONS = f"{NAME}/questions/questions.train.tsv"
@@ -175,17 +171,7 @@ def archive() -> DataFile:
             f"{packed}: missing (LM_EVAL_EXT_DATA is {local_copy()}); put the archive from {URL} "
             "there, or unset LM_EVAL_EXT_DATA to download it"
         )
-    return DataFile(
-        path=packed,
-        source="worldtree",
-        name=NAME,
-        revision="V2.1_Feb2020",
-        sha256=sha256_of(packed),
-        size=packed.stat().st_size,
-        licence="non-commercial, no redistribution (AI2 Mercury)",
-        citation=CITATION,
-        homepage="http://cognitiveai.org/explanationbank/",
-    )
+    return DataFile(packed, "worldtree", NAME, "V2.1_Feb2020", sha256_of(packed))
 
 
 def _download(packed: Path) -> None:
