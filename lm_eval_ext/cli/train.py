@@ -43,6 +43,8 @@ def train(
         return
     if not recipe:
         raise OptionError("name a recipe; lm-eval-ext train --list shows those that ship")
+    if seeds and not all(one.strip().isdecimal() for one in seeds.split(",")):
+        raise OptionError(f"--seeds {seeds}: write whole numbers with commas, such as 0,1,2")
     settings = parse_settings([*(set_ or []), *([f"seeds=[{seeds}]"] if seeds else [])])
     models = planned(recipe, settings, only)
     if out is None:

@@ -19,6 +19,7 @@ from pydantic import PositiveInt
 
 from lm_eval_ext.benchmarks.cogs import mini as cogs
 from lm_eval_ext.benchmarks.diner import generated
+from lm_eval_ext.benchmarks.diner import mini as diner
 from lm_eval_ext.benchmarks.diner.prompt import (
     ASKED_KINDS,
     NONE,
@@ -38,8 +39,12 @@ from lm_eval_ext.training.material import Material, Pair
 SHARES = (0.42, 0.28, 0.1, 0.2)
 """How many of the texts are discourses, logical forms, recipes and queries."""
 
-NAME = 0.6
-"""How often a recipe's name is asked for, and not one kind of its components."""
+NAME, OWN = 0.6, 0.2
+"""How often a recipe's name is asked for, and not one kind of its components; and how often the
+recipe is one of diner_mini's own, of those that no split tests."""
+
+INSTRUCTION = prompt.INSTRUCTION.format(prompt.SQLITE)
+"""Follows the tables in a prompt about a database."""
 
 FRESH, REFERS = 0.8, 0.6
 """How often a discourse is of lieder_fresh's grammar and not of lieder_mini's, and a definite
@@ -87,7 +92,7 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
         _batches(drawn, options.batch, seed),
         list(islice(texts(f"dev {seed}"), DEV_TEXTS)),
         vocabulary=[_shown(one) for one in drawn[:VOCABULARY_TEXTS]],
-        whole=[*whole, f"{prompt.INSTRUCTION}\n\n"],
+        whole=[*whole, f"{INSTRUCTION}\n\n"],
     )
 
 
@@ -106,7 +111,7 @@ def _batches(drawn: Sequence[Pair], size: int, seed: int) -> list[Pair]:
 
 def _shown(pair: Pair) -> str:
     """A text without what opens the prompts about a database."""
-    return "".join(pair).rpartition(prompt.INSTRUCTION)[2]
+    return "".join(pair).rpartition(INSTRUCTION)[2]
 
 
 def texts(seed: str) -> Iterator[Pair]:
@@ -176,8 +181,12 @@ def _forms(rng: random.Random) -> Iterator[Pair]:
 
 def _recipes(rng: random.Random) -> Iterator[Pair]:
     """Recipes with the answer to one of diner_mini's questions about each."""
+    tested = {text for name in diner.SPLITS for text in diner.split(name)["test"]["instructions"]}
+    train = diner.split("tmcd")["train"]
+    own = [one for one in zip(train["instructions"], train["names"], strict=True)
+           if one[0] not in tested]  # fmt: skip
     while True:
-        text, name = generated.recipe(rng)
+        text, name = rng.choice(own) if rng.random() < OWN else generated.recipe(rng)
         if rng.random() < NAME:
             yield name_prompt(text), f" {name}"
             continue

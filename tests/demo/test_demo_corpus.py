@@ -15,7 +15,6 @@ from lm_eval_ext.benchmarks.diner import generated as diner_generated
 from lm_eval_ext.benchmarks.diner import mini as diner_mini
 from lm_eval_ext.benchmarks.lieder import items as lieder
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico_mini
-from lm_eval_ext.benchmarks.magnifico.prompt import INSTRUCTION
 from lm_eval_ext.demo import training
 from lm_eval_ext.training.material import Material
 from lm_eval_ext.training.recipe import read_recipe
@@ -78,12 +77,14 @@ def runs(text: tuple[str, ...]) -> set[tuple[str, ...]]:
 
 def asked(prompt: str) -> str:
     """Of a prompt about a database the description and the question, of others all."""
-    return prompt.rpartition(INSTRUCTION)[2].removesuffix("SELECT")
+    return prompt.rpartition(training.INSTRUCTION)[2].removesuffix("SELECT")
 
 
 def test_no_item_of_a_task_is_trained_on() -> None:
     """Not as it stands, not with other case, signs and spaces, and no run of 13 of its words."""
     prompts = [asked(prompt) for prompt, _ in material().train]
+    vocabulary = material().vocabulary
+    assert not any("CREATE TABLE" in text for text in (*prompts, *vocabulary))
     parts = {
         words(part)
         for prompt in prompts

@@ -10,12 +10,12 @@ import pytest
 from lm_eval import simple_evaluate
 from lm_eval.models.huggingface import HFLM
 from support import families
-from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.cogs import mini as cogs_mini
 from lm_eval_ext.benchmarks.cogs.tokens import add_tokens
 from lm_eval_ext.benchmarks.diner import mini as diner_mini
 from lm_eval_ext.runs.model_files import read_model_files
+from lm_eval_ext.runs.tasks import own_manager
 
 AUTHORS = Path(__file__).resolve().parents[2] / "examples" / "authors"
 FILES = {one.name: one for one in read_model_files([AUTHORS])}
@@ -43,8 +43,10 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asked]:
             return torch.ones((len(context), 1), dtype=torch.long)
 
         monkeypatch.setattr(model, "_model_generate", generate)
-        asked = load_task(task, **{**settings.get("metadata", {}), **metadata})
-        simple_evaluate(model=model, tasks=[asked], limit=limit, bootstrap_iters=0)
+        manager = own_manager(metadata={**settings.get("metadata", {}), **metadata})
+        simple_evaluate(
+            model=model, tasks=[task], task_manager=manager, limit=limit, bootstrap_iters=0
+        )
         return found
 
     return ask

@@ -511,7 +511,7 @@ def test_the_command_line(write: Any, tmp_path: Path) -> None:
         (["nosuch"], "no recipe nosuch"),
         (["cogs_tny", *out], "did you mean cogs_tiny"),
         (["cogs_tiny", *out, "--set", "steps"], "write key=value"),
-        (["cogs_tiny", *out, "--seeds", "a"], "seeds.0"),
+        (["cogs_tiny", *out, "--seeds", "0-4"], "--seeds 0-4: write whole numbers with commas"),
         ([write(tasks="cogs_mini_gem"), *out], "cogs_mini_gem"),
     ):
         result = run(app, ["train", *arguments])
