@@ -1,8 +1,9 @@
-"""The process that evaluates one model: lm-eval's own command line, with three differences.
+"""The process that evaluates one model: lm-eval's own command line, with four differences.
 
-The results file also says which run it is of, and how many tokens requests and answers have.
-Servers are asked more patiently (:mod:`.servers`). It ends when the process that started it ends,
-even if that was killed, so that no orphaned evaluation keeps a GPU.
+Where all tasks are ours or the user's, no others are indexed. The results file also says which run
+it is of, and how many tokens requests and answers have. Servers are asked more patiently
+(:mod:`.servers`). It ends when the process that started it ends, even if that was killed, so that
+no orphaned evaluation keeps a GPU.
 
     python -m lm_eval_ext.runs.child KEYS CONFIG
 """
@@ -13,7 +14,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 GRACE_S = 10
@@ -25,7 +27,7 @@ KEYS = "run"
 
 def main() -> None:
     """Runs ``lm_eval run --config CONFIG``."""
-    keys, config = sys.argv[1:]
+    keys, config = json.loads(sys.argv[1]), sys.argv[2]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     from lm_eval_ext._autoload import install, watch
     from lm_eval_ext.runs import servers
@@ -35,9 +37,10 @@ def main() -> None:
     sys.argv = ["lm_eval", "run", "--config", config]
     import lm_eval.evaluator
     from lm_eval.__main__ import cli_evaluate
+    from lm_eval.tasks._index import TaskIndex
 
-    lm_eval.evaluator.evaluate = noting(lm_eval.evaluator.evaluate, json.loads(keys))
-
+    lm_eval.evaluator.evaluate = noting(lm_eval.evaluator.evaluate, keys)
+    TaskIndex.build = staticmethod(own_first(TaskIndex.build, keys))
     cli_evaluate()
 
 
@@ -48,6 +51,21 @@ def _end_with_parent() -> None:
     _thread.interrupt_main()
     time.sleep(GRACE_S)
     os._exit(130)
+
+
+def own_first(build: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
+    """lm-eval's index of ours and the user's tasks, and of all 14,000 where a name is elsewhere.
+
+    That takes seconds. A file of tasks is in no index.
+    """
+    from lm_eval_ext._autoload import tasks_folder
+
+    def build_few(paths: Sequence[Path], **options: Any) -> Any:
+        few = build([Path(tasks_folder()), *paths[1:]], **options)
+        indexed = {name for name in names if not name.endswith(".yaml")}
+        return few if indexed <= few.keys() else build(paths, **options)
+
+    return build_few
 
 
 def noting(evaluate: Callable[..., Any], keys: Mapping[str, str]) -> Callable[..., Any]:
@@ -65,12 +83,12 @@ def noting(evaluate: Callable[..., Any], keys: Mapping[str, str]) -> Callable[..
         if not results:  # of another rank
             return results
         results[KEYS] = keys
-        encode = getattr(options["lm"], "tok_encode", None)
-        if encode is None or getattr(options["lm"], "tokenizer", None) is None:
+        lm = options["lm"]
+        if not (hasattr(lm, "tok_encode") and lm.tokenizer):  # dummy has a tokenizer at the hub
             return results
         try:
             results[TOKENS] = {
-                task: _count(samples, encode)
+                task: _count(samples, lm.tok_encode)
                 for task, samples in results.get("samples", {}).items()
             }
         except Exception as error:  # noqa: BLE001 - a strange tokenizer must not cost the results

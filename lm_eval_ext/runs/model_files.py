@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     DirectoryPath,
     Field,
@@ -44,13 +45,6 @@ def _command(text: str) -> str:
     return text
 
 
-def _number(value: Any) -> float:
-    found = quantity(value)
-    if found is None or found < 0:
-        raise ValueError("it must be a number from 0, such as 350M or 0.5")
-    return found
-
-
 def _batch_size(value: Any) -> Any:
     if isinstance(value, bool) or not re.fullmatch(r"auto|(auto:)?0*[1-9][0-9]*", str(value)):
         raise ValueError("it must be a number from 1, auto or auto:N")
@@ -70,6 +64,9 @@ def _pairs(value: Any) -> Any:
     return value
 
 
+_Quantity = BeforeValidator(lambda value: quantity(value) or value)
+
+
 class Own(BaseModel):
     """Keys of ours, and lm-eval's that are checked further than by their types."""
 
@@ -77,8 +74,8 @@ class Own(BaseModel):
     display_name: str = ""
     notes: str = ""
     launcher: Annotated[str, AfterValidator(_command)] = ""
-    pretraining_tokens: Annotated[Any, AfterValidator(_number)] = 0
-    training_share: Annotated[Any, AfterValidator(_number), Field(le=1)] = 0
+    pretraining_tokens: Annotated[float, _Quantity, Field(ge=0)] = 0
+    training_share: Annotated[float, Field(ge=0, le=1)] = 0
     did_not_learn: str = ""
     resources: dict[str, Any] = {}
 
@@ -132,14 +129,14 @@ def read_model_files(paths: Sequence[Path]) -> list[ModelFile]:
     """
     files = dict.fromkeys(file for path in paths for file in _files(path))
     models = [_read(file) for file in files]
-    for what, remedy in (("name", "rename one"), ("display_name", "change one display_name")):
+    for what in ("name", "display_name"):
         known: dict[str, ModelFile] = {}
         for model in models:
             name = getattr(model, what).casefold()
             other = known.setdefault(name, model)
             if other is not model:
                 raise OptionError(
-                    f"{other.path} and {model.path} are both called {name!r}; {remedy}"
+                    f"{other.path} and {model.path} have the same {what}, {name!r}; change one"
                 )
     return models
 

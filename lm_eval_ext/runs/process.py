@@ -110,9 +110,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()
-    for end in (None, process.terminate, process.kill):
-        if end is not None:
-            end()
+    for end in (process.poll, process.terminate, process.kill):
+        end()
         with suppress(subprocess.TimeoutExpired):
             process.wait(child.GRACE_S + 2)
             return

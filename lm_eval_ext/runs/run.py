@@ -45,14 +45,6 @@ _FULL = 100_000
 """Bytes; where fewer are left, a disk counts as full."""
 
 
-class FailedError(LmEvalExtError):
-    """Some models could not be evaluated, and the others were; ``reasons`` by model."""
-
-    def __init__(self, reasons: Mapping[str, str], total: int) -> None:
-        self.reasons = reasons
-        super().__init__(f"{len(reasons)} of {total} models failed: {', '.join(reasons)}")
-
-
 @dataclass(frozen=True)
 class Reporter:
     """Output of a run: ``line`` prints a line, ``status`` replaces the status line."""
@@ -242,7 +234,7 @@ def run(work: Work, reporter: Reporter) -> None:
     Raises:
         OptionError: If a file, a name or the limit is wrong; nothing was run.
         DataError: If data are missing or broken, or a folder holds another model's results.
-        FailedError: If models failed; it names them with the reasons.
+        LmEvalExtError: If models failed, which are named; the others were evaluated.
     """
     jobs = prepare(work)
     with writing(work.output):
@@ -268,7 +260,7 @@ def run(work: Work, reporter: Reporter) -> None:
     if failed:
         for model, why in failed.items():
             reporter.line(f"{model}: {why}")
-        raise FailedError(failed, len(jobs))
+        raise LmEvalExtError(f"{len(failed)} of {len(jobs)} models failed: {', '.join(failed)}")
 
 
 def plan(work: Work) -> list[dict[str, Any]]:

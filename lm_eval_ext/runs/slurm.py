@@ -8,6 +8,7 @@ the queue from one call of ``squeue``. Nothing asks ``sacct``, which many cluste
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from filelock import FileLock
@@ -35,11 +36,7 @@ class Evaluation:
 
     def __call__(self) -> None:
         """Evaluates the model, on the node."""
-
-        def say(line: str) -> None:
-            print(line, flush=True)  # noqa: T201 (goes to the job's output)
-
-        run(self.work, Reporter(say, lambda _: None))
+        run(self.work, Reporter(partial(print, flush=True), lambda _: None))
 
     def checkpoint(self) -> Any:
         """What continues the job: itself, as answers and results lie in the output folder."""
@@ -68,7 +65,11 @@ def submit(work: Work, jobs: Sequence[Job], reporter: Reporter) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / "lock"):  # another run may be submitting
-            queued = _queued()
+            jobs_there = subprocess.run(
+                ["squeue", "--me", "--noheader", "--format=%j|%T (job %i, %r)"],
+                capture_output=True, text=True, check=True,
+            ).stdout  # fmt: skip
+            queued = dict(line.lower().split("|", 1) for line in jobs_there.splitlines())
             lacking = [(job, task) for job in jobs for task in job.missing()]
             if not lacking:
                 reporter.line("nothing to do")
@@ -94,13 +95,5 @@ def submit(work: Work, jobs: Sequence[Job], reporter: Reporter) -> None:
             "the cluster's login node"
         ) from None
     except (subprocess.CalledProcessError, RuntimeError, ValueError, TypeError) as error:
-        said = one_line(str(getattr(error, "stderr", None) or error), limit=300)
-        raise OptionError(f"Slurm refuses: {said}") from None
-
-
-def _queued() -> dict[str, str]:
-    """The user's jobs by name, with their states."""
-    command = ["squeue", "--me", "--noheader", "--format=%j|%T (job %i, %r)"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    lines = (line.partition("|") for line in said.splitlines())
-    return {name: state.lower() for name, _, state in lines}
+        why = one_line(str(getattr(error, "stderr", None) or error), limit=300)
+        raise OptionError(f"Slurm refuses: {why}") from None

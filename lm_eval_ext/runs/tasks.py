@@ -4,7 +4,6 @@ Indexing the 14,000 tasks of lm-eval costs seconds, ours a tenth of one. So name
 looked for among ours and the user's own first, and among lm-eval's only if they match none.
 """
 
-import copy
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +24,11 @@ class Selection:
 
     Attributes:
         names: What lm-eval is asked for: tasks, groups, tags, or files of tasks.
-        manager: lm-eval's ``TaskManager`` that knows ours and the user's own.
+        folders: Of the user's own tasks.
     """
 
     names: Sequence[str]
-    manager: Any
+    folders: Sequence[str]
 
     def check(
         self, metadata: Mapping[str, Any], given: Iterable[str] = ()
@@ -49,12 +48,9 @@ class Selection:
         Raises:
             LmEvalExtError: If data are missing or broken, or an option of a task is wrong.
         """
-        from lm_eval.tasks._factory import TaskFactory
-
         from lm_eval_ext.harness import preflight
 
-        manager = copy.copy(self.manager)  # with other metadata, without a new index
-        manager.metadata, manager._factory = dict(metadata), TaskFactory(meta=dict(metadata))
+        manager = own_manager(self.folders, metadata)
         preflight.check(manager, self.names, given=given)
         found = {name: _loaded(manager, name) for name in self.names}
         return {
@@ -84,11 +80,12 @@ def select(names: str, include_path: str = "") -> Selection:
     Raises:
         OptionError: If a name or pattern matches nothing; similar names are given.
     """
-    wanted = dict.fromkeys(name.strip() for name in names.split(",") if name.strip())
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:
         raise OptionError("--tasks names no task; lm-eval-ext tasks lists ours")
-    own = own_manager([include_path] if include_path else [])
-    whole = functools.cache(_whole_manager)
+    folders = [include_path] if include_path else []
+    own = own_manager(folders)
+    whole = functools.cache(lambda: own_manager(others=True))
 
     def matches(name: str) -> list[str]:
         if name.endswith(FILE) and Path(name).is_file():
@@ -101,20 +98,14 @@ def select(names: str, include_path: str = "") -> Selection:
             f"the others){nearest(name, [*own.all_tasks, *whole().all_tasks])}"
         )
 
-    return Selection(tuple(dict.fromkeys(one for name in wanted for one in matches(name))), own)
+    found = dict.fromkeys(one for name in wanted for one in matches(name))
+    return Selection(tuple(found), folders)
 
 
-def own_manager(include_path: Sequence[str] = (), metadata: Any = None) -> Any:
-    """lm-eval's ``TaskManager`` with only our folder and the user's own."""
+def own_manager(folders: Sequence[str] = (), metadata: Any = None, *, others: bool = False) -> Any:
+    """lm-eval's ``TaskManager`` of our folder and the user's own, and of lm-eval's if asked."""
     install()  # where the start-up file is not read
     from lm_eval.tasks import TaskManager
 
-    return TaskManager(
-        include_defaults=False, include_path=[tasks_folder(), *include_path], metadata=metadata
-    )
-
-
-def _whole_manager() -> Any:
-    from lm_eval.tasks import TaskManager
-
-    return TaskManager()
+    paths = [tasks_folder(), *folders]
+    return TaskManager(include_defaults=others, include_path=paths, metadata=metadata)

@@ -14,10 +14,13 @@ from typing import Any
 
 import psutil
 import pytest
+from lm_eval.tasks import _index
 from support.commands import run_here
 from support.failing_server import Failing, model_file, serving
 
 from lm_eval_ext import _autoload
+from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.runs import child, run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
@@ -143,7 +146,7 @@ def run_warm(
         reporter = run.Reporter(lines.append, lambda _: None)
         try:
             run.run(run.Work([Path(models)], tasks, Path("out"), limit), reporter)
-        except run.FailedError as error:
+        except LmEvalExtError as error:
             lines.append(str(error))
         return "\n".join(lines)
 
@@ -151,8 +154,13 @@ def run_warm(
 
 
 def test_a_model_that_fails_does_not_stop_the_others(
-    tmp_path: Path, run_warm: Callable[..., str]
+    tmp_path: Path, run_warm: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    read: list[Path] = []
+    load_yaml = _index.load_yaml
+    monkeypatch.setattr(
+        _index, "load_yaml", lambda path, **how: read.append(path) or load_yaml(path, **how)
+    )
     models = tmp_path / "models"
     models.mkdir()
     (models / "1-broken.yaml").write_text(
@@ -167,6 +175,7 @@ def test_a_model_that_fails_does_not_stop_the_others(
     assert not unfinished_folders(tmp_path / "out")
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 1
     assert not list((tmp_path / "out" / "1-broken").glob("results_*.json"))
+    assert {path.parent for path in read} == {Path(tasks_folder())}, "none of lm-eval's is indexed"
 
     said = run_warm("models", "lieder_mini,cogs_mini_id")
     assert "1 of 2 models failed: Broken" in said

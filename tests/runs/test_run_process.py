@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.runs import process, run
 
 OF_A_RANK = (
@@ -52,9 +53,10 @@ def test_a_full_disk_is_the_reason_whatever_the_log_says_last(
         monkeypatch.setattr(run, "evaluate", functools.partial(failing, status, text))
         found = free._replace(free=left)
         monkeypatch.setattr(shutil, "disk_usage", lambda _, found=found: found)
-        with pytest.raises(run.FailedError) as caught:
-            run.run(work, run.Reporter(lambda _: None, lambda _: None))
-        assert caught.value.reasons["m"].startswith(said)
+        lines: list[str] = []
+        with pytest.raises(LmEvalExtError, match="1 of 1 models failed: m"):
+            run.run(work, run.Reporter(lines.append, lambda _: None))
+        assert lines[-1].startswith(f"m: {said}")
 
 
 @pytest.mark.parametrize(

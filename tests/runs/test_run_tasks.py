@@ -7,11 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lm_eval.tasks import manager
+from lm_eval.tasks._index import TaskIndex
+from support.small_lm_eval import LEFT
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.runs import run
-from lm_eval_ext.runs.child import KEYS, noting
+from lm_eval_ext.runs.child import KEYS, noting, own_first
 from lm_eval_ext.runs.model_files import ModelFile
 from lm_eval_ext.runs.tasks import select
 
@@ -61,6 +64,18 @@ def test_names_and_patterns(names: str, selected: Any) -> None:
         return
     with pytest.raises(OptionError, match=selected):
         select(names)
+
+
+@pytest.mark.usefixtures("small_index")
+@pytest.mark.parametrize(
+    ("names", "whole"), [(["stock_sums", "a/file.yaml"], False), (["stock_sums", LEFT], True)]
+)
+def test_lm_evals_tasks_are_indexed_where_one_is_asked(
+    own_tasks: Path, names: list[str], whole: bool
+) -> None:
+    found = own_first(TaskIndex.build, names)([Path(str(manager.__file__)).parent, own_tasks])
+    assert {"stock_sums", "lieder_mini"} <= found.keys()
+    assert (LEFT in found) is whole
 
 
 def test_members_come_with_their_group() -> None:

@@ -51,8 +51,9 @@ def run_here(
         for place, name in (
             (lm_eval.evaluator, "evaluate"),
             (api_models.TemplateAPI, "__init__"),
+            (_index.TaskIndex, "build"),
         ):
-            patch.setattr(place, name, getattr(place, name))
+            patch.setattr(place, name, vars(place)[name])
         level = logger.level
         logger.addHandler(handler)
         try:
