@@ -9,7 +9,7 @@ in ``_HOOKS``. Then:
 * ``lm_eval.tasks._index``: our task folder is indexed after lm-eval's own and before the user's
   ``--include_path``, which still overrides it; a file with a card may hold several tasks
   (:mod:`lm_eval_ext.harness.declared`);
-* ``lm_eval.tasks._factory``: a task of such a file is told its name and metadata;
+* ``lm_eval.tasks._factory``: a task of such a file is told its name;
 * ``lm_eval.models``: our model types are registered, by name, unimported;
 * ``lm_eval.config.evaluate_config`` and ``lm_eval._cli.harness``: the data of our tasks are
   checked before the model is loaded, and our errors are one line instead of a traceback.
@@ -169,7 +169,7 @@ def _index_tasks(index: ModuleType) -> None:
             return
         from importlib import import_module
 
-        for one in import_module("lm_eval_ext.harness.declared").expanded(cfg, path):
+        for one in import_module("lm_eval_ext.harness.declared").expanded(cfg):
             # Of a group, lm-eval would read the whole file again.
             original(one, None if "group" in one else path, found)
 
@@ -178,11 +178,11 @@ def _index_tasks(index: ModuleType) -> None:
 
 
 def _name_tasks(factory: ModuleType) -> None:
-    """Tells a task its name and its metadata, which a file with several has for each."""
+    """Tells a task its name, which a file with several has for each."""
 
     def load(original: Any, self: Any, entry: Any, overrides: Any = None) -> Any:
         own = entry.cfg if "card" in (entry.cfg or {}) else {}
-        told = {key: own[key] for key in ("task", "metadata") if key in own}
+        told = {"task": own["task"]} if own else {}
         return original(self, entry, {**told, **(overrides or {})})
 
     _wrap(factory.TaskFactory, "_load_full_config", load)

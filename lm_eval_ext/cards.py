@@ -8,7 +8,7 @@ Importing this module or reading a card imports neither lm-eval nor a benchmark.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +19,6 @@ from pydantic import Field, TypeAdapter, model_validator
 from lm_eval_ext import data
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.reading import Exact, read_yaml
-from lm_eval_ext.stats.intervals import level_of
 from lm_eval_ext.stats.measures import Measure, Question
 
 T = TypeVar("T")
@@ -80,13 +79,6 @@ class Cluster(Exact):
         if self.documents_within:
             found.append(str(doc["id"]))
         return tuple(found)
-
-    def of(self, columns: Mapping[str, Sequence[Any]], *, own: bool) -> list[str]:
-        """The cluster of each document, by columns of the documents."""
-        docs = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        levels = list(zip(*(self.names({"id": "", **doc}, own=own) for doc in docs), strict=True))
-        levels = levels[: len(levels) - self.documents_within]
-        return list(levels[level_of(levels)])
 
     def unit_at(self, level: int) -> str:
         """What a cluster is, at a level that the results file notes."""

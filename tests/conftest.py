@@ -175,7 +175,7 @@ def populated(shared_data: Path, run_cache: Path) -> Path:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("LM_EVAL_EXT_DATA", str(shared_data))
         environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
-        load.prepared(load.dataset.checked({}))
+        load.prepared(load.dataset.options({}))
     return run_cache
 
 

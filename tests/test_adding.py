@@ -69,7 +69,10 @@ def test_run_checks_its_options_before_the_model_is_loaded() -> None:
     selection = select("plurals", str(PLURALS))
     signed = selection.check({"plurals_number": "three"})["plurals"]["plurals"]
     assert signed["number"] == "three"
-    for key, problem in (("plurals_nmber", "nearest: plurals_number"), ("plurals_number", "two")):
+    for key, problem in (
+        ("plurals_nmber", "mean plurals_number"),
+        ("plurals_number", "two"),
+    ):
         with pytest.raises(OptionError, match=problem):
             selection.check({key: "four"}, [key])
 
@@ -85,10 +88,11 @@ def write(folder: Path, change: Callable[[str], str]) -> Any:
 
 def several(text: str) -> str:
     """Two tasks in one file, and a group of them."""
+    text = text[: text.index("metadata:")] + text[text.index("card:") :]
     return (
         text.replace("task: plurals\n", "").replace("card:\n", "card:\n  groups: {all: [p2, p3]}\n")
         + "tasks:\n"
-        "  p2: {}\n"
+        "  p2: {metadata: {version: '1.0'}}\n"
         "  p3:\n"
         "    about: {title: Three}\n"
         "    description: 'Count! '\n"

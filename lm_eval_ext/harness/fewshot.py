@@ -9,8 +9,7 @@ its few-shot seed (the fourth of ``--seed``).
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from datasets import Dataset
 
@@ -27,58 +26,30 @@ TOO_FEW = "too_few_demonstrations"
 """Why a sample is not asked."""
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """An input with its answer, as the prompt shows them."""
 
     input: str
     answer: str
 
 
-@dataclass(frozen=True)
-class Prompt:
-    """What one request asks.
+class Prompt(NamedTuple):
+    """What one request asks: demonstrations in the order of the prompt, and the sample's input."""
 
-    Attributes:
-        demonstrations: In the order of the prompt.
-        input: The sample's own.
-    """
-
-    demonstrations: tuple[Turn, ...]
+    demonstrations: Sequence[Turn]
     input: str
 
 
-@dataclass(frozen=True)
-class Chosen:
+class Chosen(NamedTuple):
     """The documents for one number of demonstrations and one seed.
 
     Attributes:
-        documents: The task's documents.
+        documents: With their demonstrations.
         left_out: Ids of samples that are not among them, by cause.
     """
 
     documents: Dataset
-    left_out: Mapping[str, Sequence[str]]
-
-    @classmethod
-    def of(cls, documents: list[dict[str, Any]], too_few: Iterable[str]) -> "Chosen":
-        """Makes it from documents and the ids of samples with too few demonstrations."""
-        short = sorted(too_few)
-        return cls(Dataset.from_list(documents), {TOO_FEW: short} if short else {})
-
-
-class ChosenSampler:
-    """Replaces lm-eval's sampler: returns the demonstrations that were chosen."""
-
-    def __init__(self) -> None:
-        self.given: list[dict[str, str]] = []
-
-    def sample(self, n: int, **_: Any) -> list[dict[str, str]]:
-        """Returns the demonstrations of the prompt that is being built, which are n."""
-        return self.given
-
-    def set_rnd(self, _rnd: Any) -> None:
-        """Does nothing, since no demonstration is drawn here."""
+    left_out: Mapping[str, list[str]]
 
 
 class FewshotTask(GroupedGenerationTask):
@@ -90,38 +61,35 @@ class FewshotTask(GroupedGenerationTask):
     documents from it.
     """
 
+    _seed: int | None = None
+
     def __init__(self, config: dict[str, Any]) -> None:
         self._chosen: dict[tuple[int, int], Chosen] = {}
-        self._seed = DEFAULT_SEED
-        self._complete = False
         super().__init__(config)
-        self.sampler = ChosenSampler()
-        self._complete = True
+        self.sampler = self  # of lm-eval, which asks it for demonstrations
+        self.set_fewshot_seed()
 
     @abstractmethod
-    def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
-        """Makes the documents, with k demonstrations for each of their prompts."""
+    def choose(
+        self, samples: Dataset, k: int, seed: int
+    ) -> tuple[list[dict[str, Any]], Mapping[str, Iterable[str]]]:
+        """Makes documents of samples, with k demonstrations for each of their prompts.
+
+        Returns:
+            The documents, and by cause the ids of the samples that are not among them.
+        """
 
     @abstractmethod
     def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
         """What a document asks, one prompt per request."""
 
-    @classmethod
-    def check_num_fewshot(cls, name: str, number: int) -> None:
-        """Refuses 0: there would be nothing to choose."""
-        if number < 1:
-            raise OptionError(
-                f"{name} is asked with demonstrations: give --num_fewshot 1 or more, or leave it "
-                "out"
-            )
-
     def fewshot_docs(self) -> None:
         """Returns None: no demonstration is drawn from a split."""
 
     def set_fewshot_seed(self, seed: int | None = None) -> None:
-        """Takes lm-eval's few-shot seed."""
+        """Takes lm-eval's few-shot seed, and signs it."""
         self._seed = DEFAULT_SEED if seed is None else seed
-        super().set_fewshot_seed(seed)
+        self._signature["seed"] = str(self._seed)
 
     @property
     def chosen(self) -> Chosen:
@@ -131,41 +99,37 @@ class FewshotTask(GroupedGenerationTask):
             OptionError: No demonstrations are asked for.
             DataError: No sample has enough of them.
         """
-        key = (self.config.num_fewshot or 0, self._seed)
-        if key not in self._chosen:
-            self.check_num_fewshot(self.config.task, key[0])
-            chosen = self.choose(self.dataset[self.config.test_split], *key)
-            counted = ", ".join(f"{cause}: {len(ids)}" for cause, ids in chosen.left_out.items())
-            if not len(chosen.documents):
+        name, k, seed = self.config.task, self.config.num_fewshot or 0, self._seed or 0
+        if (k, seed) not in self._chosen:
+            if not k:
+                raise OptionError(
+                    f"{name} is asked with demonstrations: give --num_fewshot 1 or more, or leave "
+                    "it out"
+                )
+            documents, without = self.choose(self.dataset[self.config.test_split], k, seed)
+            left_out = {cause: sorted(ids) for cause, ids in without.items() if ids}
+            counted = ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items())
+            if not documents:
                 raise DataError(
-                    f"{self.config.task}: no sample can be asked with {key[0]} demonstrations "
-                    f"({counted}); give a smaller --num_fewshot, a larger limit or more data"
+                    f"{name}: no sample can be asked with {k} demonstrations ({counted}); give a "
+                    "smaller --num_fewshot, a larger limit or more data"
                 )
             if counted:
                 _log.warning(
-                    "%s: samples that are left out (%s); the results file names them",
-                    self.config.task,
-                    counted,
+                    "%s: samples that are left out (%s); the results file names them", name, counted
                 )
-            self._chosen[key] = chosen
-        return self._chosen[key]
+            self._chosen[k, seed] = Chosen(Dataset.from_list(documents), left_out)
+        return self._chosen[k, seed]
 
     def test_docs(self) -> Dataset:
         """The documents; while lm-eval sets the task up, all samples."""
-        if not self._complete:
+        if self._seed is None:
             return cast(Dataset, self.dataset[self.config.test_split])
         return self.chosen.documents
 
     def not_scorable(self) -> dict[str, list[str]]:
         """Includes the samples that have too few demonstrations."""
-        chosen = {cause: list(ids) for cause, ids in self.chosen.left_out.items()}
-        return {**super().not_scorable(), **chosen}
-
-    def dump_config(self) -> dict[str, Any]:
-        """What lm-eval writes into the results file; the seed is that of the demonstrations."""
-        dumped: dict[str, Any] = super().dump_config()
-        dumped["metadata"]["signature"]["seed"] = str(self._seed)
-        return dumped
+        return {**super().not_scorable(), **self.chosen.left_out}
 
     def fewshot_context(
         self, doc: dict[str, Any], num_fewshot: int, *args: Any, **kwargs: Any
@@ -174,9 +138,10 @@ class FewshotTask(GroupedGenerationTask):
         write = super(GroupedTask, self).fewshot_context  # the one for a single prompt
         written = []
         for prompt in self.prompts(doc):
-            self.sampler.given = [
-                {**doc, "input": turn.input, "answer": turn.answer}
-                for turn in prompt.demonstrations
-            ]
+            self._shown = [{**doc, **turn._asdict()} for turn in prompt.demonstrations]
             written.append(write({**doc, "input": prompt.input}, num_fewshot, *args, **kwargs))
         return written
+
+    def sample(self, **_: Any) -> list[dict[str, str]]:
+        """The demonstrations of the prompt that lm-eval writes."""
+        return self._shown

@@ -1,78 +1,90 @@
 """Turns a benchmark's loading function into what lm-eval's ``custom_dataset`` calls."""
 
 import functools
-import inspect
-import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from pydantic import ValidationError
 
-from lm_eval_ext.errors import OptionError, first_problem
-from lm_eval_ext.harness import keys, provenance
+from lm_eval_ext.errors import OptionError, first_problem, nearest
+from lm_eval_ext.harness import provenance
 from lm_eval_ext.lexicon import fresh
+from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
+
+_LIKE = 0.85
+"""Similarity (difflib's ratio) from which a key counts as a misspelt one of a benchmark."""
 
 
 class Loader:
     """A loading function that can be named in a task's YAML; made by :func:`loader`.
 
     lm-eval calls it with the task's ``metadata``, overlaid with ``--model_args`` and
-    ``--metadata``: more keys than a benchmark knows. The function gets those of its model of
-    options. Its result is kept for the process, because the check before the
-    model loads (:mod:`lm_eval_ext.harness.preflight`) and lm-eval itself both ask.
+    ``--metadata``: more keys than a benchmark knows. The function gets its model of options, made
+    from those that are the benchmark's. Its result is kept for the process, because the check
+    before the model loads (:mod:`lm_eval_ext.harness.preflight`) and lm-eval itself both ask.
 
     Attributes:
         prefix: What the benchmark's own metadata keys start with, such as ``lieder_``.
+        fields: By metadata key the name of the option.
     """
+
+    _of_benchmarks: ClassVar[defaultdict[str, dict[str, str]]] = defaultdict(dict)
+    """The fields of all loading functions with a prefix."""
 
     def __init__(
         self, function: Callable[[Any], "Documents"], prefix: str, options: Callable[..., Any]
     ) -> None:
         functools.update_wrapper(self, function)
-        self.prefix = prefix
-        self._function = function
-        self._model = options
-        self._defaults = {
-            name if name == fresh.KEY else prefix + name: parameter.default
-            for name, parameter in inspect.signature(options).parameters.items()
+        self.prefix, self._function, self._model = prefix, function, options
+        self.fields = {
+            name if name == fresh.KEY else prefix + name: name
+            for name in signature(options).parameters
         }
+        self._of_benchmarks[prefix] |= self.fields
         self._kept: dict[str, DatasetDict] = {}
-        keys.declare(prefix, self._defaults)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Loader":
         """Itself: lm-eval copies configurations deeply, and a copy would load again."""
         return self
 
-    @property
-    def keys(self) -> Collection[str]:
-        """The metadata keys that the function takes."""
-        return self._defaults.keys()
+    def options(self, metadata: Mapping[str, Any]) -> Any:
+        """The options under this metadata, an instance of the benchmark's model.
 
-    def options(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """The function's arguments under this metadata, defaults included.
-
-        The seed for all benchmarks is among them only where it is given. It then stands for the
-        benchmark's own, which is None.
+        Under a seed for all benchmarks the benchmark's own is None.
 
         Raises:
-            OptionError: For two seeds or one that is not legal, and for a key that looks like the
-                benchmark's and is none of its keys. One that only another of its loading
-                functions takes is right: a run may have both.
+            OptionError: An option is not legal, two seeds are given, or a key looks like one of the
+                benchmark's and is none of its loading functions' keys.
         """
-        keys.check_own(metadata.keys() - self._defaults.keys(), self.prefix)
-        found = {name: metadata.get(name, default) for name, default in self._defaults.items()}
-        seed = found.pop(fresh.KEY, None)
-        if seed is not None:
-            own = f"{self.prefix}seed"
-            if found.get(own):  # task files have 0 or none
-                keys.check_one_seed(metadata, own)
-            found |= {own: None} if own in found else {}
-            found[fresh.KEY] = fresh.check_seed(seed)
-        return found
+        legal = self._of_benchmarks[self.prefix]
+        refuse_unknown(
+            (
+                key
+                for key in metadata.keys() - legal
+                if key.startswith(self.prefix) or get_close_matches(key, legal, cutoff=_LIKE)
+            ),
+            legal,
+        )
+        given = {name: metadata[key] for key, name in self.fields.items() if key in metadata}
+        if given.get(fresh.KEY) is not None:
+            fresh.check_seed(given[fresh.KEY])
+            if given.get("seed"):  # task files have 0 or none
+                raise OptionError(
+                    f"{fresh.KEY} and {self.prefix}seed are both given; {fresh.KEY} is the seed of "
+                    "all benchmarks: leave one out"
+                )
+            given["seed"] = None
+        try:
+            return self._model(**given)
+        except ValidationError as error:
+            raise OptionError(f"{self.prefix}{first_problem(error)}") from None
 
     def __call__(self, **metadata: Any) -> "DatasetDict":
         """Loads the documents, or returns what was loaded under the same options.
@@ -80,33 +92,27 @@ class Loader:
         Raises:
             LmEvalExtError: As :meth:`options` and the function itself.
         """
-        options = self.options(metadata)
-        # Our environment variables say where data come from, so they are part of the key.
-        environment = {k: v for k, v in os.environ.items() if k.startswith("LM_EVAL_EXT_")}
-        key = json.dumps([environment, options], sort_keys=True, default=repr)
-        if key not in self._kept:
-            self._kept[key] = self._load(options)
-        return self._kept[key]
-
-    def checked(self, options: Mapping[str, Any]) -> Any:
-        """The model of these options, which have the prefix.
-
-        Raises:
-            OptionError: One is not legal.
-        """
-        own = {name.removeprefix(self.prefix): value for name, value in options.items()}
-        try:
-            return self._model(**own)
-        except ValidationError as error:
-            raise OptionError(f"{self.prefix}{first_problem(error)}") from None
-
-    def _load(self, options: Mapping[str, Any]) -> "DatasetDict":
         from datasets import DatasetDict
 
-        found = self._function(self.checked(options))
-        if isinstance(found, DatasetDict):
-            return found
-        return provenance.of_documents(found, self.prefix.rstrip("_"))
+        options = self.options(metadata)
+        # Our environment variables say where data come from, so they are part of the key.
+        places = sorted(one for one in os.environ.items() if one[0].startswith("LM_EVAL_EXT_"))
+        key = repr((options, places))
+        if key not in self._kept:
+            found = self._function(options)
+            if not isinstance(found, DatasetDict):
+                found = provenance.of_documents(found, self.prefix.rstrip("_"))
+            self._kept[key] = found
+        return self._kept[key]
+
+
+def refuse_unknown(keys: Iterable[str], legal: Iterable[str]) -> None:
+    """Raises OptionError if there is such a key; the line has the nearest legal one, and all."""
+    for key in sorted(keys):
+        raise OptionError(
+            f"unknown metadata key {one_line(key, limit=80)}{nearest(key, legal) or ';'} keys of "
+            f"the chosen tasks are: {', '.join(legal)}"
+        )
 
 
 Documents: TypeAlias = "DatasetDict | provenance.Loaded | Iterable[Mapping[str, Any]]"

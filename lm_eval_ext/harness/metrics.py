@@ -9,7 +9,7 @@ interval goes into the results file with the task's metadata.
 
 from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lm_eval.api.registry import register_aggregation
 
@@ -34,13 +34,12 @@ def _of_task(_: Iterable[Any]) -> float:
     raise TypeError("this metric is aggregated by the task; set its class to one of lm_eval_ext")
 
 
-class Document:
+class Document(NamedTuple):
     """A scored document: its id, its clusters from the coarsest to the finest, and its rows."""
 
-    __slots__ = ("clusters", "id", "rows")
-
-    def __init__(self, id_: str, clusters: Sequence[str], rows: Sequence[Row]) -> None:
-        self.id, self.clusters, self.rows = id_, tuple(clusters), rows
+    id: str
+    clusters: Sequence[str]
+    rows: Sequence[Row]
 
 
 class Scored(dict[str, Any]):
@@ -103,31 +102,21 @@ class Metrics:
 
     def _frame(self, documents: list[Document]) -> "DataFrame":
         """Kept for the next metric, which has the very same documents."""
-        last = self._last
-        if (
-            last is None
-            or len(last[0]) != len(documents)
-            or any(one is not other for one, other in zip(last[0], documents, strict=True))
-        ):
-            made = frame(
-                (str(place), one.id, one.clusters, one.rows) for place, one in enumerate(documents)
-            )
-            self._last = last = (documents, made)
-        return last[1]
+        if self._last is None or self._last[0] != documents:
+            made = frame((str(place), *one) for place, one in enumerate(documents))
+            self._last = (documents, made)
+        return self._last[1]
 
     def noted(self, filters: Sequence[str]) -> dict[str, dict[str, Any]]:
         """For the results file, by ``metric,filter``: documents, clusters and the interval."""
         return {
-            f"{name},{filter_name}": _note(found)
+            f"{name},{filter_name}": {
+                key: value
+                for key, value in vars(found).items()
+                if key not in ("value", "stderr")
+                and value is not None
+                and (value or key != "level")
+            }
             for name, of_metric in self._found.items()
             for filter_name, found in zip(filters, of_metric[-len(filters) :], strict=False)
         }
-
-
-def _note(found: Figure) -> dict[str, Any]:
-    noted: dict[str, Any] = {"documents": found.documents, "clusters": found.clusters}
-    if found.level:
-        noted["level"] = found.level
-    if found.method is not None:
-        noted |= {"low": found.low, "high": found.high, "method": found.method}
-    return noted

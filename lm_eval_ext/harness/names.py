@@ -23,10 +23,6 @@ INTERVALS = "intervals"
 95 % interval with its method where there is one; ``level`` is that of the card's clusters, if it
 isn't the first."""
 
-TRIAL = "trial"
-"""Under a task's ``metadata``, of a run with a limit: under ``enough`` the smallest limit with
-intervals; null if even all documents are too few."""
-
 RANGE = "range"
 """In an entry of a ``metric_list``: the least and the largest legal value (null: no limit)."""
 

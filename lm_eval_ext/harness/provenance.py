@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -65,47 +66,43 @@ def _info(source: str, revision: str, checksums: Mapping[str, str]) -> "DatasetI
 
 
 class Loaded(NamedTuple):
-    """What a loading function returns where the documents do not say where they are from."""
+    """What a loading function returns where the documents do not say where they are from.
+
+    Attributes:
+        documents: With the same keys.
+        info: Of their source.
+        left_out: By cause, the ids of the examples that are not among them.
+    """
 
     documents: Iterable[Mapping[str, Any]]
     info: "DatasetInfo"
+    left_out: Mapping[str, Collection[str]] = MappingProxyType({})
 
 
 def of_documents(found: "Loaded | Iterable[Mapping[str, Any]]", name: str) -> "DatasetDict":
     """The split ``test`` of documents; those without a description are embedded, and hashed."""
     from datasets import Dataset, DatasetDict
 
-    info = found.info if isinstance(found, Loaded) else None
-    rows = list(found.documents if isinstance(found, Loaded) else found)
-    if info is None:
+    if isinstance(found, Loaded):
+        rows, info = list(found.documents), found.info.copy()
+        info.description = json.dumps(dict(found.left_out))
+    else:
+        rows = list(found)
         text = "\n".join(json.dumps(row, sort_keys=True, ensure_ascii=False) for row in rows)
         info = describe_embedded(name, hashlib.sha256(text.encode()).hexdigest())
     return DatasetDict({"test": Dataset.from_list(rows, info=info)})
 
 
-def with_left_out(info: "DatasetInfo", ids: Mapping[str, list[str]]) -> "DatasetInfo":
-    """A description that names, by cause, the examples that are not among the documents."""
-    described = info.copy()
-    described.description = json.dumps(ids)
-    return described
-
-
 def left_out(dataset: "DatasetDict") -> dict[str, list[str]]:
-    """Reads the ids that :func:`with_left_out` recorded; none from other descriptions."""
-    text = next(iter(dataset.values())).info.description
-    try:
-        named = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return named if isinstance(named, dict) else {}
+    """By cause, the ids of the examples that are not among the documents."""
+    named: dict[str, list[str]] = json.loads(dataset["test"].info.description or "{}")
+    return named
 
 
 def of_dataset(dataset: "DatasetDict") -> dict[str, Any]:
     """Reads back ``source``, ``revision`` and ``sha256`` (of one file, or over all of them)."""
-    info = next(iter(dataset.values())).info
+    info = dataset["test"].info
     checksums = sorted(entry["checksum"] for entry in (info.download_checksums or {}).values())
-    if len(checksums) == 1:
-        combined = checksums[0]
-    else:
-        combined = hashlib.sha256("".join(checksums).encode()).hexdigest()
-    return {"source": info.dataset_name, "revision": info.config_name, "sha256": combined}
+    combined = hashlib.sha256("".join(checksums).encode()).hexdigest()
+    sha256 = checksums[0] if len(checksums) == 1 else combined
+    return {"source": info.dataset_name, "revision": info.config_name, "sha256": sha256}

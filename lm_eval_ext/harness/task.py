@@ -8,7 +8,7 @@ signature depend on the loaded documents:
 =====================  =====================================================================
 ``prepare``            computes what the other hooks use, once the documents are loaded
 ``metrics``            the names of the card's metrics that the task has
-``scoring_arguments``  what the YAML's scoring function gets besides document and answers
+``scoring_arguments``  keywords of the YAML's scoring function
 ``score``              scores a document whose answers are all there
 ``not_scorable``       the examples that are in no metric, by cause
 ``sign``               changes the signature, for instance leaves out paths
@@ -17,10 +17,8 @@ signature depend on the loaded documents:
 =====================  =====================================================================
 """
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -30,17 +28,15 @@ from pydantic import ValidationError
 
 from lm_eval_ext.cards import Card, card_in, cards
 from lm_eval_ext.errors import DataError, OptionError, first_problem
-from lm_eval_ext.harness import chat, missing, provenance, signature
-from lm_eval_ext.harness.declared import ABOUT, TASKS, of_task, written
+from lm_eval_ext.harness import chat, missing, provenance, signature, trial
+from lm_eval_ext.harness.declared import ABOUT, TASKS, of_task
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.metrics import Document, Metrics, Row, Scored, entry
-from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE, TRIAL
-from lm_eval_ext.harness.trial import Trials
-from lm_eval_ext.stats.measures import Question
+from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE
+from lm_eval_ext.lexicon import fresh
 
 FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""
-
 
 DEFAULTS = {"test_split": "test", "num_fewshot": 0}
 """Of lm-eval's keys, where a task file does not have them."""
@@ -54,11 +50,11 @@ class ExtTask(ConfigurableTask):
     no metric; one policy for chat templates (:mod:`.chat`).
 
     Attributes:
-        options: The loading function's arguments, by name.
+        card: The benchmark's.
+        options: The model of options that the loading function gets.
     """
 
     _given_stops: Any = None
-    _limit: int | None = None
     _noted: Mapping[str, str] = MappingProxyType({})
     _chat = False
 
@@ -66,48 +62,39 @@ class ExtTask(ConfigurableTask):
         """An instance of the task's own class, where its file holds several tasks."""
         if config is None:  # for a copy
             return super().__new__(cls)
-        file = Path(str((config.get("metadata") or {}).get("config_source", "")))
-        said = written(file, config) if file.is_file() else config
-        own = of_task(config, said)
+        own = of_task(config)
         made = super().__new__(own.pop("class", cls))
         if not isinstance(made, cls):
             raise DataError(f"{own['task']}: its class must derive from its file's, {cls.__name__}")
         made._config = own
-        # Without what lm-eval merges into it: --metadata and --model_args overwrite any key, and a
-        # model may well have an argument called version.
-        listed = (config.get(TASKS) or {}).get(own["task"]) or {}
-        both = (said, listed) if TASKS in said else (listed, said)
-        made._metadata = {k: v for one in both for k, v in (one.get("metadata") or {}).items()}
         return made
 
     def __init__(self, config: dict[str, Any]) -> None:
         config = {**DEFAULTS, **self._config}
-        metadata = config.get("metadata") or {}
         load = config["custom_dataset"]
-        ours = isinstance(load, Loader)
-        self.options: dict[str, Any] = load.options(metadata) if ours else {}
+        self.card = _card({key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}, config)
+        if not isinstance(load, Loader):
+            raise DataError(f"{config['task']}: decorate its custom_dataset with loader()")
+        self.options: Any = load.options(config["metadata"])
         # lm-eval would load the documents after it has read the metric list, which may depend
         # on them.
-        self.dataset = load(**metadata, **(config.get("dataset_kwargs") or {}))
+        self.dataset = load(**config["metadata"])
         self.prepare(config)
-        prefix = load.prefix if ours else ""
-        self._card = _card(config, prefix)
-        every = list(self._card.metrics) if self._card else []
-        names = config["metric_list"] = self.metrics() or config.get("metric_list") or every
-        self._metrics: Metrics | None = None
-        if self._card and names and all(isinstance(name, str) for name in names):
-            asked = {name: self._card.question_of(name) for name in names}
-            self._metrics = Metrics(self.questions(asked))
-            config["metric_list"] = [entry(*named) for named in self._metrics.questions.items()]
+        names = self.metrics() or config.get("metric_list") or list(self.card.metrics)
+        self._metrics = Metrics({name: self.card.question_of(name) for name in names})
+        config["metric_list"] = [entry(*named) for named in self._metrics.questions.items()]
         super().__init__(config=config)
         # As the file has them: --predict_only and --gen_kwargs replace them later.
         self._functions = {key: config.get(key) for key in FUNCTIONS}
-        self._trials = Trials(self._card, config["task"])
         self._signature = signature.of_task(
             config["task"],
-            self._metadata,
+            config["metadata"],
             provenance.of_dataset(self.dataset),
-            {name.removeprefix(prefix): value for name, value in self.options.items()},
+            {
+                name: value
+                for name, value in vars(self.options).items()
+                if value is not None or name != fresh.KEY
+            },
         )
         self.sign(self._signature)
 
@@ -125,28 +112,19 @@ class ExtTask(ConfigurableTask):
         """Hook: names of metrics where documents decide about them; None leaves it to the YAML."""
         return None
 
-    def questions(self, found: dict[str, Question]) -> dict[str, Question]:
-        """Hook: changes the questions behind the metrics, where an option decides."""
-        return found
-
     def scoring_arguments(self) -> dict[str, Any]:
-        """Hook: what the YAML's ``process_results`` gets, if it declares keywords of that name."""
+        """Hook: keywords of the YAML's ``process_results``."""
         return {}
 
-    def score(
-        self, doc: dict[str, Any], answers: Sequence[Any]
-    ) -> Sequence[Row] | Mapping[str, Any]:
+    def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> Sequence[Row] | None:
         """Hook: the rows of a document whose answers are all there, by the YAML's function.
 
-        None if it cannot be scored. A user's own function may return metrics instead.
+        None if it cannot be scored.
         """
-        function = self.config.process_results
-        available = self.scoring_arguments()
-        wanted = inspect.signature(function).parameters if available else ()
-        scores: Sequence[Row] | Mapping[str, Any] = function(
-            doc, answers, **{name: available[name] for name in available if name in wanted}
+        rows: Sequence[Row] | None = self.config.process_results(
+            doc, answers, **self.scoring_arguments()
         )
-        return scores
+        return rows
 
     def not_scorable(self) -> dict[str, list[str]]:
         """Hook: ids of the examples that are in no metric, by cause, for the results file."""
@@ -175,6 +153,7 @@ class ExtTask(ConfigurableTask):
         limit: int | None = None,
         samples: list[int] | None = None,
         apply_chat_template: bool = False,
+        cache_requests: bool = False,
         **kwargs: Any,
     ) -> None:
         """Builds the requests, and adds to the signature what lm-eval's configuration lacks.
@@ -183,9 +162,8 @@ class ExtTask(ConfigurableTask):
         answers are read, the instruction, and whether the user gave stop strings: the task's own
         would have been dropped.
 
-        lm-eval's key for requests that it keeps (``--cache_requests``) knows the task's name
-        and the number of demonstrations, but neither seed, data nor options; so the signature
-        goes into the part of the key that is free.
+        Requests are never kept (``--cache_requests``): lm-eval's key for them knows neither seed,
+        data nor options.
 
         Raises:
             OptionError: More demonstrations are asked for than there are.
@@ -198,9 +176,8 @@ class ExtTask(ConfigurableTask):
             )
         self._chat = apply_chat_template
         given = self._given_stops is not None
-        self._limit = None if samples else limit
-        chosen = sorted(samples) if samples else self._trials.chosen(self.eval_docs, limit)
-        noted = {"samples": None if chosen is None else signature.digest(chosen)}
+        chosen = sorted(samples or self._trial(limit))
+        noted = {"samples": signature.digest(chosen) if chosen else None}
         if self._generates_chat:
             told = self.chat_instruction()
             noted |= {
@@ -209,18 +186,8 @@ class ExtTask(ConfigurableTask):
                 "stops": "given" if given else None,
             }
         self._noted = {name: value for name, value in noted.items() if value is not None}
-        if kwargs.get("cache_requests"):
-            signed = self.dump_config()["metadata"][signature.METADATA_KEY]
-            kwargs["tokenizer_name"] = (
-                f"{kwargs.get('tokenizer_name', '')}-{signature.digest(signed)}"
-            )
-        # Without the limit where the documents are chosen here: of kept requests lm-eval would
-        # take the first ones.
         super().build_all_requests(
-            limit=limit if chosen is None else None,
-            samples=samples,
-            apply_chat_template=apply_chat_template,
-            **kwargs,
+            limit=limit, samples=samples, apply_chat_template=apply_chat_template, **kwargs
         )
         for request in self._instances:
             missing.allow(request)
@@ -239,6 +206,12 @@ class ExtTask(ConfigurableTask):
         told = self.chat_instruction() if self._generates_chat else None
         return f"{told}\n\n{text}" if told else text
 
+    def _trial(self, limit: int | None) -> list[int]:
+        """The places of the documents under a limit; none for all, or for lm-eval's first ones."""
+        if not limit or limit >= len(self.eval_docs) or not self.card.trial:
+            return []
+        return sorted(islice(trial.order(self.eval_docs, self.card.trial), int(limit)))
+
     def doc_iterator(
         self,
         *,
@@ -249,13 +222,12 @@ class ExtTask(ConfigurableTask):
     ) -> Iterator[tuple[int, Any]]:
         """The documents to ask with their places; under a limit spread over all (:mod:`.trial`)."""
         docs = self.eval_docs
-        chosen = None if samples else self._trials.chosen(docs, limit or self._limit)
-        if chosen is None:
-            found: Iterator[tuple[int, Any]] = super().doc_iterator(
-                rank=rank, limit=limit, world_size=world_size, samples=samples
-            )
-            return found
-        return islice(((place, docs[place]) for place in chosen), rank, None, world_size)
+        if not samples and (chosen := self._trial(limit)):
+            return islice(((place, docs[place]) for place in chosen), rank, None, world_size)
+        found: Iterator[tuple[int, Any]] = super().doc_iterator(
+            rank=rank, limit=limit, world_size=world_size, samples=samples
+        )
+        return found
 
     def dump_config(self) -> dict[str, Any]:
         """What lm-eval writes into the results file: the configuration, signed."""
@@ -268,22 +240,16 @@ class ExtTask(ConfigurableTask):
         dumped["metadata"] = {**(dumped.get("metadata") or {}), signature.METADATA_KEY: signed}
         if named := self.not_scorable():
             dumped["metadata"][NOT_SCORABLE] = named
-        if self._limit:
-            dumped["metadata"][TRIAL] = self._trials.note(self.eval_docs)
-        if self._metrics and self._card:
-            dumped["metadata"][BENCHMARK] = self._card.name
-            if self._card.name not in cards():
-                own = self._card.model_dump(mode="json", exclude_defaults=True)
-                dumped["metadata"][CARD] = own
-            filters = [one.name for one in self._filters]
-            if noted := self._metrics.noted(filters):
-                dumped["metadata"][INTERVALS] = noted
+        dumped["metadata"][BENCHMARK] = self.card.name
+        if self.card.name not in cards():
+            dumped["metadata"][CARD] = self.card.model_dump(mode="json", exclude_defaults=True)
+        if noted := self._metrics.noted([one.name for one in self._filters]):
+            dumped["metadata"][INTERVALS] = noted
         return dumped
 
     def aggregation(self) -> dict[str, Any]:
         """By metric, the figure of the card's question."""
-        found: dict[str, Any] = super().aggregation()
-        return {**found, **self._metrics.aggregation()} if self._metrics else found
+        return {**super().aggregation(), **self._metrics.aggregation()}
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **_: Any) -> None:
         """Nothing is left to do: the documents were loaded before lm-eval asks for them."""
@@ -313,16 +279,10 @@ class ExtTask(ConfigurableTask):
         if missing.find(results) is not None:
             return {}
         if callable(self.config.process_results):
-            rows = self.score(doc, results)
-            if isinstance(rows, Mapping):
-                return dict(rows)
-            if not rows or not self._metrics or not self._card:
+            if not (rows := self.score(doc, results)):
                 return {}
-            own = self._card.asks_own(self.config.task)
-            document = Document(
-                str(doc.get("id", "")), self._card.cluster.names(doc, own=own), rows
-            )
-            return Scored(document, self._metrics.questions)
+            clusters = self.card.cluster.names(doc, own=self.card.asks_own(self.config.task))
+            return Scored(Document(str(doc.get("id", "")), clusters, rows), self._metrics.questions)
         scores: dict[str, Any] = super().process_results(doc, results)  # under --predict_only
         return scores
 
@@ -392,21 +352,17 @@ class GroupedGenerationTask(GroupedTask):
         return requests
 
 
-def _card(config: dict[str, Any], prefix: str) -> Card | None:
-    """The card of the task's file, or of the benchmark that ships with this prefix of keys.
+def _card(own: dict[str, Any], config: Mapping[str, Any]) -> Card:
+    """The card of the task's file, from the keys that lm-eval does not know.
 
-    Keys that lm-eval does not know are taken out of the configuration.
+    Raises:
+        DataError: There is none, or it is malformed, or its name is one that ships.
     """
-    own = {key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}
-    if not own[CARD]:
-        return cards().get(prefix.rstrip("_"))
-    shipped = cards().get(own[CARD].get("name"))
-    if shipped and shipped.title == own[CARD].get("title"):
-        return shipped
+    task = config["task"]
     try:
-        if shipped:
-            raise DataError(f"{shipped.name} is a benchmark that ships; rename yours")
-        return card_in({**own, "task": config["task"]})
-    except (DataError, ValidationError) as error:
-        problem = first_problem(error) if isinstance(error, ValidationError) else error
-        raise DataError(f"the card of {config['task']}: {problem}") from None
+        card = card_in({**own, CARD: own[CARD] or {}, "task": task})
+    except ValidationError as error:
+        raise DataError(f"the card of {task}: {first_problem(error)}") from None
+    if card.name in cards() and card != cards()[card.name]:
+        raise DataError(f"the card of {task}: {card.name} is a benchmark that ships; rename yours")
+    return card

@@ -264,7 +264,7 @@ def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
     for name, run in runs.items():
         parts = parts_of(run.signature(task))
         kept = (f"{key}:{value}" for key, value in parts.items() if key not in FREE)
-        measured[name] = (*kept, str(run.documents(task)[1]), str(run.is_whole(task)))
+        measured[name] = (*kept, str(run.documents(task)[1]), str(run.is_whole))
     counts = Counter(measured.values())
     most = max(
         measured.values(), key=lambda one: (counts[one] > 1, one[-1], counts[one]), default=()

@@ -21,7 +21,6 @@ from lm_eval_ext.harness.names import (
     NONE,
     NOT_SCORABLE,
     STDERR,
-    TRIAL,
     UNIT,
 )  # fmt: skip
 from lm_eval_ext.log import get_logger
@@ -158,15 +157,11 @@ class ResultsFile:
         better = self.content.get("higher_is_better", {}).get(task) or {}
         return better.get(metric.partition(",")[0]) is False
 
-    def trial(self, task: str) -> Mapping[str, Any]:
-        """What is noted about a limit; empty if all documents were asked."""
-        return self._metadata(task).get(TRIAL) or {}
-
-    def is_whole(self, task: str) -> bool:
-        """Whether the task's documents were not limited (``--limit``, ``--samples``)."""
+    @property
+    def is_whole(self) -> bool:
+        """Whether the documents were not limited (``--limit``, ``--samples``)."""
         settings = self.content["config"]
-        limited = settings.get("limit") or settings.get("samples")
-        return not self.trial(task) and not limited
+        return not settings.get("limit") and not settings.get("samples")
 
     def documents(self, task: str) -> tuple[int, int]:
         """The number of documents that were scored, and that the task has."""

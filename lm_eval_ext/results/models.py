@@ -96,4 +96,4 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str], *, least: int
 
 def _rank(results: ResultsFile, task: str) -> tuple[bool, list[int], str]:
     version = re.findall(r"\d+", str(results.content["versions"].get(task, "")))
-    return results.is_whole(task), [int(number) for number in version], results.path.name
+    return results.is_whole, [int(number) for number in version], results.path.name

@@ -181,17 +181,14 @@ def reason_for(run: ResultsFile, task: str, measure: Measure, found: Figure) -> 
     card = run.card(task)
     if card is None or not run.is_current(task) or found.low is not None:
         return ""
-    trial = run.trial(task)
     scored, total = run.documents(task)
     if found.value is None:
         text = measure.undefined if found.documents else "there are none of its documents"
-        more = f" among {scored:,} of {total:,}; a larger --limit may give one" * bool(trial)
-        return f"{NONE}, since {text}{more}"
+        some = (
+            "" if run.is_whole else f" among {scored:,} of {total:,}; a larger --limit may give one"
+        )
+        return f"{NONE}, since {text}{some}"
     unit = card.cluster.unit_at(found.level)
     if found.clusters >= LEAST_CLUSTERS:
         return f"no interval, since it hangs on one {unit}"
-    text = f"no interval from {counted(found.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
-    enough = trial.get("enough")
-    if not trial or (enough and enough <= scored):
-        return text
-    return f"{text}; --limit {enough} would do" if enough else f"{text}; no --limit has more"
+    return f"no interval from {counted(found.clusters, unit)}, fewer than {LEAST_CLUSTERS}"

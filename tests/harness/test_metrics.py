@@ -5,10 +5,9 @@ from typing import Any
 
 from lm_eval.evaluator import simple_evaluate
 from support.made_answers import MadeAnswers
-from support.tasks import load_task
 
 from lm_eval_ext.cards import cards
-from lm_eval_ext.harness.metrics import Document, Metrics, Scored
+from lm_eval_ext.harness.metrics import Document, Metrics
 from lm_eval_ext.harness.names import STDERR
 from lm_eval_ext.runs.tasks import own_manager
 
@@ -77,20 +76,7 @@ def test_the_order_of_ranks_changes_no_digit() -> None:
         assert aggregated(shuffled) == first
 
 
-def test_rows_are_logged_and_metrics_are_not() -> None:
-    (document, *_) = documents()
-    scored = Scored(document, ["direct"])
-    assert {**scored} == {"rows": document.rows}, "what lm-eval writes into the sample"
-    assert dict(scored.items()) == {"direct": document, "direct" + STDERR: document}
-
-
 def test_without_a_document_there_is_no_value() -> None:
     found = aggregated([Document("a", ("x",), [{"undefined": 0.0}])])
     assert found["direct"] == found["direct" + STDERR] == "N/A"
     assert found["direct,none"] == {"documents": 0, "clusters": 0}
-
-
-def test_a_users_own_scoring_function_keeps_its_metrics() -> None:
-    task = load_task("lieder_mini")
-    task.config.process_results = lambda doc, results: {"acc": 1.0}
-    assert task.process_results({"id": "a"}, [(0.0, True)]) == {"acc": 1.0}

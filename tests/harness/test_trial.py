@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval_ext.cards import cards
-from lm_eval_ext.harness.trial import enough, order
+from lm_eval_ext.harness.trial import order
 from lm_eval_ext.runs.tasks import own_manager
 
 EMBEDDED = ("lieder_mini", "cogs_mini_gen", "conceptual_mini", "diner_mini_name")
-LIEDER, MAGNIFICO = cards()["lieder"], cards()["magnifico"]
+LIEDER, MAGNIFICO = cards()["lieder"].trial, cards()["magnifico"].trial
+assert LIEDER and MAGNIFICO
 
 
 @pytest.fixture(scope="module")
@@ -56,35 +57,20 @@ def test_ranks_share_a_trial(tasks: dict[str, Any]) -> None:
     assert sorted(place for part in parts for place in part) == asked(task, 10)
 
 
-def test_a_trial_is_signed(tasks: dict[str, Any]) -> None:
-    task, signatures = tasks["lieder_mini"], {}
-    for limit in (None, 10, 11):
-        asked(task, limit)
-        metadata = task.dump_config()["metadata"]
-        signatures[limit] = metadata["signature"].get("samples")
-        assert ("trial" in metadata) == (limit is not None)
-    assert signatures[None] is None and len(set(signatures.values())) == len(signatures)
-    asked(task, 4)
-    assert task.dump_config()["metadata"]["trial"] == {"enough": 6}
-
-
-def test_requests_that_lm_eval_keeps_are_those_of_the_trial(
+def test_a_trial_is_signed_and_requests_are_never_kept(
     tasks: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would keep all documents' requests, and take the first ones."""
-    from lm_eval.api import task as lm_eval_task
-
-    kept: dict[str, Any] = {}
+    """lm-eval's key for kept requests knows no options, and it would take the first ones."""
+    kept: list[Any] = []
     monkeypatch.setattr(
-        lm_eval_task, "load_from_cache", lambda file_name, cache: kept.get(file_name)
+        "lm_eval.api.task.save_to_cache", lambda file_name, obj: kept.append(file_name)
     )
-    monkeypatch.setattr(
-        lm_eval_task, "save_to_cache", lambda file_name, obj: kept.update({file_name: obj})
-    )
-    task = tasks["lieder_mini"]
-    for limit in (10, 20, 10, None, 20):
-        ids = asked(task, limit, cache_requests=True)
-        assert ids == asked(task, limit)
+    task, signatures = tasks["lieder_mini"], {}
+    for limit in (None, 10, 11):
+        asked(task, limit, cache_requests=True)
+        signatures[limit] = task.dump_config()["metadata"]["signature"].get("samples")
+    assert signatures[None] is None and len(set(signatures.values())) == len(signatures)
+    assert not kept
 
 
 WORDS = st.sampled_from("abcd")
@@ -93,47 +79,27 @@ WORDS = st.sampled_from("abcd")
 @given(rows=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=40))
 def test_every_document_once_and_evenly(rows: list[tuple[str, str]]) -> None:
     docs = Dataset.from_list([{"item": item, "family": family} for item, family in rows])
-    places = order(docs, LIEDER)
-    assert places is not None and sorted(places) == list(range(len(rows)))
+    places = list(order(docs, LIEDER))
+    assert sorted(places) == list(range(len(rows)))
     total = Counter(item for item, _ in rows)
     for taken in range(len(rows) + 1):
         some = Counter(rows[place][0] for place in places[:taken])
         least = min((some[item] for item in total if some[item] < total[item]), default=taken)
         assert all(count <= least + 1 for count in some.values()), "clusters take turns"
-    assert places == order(docs.to_list(), LIEDER), "a user's own function may give a list"
 
 
-def forms(databases: int) -> list[dict[str, str]]:
-    return [
+def test_the_forms_of_a_question_stay_together() -> None:
+    docs = [
         {
-            "db_id": f"db {template % databases}", "interpretation": f"meaning {template % 5}",
+            "db_id": f"db {template % 10}", "interpretation": f"meaning {template % 5}",
             "template": str(template), "form": form,
         }
         for template in range(30)
         for form in ("base", "plausible", "foreign")
     ]  # fmt: skip
-
-
-def test_the_forms_of_a_question_stay_together() -> None:
-    docs = forms(10)
-    places = order(docs, MAGNIFICO)
-    assert places is not None
+    places = list(order(Dataset.from_list(docs), MAGNIFICO))
     for taken in range(0, len(docs), 3):
         found = Counter(docs[place]["template"] for place in places[:taken])
         assert set(found.values()) <= {3}
     first = [docs[place] for place in places[:15]]
     assert len({doc["db_id"] for doc in first}) == len({d["interpretation"] for d in first}) == 5
-
-
-@pytest.mark.parametrize(
-    ("databases", "own", "found"),
-    [(10, False, 18), (5, False, None), (1, False, None), (1, True, 18)],
-)
-def test_how_many_would_do(databases: int, own: bool, found: int | None) -> None:
-    docs = forms(databases)
-    assert enough(docs, order(docs, MAGNIFICO) or [], MAGNIFICO, own=own) == found
-
-
-def test_documents_without_the_columns_are_lm_evals_first() -> None:
-    assert order([{"text": "x"}], LIEDER) is None
-    assert order([{"text": "x"}], None) is None

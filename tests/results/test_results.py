@@ -205,18 +205,17 @@ def test_noted_intervals_are_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "noted", "trial", "said"),
+    ("value", "noted", "limit", "said"),
     [
-        (50.0, (20, 5), {"enough": 24}, "no interval from 5 databases, fewer than 6; --limit 24"),
+        (50.0, (20, 5), 20, "no interval from 5 databases, fewer than 6"),
         (50.0, (20, 1), None, "no interval from 1 database, fewer than 6"),
-        (50.0, (20, 4), {"enough": None}, "fewer than 6; no --limit has more"),
         (50.0, (20, 6), None, "no interval, since it hangs on one database"),
-        ("N/A", (20, 5), {"enough": 24}, "no interpretation has 5 % or more of its base questions"),
-        ("N/A", (0, 0), {"enough": 24}, "there are none of its documents among 20 of 192"),
+        ("N/A", (20, 5), 20, "no interpretation has 5 % or more of its base questions"),
+        ("N/A", (0, 0), 20, "there are none of its documents among 20 of 192"),
     ],
 )
 def test_why_there_is_none(
-    tmp_path: Path, value: Any, noted: tuple[int, int], trial: Any, said: str
+    tmp_path: Path, value: Any, noted: tuple[int, int], limit: int | None, said: str
 ) -> None:
     """No interval, or no value, of MAGNIFICo's headline."""
     name, key = "magnifico_mini", "relative_performance"
@@ -224,13 +223,14 @@ def test_why_there_is_none(
 
     def reason(value: Any, noted: dict[str, Any]) -> str:
         metadata = {
-            "signature": {"task": name}, "intervals": {f"{key},query": noted}, "trial": trial,
+            "signature": {"task": name}, "intervals": {f"{key},query": noted},
             "benchmark": "magnifico",
         }  # fmt: skip
         run = read(
             tmp_path,
             results={name: {f"{key},query": value, "sql_no_query,query": 0.0}},
             configs={name: {"metadata": metadata}},
+            config={"limit": limit},
             **{"n-samples": {name: {"original": 192, "effective": 20}}},
         )
         return reason_for(run, name, question_of(run, name, key).measure, run.scores(name)[key])

@@ -113,7 +113,7 @@ def test_the_examples_are_valid() -> None:
     ("options", "said"),
     [
         *(({"limit": limit}, f"--limit {limit:g} must be") for limit in (float("nan"), 0.0, 1.5)),
-        ({"metadata": '{"fresh": 7}'}, "fresh draws new items or words, and no chosen task draws"),
+        ({"metadata": '{"fresh": 7}'}, "unknown metadata key fresh"),
     ],
 )
 def test_options_are_checked_before_anything_runs(

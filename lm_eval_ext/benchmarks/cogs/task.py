@@ -7,7 +7,7 @@ from datasets import Dataset
 
 from lm_eval_ext.benchmarks.cogs import in_context
 from lm_eval_ext.benchmarks.cogs.chat import INSTRUCTION, form_in
-from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
+from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
 
@@ -16,8 +16,8 @@ class CogsTask(ExtTask):
 
     def chat_instruction(self) -> str | None:
         """None for a prompt with words of its own or the user's, or if the user wants none."""
-        own = self.options["cogs_prefix"] or self.options["cogs_separator"]
-        return INSTRUCTION if self.options["cogs_instruction"] and not own else None
+        own = self.options.prefix or self.options.separator
+        return INSTRUCTION if self.options.instruction and not own else None
 
     def read_chat_answer(self, answer: str) -> str:
         """The logical form."""
@@ -51,7 +51,9 @@ class InContextTask(CogsTask, FewshotTask):
         """A sentence in the format of the prompt."""
         return f"Sentence: {sentence}\nLogical form:"
 
-    def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
+    def choose(
+        self, samples: Dataset, k: int, seed: int
+    ) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
         """Makes documents that record demonstrations and the reason for each."""
         ids = list(self._turns)
         documents = []
@@ -59,7 +61,7 @@ class InContextTask(CogsTask, FewshotTask):
             exposure = row.pop("exposure")
             chosen = in_context.choose(ids, row["corpus"], exposure, k=k, seed=seed)
             documents.append({**row, "demonstrations": list(chosen), "why": list(chosen.values())})
-        return Chosen.of(documents, ())
+        return documents, {}
 
     def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
         """The sample after its demonstrations."""

@@ -8,14 +8,11 @@ from datasets import Dataset
 from lm_eval_ext.benchmarks.conceptual import fewshot, openbookqa, score
 from lm_eval_ext.benchmarks.conceptual.answers import in_chat
 from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS
-from lm_eval_ext.benchmarks.conceptual.load import dataset
 from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, with_facts
-from lm_eval_ext.cards import cards
 from lm_eval_ext.harness import signature
-from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
+from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
 from lm_eval_ext.harness.metrics import Row
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.stats.measures import Question
 
 _log = get_logger(__name__)
 
@@ -33,25 +30,18 @@ class ConceptualTask(FewshotTask):
     """
 
     def prepare(self, config: Mapping[str, Any]) -> None:
-        """Finds the templates and the selections."""
-        self.asked = dataset.checked(self.options)
-        self._control = self.asked.control == "labels"
+        """Finds the templates and the selections, and has the bootstrap draw as the option says."""
+        self._control = self.options.control == "labels"
         self._selections = (*SELECTIONS, SAME_LABELS) if self._control else SELECTIONS
         self._rows = {row["id"]: row for row in self.dataset["test"].to_list()}
-        self._templates = list(self.asked.templates)
+        self._templates = list(self.options.templates)
+        draws = {"draws": self.options.bootstrap}
+        measures = {name: one.model_copy(update=draws) for name, one in self.card.measures.items()}
+        self.card = self.card.model_copy(update={"measures": measures})
 
     def metrics(self) -> list[str]:
         """Those of the control only where it is asked."""
-        every = cards()["conceptual"].metrics
-        return [name for name in every if self._control or name not in score.OF_CONTROL]
-
-    def questions(self, found: dict[str, Question]) -> dict[str, Question]:
-        """With the draws that the option names."""
-        draws = {"draws": self.asked.bootstrap}
-        return {
-            name: Question(one.measure.model_copy(update=draws), one.where)
-            for name, one in found.items()
-        }
+        return [name for name in self.card.metrics if self._control or name not in score.OF_CONTROL]
 
     def sign(self, own: dict[str, str]) -> None:
         """Adds what the options leave open.
@@ -60,11 +50,11 @@ class ConceptualTask(FewshotTask):
         of the spaCy pipeline that found the concepts.
         """
         names = "+".join(self._templates)
-        own["template"] = f"best of {names}" if self.asked.template == ALL else names
+        own["template"] = f"best of {names}" if self.options.template == ALL else names
         shown = sorted([row["id"], row["inputs"], row["answers"]] for row in self._rows.values())
         own["inputs"] = signature.digest(shown)
-        if self.asked.dataset == "openbookqa":
-            own["pipeline"] = openbookqa.label(openbookqa.pipeline(self.asked.spacy))
+        if self.options.dataset == "openbookqa":
+            own["pipeline"] = openbookqa.label(openbookqa.pipeline(self.options.spacy))
 
     def dump_config(self) -> dict[str, Any]:
         """What lm-eval writes into the results file; with a digest of who is shown what."""
@@ -76,22 +66,23 @@ class ConceptualTask(FewshotTask):
         dumped["metadata"][signature.METADATA_KEY]["demonstrations"] = signature.digest(shown)
         return dumped
 
-    def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
+    def choose(
+        self, samples: Dataset, k: int, seed: int
+    ) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
         """Makes documents of the samples that have k demonstrations under both selections."""
         rows = samples.to_list()
-        chosen, left_out = fewshot.choose(rows, self.asked, k, seed)
+        chosen, left_out = fewshot.choose(rows, self.options, k, seed)
         made: list[dict[str, Any]] = []
         long: list[str] = []
         for row in rows:
             if row["id"] in chosen:
                 doc = {key: row[key] for key in OF_DOCUMENT} | {"templates": self._templates}
                 doc |= fewshot.columns(chosen[row["id"]], self._selections)
-                if 0 < self.asked.max_words < self._words(doc):
+                if 0 < self.options.max_words < self._words(doc):
                     long.append(row["id"])
                 else:
                     made.append(doc)
-        if long:
-            left_out[TOO_LONG] = long
+        left_out[TOO_LONG] = long
         if without := sum(not doc.get(f"{SAME_LABELS}_demonstrations", True) for doc in made):
             _log.warning(
                 "%s: %d samples have no demonstrations of other concepts with the same labels, and "
@@ -99,7 +90,7 @@ class ConceptualTask(FewshotTask):
                 self.config.task,
                 without,
             )
-        return Chosen(Dataset.from_list(made), left_out)
+        return made, left_out
 
     def _words(self, doc: dict[str, Any]) -> int:
         """Distinct words of the longest of all prompts, as the paper's limit counts."""

@@ -181,9 +181,7 @@ def dataset(options: Options) -> provenance.Loaded:
         }
         for one in asked
     ]
-    if left_out:
-        info = provenance.with_left_out(info, left_out)
-    return provenance.Loaded(rows, info)
+    return provenance.Loaded(rows, info, left_out)
 
 
 def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:

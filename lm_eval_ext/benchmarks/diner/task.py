@@ -1,20 +1,19 @@
 """DiNeR's task classes; they hold the glossary by which answers are scored."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.diner import load
 from lm_eval_ext.benchmarks.diner.component_answers import name_after_components
 from lm_eval_ext.benchmarks.diner.demonstrations import INSTRUCTION, ORACLE, choose
 from lm_eval_ext.benchmarks.diner.extract import name_of
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.harness.fewshot import Chosen, FewshotTask, Prompt, Turn
+from lm_eval_ext.harness.fewshot import TOO_FEW, FewshotTask, Prompt, Turn
 from lm_eval_ext.harness.filters import register_text_filter
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
@@ -37,21 +36,21 @@ class NameTask(ExtTask):
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Reads the split, whose glossary scores."""
-        for option, own in (("diner_ask", self.asks), ("diner_demonstrations", self.shows)):
-            if self.options[option] != own:
+        for option, own in (("ask", self.asks), ("demonstrations", self.shows)):
+            if (given := getattr(self.options, option)) != own:
                 raise OptionError(
-                    f"{option} is {self.options[option]!r}, but {config['task']} has {own!r} of "
+                    f"diner_{option} is {given!r}, but {config['task']} has {own!r} of "
                     "its own; leave it out"
                 )
-        self.split = load.dataset.checked(self.options).read()[0]
+        self.split = self.options.read()[0]
 
     def metrics(self) -> list[str] | None:
         """The card's, without the categories that no document has; the YAML's for components."""
-        if self.asks == "components" or self._card is None:
+        if self.asks == "components":
             return None
         present = set(self.dataset["test"]["category"][:])
         absent = set(CATEGORIES) - (present if len(present) > 1 else set())
-        return [name for name in self._card.metrics if name.rpartition("/")[2] not in absent]
+        return [name for name in self.card.metrics if name.rpartition("/")[2] not in absent]
 
     def scoring_arguments(self) -> dict[str, Any]:
         """For :func:`~lm_eval_ext.benchmarks.diner.score.by_glossary`."""
@@ -61,8 +60,8 @@ class NameTask(ExtTask):
         """Replaces the paths of the user's files by digests of their content."""
         for place in ("dir", "components_file"):
             own.pop(place)
-        if self.options["diner_components_file"] is not None:
-            digest = sha256_of(Path(self.options["diner_components_file"]).expanduser())
+        if self.options.components_file is not None:
+            digest = sha256_of(Path(self.options.components_file).expanduser())
             own["components"] = digest[:16]
         own["glossary"] = self.split.glossary.digest[:16]
 
@@ -84,7 +83,9 @@ class InContextTask(NameTask, FewshotTask):
 
     shows: str = INSTRUCTION
 
-    def choose(self, samples: Dataset, k: int, seed: int) -> Chosen:
+    def choose(
+        self, samples: Dataset, k: int, seed: int
+    ) -> tuple[list[dict[str, Any]], dict[str, Iterable[str]]]:
         """Makes documents that record the demonstrations and the reason for each."""
         rows = list(samples)
         recipes = [Recipe(row["id"], row["instruction"], row["answer"]) for row in rows]
@@ -98,7 +99,7 @@ class InContextTask(NameTask, FewshotTask):
             for row in rows
             if (choice := choices.by_sample.get(row["id"])) is not None
         ]
-        return Chosen.of(documents, choices.not_enough)
+        return documents, {TOO_FEW: choices.not_enough}
 
     def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
         """The recipe after its demonstrations."""

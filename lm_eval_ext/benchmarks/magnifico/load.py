@@ -20,20 +20,20 @@ from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, Corpus, CorpusName, Rows
 from lm_eval_ext.data import cache_dir
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
+from lm_eval_ext.harness.provenance import Loaded
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import Executor, Place, QueryError, Semantics, find_semantics
 from lm_eval_ext.sql.suite import COPY, SUITE_VERSION, Suite, name_of, populate_all, read_shipped
 
 if TYPE_CHECKING:
-    from datasets import DatasetDict, DatasetInfo
+    from datasets import DatasetInfo
 
 _log = get_logger(__name__)
 
 
 @loader(prefix="magnifico_", options=Setting)
-def dataset(setting: Setting) -> "DatasetDict":
+def dataset(setting: Setting) -> Loaded:
     """Loads the documents of a setting as ``test``.
 
     Examples without a database, or with a gold query that fails, are left out; a warning counts
@@ -44,7 +44,6 @@ def dataset(setting: Setting) -> "DatasetDict":
         DataError: Data are unavailable or invalid.
     """
     find_semantics(setting.semantics)
-    from datasets import Dataset, DatasetDict
 
     ready = prepared(setting)
     made, left_out = documents(
@@ -74,8 +73,7 @@ def dataset(setting: Setting) -> "DatasetDict":
             "names them",
             missing, len(made) + missing, counted,
         )  # fmt: skip
-    info = provenance.with_left_out(ready.info, left_out)
-    return DatasetDict({"test": Dataset.from_list(made, info=info)})
+    return Loaded(made, ready.info, left_out)
 
 
 @dataclass(frozen=True)

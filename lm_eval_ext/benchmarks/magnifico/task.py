@@ -48,15 +48,14 @@ class MagnificoTask(ExtTask):
 
     def prepare(self, config: dict[str, Any]) -> None:
         """Finds the databases."""
-        setting = load.dataset.checked(self.options)
-        self._scoring = load.prepared(setting).scoring
+        self._scoring = load.prepared(self.options).scoring
         self._databases = score.DATABASES if self._scoring.suites else (score.ORIGINAL,)
         if self._scoring.engine is not None:
             filters = json.dumps(config["filter_list"])
             config["filter_list"] = json.loads(
                 filters.replace('"magnifico_query"', '"magnifico_query_dialect"')
             )
-        self._semantics = find_semantics(setting.semantics)
+        self._semantics = find_semantics(self.options.semantics)
         self._executor = Executor(self._scoring.named())
         self._known: dict[_Answer, list[Verdict]] = {}
         self._not_scorable = provenance.left_out(self.dataset)
@@ -68,6 +67,7 @@ class MagnificoTask(ExtTask):
     def sign(self, own: dict[str, str]) -> None:
         """Leaves out the paths of the user's files: ``sha256`` identifies their content."""
         own.pop("databases")
+        own["forms"] = ",".join(self.options.forms)
         if made := generated(Path(own.pop("file")).expanduser()):
             own["generated"] = made
         own["semantics"] = self._semantics.signature

@@ -224,4 +224,4 @@ def test_options_are_checked(options: tuple[str, ...], message: str) -> None:
     names = ("subset", "prompt", "position", "forms", "overlap")
     given = dict(zip(names, options, strict=False))
     with pytest.raises(OptionError, match=message):
-        load.dataset.checked({f"magnifico_{name}": value for name, value in given.items()})
+        load.dataset.options({f"magnifico_{name}": value for name, value in given.items()})

@@ -72,7 +72,7 @@ def test_the_command_makes_a_suite_and_reports_on_it(yard: Path) -> None:
 
 
 def prepared(**options: str) -> load.Prepared:
-    return load.prepared(load.dataset.checked({"magnifico_corpus": "mini", **options}))
+    return load.prepared(load.dataset.options({"magnifico_corpus": "mini", **options}))
 
 
 def test_what_populated_metrics_rest_on(kept_cache: Path) -> None:

@@ -1,0 +1,171 @@
+"""Before the model: misspelt tasks and keys, tasks without data, options that are not legal."""
+
+import ast
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.tasks import load_task
+
+from lm_eval_ext.benchmarks.cogs import in_context
+from lm_eval_ext.benchmarks.cogs import load as cogs
+from lm_eval_ext.benchmarks.conceptual import load as conceptual
+from lm_eval_ext.benchmarks.diner import load as diner
+from lm_eval_ext.benchmarks.lieder import load as lieder
+from lm_eval_ext.benchmarks.magnifico import load as magnifico
+from lm_eval_ext.benchmarks.slog import load as slog
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
+from lm_eval_ext.harness.preflight import check, check_run, explain_tasks
+from lm_eval_ext.runs.tasks import own_manager, select
+
+ROOT = Path(__file__).parents[2]
+LOADERS = (cogs.dataset, cogs.pairs, in_context.dataset, conceptual.dataset, diner.dataset,
+           lieder.documents, lieder.drawn, magnifico.dataset, slog.dataset)  # fmt: skip
+LEGAL = [(load, key) for load in LOADERS for key in load.fields if key != "fresh"]
+
+MISSPELT = [
+    (cogs.dataset, "cog_seed", "cogs_seed"), (cogs.dataset, "cgos_seed", "cogs_seed"),
+    (in_context.dataset, "cogs_gen_revison", "cogs_gen_revision"),
+    (conceptual.dataset, "concept_template", "conceptual_template"),
+    (conceptual.dataset, "conceptual_max_word", "conceptual_max_words"),
+    (diner.dataset, "dinner_dir", "diner_dir"), (diner.dataset, "diner_menu", "diner_ask"),
+    (lieder.documents, "leider_experiment", "lieder_experiment"),
+    (magnifico.dataset, "magnifco_seed", "magnifico_seed"),
+    (magnifico.dataset, "magnificoseed", "magnifico_seed"),
+    (magnifico.dataset, "magnifico_database", "magnifico_databases"),
+]  # fmt: skip
+OF_OTHERS = [
+    "max_length", "max_seq_lengths", "tokenizer", "pretrained", "version", "config_source",
+    "num_fewshot", "note", "run_name", "description", "revision", "contamination_study",
+    "conceptual", "cogs", "random_seed", "fewshot_seed", "data_dir", "prompt_template", "seed",
+    "model_name", "dinner", "", "_", "_seed_", "dir_name", "lines_file", "concat_prompt",
+]  # fmt: skip
+
+
+def others_keys() -> set[str]:
+    """Every argument of a model of lm-eval's, and every key its tasks read from metadata."""
+    spec = find_spec("lm_eval")
+    assert spec and spec.origin
+    folder = Path(spec.origin).parent
+    found = set()
+    for file in sorted((folder / "models").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                found |= {one.arg for one in (*node.args.args, *node.args.kwonlyargs)}
+    for file in (folder / "tasks/ruler").glob("*.py"):
+        found |= set(re.findall(r"""kwargs\.(?:get|pop)\(\s*["'](\w+)""", file.read_text()))
+    return found
+
+
+def test_a_misspelt_key_of_a_benchmark_is_refused_and_those_of_others_pass() -> None:
+    for load, key, _ in MISSPELT:
+        with pytest.raises(OptionError, match=f"unknown metadata key {key}.*keys of the chosen"):
+            load.options({key: 1})
+    pass_ = {*OF_OTHERS, *others_keys()}
+    assert {"trust_remote_code", "max_seq_lengths"} <= pass_ and len(pass_) > 120
+    for load in LOADERS:
+        assert load.options(dict.fromkeys(pass_, 1)) == load.options({})
+
+
+@given(st.sampled_from(LEGAL), st.integers(0, 40), st.sampled_from(["drop", "swap", "double"]))
+def test_one_slip_of_the_finger_is_refused(legal: Any, at: int, slip: str) -> None:
+    load, key = legal
+    at %= len(key) - 1
+    made = {
+        "drop": key[:at] + key[at + 1 :],
+        "swap": key[:at] + key[at + 1] + key[at] + key[at + 2 :],
+        "double": key[: at + 1] + key[at:],
+    }[slip]
+    if made not in (key, "slog_from"):
+        with pytest.raises(OptionError, match=rf"{made}; did you mean [^?]*{key}"):
+            load.options({made: 1})
+
+
+BOTH = "fresh and cogs_seed are both given; fresh is the seed of all benchmarks"
+OTHER = {"task": "stock", "dataset_path": "x"}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "metadata", "error"),
+    [
+        (["diner_mini_name"], {"fresh": 7}, "key fresh; keys of the chosen tasks are: diner_corp"),
+        (["cogs_mini_fresh_gen", "diner_mini_name"], {"fresh": 7}, ""),
+        (["cogs_mini_fresh_gen"], {"fresh": 7, "cogs_seed": 3}, BOTH),
+        (["cogs_mini_fresh_gen"], {"fresh": -1}, "fresh is -1; use a whole number"),
+        (["lieder_mini"], {"lieder_experiment": "bse"}, "lieder_experiment: Input should be"),
+        (["lieder_mini"], {"cogs_seed": 7}, "unknown metadata key cogs_seed"),
+        (["lieder_mini", OTHER], {"cogs_seed": 7}, ""),
+        (["lieder_mini", OTHER], {"lieder_sed": 7}, "unknown metadata key lieder_sed"),
+        (["lieder_mini"], {"experiment": "x"}, "experiment; did you mean lieder_experiment"),
+        # In context COGS asks without prefix and separator; the other tasks take both.
+        (["cogs_mini_icl_gen"], {"cogs_separator": " =>"}, "unknown metadata key cogs_separator"),
+        (["cogs_mini_id", "cogs_mini_icl_gen"], {"cogs_prefix": "Translate: "}, ""),
+    ],
+)
+def test_the_keys_of_a_run(tasks: list[Any], metadata: dict[str, Any], error: str) -> None:
+    manager = own_manager([], metadata)
+    if error:
+        with pytest.raises(OptionError, match=error):
+            check(manager, tasks, given=metadata)
+    else:
+        check(manager, tasks, given=metadata)
+
+
+def test_the_models_arguments_are_not_taken_for_metadata() -> None:
+    """simple_evaluate merges model arguments into metadata: `seed` may be the model's there."""
+    arguments = {"seed": 3, "experiment": "x"}
+    config = SimpleNamespace(tasks=["lieder_mini"], model_args=arguments, metadata=arguments)
+    check_run(own_manager(), config)
+    with pytest.raises(OptionError, match="did you mean lieder_experiment"):
+        check_run(own_manager(), SimpleNamespace(**{**vars(config), "model_args": {}}))
+    with pytest.raises(OptionError, match="did you mean lieder_experiment"):
+        select("lieder_mini").check({"experiment": "base"}, ["experiment"])
+    assert load_task("lieder_mini", **arguments)
+
+
+def test_every_key_is_documented() -> None:
+    for load in LOADERS:
+        page = (ROOT / f"docs/benchmarks/{load.prefix[:-1]}.md").read_text(encoding="utf-8")
+        assert not [key for key in load.fields if not re.search(rf"\b{key}\b", page)]
+
+
+def test_the_seed_of_all_is_signed_only_where_it_is_given() -> None:
+    signed = [
+        load_task("cogs_mini_fresh_testlex", **metadata).dump_config()["metadata"]["signature"]
+        for metadata in ({}, {"fresh": 7})
+    ]
+    assert [(one["seed"], one.get("fresh")) for one in signed] == [("0", None), ("none", "7")]
+
+
+def test_groups_are_opened_and_the_tasks_without_data_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
+    with pytest.raises(DataError) as caught:
+        check(own_manager(), ["cogs_mini_id", {"group": "mine", "task": ["lieder"]}])
+    assert "lieder/base: " in str(caught.value)
+    assert str(caught.value).endswith("; or use lieder_mini, which can do without")
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("diner_name_random", "the authors' random split is not published"),
+        ("magnifico_own_desc", "magnifico_own needs your own files"),
+    ],
+)
+def test_what_needs_the_users_files_says_so(task: str, message: str) -> None:
+    with pytest.raises(LmEvalExtError, match=message):
+        check(own_manager(), [task])
+
+
+@pytest.mark.parametrize("name", ["magnifico_dsc", "lieder_min", "cog_mini_id", "dinner_icl"])
+def test_a_misspelt_task_of_ours_gets_similar_names(name: str) -> None:
+    with pytest.raises(OptionError, match=f"no task '{name}'; did you mean "):
+        explain_tasks(ValueError(f"Tasks not found: {name}"))
+    explain_tasks(ValueError("Tasks not found: helaswag, mmlu_x"))

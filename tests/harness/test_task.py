@@ -1,0 +1,213 @@
+"""The task classes: what a benchmark's author writes, and what lm-eval gets from it."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+from support.tasks import load_task
+
+from lm_eval_ext.data import DataFile
+from lm_eval_ext.errors import DataError, OptionError, one_line_errors
+from lm_eval_ext.harness import missing, provenance
+from lm_eval_ext.harness.loading import loader
+from lm_eval_ext.harness.metrics import Document
+from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask, GroupedLoglikelihoodTask
+
+ROWS = [{"id": str(n), "q": f"What is {n}?", "a": str(n), "kind": "ab"[n % 2],
+         "context": ["one", "two", "one"], "continuation": [" 1", " 2", " 3"]}
+        for n in range(4)]  # fmt: skip
+calls: list[int] = []
+
+
+class Toys(BaseModel):
+    """Options; values that cannot be hashed are no problem."""
+
+    count: int = Field(4, ge=1)
+    seed: Any = None
+
+
+@loader(prefix="toy_", options=Toys)
+def toys(options: Toys) -> Any:
+    """Questions with one answer, or groups of them."""
+    calls.append(options.count)
+    info = provenance.describe_embedded("toys", "f" * 64)
+    return provenance.Loaded(ROWS[: options.count], info, {"broken": ["9"]})
+
+
+def right(doc: Mapping[str, Any], results: Sequence[Any], **given: Any) -> list[dict[str, Any]]:
+    return [{"kind": doc["kind"], "right": float(results[0] == doc["a"]), **given}]
+
+
+CARD = {
+    "name": "toys", "title": "Toys",
+    "measures": {"right": {"title": "Right", "value": ["right"]}},
+    "metrics": {"right": {}, "right/a": {"where": {"kind": ["a"]}}},
+}  # fmt: skip
+
+
+def make(kind: type[ExtTask] = ExtTask, **config: Any) -> Any:
+    metadata = {"version": "2.1", "lm_eval_ext": {"prompt": "plain", "scoring": "exact"},
+                "seed": 1234, **config.pop("metadata", {})}  # fmt: skip
+    return kind(
+        {
+            "task": "toy", "custom_dataset": toys, "output_type": "generate_until",
+            "doc_to_text": "q", "doc_to_target": "a", "process_results": right, "card": CARD,
+            "metadata": metadata, **config,
+        }
+    )  # fmt: skip
+
+
+def test_one_prompt_for_each_document_needs_no_class() -> None:
+    task = make()
+    task.build_all_requests(rank=0, world_size=1)
+    assert [instance.args[0] for instance in task.instances] == [row["q"] for row in ROWS]
+    assert all(missing.is_allowed(instance) for instance in task.instances)
+    scored = task.process_results(ROWS[1], ["1"])
+    assert {**scored} == {"rows": [{"kind": "b", "right": 1.0}]}
+    assert dict(scored.items())["right/a"] == Document("1", ("1", "1")[:1], scored["rows"])
+    assert task.process_results(ROWS[1], [missing.MissingText()]) == {}
+    task.override_metric("bypass")  # lm-eval's --predict_only
+    assert list(task.process_results(ROWS[0], ["0"])) == ["bypass"]
+
+
+def test_groups_need_no_class() -> None:
+    asked = make(GroupedGenerationTask, doc_to_text="context")
+    asked.build_all_requests(limit=1, rank=0, world_size=1)
+    assert [(i.idx, i.args[0]) for i in asked.instances] == [(0, "one"), (1, "two"), (2, "one")]
+    read = make(GroupedLoglikelihoodTask, doc_to_text="context", output_type="loglikelihood")
+    read.build_all_requests(limit=1, rank=0, world_size=1)
+    assert [i.args for i in read.instances] == [("one", " 1"), ("two", " 2"), ("one", " 3")]
+
+
+class ByKind(ExtTask):
+    """What documents and options decide about."""
+
+    def prepare(self, config: Mapping[str, Any]) -> None:
+        self.kinds = sorted(set(self.dataset["test"]["kind"]))
+
+    def metrics(self) -> list[str]:
+        return [f"right/{kind}" for kind in self.kinds if kind == "a"]
+
+    def scoring_arguments(self) -> dict[str, Any]:
+        return {"count": self.options.count}
+
+
+def test_documents_and_options_decide_about_metrics_and_scoring() -> None:
+    task = make(ByKind)
+    assert [entry["metric"] for entry in task.config.metric_list] == ["right/a"]
+    assert task.process_results(ROWS[1], ["1"])["rows"][0]["count"] == 4
+
+
+def test_what_is_dumped_says_all_that_decides() -> None:
+    dumped = make(metadata={"toy_count": 3, "toy_seed": [7]}).dump_config()["metadata"]
+    assert {**dumped["signature"], "config": "?"} == {
+        "task": "toy", "version": "2.1", "data": "toys@embedded", "sha256": "f" * 16,
+        "prompt": "plain", "scoring": "exact", "seed": "[7]", "count": "3", "config": "?",
+        "lm-eval-ext": sys.modules["lm_eval_ext"].__version__,
+    }  # fmt: skip
+    assert make().dump_config()["metadata"]["signature"]["seed"] == "none"
+    assert dumped["not_scorable"] == {"broken": ["9"]}
+    assert (dumped["benchmark"], dumped["card"]["tasks"]) == ("toys", {"toy": {}})
+
+
+def test_a_loader_takes_its_own_keys_and_loads_once() -> None:
+    calls.clear()
+    first = toys(toy_count=3, pretrained="x", version="1.0", config_source="y")
+    assert first is toys(toy_count=3, toy_seed=None)
+    assert len(toys(toy_count=1)["test"]) == 1
+    assert (calls, toys.__doc__) == ([3, 1], "Questions with one answer, or groups of them.")
+    with pytest.raises(OptionError, match="toy_count: Input should be greater than or equal to 1"):
+        make(metadata={"toy_count": 0})
+
+
+@pytest.mark.parametrize(
+    ("config", "error"),
+    [
+        ({"card": None}, "the card of toy: name: the key is missing"),
+        ({"card": {**CARD, "facet": {}}}, "the card of toy: facet: unknown key"),
+        ({"card": {**CARD, "name": "lieder"}}, "lieder is a benchmark that ships; rename yours"),
+        ({"custom_dataset": dict}, "toy: decorate its custom_dataset with loader"),
+    ],
+)
+def test_what_an_author_forgets_is_one_line(config: dict[str, Any], error: str) -> None:
+    with pytest.raises(DataError, match=error):
+        make(**config)
+
+
+def test_the_guard_prints_one_line_and_lets_defects_pass(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as caught, one_line_errors():
+        raise DataError("a file\nis  missing; fetch it")
+    assert caught.value.code == 1
+    assert capsys.readouterr().err == "lm-eval-ext: error: a file is missing; fetch it\n"
+    for error in (ValueError("defect"), KeyboardInterrupt(), SystemExit(3)):
+        with pytest.raises(type(error)), one_line_errors():
+            raise error
+
+
+def test_datasets_remember_several_files_in_any_order() -> None:
+    def digest(*digests: str) -> Any:
+        files = [
+            DataFile(Path(), "s", str(n), "r", one, 1, "l", "c", "h")
+            for n, one in enumerate(digests)
+        ]
+        made = provenance.of_documents(provenance.Loaded(ROWS, provenance.describe(files)), "")
+        return provenance.of_dataset(made)["sha256"]
+
+    assert digest("aa" * 32) == "aa" * 32
+    assert digest("aa" * 32, "bb" * 32) == digest("bb" * 32, "aa" * 32)
+    assert digest("aa" * 32, "bb" * 32) != digest("aa" * 32, "cc" * 32)
+
+
+@pytest.mark.parametrize("task", ["conceptual_mini", "cogs_mini_icl_gen", "diner_mini_icl"])
+def test_tasks_that_choose_demonstrations_need_one(task: str) -> None:
+    loaded = load_task(task)
+    loaded.set_config("num_fewshot", 0)
+    with pytest.raises(OptionError, match=f"{task} is asked with demonstrations: give --num_few"):
+        loaded.build_all_requests(limit=1, rank=0, world_size=1)
+
+
+STOPS = {
+    "magnifico_mini": [";", "\n\n", "--", "#"], "cogs_mini_id": ["\n"], "conceptual_mini": ["\n"],
+    "diner_mini_name": ["\n\n"], "diner_mini_icl": ["\n"],
+}  # fmt: skip
+"""With the stop strings of their files."""
+CHAT = {
+    "apply_chat_template": True,
+    "chat_template": lambda turns, **_: "".join(f"<{t['role']}>{t['content']}" for t in turns),
+}
+
+
+@pytest.fixture(params=STOPS)
+def task(request: pytest.FixtureRequest, kept_cache: Path) -> Iterator[Any]:
+    yield load_task(request.param)
+
+
+def test_stops_are_the_tasks_or_none_in_a_chat_or_the_users(task: Any) -> None:
+    own, signatures = STOPS[task.task_name], []
+    for given in (None, own, "!", ["!", "?"]):
+        if given:  # as lm-eval merges --gen_kwargs
+            task.set_config(key="generation_kwargs", value={"until": given}, update=True)
+        for options, expected in (({}, given or own), (CHAT, given or [])):
+            task.build_all_requests(limit=2, rank=0, world_size=1, **options)
+            dumped = task.dump_config()
+            stops = [instance.args[1]["until"] for instance in task.instances]
+            assert stops == [expected] * len(stops)
+            assert dumped["generation_kwargs"]["until"] == expected, "the results file says so"
+            signatures.append(dumped["metadata"]["signature"])
+    plain, chat, plain_given, chat_given, *_ = signatures
+    assert plain == plain_given
+    assert chat["answers"] == "chat-1" and chat == {**chat, **plain}
+    assert chat_given == {**chat, "stops": "given"}, "its requests are others than chat's"
+
+
+def test_other_settings_leave_the_stops() -> None:
+    task = load_task("cogs_mini_id")
+    task.set_config(key="generation_kwargs", value={"max_gen_toks": 5}, update=True)
+    task.build_all_requests(limit=2, rank=0, world_size=1, **CHAT)
+    assert {**task.instances[0].args[1], "until": []} == task.instances[0].args[1]
+    assert task.instances[0].args[1]["max_gen_toks"] == 5
