@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
 from support.tasks import load_task
 
-from lm_eval_ext.data import DataFile
 from lm_eval_ext.errors import DataError, OptionError, one_line_errors
 from lm_eval_ext.harness import missing, provenance
 from lm_eval_ext.harness.loading import loader
@@ -151,8 +151,8 @@ def test_the_guard_prints_one_line_and_lets_defects_pass(
 
 def test_datasets_remember_several_files_in_any_order() -> None:
     def digest(*digests: str) -> Any:
-        files = [
-            DataFile(Path(), "s", str(n), "r", one, 1, "l", "c", "h")
+        files: Any = [
+            SimpleNamespace(name=str(n), sha256=one, source="s", revision="r")
             for n, one in enumerate(digests)
         ]
         made = provenance.of_documents(provenance.Loaded(ROWS, provenance.describe(files)), "")
